@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""The CDK app: context flags -> Settings -> stacks. `cdk synth` calls it; it calls no AWS."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+# aws_cdk runs Node: prefer the one beside this interpreter (`make setup` puts Node 24 there).
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+
+import aws_cdk as cdk
+from stacks.network_stack import NetworkStack
+from stacks.storage_stack import StorageStack
+from stacks.training_cluster_stack import TrainingClusterStack
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
+
+
+def main() -> int:
+    """Build and synthesise the stacks; 1 and one clear message when a flag is wrong."""
+    app = cdk.App()
+    try:
+        settings = Settings.from_context(app.node.get_all_context())
+    except ConfigurationError as error:
+        print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
+        return 1
+    network = NetworkStack(app, "NetworkStack", settings=settings).network
+    storage = StorageStack(app, "StorageStack", settings=settings, network=network).storage
+    TrainingClusterStack(app, "TrainingClusterStack", settings=settings, network=network, storage=storage)
+    app.synth()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Lambda entry of the custom resource: create, update and delete a cluster of one's own.
+
+Called by the CDK Provider framework: `on_event` starts the work, `is_complete` is polled until it
+ends. A cluster is ours if it carries the id of the CloudFormation stack that made it; nothing else
+is ever updated or deleted. If `on_event` raised once a cluster's stack may exist, the framework
+would ignore the Delete that follows, so from there on only `is_complete` fails.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import library
+import messages
+
+OWNER_TAG = "training-cluster:stack-id"
+_DONE = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+
+
+def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    """Start what CloudFormation asks for; returns the physical id, the cluster's name."""
+    kind, name = event["RequestType"], event["ResourceProperties"]["ClusterName"]
+    print(f"{kind} {name} for {event['StackId']}")
+    try:
+        if kind == "Create":
+            return _create(name, event)
+        if kind == "Update":
+            return _update(name, event)
+        return _delete(event["PhysicalResourceId"], event)
+    except library.RefusedError as refused:
+        raise RuntimeError(messages.refusal(refused.content)) from None
+
+
+def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    """Say whether the started work has ended; raises when it ended badly."""
+    kind, name = event["RequestType"], event["PhysicalResourceId"]
+    try:
+        state = library.describe(name)
+    except library.ClusterNotFoundError:
+        if kind == "Delete":
+            return {"IsComplete": True}
+        raise RuntimeError(f"Cluster {name} disappeared during {kind}") from None
+    except library.TransientError as error:
+        print(f"{name}: asking again later: {error}")
+        return {"IsComplete": False}
+    print(f"{kind} {name}: {state.status}")
+    return _judge(kind, name, state, event)
+
+
+def _judge(kind: str, name: str, state: library.ClusterState, event: dict[str, Any]) -> dict[str, Any]:
+    if kind == "Delete" and not _is_ours(state, event):
+        return {"IsComplete": True}
+    if state.status.endswith("_IN_PROGRESS"):
+        return {"IsComplete": False}
+    nothing_to_do = kind == "Update" and not event.get("UpdateStarted", True)
+    if kind != "Delete" and (state.status in _DONE or nothing_to_do):
+        return {"IsComplete": True, "Data": {"HeadNodeInstanceId": state.head_node_instance_id or "none"}}
+    if state.status.endswith("_FAILED"):
+        raise RuntimeError(messages.failure(name, state.status, state.failures))
+    return {"IsComplete": False}
+
+
+def _create(name: str, event: dict[str, Any]) -> dict[str, Any]:
+    existing = _find(name)
+    if existing and not _is_ours(existing, event):
+        raise RuntimeError(messages.not_ours(name))
+    if not existing:  # else: CloudFormation sent the event twice
+        library.create(name, _config(event))
+    return {"PhysicalResourceId": name}
+
+
+def _update(name: str, event: dict[str, Any]) -> dict[str, Any]:
+    if name != event["PhysicalResourceId"]:
+        raise RuntimeError(
+            f"A stack's cluster cannot be renamed ({event['PhysicalResourceId']} to {name}); another "
+            "cluster_name is another stack"
+        )
+    existing = _find(name)
+    if not existing or not _is_ours(existing, event):
+        raise RuntimeError(f"There is no cluster {name} of this stack to update; nothing was touched")
+    return {"PhysicalResourceId": name, "UpdateStarted": library.update(name, _config(event))}
+
+
+def _delete(name: str, event: dict[str, Any]) -> dict[str, Any]:
+    existing = _find(name)
+    if existing and _is_ours(existing, event):
+        library.delete(name)
+    elif existing:
+        print(messages.not_ours(name))
+    return {"PhysicalResourceId": name}
+
+
+def _find(name: str) -> library.ClusterState | None:
+    try:
+        return library.describe(name)
+    except library.ClusterNotFoundError:
+        return None
+
+
+def _is_ours(state: library.ClusterState, event: dict[str, Any]) -> bool:
+    return state.tags.get(OWNER_TAG) == event["StackId"]
+
+
+def _config(event: dict[str, Any]) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(event["ResourceProperties"]["ClusterConfiguration"])
+    owner = {"Key": OWNER_TAG, "Value": event["StackId"]}
+    return {**config, "Tags": [*config.get("Tags", []), owner]}

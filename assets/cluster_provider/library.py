@@ -1,0 +1,115 @@
+"""ParallelCluster's own library, typed: four calls, three kinds of error, no stale cache."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+# The library logs and caches under HOME; in Lambda only the temporary folder can be written. Its
+# CDK v1 prints a banner for every Node newer than its own tests.
+_home = os.path.join(tempfile.gettempdir(), "pcluster-home")  # noqa: PTH118
+os.makedirs(_home, exist_ok=True)  # noqa: PTH103
+os.environ.update(HOME=_home, XDG_CACHE_HOME=_home, JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION="1")
+
+import pcluster.lib as pc  # noqa: E402
+from pcluster.api.errors import ParallelClusterApiException, exception_message  # noqa: E402
+from pcluster.aws.aws_api import AWSApi  # noqa: E402
+from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
+
+_NOT_FOUND, _THROTTLED, _SERVER_ERROR = 404, 429, 500
+_NO_CHANGES = "no changes found"
+
+
+class ClusterNotFoundError(Exception):
+    """No cluster of that name exists in the region."""
+
+
+class TransientError(Exception):
+    """Throttled, or AWS answered with an error of its own: the same call may pass later."""
+
+
+class RefusedError(Exception):
+    """The library refused. `content` is its answer: message, validation errors, change set."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        super().__init__(str(content.get("message", content)))
+        self.content = content
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """What `pcluster describe-cluster` says, as far as the provider needs it."""
+
+    status: str
+    """clusterStatus: CREATE_COMPLETE, UPDATE_FAILED ..."""
+    tags: dict[str, str]
+    failures: tuple[dict[str, Any], ...]
+    """failureCode and failureReason; only at CREATE_FAILED."""
+    head_node_instance_id: str | None
+
+
+def _content(error: BaseException) -> dict[str, Any]:
+    content = exception_message(error)
+    content = content.to_dict() if hasattr(content, "to_dict") else dict(content)
+    if "Unexpected fatal exception" in str(content.get("message")):
+        # The library's words for TypeError, OSError and ParameterException: say what it was.
+        content["message"] = f"{type(error).__name__}: {error}"
+    return content
+
+
+def _call(operation: str, **arguments: Any) -> dict[str, Any]:
+    """Call one operation of the library.
+
+    Raises:
+        ClusterNotFoundError, TransientError, RefusedError.
+    """
+    Cache.clear_all()  # a warm Lambda must not answer from its last invocation
+    AWSApi.reset()
+    try:
+        return dict(getattr(pc, operation)(**arguments))
+    except Exception as error:
+        code = getattr(error, "code", None)
+        if code == _NOT_FOUND:
+            raise ClusterNotFoundError(str(_content(error).get("message"))) from error
+        if code in (_THROTTLED, _SERVER_ERROR) or isinstance(error, AWSClientError):
+            raise TransientError(str(_content(error).get("message"))) from error
+        content = _content(error)
+        if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(content.get("message")):
+            raise ClusterNotFoundError(str(content["message"])) from error
+        raise RefusedError(content) from error
+
+
+def describe(cluster_name: str) -> ClusterState:
+    """Describe a cluster. Raises ClusterNotFoundError, TransientError, RefusedError."""
+    answer = _call("describe_cluster", cluster_name=cluster_name)
+    return ClusterState(
+        status=str(answer["clusterStatus"]),
+        tags={tag["key"]: tag["value"] for tag in answer.get("tags") or []},
+        failures=tuple(answer.get("failures") or []),
+        head_node_instance_id=(answer.get("headNode") or {}).get("instanceId"),
+    )
+
+
+def create(cluster_name: str, config: dict[str, Any]) -> None:
+    """Validate and start creating; a failed head node is kept until CloudFormation's own Delete."""
+    _call(
+        "create_cluster", cluster_name=cluster_name, cluster_configuration=config, rollback_on_failure=False
+    )
+
+
+def update(cluster_name: str, config: dict[str, Any]) -> bool:
+    """Validate and start updating. Returns False when the cluster already has this config."""
+    try:
+        _call("update_cluster", cluster_name=cluster_name, cluster_configuration=config)
+    except RefusedError as refused:
+        if _NO_CHANGES in str(refused.content).lower():
+            return False
+        raise
+    return True
+
+
+def delete(cluster_name: str) -> None:
+    """Start deleting. Raises ClusterNotFoundError when it is gone already."""
+    _call("delete_cluster", cluster_name=cluster_name)

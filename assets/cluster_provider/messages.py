@@ -1,0 +1,46 @@
+"""Pure: the library's answers as text that a person can act on, within CloudFormation's 4 KB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+# A custom resource's answer holds 4096 bytes in all; the rest is ids and attributes.
+MAX_REASON_BYTES = 3000
+_LEVELS = {"ERROR": 0, "WARNING": 1, "INFO": 2}
+
+
+def fit(text: str, limit: int = MAX_REASON_BYTES) -> str:
+    """Cut text to `limit` UTF-8 bytes, saying so; the beginning holds what matters most."""
+    raw = text.encode()
+    mark = " ... (cut; the function's log has all of it)"
+    if len(raw) <= limit:
+        return text
+    return raw[: limit - len(mark)].decode(errors="ignore") + mark
+
+
+def refusal(content: dict[str, Any]) -> str:
+    """Explain a refused create or update: validation errors first, then refused changes."""
+    lines = [str(content.get("message", "The ParallelCluster library refused the request"))]
+    validations = content.get("configuration_validation_errors") or []
+    for problem in sorted(validations, key=lambda p: _LEVELS.get(str(p.get("level")), 9)):
+        lines.append(f"{problem.get('level')} {problem.get('type')}: {problem.get('message')}")
+    for problem in content.get("update_validation_errors") or []:
+        change = f"{problem.get('current_value')} -> {problem.get('requested_value')}"
+        lines.append(f"{problem.get('parameter')}: {change}: {problem.get('message')}")
+    return fit(" | ".join(lines))
+
+
+def failure(cluster_name: str, status: str, failures: Iterable[dict[str, Any]]) -> str:
+    """Explain a cluster that ended in a failed state, and the command that shows more."""
+    reasons = [f"{f.get('failureCode')}: {f.get('failureReason')}" for f in failures]
+    more = f"More: pcluster get-cluster-stack-events --cluster-name {cluster_name}"
+    return fit(" | ".join([f"Cluster {cluster_name} is {status}", *reasons, more]))
+
+
+def not_ours(cluster_name: str) -> str:
+    """Refuse to touch a cluster that this stack did not make."""
+    return (
+        f"A cluster named {cluster_name} exists already and was not made by this stack. It was not touched. "
+        f"Give yours another name: cdk deploy TrainingClusterStack -c cluster_name={cluster_name[:38]}-2"
+    )

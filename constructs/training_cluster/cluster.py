@@ -1,0 +1,116 @@
+"""The cluster: a custom resource whose provider drives the real ParallelCluster library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import custom_resources as cr
+from constructs import Construct
+
+from training_cluster.permissions import provider_statements
+from training_cluster.settings import PCLUSTER_VERSION
+
+PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provider"
+
+# The hosted layer's own template names this runtime (facts: aws-parallelcluster custom_resource/cluster.yaml).
+RUNTIME = lambda_.Runtime.PYTHON_3_12
+RESOURCE_TYPE = "Custom::TrainingCluster"
+
+# A custom resource has 3600 s; two minutes are kept for the answer.
+TOTAL_TIMEOUT = Duration.minutes(58)
+QUERY_INTERVAL = Duration.seconds(30)
+
+
+class Cluster(Construct):
+    """Creates, updates and deletes one ParallelCluster cluster.
+
+    Args:
+        config: the cluster config; travels as one JSON string, since CloudFormation would turn its
+            numbers and booleans into strings.
+        scripts_bucket: where the nodes' scripts lie; the library checks that they exist.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        cluster_name: str,
+        config: dict[str, Any],
+        scripts_bucket: s3.IBucket,
+    ) -> None:
+        super().__init__(scope, id_)
+        self._role = self._provider_role(cluster_name=cluster_name, scripts_bucket=scripts_bucket)
+        self._layer = lambda_.LayerVersion(
+            self,
+            "ParallelClusterLayer",
+            code=lambda_.Code.from_bucket(
+                s3.Bucket.from_bucket_name(self, "PublishedLayers", f"{Aws.REGION}-aws-parallelcluster"),
+                f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip",
+            ),
+            compatible_runtimes=[RUNTIME],
+            description=f"aws-parallelcluster {PCLUSTER_VERSION}, as AWS publishes it",
+        )
+        provider = cr.Provider(
+            self,
+            "Provider",
+            on_event_handler=self._function("OnEvent"),
+            is_complete_handler=self._function("IsComplete"),
+            query_interval=QUERY_INTERVAL,
+            total_timeout=TOTAL_TIMEOUT,
+        )
+        self.resource = CustomResource(
+            self,
+            "Cluster",
+            service_token=provider.service_token,
+            resource_type=RESOURCE_TYPE,
+            properties={
+                "ClusterName": cluster_name,
+                "ClusterConfiguration": Stack.of(self).to_json_string(config),
+            },
+        )
+        # The role's policy must exist before the first call and outlive the last one.
+        self.resource.node.add_dependency(self._role)
+
+    @property
+    def head_node_instance_id(self) -> str:
+        """EC2 id of the head node (a token)."""
+        return self.resource.get_att_string("HeadNodeInstanceId")
+
+    def _provider_role(self, *, cluster_name: str, scripts_bucket: s3.IBucket) -> iam.Role:
+        role = iam.Role(
+            self,
+            "ProviderRole",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description="Drives ParallelCluster, which creates the cluster's stack with these rights",
+            managed_policies=[
+                iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaBasicExecutionRole")
+            ],
+        )
+        for statement in provider_statements(
+            scripts_bucket_arn=scripts_bucket.bucket_arn, cluster_name=cluster_name
+        ):
+            role.add_to_policy(statement)
+        return role
+
+    def _function(self, name: str) -> lambda_.Function:
+        handler = {"OnEvent": "handler.on_event", "IsComplete": "handler.is_complete"}[name]
+        return lambda_.Function(
+            self,
+            name,
+            runtime=RUNTIME,
+            handler=handler,
+            code=lambda_.Code.from_asset(str(PROVIDER_CODE), exclude=["**/__pycache__/**"]),
+            layers=[self._layer],
+            role=self._role,
+            # The library synthesises the cluster's template with Node: 10 to 60 s, 1.2 GB.
+            timeout=Duration.minutes(15),
+            memory_size=2048,
+            log_group=logs.LogGroup(self, f"{name}Log", retention=logs.RetentionDays.THREE_MONTHS),
+        )

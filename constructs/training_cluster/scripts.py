@@ -1,0 +1,92 @@
+"""The scripts that nodes run, as one bundle in the bucket: a node has all of a version or none."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as s3_deployment
+from constructs import Construct
+
+from training_cluster.families import Family
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+BUNDLED = ("bootstrap", "training")
+_LEFT_OUT = {"__pycache__", ".DS_Store"}
+
+
+def render_family_environment(family: Family) -> str:
+    """Render family.env: what jobs know of the nodes, as `export NAME=value` lines."""
+    facts = {
+        "FAMILY": family.name,
+        "ACCELERATOR_KIND": family.accelerator.kind,
+        "ACCELERATORS_PER_NODE": str(family.accelerator.count),
+        "MIXED_PRECISION": family.mixed_precision,
+    }
+    lines = [f"# The job environment of {family.name}, rendered from cluster_configs/{family.name}.yaml."]
+    lines += [f"export {name}='{value}'" for name, value in facts.items()]
+    for variable in family.job_environment:
+        lines += [f"# {variable.reason}", f"export {variable.name}='{variable.value}'"]
+    return "\n".join(lines) + "\n"
+
+
+def _files(assets: Path) -> Iterator[tuple[str, Path]]:
+    for folder in BUNDLED:
+        for path in sorted((assets / folder).rglob("*")):
+            if path.is_file() and not _LEFT_OUT & set(path.parts):
+                yield str(path.relative_to(assets)), path
+
+
+def build_bundle(*, family: Family, assets: Path = ASSETS) -> bytes:
+    """Pack the scripts and the family's environment into a .tar.gz whose bytes depend on content alone."""
+    buffer = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, path in _files(assets):
+            _add(archive, name, path.read_bytes(), executable=bool(path.stat().st_mode & 0o100))
+        _add(archive, "family.env", render_family_environment(family).encode(), executable=False)
+    return buffer.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes, *, executable: bool) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), 0o755 if executable else 0o644
+    archive.addfile(entry, io.BytesIO(content))
+
+
+class Scripts(Construct):
+    """Ships bootstrap.sh, bundle.tar.gz and its checksum to `s3://<bucket>/<prefix>/`.
+
+    Attributes:
+        sha256: hex digest of the bundle; another digest is what makes an update run the scripts again.
+        deployment: what the cluster has to wait for.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, family: Family
+    ) -> None:
+        super().__init__(scope, id_)
+        bundle = build_bundle(family=family)
+        self.sha256 = hashlib.sha256(bundle).hexdigest()
+        with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
+            staging = Path(folder)
+            (staging / "bundle.tar.gz").write_bytes(bundle)
+            (staging / "bundle.tar.gz.sha256").write_text(f"{self.sha256}  bundle.tar.gz\n")
+            shutil.copy(ASSETS / "bootstrap" / "bootstrap.sh", staging)
+            self.deployment = s3_deployment.BucketDeployment(
+                self,
+                "Deployment",
+                sources=[s3_deployment.Source.asset(folder)],
+                destination_bucket=bucket,
+                destination_key_prefix=prefix,
+                prune=False,
+            )

@@ -1,0 +1,93 @@
+"""Where the local AWS answers, and the environment that sends every client there and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+
+# Whatever could name a real account must not reach a client of the local one.
+_REAL_ACCOUNT_VARIABLES = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAwsAddress:
+    """One running local AWS.
+
+    Args:
+        port: of the loopback interface; HTTPS, as on AWS.
+        folder: everything that the server and its clients write lies in it.
+    """
+
+    port: int
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        """Endpoint of every service but S3."""
+        return f"https://localhost:{self.port}"
+
+    @property
+    def s3_url(self) -> str:
+        """Endpoint of S3: an IP address, since botocore then uses path-style addresses even where
+        ParallelCluster asks for virtual hosts.
+        """
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def certificate(self) -> Path:
+        """The server's own certificate (PEM)."""
+        return self.folder / "tls" / "certificate.pem"
+
+    @property
+    def trust_bundle(self) -> Path:
+        """The public roots and the server's certificate (PEM)."""
+        return self.folder / "tls" / "bundle.pem"
+
+    @property
+    def tmp(self) -> Path:
+        """Temporary folder of the server, its Lambda functions and its clients."""
+        return self.folder / "tmp"
+
+    def client_variables(self) -> dict[str, str]:
+        """Environment variables that make any AWS client talk to this server."""
+        nothing = str(self.folder / "no-config")
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ENDPOINT_URL_S3": self.s3_url,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_CONFIG_FILE": nothing,
+            "AWS_SHARED_CREDENTIALS_FILE": nothing,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CA_BUNDLE": str(self.trust_bundle),
+            "SSL_CERT_FILE": str(self.trust_bundle),
+            "REQUESTS_CA_BUNDLE": str(self.trust_bundle),
+            "NODE_EXTRA_CA_CERTS": str(self.certificate),
+            "NO_PROXY": "localhost,127.0.0.1",
+            "no_proxy": "localhost,127.0.0.1",
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+            "CDK_HOME": str(self.folder / "cdk-home"),
+            "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "TMPDIR": str(self.tmp),
+        }
+
+    def client_environment(self) -> dict[str, str]:
+        """The whole environment of a client: this process's, without what names a real account."""
+        inherited = {k: v for k, v in os.environ.items() if k not in _REAL_ACCOUNT_VARIABLES}
+        return inherited | self.client_variables()

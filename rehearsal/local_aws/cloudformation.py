@@ -1,0 +1,48 @@
+"""Two corrections to ministack's CloudFormation engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws import hooks
+
+_VIRTUAL_HOST = re.compile(r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$")
+_WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
+
+
+def install() -> None:
+    """Accept virtual-host template URLs; create WaitConditions last."""
+    hooks.replace(hooks.TEMPLATE_URL, _accept_virtual_hosts)
+    hooks.replace(hooks.CREATION_ORDER, _wait_conditions_last)
+
+
+def path_style(url: str) -> str:
+    """Rewrite a virtual-host S3 address as the path-style address that the engine parses."""
+    match = _VIRTUAL_HOST.match(url)
+    return f"https://localhost/{match['bucket']}/{match['key']}" if match else url
+
+
+def _accept_virtual_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
+    def resolve(params: dict[str, Any], body_key: str, url_key: str, label: str) -> Any:
+        url = params.get(url_key)
+        if isinstance(url, list) and url:
+            params = {**params, url_key: [path_style(url[0]), *url[1:]]}
+        return original(params, body_key, url_key, label)
+
+    return resolve
+
+
+def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    dependencies = hooks.find(hooks.DEPENDENCIES)
+
+    def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
+        order, late = original(resources, conditions), set[str]()
+        for name in order:
+            waits = resources[name].get("Type") == _WAIT_CONDITION
+            if waits or late & set(dependencies(resources[name], set(resources))):
+                late.add(name)
+        return [n for n in order if n not in late] + [n for n in order if n in late]
+
+    return sort

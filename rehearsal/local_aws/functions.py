@@ -1,0 +1,70 @@
+"""Lambda: Python functions run as on AWS with their layers, on this machine's .venv-pcluster.
+
+AWS publishes ParallelCluster as a layer for Lambda's own Python. Here the layer of that name is
+empty, and the interpreter is the one of .venv-pcluster, which holds the very same library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rehearsal.local_aws import hooks
+
+# Runs in the worker before the function's code. A layer's files appear under /opt on AWS (CDK's
+# BucketDeployment calls /opt/awscli/aws); here each layer lies in a folder of its own, and
+# unpacking it has dropped the executable bits.
+_OPT_PRELUDE = '''
+import os as _os, subprocess as _subprocess, sys as _sys
+_popen_init = _subprocess.Popen.__init__
+def _in_layers(self, args, *rest, **options):
+    program = args[0] if isinstance(args, (list, tuple)) else ""
+    if str(program).startswith("/opt/"):
+        for layer in _os.environ.get("_LAMBDA_LAYERS_DIRS", "").split(_os.pathsep):
+            found = _os.path.join(layer, program[len("/opt/"):])
+            if _os.path.exists(found):
+                args = [_sys.executable, found, *args[1:]]
+                break
+    _popen_init(self, args, *rest, **options)
+_subprocess.Popen.__init__ = _in_layers
+'''
+
+
+# CDK's BucketDeployment points at Amazon Linux's root certificates: that file is not on this machine,
+# and this server's certificate would not be in it.
+_AMAZON_LINUX_ROOTS = "AWS_CA_BUNDLE"
+
+
+def install(*, python: Path) -> None:
+    """Run Python functions with this interpreter, map /opt to their layers, trust our certificate."""
+    _trust_our_certificate()
+
+    def make(original: Callable[[str], tuple[str, str]]) -> Callable[[str], tuple[str, str]]:
+        def detect(runtime: str) -> tuple[str, str]:
+            binary, worker = original(runtime)
+            if runtime.startswith("python"):
+                return str(python), _OPT_PRELUDE + worker
+            return binary, worker
+
+        return detect
+
+    hooks.replace(hooks.LAMBDA_BINARY, make)
+
+
+def _trust_our_certificate() -> None:
+    handlers = hooks.find(hooks.RESOURCE_HANDLERS)
+    function = handlers["AWS::Lambda::Function"]
+
+    def without_roots(properties: dict[str, Any]) -> dict[str, Any]:
+        environment = properties.get("Environment") or {}
+        variables = {k: v for k, v in environment.get("Variables", {}).items() if k != _AMAZON_LINUX_ROOTS}
+        return {**properties, "Environment": {**environment, "Variables": variables}} if environment else properties
+
+    def create(logical_id: str, properties: dict[str, Any], *rest: Any) -> Any:
+        return function["create"](logical_id, without_roots(properties), *rest)
+
+    def update(physical_id: str, old: dict[str, Any], new: dict[str, Any], *rest: Any) -> Any:
+        return function["update"](physical_id, without_roots(old), without_roots(new), *rest)
+
+    handlers["AWS::Lambda::Function"] = {**function, "create": create, "update": update}

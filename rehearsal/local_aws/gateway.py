@@ -1,0 +1,67 @@
+"""The one port: tells by a request's signature which service it is for, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from rehearsal.local_aws.moto_services import SERVICES, Answer, MotoServices
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_CREDENTIAL = re.compile(r"Credential=[^/]+/\d+/[^/]+/(?P<service>[^/]+)/aws4_request")
+_ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
+
+
+class Gateway:
+    """ASGI application: moto for EC2, FSx and EFS; ministack for everything else.
+
+    Args:
+        log: one line a request, `service action status`.
+    """
+
+    def __init__(self, *, ministack: Application, moto: MotoServices, log: Path) -> None:
+        self._ministack, self._moto = ministack, moto
+        self._log = log.open("a", buffering=1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._ministack(scope, receive, send)
+            return
+        headers = {k.decode().lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        match = _CREDENTIAL.search(headers.get("authorization", ""))
+        service = match["service"] if match else "-"
+        if service not in SERVICES:
+            target = headers.get("x-amz-target", "").rpartition(".")[2]
+            self._log.write(f"{service} {target or scope['method'] + ' ' + scope['path'][:120]}\n")
+            await self._ministack(scope, receive, send)
+            return
+        body = await _read(receive)
+        found = _ACTION.search(body)
+        action = found[1].decode() if found else headers.get("x-amz-target", "").rpartition(".")[2]
+        answer = await asyncio.to_thread(self._moto.answer, scope, headers, body, action)
+        self._log.write(f"{service} {action or scope['path']} {answer[0]}\n")
+        await _send(send, answer)
+
+
+async def _read(receive: Receive) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            return body
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    status, headers, body = answer
+    encoded = [(name.lower().encode(), str(value).encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,68 @@
+"""What AWS itself publishes in every region: ParallelCluster's official AMIs and its Lambda layer."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import boto3
+
+from rehearsal.local_aws.address import REGION, LocalAwsAddress
+
+# Owner and name as `pcluster.lib.list_official_images` looks for them; the description is how the
+# library's validators know an official image.
+_AMAZON = "247102896272"
+_OS_PARTS = ("ubuntu-2204-lts-hvm", "ubuntu-2404-lts-hvm", "amzn2023-hvm")
+_ARCHITECTURES = ("x86_64", "arm64")
+_PUBLISHED = "202610010000"
+
+
+def official_images(pcluster_version: str) -> list[dict[str, object]]:
+    """Describe the official AMIs, in the form of moto's MOTO_AMIS_PATH file."""
+    names = [
+        (f"aws-parallelcluster-{pcluster_version}-{os_part}-{architecture}-{_PUBLISHED}", architecture)
+        for os_part in _OS_PARTS
+        for architecture in _ARCHITECTURES
+    ]
+    return [
+        {
+            "ami_id": f"ami-{number:017x}",
+            "state": "available",
+            "public": True,
+            "owner_id": _AMAZON,
+            "image_location": f"amazon/{name}",
+            "sriov": "simple",
+            "root_device_type": "ebs",
+            "root_device_name": "/dev/sda1",
+            "description": "AWS ParallelCluster AMI",
+            "image_type": "machine",
+            "platform": None,
+            "architecture": architecture,
+            "name": name,
+            "virtualization_type": "hvm",
+            "hypervisor": "xen",
+        }
+        for number, (name, architecture) in enumerate(names, start=1)
+    ]
+
+
+def write_official_images(path: Path, pcluster_version: str) -> None:
+    """Write the AMI file that moto reads when it is imported."""
+    path.write_text(json.dumps(official_images(pcluster_version)))
+
+
+def publish_layer(address: LocalAwsAddress, pcluster_version: str) -> None:
+    """Put the layer where AWS hosts it. It is empty: functions run on .venv-pcluster (functions.py)."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as layer:
+        layer.writestr("python/README", "The local AWS: the library is the one of .venv-pcluster.\n")
+    bucket = f"{REGION}-aws-parallelcluster"
+    client = boto3.client("s3", endpoint_url=address.s3_url, verify=str(address.certificate))
+    client.create_bucket(Bucket=bucket)
+    client.put_object(
+        Bucket=bucket,
+        Key=f"parallelcluster/{pcluster_version}/layers/aws-parallelcluster/lambda-layer.zip",
+        Body=archive.getvalue(),
+    )

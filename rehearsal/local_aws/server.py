@@ -1,0 +1,122 @@
+"""`python -m rehearsal.local_aws.server --port 4566 --folder DIR --lambda-python PYTHON`: run the local AWS.
+
+Started by rehearsal.local_aws.process, which waits until it is ready. The emulators read their
+settings from the environment when they are imported, so this module sets it first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import warnings
+from pathlib import Path
+
+from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
+from rehearsal.local_aws.certificate import make_certificate
+from rehearsal.local_aws.publications import publish_layer, write_official_images
+from training_cluster.settings import PCLUSTER_VERSION
+
+READY = "local AWS ready"
+
+# CDK's Provider framework polls every 30 s on AWS; nothing here takes that long.
+_WAIT_SCALE = "0.05"
+_MAX_HEADER_BYTES = 1 << 20
+
+
+def _configure(address: LocalAwsAddress, node_modules: Path) -> None:
+    for folder in (address.tmp, address.folder / "tls", address.folder / "s3"):
+        folder.mkdir(parents=True, exist_ok=True)
+    key = address.folder / "tls" / "key.pem"
+    make_certificate(certificate=address.certificate, key=key, trust_bundle=address.trust_bundle)
+    images = address.folder / "official-images.json"
+    write_official_images(images, PCLUSTER_VERSION)
+    os.environ |= address.client_variables() | {
+        "GATEWAY_PORT": str(address.port),
+        "MINISTACK_HOST": "localhost",
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "MINISTACK_REGION": REGION,
+        "USE_SSL": "1",
+        "MINISTACK_SSL_CERT": str(address.certificate),
+        "MINISTACK_SSL_KEY": str(key),
+        "S3_DATA_DIR": str(address.folder / "s3"),
+        "SFN_WAIT_SCALE": _WAIT_SCALE,
+        "LAMBDA_EXECUTOR": "local",
+        "NODE_PATH": str(node_modules),
+        # Listeners of services that nothing here uses.
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+        "MOTO_ACCOUNT_ID": ACCOUNT,
+        "MOTO_AMIS_PATH": str(images),
+        "MOTO_EC2_LOAD_DEFAULT_AMIS": "true",
+    }
+
+
+async def _serve(address: LocalAwsAddress, lambda_python: Path) -> None:
+    from hypercorn.asyncio import serve  # noqa: PLC0415
+    from hypercorn.config import Config  # noqa: PLC0415
+
+    from rehearsal.local_aws import (  # noqa: PLC0415
+        cloudformation,
+        functions,
+        head_node,
+        hooks,
+        moto_services,
+        resource_types,
+    )
+    from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
+
+    functions.install(python=lambda_python)
+    cloudformation.install()
+    moto_services.install()
+    resource_types.install()
+    head_node.install(address)
+    gateway = Gateway(
+        ministack=hooks.find(hooks.ASGI_APP),
+        moto=moto_services.MotoServices(address.port),
+        log=address.folder / "requests.log",
+    )
+    config = Config()
+    config.bind = [f"127.0.0.1:{address.port}"]
+    config.certfile, config.keyfile = os.environ["MINISTACK_SSL_CERT"], os.environ["MINISTACK_SSL_KEY"]
+    config.alpn_protocols = ["http/1.1"]
+    config.h11_max_incomplete_size = _MAX_HEADER_BYTES
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = asyncio.create_task(serve(gateway, config, shutdown_trigger=stop.wait))  # type: ignore[arg-type]
+    await _publish_when_up(address)
+    await server
+
+
+async def _publish_when_up(address: LocalAwsAddress) -> None:
+    for _ in range(100):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", address.port)
+        except OSError:
+            await asyncio.sleep(0.1)
+            continue
+        writer.close()
+        break
+    await asyncio.to_thread(publish_layer, address, PCLUSTER_VERSION)
+    print(READY, flush=True)
+
+
+def main() -> None:
+    """Parse the command line and serve until SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--lambda-python", type=Path, required=True, help="interpreter of Python functions")
+    parser.add_argument("--node-modules", type=Path, required=True, help="the AWS SDK of Node functions")
+    arguments = parser.parse_args()
+    address = LocalAwsAddress(port=arguments.port, folder=arguments.folder.absolute())
+    warnings.simplefilter("ignore")
+    _configure(address, arguments.node_modules.absolute())
+    asyncio.run(_serve(address, arguments.lambda_python.absolute()))
+
+
+if __name__ == "__main__":
+    main()

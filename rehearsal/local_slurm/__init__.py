@@ -1,0 +1,21 @@
+"""A real Slurm on this machine that carries ParallelCluster's own partitions and node names.
+
+It exists so that the job scripts which ship to a cluster can be run, unchanged, on a laptop.
+"""
+
+from rehearsal.local_slurm.cluster import LocalSlurm
+from rehearsal.local_slurm.errors import SlurmError
+from rehearsal.local_slurm.jobs import Job
+from rehearsal.local_slurm.layout import Layout
+from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition, parse_partitions
+
+__all__ = [
+    "Job",
+    "Layout",
+    "LocalSlurm",
+    "NodeSet",
+    "NodeShape",
+    "Partition",
+    "SlurmError",
+    "parse_partitions",
+]

@@ -1,0 +1,86 @@
+"""The client commands of one Slurm (sbatch, scontrol, sinfo, scancel), as methods."""
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rehearsal.local_slurm.errors import SlurmError, tail
+from rehearsal.local_slurm.jobs import Follower, Job, parse_job
+from rehearsal.local_slurm.layout import Layout
+
+POLL_S = 0.5
+
+
+class SlurmClient:
+    """Submits jobs to the Slurm of `layout` and watches them."""
+
+    def __init__(self, *, layout: Layout, environment: Mapping[str, str]) -> None:
+        self.layout = layout
+        self._environment = dict(environment)
+
+    def client_env(self) -> dict[str, str]:
+        """Environment in which sbatch, squeue, sinfo and scontrol speak to this cluster."""
+        return dict(self._environment)
+
+    def submit(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> int:
+        """Run `sbatch <argv>` and return the job id.
+
+        `env` comes on top of client_env() and reaches the job. `cwd` is where the job runs and
+        where its output file lies unless argv says otherwise; layout.jobs by default.
+        Raises SlurmError with sbatch's own words.
+        """
+        answer = self._run(["sbatch", "--parsable", *argv], env=env, cwd=cwd or self.layout.jobs)
+        return int(answer.strip().partition(";")[0])
+
+    def job(self, job_id: int) -> Job:
+        """The job as slurmctld sees it now. Raises SlurmError for an unknown id."""
+        return parse_job(self._run(["scontrol", "show", "job", "--oneliner", str(job_id)]))
+
+    def job_state(self, job_id: int) -> str:
+        """PENDING, RUNNING, COMPLETED, FAILED, ... (squeue(1), JOB STATE CODES)."""
+        return self.job(job_id).state
+
+    def wait(self, job_id: int, *, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Job:
+        """Wait until the job has ended, in whatever state; each line of its output goes to `on_line`.
+
+        Raises SlurmError after `timeout_s` seconds, with the output's end; the job runs on.
+        """
+        follower = Follower(self.job(job_id).output, on_line or (lambda _: None))
+        deadline = time.monotonic() + timeout_s
+        while not (job := self.job(job_id)).has_ended:
+            follower.read()
+            if time.monotonic() > deadline:
+                power = tail(self.layout.log / "power.log", lines=5)
+                raise SlurmError(
+                    f"Job {job_id} is still {job.state} ({job.reason}) after {timeout_s:.0f} s. "
+                    f"`scancel {job_id}` ends it.\n{tail(job.output)}\n{power}"
+                )
+            time.sleep(POLL_S)
+        follower.read(last=True)
+        return job
+
+    def cancel(self, job_id: int) -> None:
+        """`scancel`: the job gets SIGTERM, and SIGKILL 30 s later."""
+        self._run(["scancel", str(job_id)])
+
+    def node_states(self) -> dict[str, str]:
+        """State of each node as sinfo has it: idle, mixed, idle~ (powered down), idle# (powering up), ..."""
+        lines = self._run(["sinfo", "--all", "--noheader", "--Node", "--format=%N %T"]).splitlines()
+        states: dict[str, str] = {}
+        for line in lines:
+            name, state = line.split()
+            states[name] = state
+        return states
+
+    def _run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> str:
+        environment = self.client_env() | dict(env or {})
+        done = subprocess.run(argv, env=environment, cwd=cwd, check=False, capture_output=True, text=True)
+        if done.returncode:
+            said = done.stderr.strip() or done.stdout.strip()
+            raise SlurmError(f"`{' '.join(argv)}` failed with code {done.returncode}: {said}")
+        return done.stdout

@@ -1,0 +1,138 @@
+"""LocalSlurm: starts a real Slurm under one folder, runs jobs on it, and leaves no process behind."""
+
+import os
+import pwd
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rehearsal.local_slurm import processes
+from rehearsal.local_slurm.client import SlurmClient
+from rehearsal.local_slurm.conf import render_slurm_conf
+from rehearsal.local_slurm.daemons import Child, start_munged, start_slurmctld
+from rehearsal.local_slurm.errors import SlurmError
+from rehearsal.local_slurm.layout import Layout
+from rehearsal.local_slurm.partitions import Partition
+from rehearsal.local_slurm.ports import find_ports
+from rehearsal.local_slurm.power import power_program
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinfo", "scancel")
+# Debian puts the daemons where a normal user's PATH does not lead.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Variables of a Slurm around us would steer ours.
+FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE")
+GRACE_S = 8.0
+
+
+class LocalSlurm(SlurmClient):
+    """A Slurm with ParallelCluster's partitions and node names, on this machine, for one rehearsal.
+
+    A context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
+    that every process of it carries. Everything it writes lies under `root`.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        partitions: Sequence[Partition],
+        marker: tuple[str, str],
+        suspend_time_s: int = 20,
+        max_node_processes: int = 8,
+    ) -> None:
+        self._partitions = tuple(partitions)
+        self._children: list[Child] = []
+        first_port = find_ports(len(self.node_names) + 1)
+        layout = Layout(
+            root=root,
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            host=socket.gethostname().partition(".")[0],
+            controller_port=first_port,
+            first_node_port=first_port + 1,
+            max_node_processes=max_node_processes,
+            suspend_time_s=suspend_time_s,
+        )
+        layout.check_socket_paths(self.node_names)
+        self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+        self._path = f"{kept.get('PATH', '')}:{SYSTEM_PATH}"
+        super().__init__(layout=layout, environment=kept | self._identity | {"PATH": self._path})
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Every node that the cluster config names."""
+        return tuple(name for partition in self._partitions for name in partition.node_names)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start munged, slurmctld and the static nodes. Raises SlurmError, and then nothing runs."""
+        missing = [name for name in PROGRAMS if not shutil.which(name, path=self._path)]
+        if missing:
+            raise SlurmError(
+                f"{', '.join(missing)} not found on {self._path}. Install Slurm and munge: "
+                "`sudo apt-get install slurmctld slurmd slurm-client munge`."
+            )
+        self.stop()  # what a rehearsal that was killed left in this folder
+        try:
+            self._write_files()
+            self._children.append(start_munged(layout=self.layout, environment=self.client_env()))
+            self._children.append(start_slurmctld(layout=self.layout, environment=self.client_env()))
+            self._start_static_nodes()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop jobs and nodes, then the controller, then munged. Safe to call twice, or after a crash.
+
+        A slurmd that has lost its controller ignores SIGTERM for minutes: hence the order, and
+        SIGKILL after a grace period. Raises SlurmError if a process is left.
+        """
+        if self.layout.run.is_dir():
+            self.layout.stopping.touch()
+        # slurmctld ends its own slurmscriptd; without it, it hangs.
+        for kept in (("slurmctld", "slurmscriptd", "munged"), ("slurmscriptd", "munged"), ()):
+            processes.end(self._identity, except_names=kept, grace_s=GRACE_S)
+        while self._children:
+            self._children.pop().wait()
+        processes.check_none(self._identity)
+
+    def _write_files(self) -> None:
+        layout = self.layout
+        folders = (
+            layout.state,
+            layout.spool,
+            layout.log,
+            layout.run,
+            layout.jobs,
+            layout.munge_socket.parent,
+        )
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        layout.stopping.unlink(missing_ok=True)
+        conf = render_slurm_conf(partitions=self._partitions, layout=layout)
+        layout.conf.write_text(conf, encoding="utf-8")
+        environment = self._identity | {"PATH": SYSTEM_PATH}
+        for program in (layout.resume_program, layout.suspend_program, layout.await_program):
+            text = power_program(
+                verb=program.name, environment=environment, root=layout.root, most=layout.max_node_processes
+            )
+            program.write_text(text, encoding="utf-8")
+            program.chmod(0o755)
+
+    def _start_static_nodes(self) -> None:
+        names = [name for partition in self._partitions for name in partition.static_names]
+        started = names[: self.layout.max_node_processes]
+        if started:
+            self._run(["scontrol", "update", f"NodeName={','.join(started)}", "State=POWER_UP"])

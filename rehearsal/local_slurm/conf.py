@@ -1,0 +1,139 @@
+"""slurm.conf of a local cluster: pure text from partitions and a layout."""
+
+from collections.abc import Iterator, Sequence
+
+from rehearsal.local_slurm.layout import Layout
+from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition
+from rehearsal.local_slurm.ports import LOOPBACK
+
+# ParallelCluster lets Slurm hand out this share of a node's memory (SchedulableMemory's default).
+SCHEDULABLE_MEMORY_PERCENT = 95
+
+
+def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str:
+    """The whole slurm.conf; each group of lines says where its values come from."""
+    lines = [
+        "# Written by rehearsal.local_slurm from a ParallelCluster cluster config; do not edit.",
+        *_daemons(layout),
+        *_jobs(),
+        *_power(layout, partitions=partitions),
+        *_nodes(partitions, layout=layout),
+        *_partitions(partitions, layout=layout),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _daemons(layout: Layout) -> Iterator[str]:
+    yield "\n# Names, users: this machine and whoever rehearses. Ports: found free at start."
+    yield "ClusterName=rehearsal"
+    yield f"SlurmctldHost={layout.host}({LOOPBACK})"
+    yield f"SlurmctldPort={layout.controller_port}"
+    yield f"SlurmUser={layout.user}"
+    yield f"SlurmdUser={layout.user}"
+    yield "\n# Paths: all under the rehearsal's own folder, and munge's socket too."
+    yield "AuthType=auth/munge"
+    yield f"AuthInfo=socket={layout.munge_socket}"
+    yield f"StateSaveLocation={layout.state}"
+    yield f"SlurmdSpoolDir={layout.spool}/%n"
+    yield f"SlurmctldLogFile={layout.log}/slurmctld.log"
+    yield f"SlurmdLogFile={layout.log}/slurmd-%n.log"
+    yield f"SlurmctldPidFile={layout.run}/slurmctld.pid"
+    yield f"SlurmdPidFile={layout.run}/%n.pid"
+    yield "MailProg=/bin/true"
+
+
+def _jobs() -> Iterator[str]:
+    yield "\n# A cluster's nodes on one machine: believe the CPUs and the memory written below, bind"
+    yield "# nothing, use no cgroup (neither root nor a delegated one is asked for)."
+    yield "SlurmdParameters=config_overrides"
+    yield "ProctrackType=proctrack/linuxproc"
+    yield "TaskPlugin=task/none"
+    yield "JobAcctGatherType=jobacct_gather/none"
+    yield "MpiDefault=none"
+    yield "\n# Whole CPUs, as on ParallelCluster; a job comes back after a lost node, and a node that"
+    yield "# returns is used; powered-down nodes are shown."
+    yield "SelectType=select/cons_tres"
+    yield "SelectTypeParameters=CR_CPU"
+    yield "JobRequeue=1"
+    yield "ReturnToService=2"
+    yield "PrivateData=cloud"
+    yield "\n# A job that asks for more nodes than this machine starts is refused at once."
+    yield "EnforcePartLimits=ALL"
+    yield "\n# An ended job stays visible for an hour: there is no accounting database to ask."
+    yield "MinJobAge=3600"
+
+
+def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:
+    yield "\n# Job ids start at the controller's port: job.slurm derives MASTER_PORT from the job id, so"
+    yield "# two clusters on one machine get different rendezvous ports."
+    yield f"FirstJobId={layout.controller_port}"
+    yield "\n# Nodes start on demand and power down when idle, as ParallelCluster's do; its own"
+    yield "# SuspendTime is 600 s (ScaledownIdletime), ours is short enough to watch."
+    yield f"ResumeProgram={layout.resume_program}"
+    yield f"SuspendProgram={layout.suspend_program}"
+    yield f"SuspendTime={layout.suspend_time_s}"
+    yield f"ResumeTimeout={layout.resume_timeout_s}"
+    yield f"SuspendTimeout={layout.suspend_timeout_s}"
+    yield "ResumeRate=0"
+    yield "SuspendRate=0"
+    yield "SlurmctldParameters=idle_on_node_suspend,cloud_dns,power_save_interval=1"
+    yield "\n# Ends when the job's nodes are up. Without it slurmctld looks every 30 s whether they are,"
+    yield "# which is nothing beside an instance's boot but half of a rehearsal."
+    yield f"PrologSlurmctld={layout.await_program}"
+    static = [
+        _range(nodes, "st") for partition in partitions for nodes in partition.node_sets if nodes.static
+    ]
+    if static:
+        yield "\n# Static nodes (MinCount) never power down."
+        yield f"SuspendExcNodes={','.join(static)}"
+
+
+def _nodes(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
+    yield "\n# Names: <queue>-<st|dy>-<compute resource>-<n>. CPUs and memory: the instance type's vCPUs"
+    yield f"# and {SCHEDULABLE_MEMORY_PERCENT} % of its MiB. Each node is this machine, on a port of its own."
+    port = layout.first_node_port
+    for partition in partitions:
+        for nodes in partition.node_sets:
+            for kind, count in (("st", nodes.static), ("dy", nodes.dynamic)):
+                if count:
+                    yield _node_line(nodes, kind=kind, first_port=port, count=count)
+                port += count
+
+
+def _node_line(nodes: NodeSet, *, kind: str, first_port: int, count: int) -> str:
+    # ParallelCluster's own features and weights: a job takes running (static) nodes first.
+    feature, weight = ("static", 1) if kind == "st" else ("dynamic", 1000)
+    return (
+        f"NodeName={_range(nodes, kind)} NodeAddr={LOOPBACK} Port={_span(first_port, count)} "
+        f"{_shape(nodes.shape)} State=CLOUD "
+        f"Feature={feature},{nodes.name},{','.join(nodes.instance_types)} Weight={weight}"
+    )
+
+
+def _partitions(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
+    yield "\n# One a queue, the first is the default. MaxNodes: this machine runs so many slurmd at most."
+    for i, partition in enumerate(partitions):
+        ranges = [
+            _range(nodes, kind)
+            for nodes in partition.node_sets
+            for kind, count in (("st", nodes.static), ("dy", nodes.dynamic))
+            if count
+        ]
+        most = min(layout.max_node_processes, len(partition.node_names))
+        yield (
+            f"PartitionName={partition.name} Nodes={','.join(ranges)} Default={'NO' if i else 'YES'} "
+            f"MaxNodes={most} MaxTime=INFINITE State=UP"
+        )
+
+
+def _shape(shape: NodeShape) -> str:
+    return f"CPUs={shape.vcpus} RealMemory={shape.memory_mib * SCHEDULABLE_MEMORY_PERCENT // 100}"
+
+
+def _range(nodes: NodeSet, kind: str) -> str:
+    count = nodes.static if kind == "st" else nodes.dynamic
+    return f"{nodes.queue}-{kind}-{nodes.name}-{_span(1, count)}"
+
+
+def _span(first: int, count: int) -> str:
+    return str(first) if count == 1 else f"[{first}-{first + count - 1}]"

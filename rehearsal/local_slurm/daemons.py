@@ -1,0 +1,93 @@
+"""munged and slurmctld in the foreground, as children that a terminal's Ctrl-C does not reach."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rehearsal.local_slurm.errors import SlurmError, tail
+from rehearsal.local_slurm.layout import Layout
+from rehearsal.local_slurm.ports import LOOPBACK
+
+START_TIMEOUT_S = 30.0
+POLL_S = 0.05
+KEY_BYTES = 128
+Child = subprocess.Popen[bytes]
+
+
+def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
+    """munged with a key, a socket and files of its own. Raises SlurmError if it does not come up."""
+    folder = layout.munge_socket.parent
+    key = folder / "key"
+    key.touch(mode=0o600)
+    key.write_bytes(os.urandom(KEY_BYTES))
+    # --force: a folder that its group may write to is a warning then, no error.
+    argv = ["munged", "--foreground", "--force", f"--socket={layout.munge_socket}", f"--key-file={key}"]
+    argv += [f"--pid-file={layout.run}/munged.pid", f"--seed-file={folder}/seed"]
+    argv += [f"--log-file={layout.log}/munged.log"]
+    return _start(
+        argv,
+        layout=layout,
+        environment=environment,
+        is_up=lambda: _listens(layout.munge_socket),
+        log="munged.log",
+    )
+
+
+def start_slurmctld(*, layout: Layout, environment: Mapping[str, str]) -> Child:
+    """slurmctld with a clean state. Raises SlurmError, with its log's end, if it does not come up."""
+    argv = ["slurmctld", "-D", "-c", "-f", str(layout.conf)]
+    return _start(
+        argv,
+        layout=layout,
+        environment=environment,
+        is_up=lambda: _answers(layout.controller_port, environment=environment),
+        log="slurmctld.log",
+    )
+
+
+def _start(
+    argv: Sequence[str],
+    *,
+    layout: Layout,
+    environment: Mapping[str, str],
+    is_up: Callable[[], bool],
+    log: str,
+) -> Child:
+    name = argv[0]
+    output = layout.log / f"{name}.out"
+    with output.open("wb") as file:
+        child = subprocess.Popen(
+            argv,
+            env=dict(environment),
+            cwd=layout.run,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while child.poll() is None and time.monotonic() < deadline:
+        if is_up():
+            return child
+        time.sleep(POLL_S)
+    what = "does not answer" if child.poll() is None else f"ended with code {child.returncode}"
+    said = "\n".join(tail(path) for path in (output, layout.log / log))
+    raise SlurmError(f"{name} {what} (after {START_TIMEOUT_S:.0f} s at most). Its words:\n{said}")
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
+def _answers(port: int, *, environment: Mapping[str, str]) -> bool:
+    with socket.socket() as client:
+        if client.connect_ex((LOOPBACK, port)) != 0:
+            return False
+    ping = subprocess.run(
+        ["scontrol", "ping"], env=dict(environment), check=False, capture_output=True, text=True, timeout=30
+    )
+    return "is UP" in ping.stdout

@@ -1,0 +1,15 @@
+"""The one error of this package, and how a log's end gets into it."""
+
+from pathlib import Path
+
+
+class SlurmError(Exception):
+    """The local Slurm cannot start, run a job or stop; the message says how to mend it."""
+
+
+def tail(path: Path, *, lines: int = 20) -> str:
+    """The last `lines` lines of the log at `path`, or a remark that there is none."""
+    if not path.is_file():
+        return f"(no log at {path})"
+    text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+    return "\n".join([f"--- the end of {path}", *text])

@@ -1,0 +1,1 @@
+"""One file a deployable stack: wiring and outputs; the constructs do the work."""

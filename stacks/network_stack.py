@@ -1,0 +1,26 @@
+"""NetworkStack: what all clusters share. Depends on network flags only, never on a family."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+from training_cluster.network import Network
+from training_cluster.settings import Settings
+
+
+class NetworkStack(Stack):
+    """VPC, subnets, NAT, S3 endpoint, the nodes' security group."""
+
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
+        super().__init__(scope, id_, description="Training Cluster: network, shared by all clusters")
+        self.network = Network(self, "Network", zone=settings.zone)
+        CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
+        CfnOutput(self, "Zone", value=self.network.private_subnet.availability_zone)
+        # A fixed set of exports, whatever the flags: an export in use cannot change or go away.
+        for value in (
+            self.network.vpc.vpc_id,
+            self.network.public_subnet.subnet_id,
+            self.network.private_subnet.subnet_id,
+            self.network.node_security_group.security_group_id,
+        ):
+            self.export_value(value)

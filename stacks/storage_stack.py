@@ -1,0 +1,31 @@
+"""StorageStack: everything that holds data. `cdk destroy TrainingClusterStack` leaves it alone."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+from training_cluster.network import Network
+from training_cluster.settings import Settings
+from training_cluster.storage import Storage
+
+
+class StorageStack(Stack):
+    """Bucket and Lustre file system: retained, and under termination protection."""
+
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings, network: Network) -> None:
+        super().__init__(
+            scope, id_, description="Training Cluster: data, kept when it goes", termination_protection=True
+        )
+        self.storage = Storage(
+            self,
+            "Storage",
+            vpc=network.vpc,
+            subnet=network.private_subnet,
+            node_security_group=network.node_security_group,
+            capacity_gib=settings.fsx_gib,
+            throughput_mbps_per_tib=int(settings.fsx_mbps_per_tib),
+        )
+        CfnOutput(self, "BucketName", value=self.storage.bucket.bucket_name)
+        CfnOutput(self, "FileSystemId", value=self.storage.file_system.file_system_id)
+        for value in (self.storage.bucket.bucket_name, self.storage.file_system.file_system_id):
+            self.export_value(value)
