@@ -11,6 +11,7 @@ from pathlib import Path
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 import aws_cdk as cdk
+
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
+
 from training_cluster.network import Network
 from training_cluster.settings import Settings
 from training_cluster.storage import Storage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aws_cdk import Aws, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
+
 from training_cluster.cluster import Cluster
 from training_cluster.cluster_config import ResourceIds, bootstrap_prefix, render_cluster_config
 from training_cluster.families import load_base
@@ -27,9 +28,7 @@ class TrainingClusterStack(Stack):
             description=f"Training Cluster: the cluster {settings.cluster_name}, family {settings.family}",
         )
         name, family = settings.cluster_name, settings.family_facts
-        key_pair = ec2.KeyPair(
-            self, "KeyPair", key_pair_name=f"{name}-key", type=ec2.KeyPairType.ED25519
-        )
+        key_pair = ec2.KeyPair(self, "KeyPair", key_pair_name=f"{name}-key", type=ec2.KeyPairType.ED25519)
         placement_group = (
             ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
             if family.efa

@@ -99,7 +99,7 @@ def _find(name: str) -> library.ClusterState | None:
 
 
 def _is_ours(state: library.ClusterState, event: dict[str, Any]) -> bool:
-    return state.tags.get(OWNER_TAG) == event["StackId"]
+    return state.tags.get(OWNER_TAG) == str(event["StackId"])
 
 
 def _config(event: dict[str, Any]) -> dict[str, Any]:

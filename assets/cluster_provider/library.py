@@ -76,7 +76,9 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
         if code in (_THROTTLED, _SERVER_ERROR) or isinstance(error, AWSClientError):
             raise TransientError(str(_content(error).get("message"))) from error
         content = _content(error)
-        if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(content.get("message")):
+        if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(
+            content.get("message")
+        ):
             raise ClusterNotFoundError(str(content["message"])) from error
         raise RefusedError(content) from error
 

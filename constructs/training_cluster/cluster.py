@@ -18,7 +18,7 @@ from training_cluster.settings import PCLUSTER_VERSION
 
 PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provider"
 
-# The hosted layer's own template names this runtime (facts: aws-parallelcluster custom_resource/cluster.yaml).
+# The layer's own template names this runtime (aws-parallelcluster: custom_resource/cluster.yaml).
 RUNTIME = lambda_.Runtime.PYTHON_3_12
 RESOURCE_TYPE = "Custom::TrainingCluster"
 

@@ -21,7 +21,9 @@ DeleteVolume Describe* DisassociateAddress ModifyLaunchTemplate ModifyNetworkInt
 ModifyVolume ModifyVolumeAttribute ReleaseAddress RevokeSecurityGroupEgress
 RevokeSecurityGroupIngress RunInstances TerminateInstances
 """
-_DYNAMODB = "CreateTable DeleteTable DescribeTable GetItem ListTagsOfResource PutItem Query TagResource UpdateItem"
+_DYNAMODB = (
+    "CreateTable DeleteTable DescribeTable GetItem ListTagsOfResource PutItem Query TagResource UpdateItem"
+)
 _ROUTE53 = """
 ChangeResourceRecordSets ChangeTagsForResource CreateHostedZone DeleteHostedZone GetChange GetHostedZone
 ListQueryLoggingConfigs ListResourceRecordSets
@@ -50,7 +52,9 @@ DeleteStack DescribeStackEvents DescribeStackResource DescribeStackResources Des
 _FSX = "DescribeDataRepositoryAssociations DescribeFileSystems ListTagsForResource"
 _IAM_READ = "GetInstanceProfile GetPolicy GetRole GetRolePolicy SimulatePrincipalPolicy"
 _IAM_ROLE = "CreateRole DeleteRole DeleteRolePolicy PutRolePolicy TagRole UntagRole"
-_IAM_PROFILE = "AddRoleToInstanceProfile CreateInstanceProfile DeleteInstanceProfile RemoveRoleFromInstanceProfile"
+_IAM_PROFILE = (
+    "AddRoleToInstanceProfile CreateInstanceProfile DeleteInstanceProfile RemoveRoleFromInstanceProfile"
+)
 _ATTACHABLE_AWS_POLICIES = (
     "CloudWatchAgentServerPolicy",
     "AmazonSSMManagedInstanceCore",
@@ -100,7 +104,13 @@ def provider_statements(*, scripts_bucket_arn: str, cluster_name: str) -> list[i
             "GetObject ListBucket",
             f"arn:{Aws.PARTITION}:s3:::{Aws.REGION}-aws-parallelcluster*",
         ),
-        _allow("Scripts", "s3", "GetBucketLocation GetObject ListBucket", scripts_bucket_arn, f"{scripts_bucket_arn}/*"),
+        _allow(
+            "Scripts",
+            "s3",
+            "GetBucketLocation GetObject ListBucket",
+            scripts_bucket_arn,
+            f"{scripts_bucket_arn}/*",
+        ),
         _allow("Lustre", "fsx", _FSX, _arn("fsx", "*")),
         _allow("ReservedCapacity", "resource-groups", "GetGroupConfiguration ListGroupResources"),
         *_iam_statements(),
@@ -114,7 +124,9 @@ def _stack_statements(cluster_name: str) -> list[iam.PolicyStatement]:
         "ForAnyValue:StringEquals": {"aws:TagKeys": ["parallelcluster:cluster-name"]}
     }
     return [
-        _allow("WriteStacks", "cloudformation", "CreateStack UpdateStack TagResource", stacks, conditions=tagged),
+        _allow(
+            "WriteStacks", "cloudformation", "CreateStack UpdateStack TagResource", stacks, conditions=tagged
+        ),
         _allow("ReadAndDeleteStacks", "cloudformation", _CLOUDFORMATION_READ, stacks),
     ]
 
@@ -137,12 +149,19 @@ def _iam_statements() -> list[iam.PolicyStatement]:
             roles,
             conditions={"ArnLike": {"iam:PolicyARN": attachable}},
         ),
-        _allow("InstanceProfiles", "iam", _IAM_PROFILE, _arn("iam", "instance-profile/parallelcluster/*", region="")),
+        _allow(
+            "InstanceProfiles",
+            "iam",
+            _IAM_PROFILE,
+            _arn("iam", "instance-profile/parallelcluster/*", region=""),
+        ),
         _allow(
             "PassRoles",
             "iam",
             "PassRole",
             roles,
-            conditions={"StringEquals": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}},
+            conditions={
+                "StringEquals": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}
+            },
         ),
     ]

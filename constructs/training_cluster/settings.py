@@ -26,16 +26,21 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    family: str = Field("p4d", description="Instance family of the compute nodes: a file of cluster_configs/.")
+    family: str = Field(
+        "p4d", description="Instance family of the compute nodes: a file of cluster_configs/."
+    )
     nodes: int = Field(2, ge=1, le=1000, description="Most compute nodes that run at a time.")
     min_nodes: int = Field(
-        0, ge=0, le=1000, description="Compute nodes that always run. 0: a node costs only while jobs want it."
+        0,
+        ge=0,
+        le=1000,
+        description="Compute nodes that always run. 0: a node costs only while jobs want it.",
     )
     zone: str = Field(
         "auto",
         pattern=r"^(auto|[a-z]{2}(-[a-z]+)+-\d[a-z]|[a-z]{2,4}\d-az\d)$",
-        description="Availability zone of everything: auto (the region's first), a name (us-east-1a) or an id "
-        "(use1-az4; the same place in every account). Kept for the life of NetworkStack.",
+        description="Availability zone of everything: auto (the region's first), a name (us-east-1a) or an "
+        "id (use1-az4; the same place in every account). Kept for the life of NetworkStack.",
     )
     os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] = Field(
         "ubuntu2204", description="Operating system of every node. Kept for a cluster's life."
@@ -62,7 +67,9 @@ class Settings(BaseModel):
     def _known_family(cls, value: str) -> str:
         names = family_names()
         if value not in names:
-            raise ValueError(f"is no instance family.{did_you_mean(value, names)} Allowed: {', '.join(names)}")
+            raise ValueError(
+                f"is no instance family.{did_you_mean(value, names)} Allowed: {', '.join(names)}"
+            )
         return value
 
     @field_validator("fsx_gib")
@@ -96,7 +103,11 @@ class Settings(BaseModel):
     @property
     def stack_name(self) -> str:
         """CloudFormation name of TrainingClusterStack for this cluster."""
-        return "TrainingClusterStack" if self.cluster_name == "training" else f"TrainingClusterStack-{self.cluster_name}"
+        return (
+            "TrainingClusterStack"
+            if self.cluster_name == "training"
+            else f"TrainingClusterStack-{self.cluster_name}"
+        )
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
@@ -130,7 +141,9 @@ def allowed_values(name: str, info: FieldInfo) -> str:
 
 def _explain(error: ValidationError) -> str:
     problems = error.errors()
-    lines = [f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the context flags, nothing was done:"]
+    lines = [
+        f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the context flags, nothing was done:"
+    ]
     for problem in problems:
         flag = str(problem["loc"][0]) if problem["loc"] else ""
         if problem["type"] == "extra_forbidden":
@@ -140,7 +153,11 @@ def _explain(error: ValidationError) -> str:
             lines.append(f"  {problem['msg'].removeprefix('Value error, ')}")
         else:
             info = Settings.model_fields[flag]
-            own = problem["msg"].removeprefix("Value error, ") if problem["type"] == "value_error" else "not allowed"
+            own = (
+                problem["msg"].removeprefix("Value error, ")
+                if problem["type"] == "value_error"
+                else "not allowed"
+            )
             lines.append(f"  {flag}={problem['input']}: {own}")
             lines.append(f"    allowed: {allowed_values(flag, info)}")
             lines.append(f"    type:    -c {flag}={info.default}")

@@ -8,7 +8,8 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-# Lustre's own ports (FSx for Lustre guide, "File system access control with Amazon VPC").
+# Lustre's own ports (FSx for Lustre guide, "File system access control with Amazon VPC"). CDK's
+# construct opens the group to itself, for the servers among themselves.
 LUSTRE_PORTS = (ec2.Port.tcp(988), ec2.Port.tcp_range(1018, 1023))
 LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
 
@@ -43,9 +44,7 @@ class Storage(Construct):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             lifecycle_rules=[
-                s3.LifecycleRule(
-                    id="BrokenUploads", abort_incomplete_multipart_upload_after=Duration.days(7)
-                )
+                s3.LifecycleRule(id="BrokenUploads", abort_incomplete_multipart_upload_after=Duration.days(7))
             ],
         )
         self.file_system = fsx.LustreFileSystem(
@@ -78,7 +77,6 @@ class Storage(Construct):
         # The group outlives a deleted stack with the file system that stands in it.
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         for port in LUSTRE_PORTS:
-            group.connections.allow_internally(port, "Lustre servers among themselves")
             group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
             group.add_egress_rule(node_security_group, port, "Lustre servers answer the nodes")
         return group

@@ -8,7 +8,9 @@ from typing import Any
 
 from rehearsal.local_aws import hooks
 
-_VIRTUAL_HOST = re.compile(r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$")
+_VIRTUAL_HOST = re.compile(
+    r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
+)
 _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
 

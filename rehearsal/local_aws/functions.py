@@ -12,11 +12,16 @@ from typing import Any
 
 from rehearsal.local_aws import hooks
 
+# ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
+SLEEP_SCALE = 0.05
+
 # Runs in the worker before the function's code. A layer's files appear under /opt on AWS (CDK's
 # BucketDeployment calls /opt/awscli/aws); here each layer lies in a folder of its own, and
 # unpacking it has dropped the executable bits.
-_OPT_PRELUDE = '''
-import os as _os, subprocess as _subprocess, sys as _sys
+_PRELUDE = """
+import os as _os, subprocess as _subprocess, sys as _sys, time as _time
+_sleep = _time.sleep
+_time.sleep = lambda seconds: _sleep(seconds * {sleep_scale})
 _popen_init = _subprocess.Popen.__init__
 def _in_layers(self, args, *rest, **options):
     program = args[0] if isinstance(args, (list, tuple)) else ""
@@ -28,7 +33,7 @@ def _in_layers(self, args, *rest, **options):
                 break
     _popen_init(self, args, *rest, **options)
 _subprocess.Popen.__init__ = _in_layers
-'''
+""".replace("{sleep_scale}", str(SLEEP_SCALE))
 
 
 # CDK's BucketDeployment points at Amazon Linux's root certificates: that file is not on this machine,
@@ -44,7 +49,7 @@ def install(*, python: Path) -> None:
         def detect(runtime: str) -> tuple[str, str]:
             binary, worker = original(runtime)
             if runtime.startswith("python"):
-                return str(python), _OPT_PRELUDE + worker
+                return str(python), _PRELUDE + worker
             return binary, worker
 
         return detect
@@ -59,7 +64,11 @@ def _trust_our_certificate() -> None:
     def without_roots(properties: dict[str, Any]) -> dict[str, Any]:
         environment = properties.get("Environment") or {}
         variables = {k: v for k, v in environment.get("Variables", {}).items() if k != _AMAZON_LINUX_ROOTS}
-        return {**properties, "Environment": {**environment, "Variables": variables}} if environment else properties
+        return (
+            {**properties, "Environment": {**environment, "Variables": variables}}
+            if environment
+            else properties
+        )
 
     def create(logical_id: str, properties: dict[str, Any], *rest: Any) -> Any:
         return function["create"](logical_id, without_roots(properties), *rest)

@@ -52,12 +52,12 @@ class Gateway:
 
 
 async def _read(receive: Receive) -> bytes:
-    body = b""
+    body = bytearray()
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if not message.get("more_body"):
-            return body
+            return bytes(body)
 
 
 async def _send(send: Send, answer: Answer) -> None:

@@ -67,7 +67,9 @@ ASGI_APP = Hook(
     target="ministack.app:app", parameters=("scope", "receive", "send"), why="the application behind our port"
 )
 MOTO_MODELS = Hook(
-    target="moto.cloudformation.parsing:get_model_map", parameters=(), why="moto's CloudFormation resource types"
+    target="moto.cloudformation.parsing:get_model_map",
+    parameters=(),
+    why="moto's CloudFormation resource types",
 )
 MOTO_NAMES = Hook(
     target="moto.cloudformation.parsing:generate_resource_name",

@@ -66,7 +66,7 @@ class MotoServices:
         status: list[Any] = []
 
         def start_response(line: str, response_headers: Headers, _exc: object = None) -> None:
-            status[:] = [int(line.split()[0]), response_headers]
+            status[:] = [int(line.split(maxsplit=1)[0]), response_headers]
 
         answer = b"".join(self._application(self._environ(scope, headers, body), start_response))
         kept = [(name, value) for name, value in status[1] if name.lower() != "transfer-encoding"]

@@ -19,16 +19,18 @@ Properties = dict[str, Any]
 Attributes = dict[str, Any]
 Handler = dict[str, Any]
 Create = Callable[[str, Properties, str], tuple[str, Attributes]]
-Delete = Callable[[str, Properties], None]
+Delete = Callable[[str, Properties], object]
 
 # Attributes that Fn::GetAtt may ask for, over all the types.
-_ATTRIBUTES = (
-    "Arn AllocationId AvailabilityZone CidrBlock CidrBlockAssociations DefaultNetworkAcl DefaultSecurityGroup "
-    "DefaultVersionNumber DnsEntries FileSystemId AccessPointId GroupId Id InstanceId InternetGatewayId IpAddress "
-    "LatestVersionNumber LaunchTemplateId NatGatewayId NetworkAclAssociationId NetworkInterfaceIds "
-    "PrimaryPrivateIpAddress PrivateDnsName PrivateIp PublicDnsName PublicIp RouteTableId SubnetId VolumeId "
-    "VpcEndpointId VpcId"
-).split()
+_ATTRIBUTES = frozenset(
+    """
+    AccessPointId AllocationId Arn AvailabilityZone CidrBlock CidrBlockAssociations DefaultNetworkAcl
+    DefaultSecurityGroup DefaultVersionNumber DnsEntries FileSystemId GroupId Id InstanceId InternetGatewayId
+    IpAddress LatestVersionNumber LaunchTemplateId NatGatewayId NetworkAclAssociationId NetworkInterfaceIds
+    PrimaryPrivateIpAddress PrivateDnsName PrivateIp PublicDnsName PublicIp RouteTableId SubnetId VolumeId
+    VpcEndpointId VpcId
+    """.split()
+)
 
 # A change of these alone replaces nothing.
 _IN_PLACE = {"Tags", "TagSpecifications"}
@@ -110,7 +112,11 @@ class _MotoType:
                 if value is not None:
                     found[attribute] = value if isinstance(value, str | list | dict) else str(value)
         if self._name == "AWS::EC2::LaunchTemplate":
-            found = {"LaunchTemplateId": physical_id, "LatestVersionNumber": "1", "DefaultVersionNumber": "1"} | found
+            found = {
+                "LaunchTemplateId": physical_id,
+                "LatestVersionNumber": "1",
+                "DefaultVersionNumber": "1",
+            } | found
         return found
 
     def _update(
@@ -131,7 +137,7 @@ class _MotoType:
                 delete(physical_id, properties)
             return
         try:
-            resource.delete(ACCOUNT, REGION)  # type: ignore[union-attr]
+            resource.delete(ACCOUNT, REGION)
         except (TypeError, AttributeError):
             with contextlib.suppress(NotImplementedError):
                 self._model.delete_from_cloudformation_json(
@@ -159,7 +165,9 @@ _DELETERS: dict[str, Callable[[str, Properties], Any]] = {
     "AWS::EC2::Route": lambda _, p: ec2().delete_route(p["RouteTableId"], p.get("DestinationCidrBlock")),
     "AWS::EC2::RouteTable": lambda i, _: ec2().delete_route_table(i),
     "AWS::EC2::SubnetRouteTableAssociation": _disassociate,
-    "AWS::EC2::VPCGatewayAttachment": lambda _, p: ec2().detach_internet_gateway(p["InternetGatewayId"], p["VpcId"]),
+    "AWS::EC2::VPCGatewayAttachment": lambda _, p: ec2().detach_internet_gateway(
+        p["InternetGatewayId"], p["VpcId"]
+    ),
     "AWS::EC2::NetworkInterface": lambda i, _: ec2().enis.pop(i, None),
     "AWS::EC2::Volume": lambda i, _: ec2().delete_volume(i),
     "AWS::EC2::VPCEndpoint": lambda i, _: ec2().delete_vpc_endpoints([i]),
@@ -203,7 +211,9 @@ def _instance(base: Handler) -> Handler:
         created: tuple[str, Attributes] = base["create"](logical_id, kept | {"SubnetId": subnet}, stack_name)
         return created
 
-    def update(id_: str, _old: Properties, _new: Properties, _stack: str, _logical: str) -> tuple[str, Attributes]:
+    def update(
+        id_: str, _old: Properties, _new: Properties, _stack: str, _logical: str
+    ) -> tuple[str, Attributes]:
         return id_, {}
 
     return {**base, "create": create, "update": update}

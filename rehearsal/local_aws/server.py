@@ -1,4 +1,4 @@
-"""`python -m rehearsal.local_aws.server --port 4566 --folder DIR --lambda-python PYTHON`: run the local AWS.
+"""`python -m rehearsal.local_aws.server --port 4566 ...`: run the local AWS.
 
 Started by rehearsal.local_aws.process, which waits until it is ready. The emulators read their
 settings from the environment when they are imported, so this module sets it first.
@@ -15,10 +15,9 @@ from pathlib import Path
 
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.certificate import make_certificate
+from rehearsal.local_aws.process import READY
 from rehearsal.local_aws.publications import publish_layer, write_official_images
 from training_cluster.settings import PCLUSTER_VERSION
-
-READY = "local AWS ready"
 
 # CDK's Provider framework polls every 30 s on AWS; nothing here takes that long.
 _WAIT_SCALE = "0.05"
@@ -40,6 +39,7 @@ def _configure(address: LocalAwsAddress, node_modules: Path) -> None:
         "USE_SSL": "1",
         "MINISTACK_SSL_CERT": str(address.certificate),
         "MINISTACK_SSL_KEY": str(key),
+        "STATE_DIR": str(address.folder / "state"),
         "S3_DATA_DIR": str(address.folder / "s3"),
         "SFN_WAIT_SCALE": _WAIT_SCALE,
         "LAMBDA_EXECUTOR": "local",
@@ -54,7 +54,7 @@ def _configure(address: LocalAwsAddress, node_modules: Path) -> None:
     }
 
 
-async def _serve(address: LocalAwsAddress, lambda_python: Path) -> None:
+async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int | None) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
 
@@ -79,7 +79,8 @@ async def _serve(address: LocalAwsAddress, lambda_python: Path) -> None:
         log=address.folder / "requests.log",
     )
     config = Config()
-    config.bind = [f"127.0.0.1:{address.port}"]
+    config.bind = [f"fd://{listener}" if listener else f"127.0.0.1:{address.port}"]
+    config.accesslog = config.errorlog = None
     config.certfile, config.keyfile = os.environ["MINISTACK_SSL_CERT"], os.environ["MINISTACK_SSL_KEY"]
     config.alpn_protocols = ["http/1.1"]
     config.h11_max_incomplete_size = _MAX_HEADER_BYTES
@@ -108,6 +109,7 @@ def main() -> None:
     """Parse the command line and serve until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--listener", type=int, help="file descriptor of a socket that listens on the port")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--lambda-python", type=Path, required=True, help="interpreter of Python functions")
     parser.add_argument("--node-modules", type=Path, required=True, help="the AWS SDK of Node functions")
@@ -115,7 +117,8 @@ def main() -> None:
     address = LocalAwsAddress(port=arguments.port, folder=arguments.folder.absolute())
     warnings.simplefilter("ignore")
     _configure(address, arguments.node_modules.absolute())
-    asyncio.run(_serve(address, arguments.lambda_python.absolute()))
+    python = arguments.lambda_python.absolute()
+    asyncio.run(_serve(address, lambda_python=python, listener=arguments.listener))
 
 
 if __name__ == "__main__":

@@ -17,9 +17,22 @@ KEY_BYTES = 128
 Child = subprocess.Popen[bytes]
 
 
+def start_anchor(*, root: Path, environment: Mapping[str, str]) -> tuple[Child, Path]:
+    """A process that waits in `root`, and the short name of `root` that it gives: /proc/<its id>/cwd.
+
+    A Unix socket's path has 107 bytes at most; a node's would not fit under a project that lies in
+    an ordinary home directory. The process ends when its input is closed, so also with its parent.
+    """
+    child = subprocess.Popen(
+        ["cat"], env=dict(environment), cwd=root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    return child, Path(f"/proc/{child.pid}/cwd")
+
+
 def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
     """munged with a key, a socket and files of its own. Raises SlurmError if it does not come up."""
-    folder = layout.munge_socket.parent
+    folder = layout.root / "munge"
     key = folder / "key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(KEY_BYTES))

@@ -17,7 +17,7 @@ class Layout:
     """Paths (all under `root`), ports and the user of one local Slurm."""
 
     root: Path
-    """Absolute; short, since Unix sockets lie under it."""
+    """Absolute."""
     user: str
     """Runs the daemons and the jobs."""
     host: str
@@ -31,6 +31,8 @@ class Layout:
     """A dynamic node that is idle for this long powers down."""
     resume_timeout_s: int = 60
     suspend_timeout_s: int = 15
+    alias: Path | None = None
+    """A short name of `root`, for what holds Unix sockets; `root` itself if there is none."""
 
     def __post_init__(self) -> None:
         if set(str(self.root)) & set(" \t\n#"):
@@ -52,7 +54,7 @@ class Layout:
     @property
     def munge_socket(self) -> Path:
         """Where munged listens."""
-        return self.root / "munge" / "socket"
+        return (self.alias or self.root) / "munge" / "socket"
 
     @property
     def state(self) -> Path:
@@ -62,7 +64,7 @@ class Layout:
     @property
     def spool(self) -> Path:
         """One folder a node, with the jobs' scripts and sockets."""
-        return self.root / "spool"
+        return (self.alias or self.root) / "spool"
 
     @property
     def log(self) -> Path:
@@ -106,9 +108,7 @@ class Layout:
         excess = len(bytes(longest)) - LONGEST_SOCKET_PATH
         if excess > 0:
             raise SlurmError(
-                f"The folder {self.root} is {excess} bytes too long for a local Slurm: its socket\n"
-                f"  {longest}\n"
-                f"would have {LONGEST_SOCKET_PATH + excess} bytes, and Linux allows {LONGEST_SOCKET_PATH}. "
-                "Use a shorter folder (move the project nearer to /), or shorter names of queues and "
-                "compute resources."
+                f"A Unix socket's path would be {excess} bytes too long for Linux, which allows "
+                f"{LONGEST_SOCKET_PATH}:\n  {longest}\n"
+                "Give the queue and the compute resource of that node shorter names in the cluster config."
             )

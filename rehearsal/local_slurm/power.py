@@ -32,6 +32,8 @@ def power_program(*, verb: str, environment: Mapping[str, str], root: Path, most
 
 def main(verb: str, root: Path, most: int, host_list: str) -> None:
     """Start (at most `most` at a time), stop or await the nodes of `host_list`."""
+    # slurmctld starts its programs with SIGTERM blocked, and a slurmd that inherits this never ends.
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
     hostnames = subprocess.run(
         ["scontrol", "show", "hostnames", host_list], check=True, text=True, stdout=subprocess.PIPE
     )

@@ -118,7 +118,8 @@ def write_tokens(folder: Path, *, sources: list[corpus.Source], tokenizer: Token
     with (folder / "train.bin").open("wb") as train, (folder / "val.bin").open("wb") as val:
         files = {"train": train, "val": val}
         for numbered in batched(enumerate(all_blocks(sources)), BATCH):
-            for (i, _), encoding in zip(numbered, tokenizer.encode_batch([text for _, text in numbered])):
+            encodings = tokenizer.encode_batch([text for _, text in numbered])
+            for (i, _), encoding in zip(numbered, encodings, strict=True):
                 split = "val" if i % VAL_EVERY == VAL_EVERY - 1 else "train"
                 ids = np.array([*encoding.ids, end], dtype=np.uint16)
                 files[split].write(ids.tobytes())

@@ -52,4 +52,5 @@ make_venv() {
 }
 
 make_venv
-exec "$venv/bin/python" "$here/prepare.py"
+# -B: leave no compiled files in the shared folder.
+exec "$venv/bin/python" -B "$here/prepare.py"

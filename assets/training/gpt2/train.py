@@ -1,8 +1,8 @@
 """GPT-2 from scratch over several nodes, with transformers and accelerate.
 
-On a cluster, two nodes:      sbatch --nodes 2 /fsx/training/job.slurm gpt2
-With other numbers:           MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm gpt2 --learning-rate 3e-4
-Going on with an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2
+Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm gpt2
+With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm gpt2 --seed 1
+Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2
 
 train.sh starts this once a rank, through torchrun. Every setting below is an environment variable
 (GPT2_LAYERS=6) and an argument (--gpt2-layers 6). Folders and the world come from job.slurm:
@@ -17,8 +17,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import datetime
 import json
+import logging
 import math
 import os
 import re
@@ -34,7 +34,10 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from metrics import Metrics
 from transformers import GPT2Config, GPT2LMHeadModel
+
+GRADIENT_CLIP = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +59,6 @@ class Settings:
     """At its highest; it ends at a tenth."""
     warmup_steps: int = 100
     weight_decay: float = 0.1
-    gradient_clip: float = 1.0
     seed: int = 1337
     checkpoint_every: int = 200
     keep_checkpoints: int = 2
@@ -73,55 +75,57 @@ class Settings:
 class Folders:
     """Where job.slurm wants things."""
 
-    run: Path
+    metrics: Path
     data: Path
     checkpoints: Path
 
 
 def die(sentence: str) -> NoReturn:
+    """End this rank, and so the job, with one reason."""
     sys.exit(f"train.py on {socket.gethostname()}, rank {os.environ.get('RANK', '?')}: {sentence}")
+
+
+def say(accelerator: Accelerator, text: str) -> None:
+    """Print once; accelerator.print does it once a node."""
+    if accelerator.is_main_process:
+        print(text)
 
 
 def read_settings() -> Settings:
     """Arguments win over the environment, the environment over the defaults."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for field in dataclasses.fields(Settings):
         default = os.environ.get(field.name.upper(), str(field.default))
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
     settings = Settings(**vars(parser.parse_args()))
     if settings.gpt2_width % settings.gpt2_heads:
         die(f"GPT2_WIDTH {settings.gpt2_width} is no multiple of GPT2_HEADS {settings.gpt2_heads}.")
-    if settings.device:
-        return settings
-    return dataclasses.replace(
-        settings, device="cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu"
-    )
+    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
+    return dataclasses.replace(settings, device=device)
 
 
 def check_world(accelerator: Accelerator) -> None:
     """Every rank adds a one: the sum tells how many really take part."""
     expected = int(os.environ["EXPECTED_WORLD_SIZE"])
     ones = accelerator.reduce(torch.ones(1, device=accelerator.device), reduction="sum")
-    if round(ones.item()) != expected:
+    present = round(ones.item())
+    if present != expected:
         die(
-            f"{round(ones.item())} ranks take part and job.slurm expects {expected}, so nodes would train alone: "
-            "compare torchrun's arguments in train.sh with the job's nodes."
+            f"{present} ranks take part and EXPECTED_WORLD_SIZE is {expected}, so nodes would train "
+            "alone: compare torchrun's arguments in train.sh with the job's nodes."
         )
 
 
-# --- data ---------------------------------------------------------------------------------------
-
-
 def open_tokens(folders: Folders, settings: Settings, split: str) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    """The tokens of one split ("train" or "val"), mapped, not read."""
     file = folders.data / f"vocab-{settings.vocab_size}" / f"{split}.bin"
     if not file.is_file():
         die(f"{file} is missing: prepare.sh makes it, with the same VOCAB_SIZE.")
     tokens = np.memmap(file, dtype=np.uint16, mode="r")
     if len(tokens) <= settings.gpt2_context:
         die(
-            f"{file} has {len(tokens)} tokens and GPT2_CONTEXT is {settings.gpt2_context}: add text to raw/ or lower it."
+            f"{file} has {len(tokens)} tokens, fewer than GPT2_CONTEXT ({settings.gpt2_context}) takes: "
+            "add text to raw/ or lower it."
         )
     return tokens
 
@@ -136,10 +140,8 @@ def batch(
     return torch.from_numpy(rows.astype(np.int64)).to(device)
 
 
-# --- model --------------------------------------------------------------------------------------
-
-
 def make_model(settings: Settings) -> GPT2LMHeadModel:
+    """GPT-2 with random weights."""
     drop = settings.gpt2_dropout
     config = GPT2Config(
         # A multiple of 64 suits the matrix units.
@@ -158,9 +160,15 @@ def make_model(settings: Settings) -> GPT2LMHeadModel:
     return GPT2LMHeadModel(config)
 
 
+def loss_of(model: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy (nats a token) of each token after the first."""
+    logits = model(input_ids=ids).logits[:, :-1]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
+
+
 def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
     """Matrices decay, biases and norms do not."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
@@ -176,12 +184,10 @@ def learning_rate(step: int, settings: Settings) -> float:
     return settings.learning_rate * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
-# --- checkpoints --------------------------------------------------------------------------------
-
-
 def checkpoints(folder: Path) -> list[Path]:
     """Complete ones, oldest first: a checkpoint gets its name when it is whole."""
-    return sorted(path for path in folder.glob("step-*") if re.fullmatch(r"step-\d{6,}", path.name))
+    found = [path for path in folder.glob("step-*") if re.fullmatch(r"step-\d{6,}", path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def shape(settings: Settings) -> dict[str, int]:
@@ -195,25 +201,25 @@ def save(accelerator: Accelerator, folders: Folders, settings: Settings, *, step
     final = folders.checkpoints / f"step-{step:06d}"
     partial = folders.checkpoints / f".{final.name}.partial"
     if accelerator.is_main_process:
-        shutil.rmtree(partial, ignore_errors=True)
+        for left in folders.checkpoints.glob(".step-*.partial"):
+            shutil.rmtree(left)
     accelerator.wait_for_everyone()
     accelerator.save_state(str(partial))
     accelerator.wait_for_everyone()
     if not accelerator.is_main_process:
         return
-    progress = {"step": step, "tokens": tokens, "run": str(folders.run), "shape": shape(settings)}
+    run = str(folders.metrics)
+    progress = {"step": step, "tokens": tokens, "run": run, "shape": shape(settings)}
     (partial / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
-    shutil.rmtree(final, ignore_errors=True)
     partial.rename(final)
-    own = [
-        path for path in checkpoints(folders.checkpoints) if read_progress(path)["run"] == str(folders.run)
-    ]
-    for old in own[: -settings.keep_checkpoints]:
+    own = [path for path in checkpoints(folders.checkpoints) if read_progress(path)["run"] == run]
+    for old in own[: -max(1, settings.keep_checkpoints)]:
         shutil.rmtree(old)
     print(f"step {step}: checkpoint {final}")
 
 
 def read_progress(checkpoint: Path) -> dict[str, Any]:
+    """What `save` noted beside the weights."""
     progress: dict[str, Any] = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
     return progress
 
@@ -225,55 +231,39 @@ def resume(accelerator: Accelerator, folders: Folders, settings: Settings) -> tu
         return 0, 0
     progress = read_progress(found[-1])
     if progress["shape"] != shape(settings):
-        die(
-            f"{found[-1]} holds another model ({progress['shape']}): give the same settings, or another RUN_NAME."
-        )
+        die(f"{found[-1]} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
     accelerator.load_state(str(found[-1]))
-    accelerator.print(f"resuming from {found[-1]}")
+    say(accelerator, f"resuming from {found[-1]}")
     return progress["step"], progress["tokens"]
-
-
-# --- metrics ------------------------------------------------------------------------------------
-
-
-def open_metrics(folders: Folders, *, step: int) -> Path:
-    """metrics.jsonl without the steps that come again after a resume."""
-    file = folders.run / "metrics.jsonl"
-    old = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    # A line may be torn if the machine went down while it was written.
-    kept = [line for line in old if line.endswith("}") and json.loads(line)["step"] <= step]
-    partial = file.with_name(".metrics.partial")
-    partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-    partial.rename(file)
-    return file
 
 
 def mean(accelerator: Accelerator, *values: float) -> list[float]:
     """The mean over ranks of each value; one exchange."""
-    summed = accelerator.reduce(
-        torch.tensor(values, dtype=torch.float64, device=accelerator.device), reduction="sum"
-    )
-    return [value / accelerator.num_processes for value in summed.tolist()]
-
-
-# --- training -----------------------------------------------------------------------------------
+    own = torch.tensor(values, dtype=torch.float64, device=accelerator.device)
+    summed = accelerator.reduce(own, reduction="sum").tolist()
+    return [value / accelerator.num_processes for value in summed]
 
 
 def train_step(
     accelerator: Accelerator, model: Any, optimizer: Any, micro_batches: list[torch.Tensor]
 ) -> float:
     """One update; the loss of this rank. Gradients are exchanged in the last micro-step only."""
+    model.train()
     total = 0.0
     for i, ids in enumerate(micro_batches, start=1):
         last = i == len(micro_batches)
         with contextlib.nullcontext() if last else accelerator.no_sync(model):
-            loss = model(input_ids=ids, labels=ids).loss / len(micro_batches)
+            loss = loss_of(model, ids) / len(micro_batches)
             accelerator.backward(loss)
         total += loss.item()
+    accelerator.clip_grad_norm_(model.parameters(), GRADIENT_CLIP)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
     return total
 
 
 def validate(accelerator: Accelerator, model: Any, folders: Folders, settings: Settings) -> float:
+    """Mean loss over eval_batches a rank, always the same ones."""
     tokens = open_tokens(folders, settings, "val")
     model.eval()
     total = 0.0
@@ -281,93 +271,74 @@ def validate(accelerator: Accelerator, model: Any, folders: Folders, settings: S
         for i in range(settings.eval_batches):
             key = [settings.seed, 0, i, accelerator.process_index]
             ids = batch(tokens, settings, key=key, device=accelerator.device)
-            total += model(input_ids=ids, labels=ids).loss.item()
+            total += loss_of(model, ids).item()
     return mean(accelerator, total / max(1, settings.eval_batches))[0]
 
 
-def main() -> None:
-    settings = read_settings()
-    folders = Folders(*(Path(os.environ[name]) for name in ("RUN_DIR", "DATA_DIR", "CHECKPOINT_DIR")))
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        die("no GPU is visible here: see nvidia-smi, or run on CPUs with DEVICE=cpu.")
+def train(accelerator: Accelerator, model: Any, optimizer: Any, folders: Folders, settings: Settings) -> None:
+    """From the newest checkpoint to the last step and validation, or to the step in which SIGTERM came."""
     # Slurm sends SIGTERM before it takes the nodes away: finish the step, save, leave.
     terminated: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: terminated.append(number))
-
-    accelerator = Accelerator(cpu=settings.device == "cpu", mixed_precision=settings.mixed_precision)
-    check_world(accelerator)
-    set_seed(settings.seed)
-    model = make_model(settings)
-    parameters = sum(p.numel() for p in model.parameters())
-    # From here on the ranks draw different numbers (dropout).
-    set_seed(settings.seed, device_specific=True)
-    model, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
+    rank, ranks = accelerator.process_index, accelerator.num_processes
+    micro_steps = range(settings.gradient_accumulation)
+    tokens_a_step = ranks * len(micro_steps) * settings.batch_size * settings.gpt2_context
     first, tokens_seen = resume(accelerator, folders, settings)
-    metrics = open_metrics(folders, step=first) if accelerator.is_main_process else None
+    metrics = Metrics(folders.metrics, after_step=first) if accelerator.is_main_process else None
     data = open_tokens(folders, settings, "train")
-    tokens_a_step = (
-        accelerator.num_processes
-        * settings.gradient_accumulation
-        * settings.batch_size
-        * settings.gpt2_context
-    )
-    accelerator.print(
-        f"GPT-2 with {parameters / 1e6:.2f} M parameters, {accelerator.num_processes} ranks on {accelerator.device.type} "
-        f"({settings.mixed_precision} mixed precision, {torch.get_num_threads()} threads), {tokens_a_step:,} tokens a step"
-    )
-
-    saved = first
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
         rate = learning_rate(step, settings)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        keys = [
-            [settings.seed, step, i, accelerator.process_index] for i in range(settings.gradient_accumulation)
-        ]
+        keys = [[settings.seed, step, micro_step, rank] for micro_step in micro_steps]
         micro_batches = [batch(data, settings, key=key, device=accelerator.device) for key in keys]
         data_s = time.perf_counter() - started
-        model.train()
         own_loss = train_step(accelerator, model, optimizer, micro_batches)
-        accelerator.clip_grad_norm_(model.parameters(), settings.gradient_clip)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        # The losses and whether any rank was told to stop: all ranks then decide the same.
-        loss, stop = mean(accelerator, own_loss, float(bool(terminated)))
+        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        loss, stop = mean(accelerator, own_loss, len(terminated))
         step_s = time.perf_counter() - started
         tokens_seen += tokens_a_step
         if metrics:
-            line = {
-                "step": step,
-                "loss": loss,
-                "learning_rate": rate,
-                "tokens": tokens_seen,
-                "tokens_per_s": tokens_a_step / step_s,
-                "step_s": step_s,
-                "data_s": data_s,
-                "world_size": accelerator.num_processes,
-                "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-            }
-            with metrics.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            speed = {"tokens_per_s": tokens_a_step / step_s, "step_s": step_s, "data_s": data_s}
+            progress = {"step": step, "loss": loss, "learning_rate": rate, "tokens": tokens_seen}
+            line = metrics.add(**progress, **speed, world_size=ranks)
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
-                print(
-                    f"step {step}/{settings.max_steps}: loss {loss:.4f}, {tokens_a_step / step_s:,.0f} tokens/s, "
-                    f"{step_s:.3f} s, learning rate {rate:.2e}"
-                )
+                print(line)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stop:
             save(accelerator, folders, settings, step=step, tokens=tokens_seen)
-            saved = step
         if stop:
-            accelerator.print(f"told to stop: saved at step {saved}, submit the same RUN_NAME to go on")
-            break
+            say(accelerator, f"told to stop, saved at step {step}: submit with the same RUN_NAME to go on")
+            return
+    val_loss = validate(accelerator, model, folders, settings)
+    if metrics:
+        print(f"finished: {metrics.summary()}, validation loss {val_loss:.4f}")
 
-    if saved == settings.max_steps:
-        val_loss = validate(accelerator, model, folders, settings)
-        if metrics:
-            losses = [json.loads(line)["loss"] for line in metrics.read_text(encoding="utf-8").splitlines()]
-            told = f"first loss {losses[0]:.4f}, last loss {losses[-1]:.4f}, " if losses else ""
-            print(f"finished at step {saved}: {told}validation loss {val_loss:.4f}; {metrics}")
+
+def main() -> None:
+    """One rank's whole life."""
+    settings = read_settings()
+    run, data, checkpoints_ = (Path(os.environ[name]) for name in ("RUN_DIR", "DATA_DIR", "CHECKPOINT_DIR"))
+    folders = Folders(metrics=run / "metrics.jsonl", data=data, checkpoints=checkpoints_)
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
+    accelerator = Accelerator(cpu=settings.device == "cpu", mixed_precision=settings.mixed_precision)
+    # Not news that GPT-2's first and last matrix are the same one.
+    logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
+    check_world(accelerator)
+    set_seed(settings.seed)
+    model = make_model(settings)
+    # From here on the ranks draw different numbers (dropout).
+    set_seed(settings.seed, device_specific=True)
+    millions, threads = model.num_parameters() / 1e6, torch.get_num_threads()
+    where = f"{accelerator.num_processes} ranks on {accelerator.device.type}, {threads} threads a rank"
+    say(accelerator, f"GPT-2, {millions:.2f} M parameters, {where}, precision {settings.mixed_precision}")
+    model, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
+    train(accelerator, model, optimizer, folders, settings)
+    # The gradients' exchange goes before the process group that it uses: the other way round gloo waits
+    # for ever in its destructor (torch 2.13).
+    del model, optimizer
+    accelerator.free_memory()
     accelerator.end_training()
 
 

@@ -24,12 +24,12 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}"
 if [[ $MASTER_ADDR == 127.* ]]; then
   export GLOO_SOCKET_IFNAME=lo
 fi
-# Output as it comes, under tail -f too.
-export PYTHONUNBUFFERED=1
+# Output as it comes, under tail -f too; no compiled files in the shared folder.
+export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
 # World size, node rank and rendezvous are given explicitly: without them torchrun starts one
 # world a node, and each trains alone without a word.
-exec "$TRAINING_VENVS/gpt2/bin/python" -m torch.distributed.run \
+exec "$TRAINING_VENVS/gpt2/bin/python" -B -m torch.distributed.run \
   --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   "$here/train.py" "$@"

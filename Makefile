@@ -1,0 +1,67 @@
+# Everything writes into this folder only; the distribution's packages (Slurm, munge) apart.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+FAMILY ?= p4d
+WORKLOAD ?= gpt2
+NODES ?= 2
+KEEP ?=
+TORCH_INDEX ?=
+
+export PYTHON
+export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
+export npm_config_cache ?= $(CURDIR)/.cache/npm
+export TMPDIR := $(CURDIR)/.cache/tmp
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/pycache
+# An index of CPU builds of PyTorch spares the download of CUDA: see the README.
+ifneq ($(TORCH_INDEX),)
+export PIP_EXTRA_INDEX_URL := $(TORCH_INDEX)
+endif
+
+VENV := .venv/bin
+NODE_PATH_FIRST := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$$PATH"
+
+.PHONY: help
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: setup
+setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what is there)
+	@mkdir -p .cache/tmp
+	@tools/setup.sh
+
+.PHONY: rehearse
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES KEEP=1)
+	@$(VENV)/python -m rehearsal run --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" --keep "$(KEEP)"
+
+.PHONY: stop
+stop: ## End a rehearsal that was kept with KEEP=1
+	@$(VENV)/python -m rehearsal stop
+
+.PHONY: test
+test: setup ## Run all tests, the rehearsal included
+	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
+	@$(NODE_PATH_FIRST) $(VENV)/pytest -m slow
+
+.PHONY: test-fast
+test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no training
+	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
+
+.PHONY: check
+check: setup ## Run every check that CI runs: ruff, mypy, shellcheck, shfmt, cfn-lint
+	@tools/check.sh
+
+.PHONY: docs
+docs: setup ## Write the generated pages: docs/flags.md
+	@$(VENV)/python -m tools.flags_page > docs/flags.md
+
+.PHONY: lock
+lock: ## Pin all packages, with hashes, after a change of requirements*.txt
+	@tools/lock.sh
+
+.PHONY: clean
+clean: ## Remove what set-up, synth and rehearsals made; never anything in AWS
+	@rm -rf .venv .venv-pcluster node_modules .cache .rehearsal cdk.out

@@ -1,0 +1,100 @@
+"""`python -m rehearsal run|stop`: what `make rehearse` and `make stop` call."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from types import FrameType
+
+from rehearsal.local_slurm.errors import SlurmError
+from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
+from rehearsal.processes import end_all, find
+from rehearsal.run import MAX_NODES, Options, Rehearsal, summary, workloads
+from rehearsal.workspace import Workspace
+from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.settings import Settings
+
+_INTERRUPTED = 130
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    names = workloads()
+    if arguments.workload not in names:
+        raise RehearsalError(
+            f"WORKLOAD={arguments.workload}: no such workload.{did_you_mean(arguments.workload, names)}\n"
+            f"  allowed: {', '.join(names)}\n  type:    make rehearse WORKLOAD={names[0]}"
+        )
+    settings = Settings.from_context({"family": arguments.family, "nodes": arguments.nodes})
+    if settings.nodes > MAX_NODES:
+        raise RehearsalError(
+            f"NODES={settings.nodes}: too many for one machine.\n"
+            f"  allowed: 1 to {MAX_NODES}\n  type:    make rehearse NODES=2"
+        )
+    return Options(settings=settings, workload=arguments.workload, keep=arguments.keep == "1")
+
+
+def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
+    options, workspace = _options(arguments), Workspace.of_project()
+    with workspace.locked():
+        if find(dict([workspace.marker])):
+            raise RehearsalError("A kept rehearsal is still running. End it first: make stop")
+        try:
+            with summary(narrator):
+                Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
+        except BaseException:
+            _clean_up(workspace)
+            raise
+        if not options.keep:
+            _clean_up(workspace)
+
+
+def _clean_up(workspace: Workspace) -> None:
+    """End whatever still carries the marker, undisturbed by another Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_all(dict([workspace.marker]))
+    workspace.env_file.unlink(missing_ok=True)
+
+
+def _stop(narrator: Narrator) -> None:
+    workspace = Workspace.of_project()
+    running = find(dict([workspace.marker]))
+    _clean_up(workspace)
+    narrator.console.print(f"Stopped {len(running)} processes." if running else "Nothing was running.")
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def main() -> int:
+    """Parse the command line, run, and turn every failure into one message and an exit code."""
+    parser = argparse.ArgumentParser(prog="rehearsal", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="rehearse a deploy and a training job on this machine")
+    run.add_argument("--family", default="p4d", help="instance family (FAMILY)")
+    run.add_argument("--workload", default="gpt2", help="folder of assets/training (WORKLOAD)")
+    run.add_argument("--nodes", default="2", help=f"compute nodes, 1 to {MAX_NODES} (NODES)")
+    run.add_argument("--keep", default="", help="1: leave it running (KEEP)")
+    commands.add_parser("stop", help="end a rehearsal that was kept")
+    arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    narrator = Narrator()
+    try:
+        if arguments.command == "stop":
+            _stop(narrator)
+        else:
+            _run(arguments, narrator)
+    except KeyboardInterrupt:
+        print("\nInterrupted: everything that was started is stopped.", file=sys.stderr)
+        return _INTERRUPTED
+    except (RehearsalError, SlurmError, ConfigurationError) as error:
+        print(f"\nRehearsal: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

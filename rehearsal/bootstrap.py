@@ -1,0 +1,59 @@
+"""Runs a node's bootstrap as ParallelCluster does: fetch the script that the config names, run it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rehearsal.deployed import BootstrapAction
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import Workspace
+
+
+def node_variables(workspace: Workspace) -> dict[str, str]:
+    """Where a rehearsal's nodes keep what real ones keep under /fsx, /etc and /opt."""
+    return {
+        "TRAINING_SHARED": str(workspace.shared),
+        "TRAINING_ETC": str(workspace.node / "etc"),
+        "TRAINING_BUNDLES": str(workspace.node / "opt"),
+    }
+
+
+def boot(
+    *,
+    node_type: str,
+    action: BootstrapAction,
+    address: LocalAwsAddress,
+    workspace: Workspace,
+    narrator: Narrator,
+) -> None:
+    """Boot one node: its OnNodeConfigured action, out of the deployed bucket.
+
+    Args:
+        node_type: HeadNode or ComputeFleet.
+
+    Raises:
+        RehearsalError: the script is not there, or it failed; with what it said.
+    """
+    environment = {
+        **address.client_environment(),
+        **node_variables(workspace),
+        **dict([workspace.marker]),
+        "NODE_TYPE": node_type,
+    }
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    script = workspace.node / f"{node_type}.sh"
+    fetch = ["aws", "s3", "cp", "--only-show-errors", action.script, str(script)]
+    for command in (fetch, ["bash", str(script), *action.args]):
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        said = f"{done.stdout}{done.stderr}".strip()
+        for line in done.stderr.splitlines():
+            narrator.say(line)
+        if done.returncode:
+            raise RehearsalError(f"The {node_type}'s bootstrap failed: `{' '.join(command)}`:\n{said}")

@@ -1,0 +1,95 @@
+"""Runs the real CDK CLI of node_modules against the local AWS."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
+
+# One line of `--progress events`: stack | done/all | time | status | type | name
+_EVENT = re.compile(
+    r"^(?P<stack>[\w-]+) \|\s*(?P<count>[\d/]+) \|.*?\| (?P<status>[A-Z_]+) +\| (?P<type>[\w:]+) "
+)
+_STACK_TYPE = "AWS::CloudFormation::Stack"
+_TAIL_LINES = 30
+_GRACE_S = 5.0
+
+
+class CdkCli:
+    """The CDK CLI, with an environment that reaches nothing but the local AWS.
+
+    Args:
+        logs: folder that takes one log file a command.
+    """
+
+    def __init__(
+        self, *, project: Path, environment: Mapping[str, str], logs: Path, narrator: Narrator
+    ) -> None:
+        self._project, self._logs, self._narrator = project, logs, narrator
+        tools = f"{Path(sys.executable).parent}{os.pathsep}{project / 'node_modules' / '.bin'}"
+        self._environment = {**environment, "PATH": f"{tools}{os.pathsep}{environment['PATH']}"}
+
+    def run(self, *arguments: str, output: Path) -> None:
+        """Run one command; each resource that fails and each stack that ends becomes a line.
+
+        Args:
+            output: the cloud assembly's folder (cdk.out).
+
+        Raises:
+            RehearsalError: it failed; with the end of its log.
+        """
+        log = self._logs / f"cdk-{arguments[0]}.log"
+        command = ["cdk", *arguments, "--output", str(output), "--progress", "events", "--no-color"]
+        self._narrator.say(f"$ npx cdk {' '.join(arguments)}")
+        with log.open("w") as file:
+            process = subprocess.Popen(
+                command,
+                cwd=self._project,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    file.write(line)
+                    self._tell(line)
+            except BaseException:
+                _end(process)
+                raise
+        if process.wait():
+            raise RehearsalError(f"`cdk {arguments[0]}` failed. The end of {log}:\n{_tail(log)}")
+
+    def _tell(self, line: str) -> None:
+        event = _EVENT.match(line)
+        if event is None:
+            return
+        ended = event["type"] == _STACK_TYPE and event["status"].endswith(("_COMPLETE", "_FAILED"))
+        if ended or event["status"].endswith("_FAILED"):
+            self._narrator.say(f"{event['stack']}: {event['status']} ({event['count']} resources)")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(_GRACE_S)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _tail(log: Path) -> str:
+    lines: Sequence[str] = log.read_text(errors="replace").splitlines()
+    return "\n".join(lines[-_TAIL_LINES:])

@@ -1,0 +1,85 @@
+"""Reads what was deployed, where ParallelCluster's own head node reads it: stack parameters and bucket."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import yaml
+
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_slurm.partitions import NodeShape, Partition, parse_partitions
+
+_MIB_KEY = "SizeInMiB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapAction:
+    """A custom action of the cluster config: what a node runs when it has booted."""
+
+    script: str
+    """s3:// URL."""
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedCluster:
+    """One deployed cluster, as its stack and its config say."""
+
+    name: str
+    stack_status: str
+    resources: int
+    partitions: tuple[Partition, ...]
+    head_node_action: BootstrapAction
+    compute_node_action: BootstrapAction
+
+
+def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> DeployedCluster:
+    """Read the cluster's stack and the config that the library stored for its nodes."""
+    cloudformation = boto3.client("cloudformation", endpoint_url=address.url, **_client(address))
+    stack = cloudformation.describe_stacks(StackName=cluster_name)["Stacks"][0]
+    parameters = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
+    folder = f"{parameters['ArtifactS3RootDirectory']}/configs"
+    s3 = boto3.client("s3", endpoint_url=address.s3_url, **_client(address))
+
+    def read(name: str) -> str:
+        answer = s3.get_object(Bucket=parameters["ResourcesS3Bucket"], Key=f"{folder}/{name}")
+        return str(answer["Body"].read().decode())
+
+    config: dict[str, Any] = yaml.safe_load(read("cluster-config.yaml"))
+    types: dict[str, Any] = json.loads(read("instance-types-data.json"))
+    resources = cloudformation.describe_stack_resources(StackName=cluster_name)["StackResources"]
+    return DeployedCluster(
+        name=cluster_name,
+        stack_status=str(stack["StackStatus"]),
+        resources=len(resources),
+        partitions=parse_partitions(
+            cluster_config=config, shapes={name: _shape(data) for name, data in types.items()}
+        ),
+        head_node_action=_action(config["HeadNode"]),
+        compute_node_action=_action(config["Scheduling"]["SlurmQueues"][0]),
+    )
+
+
+def _client(address: LocalAwsAddress) -> dict[str, Any]:
+    variables = address.client_variables()
+    return {
+        "region_name": variables["AWS_REGION"],
+        "aws_access_key_id": variables["AWS_ACCESS_KEY_ID"],
+        "aws_secret_access_key": variables["AWS_SECRET_ACCESS_KEY"],
+        "verify": str(address.certificate),
+    }
+
+
+def _shape(instance_type: dict[str, Any]) -> NodeShape:
+    return NodeShape(
+        vcpus=int(instance_type["VCpuInfo"]["DefaultVCpus"]),
+        memory_mib=int(instance_type["MemoryInfo"][_MIB_KEY]),
+    )
+
+
+def _action(node: dict[str, Any]) -> BootstrapAction:
+    action = node["CustomActions"]["OnNodeConfigured"]
+    return BootstrapAction(script=action["Script"], args=tuple(action["Args"]))

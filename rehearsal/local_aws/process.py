@@ -1,0 +1,97 @@
+"""Starts and stops the local AWS as a child process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.problems import RehearsalError
+
+# Printed by rehearsal.local_aws.server once every service answers.
+READY = "local AWS ready"
+START_TIMEOUT_S = 60
+GRACE_S = 5.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAwsParts:
+    """What the local AWS is made with: the interpreter and the SDK of its Lambda functions."""
+
+    lambda_python: Path
+    node_modules: Path
+
+
+class LocalAws:
+    """One local AWS on a free loopback port; its session of its own, so that Ctrl-C reaches us first.
+
+    Args:
+        folder: everything it writes lies in it.
+        marker: environment variable that all of its processes carry.
+    """
+
+    def __init__(self, *, folder: Path, parts: LocalAwsParts, marker: tuple[str, str]) -> None:
+        self._folder, self._parts, self._marker = folder, parts, marker
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log = folder / "server.log"
+
+    def start(self) -> LocalAwsAddress:
+        """Start it and wait until it answers.
+
+        Raises:
+            RehearsalError: it ended or did not answer in time; with the end of its log.
+        """
+        with socket.create_server(("127.0.0.1", 0)) as listener, self.log.open("wb") as log:
+            address = LocalAwsAddress(port=listener.getsockname()[1], folder=self._folder)
+            self._process = subprocess.Popen(
+                self._command(address, listener.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=address.client_environment() | dict([self._marker]),
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while READY not in self.log.read_text(errors="replace"):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RehearsalError(f"The local AWS did not start. The end of {self.log}:\n{self._tail()}")
+            time.sleep(_POLL_S)
+        return address
+
+    def stop(self) -> None:
+        """End it with all of its functions' processes: SIGTERM, a grace period, SIGKILL."""
+        if self._process is None:
+            return
+        for number, wait_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+            try:
+                os.killpg(self._process.pid, number)
+            except ProcessLookupError:
+                break
+            try:
+                self._process.wait(wait_s)
+            except subprocess.TimeoutExpired:
+                continue
+        self._process = None
+
+    def _command(self, address: LocalAwsAddress, listener: int) -> list[str]:
+        options = {
+            "--port": address.port,
+            "--listener": listener,
+            "--folder": address.folder,
+            "--lambda-python": self._parts.lambda_python,
+            "--node-modules": self._parts.node_modules,
+        }
+        flat = [str(part) for option in options.items() for part in option]
+        return [sys.executable, "-m", "rehearsal.local_aws.server", *flat]
+
+    def _tail(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])

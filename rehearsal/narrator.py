@@ -1,0 +1,38 @@
+"""Tells a person what a rehearsal does: one headed step after another, with times and live lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+
+
+class Narrator:
+    """Prints steps to the terminal; plain lines where there is none."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.seconds: dict[str, float] = {}
+        """Step title -> seconds it took."""
+
+    @contextmanager
+    def step(self, title: str, explanation: str) -> Iterator[None]:
+        """Head a step, time it, and say how it ended."""
+        number = len(self.seconds) + 1
+        self.console.print(f"\n[bold cyan]{number}. {escape(title)}[/]")
+        self.console.print(f"   [dim]{escape(explanation)}[/]")
+        started = time.monotonic()
+        try:
+            yield
+        except BaseException:
+            self.console.print(f"   [red]failed after {time.monotonic() - started:.0f} s[/]")
+            raise
+        self.seconds[title] = time.monotonic() - started
+        self.console.print(f"   [green]done[/] in {self.seconds[title]:.0f} s")
+
+    def say(self, text: str) -> None:
+        """Print one line within a step."""
+        self.console.print(f"   {escape(text)}")

@@ -1,0 +1,40 @@
+"""Synthesises the app once a family; the tests read the templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from stacks.network_stack import NetworkStack
+from stacks.storage_stack import StorageStack
+from stacks.training_cluster_stack import TrainingClusterStack
+from training_cluster.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+Templates = dict[str, Template]
+
+
+@cache
+def _synthesise(flags: tuple[tuple[str, str], ...]) -> Templates:
+    context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    app = cdk.App(context=context)
+    settings = Settings.from_context(dict(flags))
+    network = NetworkStack(app, "NetworkStack", settings=settings)
+    storage = StorageStack(app, "StorageStack", settings=settings, network=network.network)
+    cluster = TrainingClusterStack(
+        app, "TrainingClusterStack", settings=settings, network=network.network, storage=storage.storage
+    )
+    return {stack.node.id: Template.from_stack(stack) for stack in (network, storage, cluster)}
+
+
+@pytest.fixture(scope="session")
+def synthesise() -> Callable[..., Templates]:
+    """Return templates by stack id, for context flags given as keywords."""
+    return lambda **flags: _synthesise(tuple(sorted(flags.items())))

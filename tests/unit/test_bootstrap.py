@@ -1,0 +1,136 @@
+"""bootstrap.sh as a node runs it; `aws s3 cp` is a copy from a folder here (the slow tests use S3)."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from training_cluster.families import load_family
+from training_cluster.scripts import ASSETS, build_bundle
+
+
+class Node:
+    """A node's disk and shared folder under one folder, and a bucket that is another folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.bucket, self.shared = root, root / "bucket", root / "fsx"
+        self.prefix = self.bucket / "bootstrap" / "training"
+        self.prefix.mkdir(parents=True)
+        self.shared.mkdir()
+        program = root / "bin" / "aws"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\ncp "{self.bucket}/${{4#s3://bucket/}}" "$5"\n')
+        program.chmod(0o755)
+        sleep = root / "bin" / "sleep"
+        sleep.write_text("#!/bin/sh\n")
+        sleep.chmod(0o755)
+
+    def publish(self, family: str = "p4d") -> str:
+        bundle = build_bundle(family=load_family(family))
+        digest = hashlib.sha256(bundle).hexdigest()
+        (self.prefix / "bundle.tar.gz").write_bytes(bundle)
+        (self.prefix / "bundle.tar.gz.sha256").write_text(f"{digest}  bundle.tar.gz\n")
+        return digest
+
+    def boot(self, *arguments: str, node_type: str = "HeadNode") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                "bash",
+                str(ASSETS / "bootstrap" / "bootstrap.sh"),
+                "s3://bucket/bootstrap/training",
+                *arguments,
+            ],
+            env={
+                "PATH": f"{self.root / 'bin'}:/usr/bin:/bin",
+                "NODE_TYPE": node_type,
+                "TRAINING_SHARED": str(self.shared),
+                "TRAINING_ETC": str(self.root / "etc"),
+                "TRAINING_BUNDLES": str(self.root / "opt"),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def files(self) -> dict[str, int]:
+        """Every file with the time of its last change."""
+        return {str(p): p.stat().st_mtime_ns for p in self.root.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_the_head_node_gets_environment_folders_and_scripts(node: Node) -> None:
+    node.publish()
+    done = node.boot()
+    assert done.returncode == 0, done.stderr
+    assert "FAMILY='p4d'" in (node.root / "etc" / "family.env").read_text()
+    assert (node.shared / "training" / "job.slurm").is_file()
+    for folder in ("datasets", "checkpoints", "runs", "venvs"):
+        assert (node.shared / folder).stat().st_mode & 0o7777 == 0o1777
+
+
+def test_a_compute_node_leaves_the_shared_folder_alone(node: Node) -> None:
+    node.publish()
+    assert node.boot(node_type="ComputeFleet").returncode == 0
+    assert (node.root / "etc" / "family.env").is_file()
+    assert list(node.shared.iterdir()) == []
+
+
+def test_a_second_boot_changes_nothing_that_jobs_see(node: Node) -> None:
+    node.publish()
+    node.boot()
+    checkpoint = node.shared / "checkpoints" / "step-1"
+    checkpoint.write_text("precious")
+    before = node.files()
+    assert node.boot().returncode == 0
+    after = node.files()
+    env = str(node.root / "etc" / "family.env")
+    assert {k: v for k, v in after.items() if k != env} == {k: v for k, v in before.items() if k != env}
+
+
+def test_a_changed_script_replaces_the_old_ones_at_once(node: Node) -> None:
+    node.publish()
+    node.boot()
+    (node.shared / "training" / "job.slurm").write_text("changed by hand\n")
+    digest = node.publish("m6i")
+    done = node.boot(digest)
+    assert done.returncode == 0, done.stderr
+    assert (node.shared / "training" / "job.slurm").read_text().startswith("#!/usr/bin/env bash")
+    assert "FAMILY='m6i'" in (node.root / "etc" / "family.env").read_text()
+
+
+def test_a_damaged_bundle_is_refused_and_nothing_is_installed(node: Node) -> None:
+    node.publish()
+    (node.prefix / "bundle.tar.gz").write_bytes(b"half of it")
+    done = node.boot()
+    assert done.returncode == 1
+    assert "damaged" in done.stderr.splitlines()[-1]
+    assert not (node.root / "etc").exists()
+    assert list((node.root / "opt").iterdir()) == []
+
+
+def test_another_bundle_than_the_update_is_about_is_refused(node: Node) -> None:
+    node.publish()
+    done = node.boot("0" * 64)
+    assert done.returncode == 1
+    assert "another bundle" in done.stderr.splitlines()[-1]
+
+
+def test_a_missing_object_is_tried_again_and_then_named(node: Node) -> None:
+    done = node.boot()
+    assert done.returncode == 1
+    assert "attempt 5 of 5" in done.stderr
+    assert "gave up on s3://bucket/bootstrap/training/bundle.tar.gz" in done.stderr.splitlines()[-1]
+
+
+def test_an_unknown_node_type_is_refused(node: Node) -> None:
+    node.publish()
+    done = node.boot(node_type="Toaster")
+    assert done.returncode == 1
+    assert "unknown node type 'Toaster'" in done.stderr

@@ -1,0 +1,95 @@
+"""The folder named constructs, the two environments, the shape of app.py."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from training_cluster.settings import PCLUSTER_VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_constructs_is_a_source_root_without_an_init_file() -> None:
+    assert not (ROOT / "constructs" / "__init__.py").exists(), (
+        "constructs/__init__.py shadows the PyPI package that aws_cdk imports: remove it"
+    )
+    assert not (ROOT / "tests" / "constructs").exists()
+
+
+def test_an_init_file_in_constructs_would_break_the_app(tmp_path: Path) -> None:
+    for name in ("app.py", "constructs", "stacks"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, tmp_path / name)
+    (tmp_path / "constructs" / "__init__.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", "import aws_cdk"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "constructs" in done.stderr
+
+
+def test_app_runs_by_itself_from_the_root(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "CDK_OUTDIR": str(tmp_path), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    templates = {path.name for path in tmp_path.glob("*.template.json")}
+    assert templates == {f"{name}Stack.template.json" for name in ("Network", "Storage", "TrainingCluster")}
+
+
+def test_app_is_at_most_40_lines_and_calls_no_aws() -> None:
+    source = (ROOT / "app.py").read_text()
+    assert len(source.splitlines()) <= 40
+    assert "boto3" not in source
+
+
+def test_nothing_that_synthesises_imports_boto3() -> None:
+    for path in [*ROOT.glob("stacks/*.py"), *ROOT.glob("constructs/training_cluster/*.py")]:
+        imported = {
+            alias.name.split(".")[0]
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        assert "boto3" not in imported, path
+
+
+def test_imports_point_one_way() -> None:
+    forbidden = {
+        "constructs/training_cluster": ("stacks", "rehearsal", "tools"),
+        "stacks": ("rehearsal", "tools"),
+        "assets": ("stacks", "rehearsal", "tools", "training_cluster"),
+    }
+    for folder, packages in forbidden.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            for package in packages:
+                found = re.search(rf"^\s*(from|import) {package}\b", path.read_text(), re.MULTILINE)
+                assert not found, f"{path.relative_to(ROOT)} imports {package}"
+
+
+def test_the_library_version_stands_in_one_requirement() -> None:
+    assert f"aws-parallelcluster=={PCLUSTER_VERSION}" in (ROOT / "requirements-pcluster.txt").read_text()
+
+
+def test_every_requirement_is_pinned_and_locked() -> None:
+    for name, lock in {
+        "requirements": "dev",
+        "requirements-dev": "dev",
+        "requirements-pcluster": "pcluster",
+    }.items():
+        locked = (ROOT / "locks" / f"{lock}.txt").read_text().lower().replace("_", "-")
+        for line in (ROOT / f"{name}.txt").read_text().splitlines():
+            if line and not line.startswith(("#", "-e")):
+                pinned = re.sub(r"\[.*\]", "", line).lower().replace("_", "-")
+                assert re.fullmatch(r"[a-z0-9.-]+==[a-z0-9.]+", pinned), line
+                assert f"{pinned} \\" in locked, f"{line} of {name}.txt is not in locks/{lock}.txt: make lock"

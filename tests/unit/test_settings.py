@@ -1,0 +1,81 @@
+"""Context flags: what is allowed, and what a person reads when one is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.flags_page import render_flags_page
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_defaults_are_complete() -> None:
+    settings = Settings.from_context({})
+    assert (settings.family, settings.nodes, settings.min_nodes, settings.cluster_name) == (
+        "p4d",
+        2,
+        0,
+        "training",
+    )
+
+
+def test_keys_of_the_cdk_itself_are_not_checked() -> None:
+    context = {"@aws-cdk/core:checkSecretUsage": True, "aws:cdk:bundling-stacks": ["**"], "nodes": "3"}
+    assert Settings.from_context(context).nodes == 3
+
+
+@pytest.mark.parametrize("zone", ["auto", "us-east-1a", "use1-az4", "us-gov-west-1b", "apne1-az1"])
+def test_a_zone_is_auto_a_name_or_an_id(zone: str) -> None:
+    assert Settings.from_context({"zone": zone}).zone == zone
+
+
+@pytest.mark.parametrize(
+    ("gib", "allowed"), [(1200, True), (2400, True), (4800, True), (3600, False), (100, False)]
+)
+def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> None:
+    if allowed:
+        assert Settings.from_context({"fsx_gib": str(gib)}).fsx_gib == gib
+    else:
+        with pytest.raises(ConfigurationError, match=f"fsx_gib={gib}"):
+            Settings.from_context({"fsx_gib": str(gib)})
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        ({"family": "nonsense"}, ["family=nonsense", "m6i, p4d, p5", "-c family=p4d"]),
+        ({"family": "p44d"}, ['Did you mean "p4d"?']),
+        ({"familly": "p4d"}, ["familly: no such flag", 'Did you mean "family"?', "docs/flags.md"]),
+        ({"nodes": "many"}, ["nodes=many", "a whole number from 1 to 1000", "-c nodes=2"]),
+        ({"nodes": "0"}, ["nodes=0", "from 1 to 1000"]),
+        ({"nodes": "2.5"}, ["nodes=2.5"]),
+        ({"min_nodes": "3"}, ["min_nodes=3 is more than nodes=2", "-c nodes=3"]),
+        ({"zone": "us-east-1"}, ["zone=us-east-1", "use1-az4"]),
+        ({"os": "alinux2"}, ["os=alinux2", "ubuntu2204, ubuntu2404, alinux2023"]),
+        ({"fsx_gib": "3600"}, ["fsx_gib=3600", "the next is 4800"]),
+        ({"fsx_mbps_per_tib": "200"}, ["fsx_mbps_per_tib=200", "125, 250, 500, 1000"]),
+        ({"cluster_name": "1st"}, ["cluster_name=1st", "a letter, then letters, digits and hyphens"]),
+        ({"cluster_name": "NetworkStack"}, ["the name of a stack of this app"]),
+        ({"family": "p6", "nodes": "-1"}, ["2 problems", "family=p6", "nodes=-1"]),
+    ],
+)
+def test_a_wrong_flag_says_what_is_wrong_and_what_is_allowed(
+    context: dict[str, str], words: list[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Settings.from_context(context)
+    for word in words:
+        assert word in str(raised.value)
+
+
+def test_another_cluster_name_is_another_stack() -> None:
+    assert Settings.from_context({}).stack_name == "TrainingClusterStack"
+    assert Settings.from_context({"cluster_name": "b"}).stack_name == "TrainingClusterStack-b"
+
+
+def test_the_flags_page_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "flags.md").read_text() == render_flags_page(), "make docs"

@@ -1,0 +1,79 @@
+"""StorageStack: data is encrypted, private, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from aws_cdk.assertions import Match, Template
+
+Synthesise = Callable[..., dict[str, Template]]
+
+
+@pytest.fixture
+def storage(synthesise: Synthesise) -> Template:
+    return synthesise()["StorageStack"]
+
+
+@pytest.mark.parametrize("kind", ["AWS::S3::Bucket", "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup"])
+def test_what_holds_data_is_kept_on_delete_and_on_replacement(storage: Template, kind: str) -> None:
+    found = storage.find_resources(kind)
+    assert found
+    for resource in found.values():
+        # Kept, unless the very stack that creates it fails: then it is empty.
+        assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
+        assert resource["UpdateReplacePolicy"] == "Retain"
+
+
+def test_the_bucket_is_private_encrypted_versioned_and_tls_only(storage: Template) -> None:
+    storage.has_resource_properties(
+        "AWS::S3::Bucket",
+        {
+            "VersioningConfiguration": {"Status": "Enabled"},
+            "BucketEncryption": Match.any_value(),
+            "PublicAccessBlockConfiguration": {
+                "BlockPublicAcls": True,
+                "BlockPublicPolicy": True,
+                "IgnorePublicAcls": True,
+                "RestrictPublicBuckets": True,
+            },
+        },
+    )
+    insecure = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    storage.has_resource_properties(
+        "AWS::S3::BucketPolicy",
+        {"PolicyDocument": {"Statement": Match.array_with([Match.object_like(insecure)])}},
+    )
+
+
+def test_lustre_is_persistent_compressed_and_of_a_named_version(storage: Template) -> None:
+    storage.has_resource_properties(
+        "AWS::FSx::FileSystem",
+        {
+            "FileSystemType": "LUSTRE",
+            "FileSystemTypeVersion": "2.15",
+            "StorageCapacity": 1200,
+            "LustreConfiguration": {
+                "DeploymentType": "PERSISTENT_2",
+                "PerUnitStorageThroughput": 250,
+                "DataCompressionType": "LZ4",
+            },
+        },
+    )
+
+
+def test_lustre_is_reached_on_its_own_ports_only(storage: Template) -> None:
+    rules = [rule["Properties"] for rule in storage.find_resources("AWS::EC2::SecurityGroupIngress").values()]
+    from_nodes = {
+        (r["FromPort"], r["ToPort"]) for r in rules if "NetworkStack" in str(r["SourceSecurityGroupId"])
+    }
+    assert from_nodes == {(988, 988), (1018, 1023)}
+    assert all(988 <= rule["FromPort"] <= rule["ToPort"] <= 1023 for rule in rules)
+
+
+def test_size_and_throughput_follow_the_flags(synthesise: Synthesise) -> None:
+    template = synthesise(fsx_gib="4800", fsx_mbps_per_tib="1000")["StorageStack"]
+    template.has_resource_properties(
+        "AWS::FSx::FileSystem",
+        {"StorageCapacity": 4800, "LustreConfiguration": {"PerUnitStorageThroughput": 1000}},
+    )

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+#
+# Runs every check: style, types, shell scripts, CloudFormation templates of all families.
+#
+# Called by: `make check`. Safe to run again. Runs all of them, then fails if one did.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="$PWD/.venv/bin:$PWD/node_modules/.bin:$PATH"
+
+failed=()
+
+check() {
+  local -r name="$1"
+  shift
+  printf 'check: %s\n' "$name" >&2
+  "$@" || failed+=("$name")
+}
+
+shell_files() {
+  git ls-files -co --exclude-standard -- '*.sh' '*.slurm' .ci/run
+}
+
+# Each family's templates in a folder of its own.
+synth_families() {
+  local family
+  for family in cluster_configs/*.yaml; do
+    family="$(basename "$family" .yaml)"
+    if [[ $family != base ]]; then
+      CDK_OUTDIR=".cache/synth/$family" CDK_CONTEXT_JSON="$(context "$family")" python app.py || return
+    fi
+  done
+}
+
+# cdk.json's context with a family on top, as the CDK CLI would hand it to the app.
+context() {
+  python -c 'import json, sys
+print(json.dumps(json.load(open("cdk.json"))["context"] | {"family": sys.argv[1]}))' "$1"
+}
+
+mapfile -t scripts < <(shell_files)
+check ruff ruff check --quiet .
+check ruff-format ruff format --quiet --check .
+check mypy mypy --no-error-summary app.py stacks constructs/training_cluster rehearsal tools tests
+check mypy-provider env -C assets/cluster_provider mypy --no-error-summary --config-file ../../pyproject.toml .
+check shellcheck shellcheck "${scripts[@]}"
+check shfmt shfmt -i 2 -ci -d "${scripts[@]}"
+check synth synth_families
+# W3005: CDK's own constructs name a dependency that a reference already makes.
+check cfn-lint cfn-lint --ignore-checks W3005 -- .cache/synth/*/*.template.json
+
+if ((${#failed[@]})); then
+  printf 'check: FAILED: %s\n' "${failed[*]}" >&2
+  exit 1
+fi
+printf 'check: all passed\n' >&2

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+#
+# Pins every package of both Python environments, with hashes, in locks/.
+#
+# Called by: `make lock`, after a change of requirements*.txt. Safe to run again.
+set -euo pipefail
+shopt -s inherit_errexit
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mkdir -p locks .cache
+
+# compile OUTPUT INPUT...: the editable line of requirements.txt has no hash, so it is left out.
+compile() {
+  local -r output="$1"
+  shift
+  {
+    printf '# Made by `make lock` from %s.\n' "$*"
+    grep -hv '^-e' "$@" | .venv/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
+      --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file=- - 2>.cache/lock.log
+  } >".cache/lock.txt" || {
+    tail -n 20 .cache/lock.log >&2
+    exit 1
+  }
+  mv .cache/lock.txt "$output"
+  printf 'wrote %s\n' "$output" >&2
+}
+
+compile locks/dev.txt requirements.txt requirements-dev.txt
+compile locks/pcluster.txt requirements-pcluster.txt

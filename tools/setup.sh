@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+#
+# Makes everything that the app, the rehearsal and the tests need, in this folder; and installs
+# Slurm and munge from the distribution.
+#
+# Called by: `make setup`. Safe to run again: what is there already is skipped.
+# Environment: PYTHON, an interpreter of 3.11 or newer (default python3); PIP_CACHE_DIR and
+#   npm_config_cache, default folders of this project's .cache/.
+set -euo pipefail
+shopt -s inherit_errexit
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly PYTHON="${PYTHON:-python3}"
+readonly PATH="$PATH:/usr/sbin:/sbin"
+readonly LOGS=.cache/logs
+readonly SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# die WHAT HOW-TO-MEND
+die() {
+  printf 'setup: %s\n  type: %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+# logged NAME COMMAND...: output goes to a file, whose end is shown if the command fails.
+logged() {
+  local -r log="$LOGS/$1.log"
+  shift
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    say "failed: $* (all of it: $log)"
+    return 1
+  fi
+}
+
+# install_packages PACKAGE...: from the distribution, as root or with sudo; otherwise says what to type.
+install_packages() {
+  local -a as_root=()
+  if [[ $(id -u) != 0 ]]; then
+    if ! sudo -n true 2>/dev/null && ! { [[ -t 0 ]] && sudo -v; }; then
+      die "$* must be installed, and neither root nor sudo is to be had here." \
+        "sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
+    fi
+    as_root=(sudo)
+  fi
+  command -v apt-get >/dev/null ||
+    die "this is no Debian or Ubuntu; install their counterparts of: $*" "make setup, afterwards"
+  say "installing $* from the distribution"
+  logged apt-update "${as_root[@]}" apt-get update
+  logged apt-install "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "$@"
+}
+
+check_python() {
+  "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+    die "$PYTHON is missing or older than 3.11." "make setup PYTHON=/usr/bin/python3.11"
+  if ! "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null; then
+    install_packages "$("$PYTHON" -c 'import sys; print(f"python3.{sys.version_info[1]}-venv")')"
+  fi
+}
+
+# fingerprint FILE...: changes with the files, the interpreter and the folder's place.
+fingerprint() {
+  { cat "$@" && "$PYTHON" -c 'import sys; print(sys.version)' && pwd; } | sha256sum
+}
+
+# make_venv FOLDER LOCK [editable]
+make_venv() {
+  local -r venv="$1" lock="$2" editable="${3:-}"
+  local -r stamp="$venv/.made-from"
+  local wanted
+  wanted="$(fingerprint "$lock" pyproject.toml)"
+  if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
+    say "$venv is up to date"
+    return
+  fi
+  say "making $venv from $lock"
+  rm -f "$stamp"
+  logged "venv$venv" "$PYTHON" -m venv --clear "$venv"
+  logged "pip$venv" "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps --require-hashes -r "$lock"
+  if [[ -n $editable ]]; then
+    logged "pip-editable$venv" "$venv/bin/python" -m pip install --disable-pip-version-check \
+      --no-deps --no-build-isolation --editable .
+  fi
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
+make_node_modules() {
+  local -r stamp=node_modules/.made-from
+  local wanted
+  wanted="$(sha256sum <package-lock.json)"
+  if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
+    say "node_modules is up to date"
+    return
+  fi
+  say "installing the CDK CLI into node_modules"
+  PATH="$PWD/.venv/bin:$PATH" logged npm npm ci --no-audit --no-fund --loglevel=error
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
+install_slurm() {
+  local program
+  for program in slurmctld slurmd sbatch munged; do
+    if ! command -v "$program" >/dev/null; then
+      install_packages "${SLURM_PACKAGES[@]}"
+      return
+    fi
+  done
+  say "$(sbatch --version 2>/dev/null || echo Slurm) is installed"
+}
+
+main() {
+  mkdir -p "$LOGS" .cache/tmp
+  check_python
+  # Side by side: each waits for the network most of the time.
+  make_venv .venv-pcluster locks/pcluster.txt &
+  local -r pcluster=$!
+  make_venv .venv locks/dev.txt editable
+  make_node_modules
+  wait "$pcluster"
+  install_slurm
+  say "ready"
+}
+
+main
