@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.processes import end_all, find
-from rehearsal.run import MAX_NODES, Options, Rehearsal, summary, workloads
+from rehearsal.run import MAX_NODES, Options, Rehearsal, workloads
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.settings import Settings
@@ -36,13 +37,13 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
-    options, workspace = _options(arguments), Workspace.of_project()
+    options, workspace = _options(arguments), Workspace(root=arguments.folder.absolute())
     with workspace.locked():
         if find(dict([workspace.marker])):
             raise RehearsalError("A kept rehearsal is still running. End it first: make stop")
         try:
-            with summary(narrator):
-                Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
+            Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
+            narrator.sum_up()
         except BaseException:
             _clean_up(workspace)
             raise
@@ -57,8 +58,7 @@ def _clean_up(workspace: Workspace) -> None:
     workspace.env_file.unlink(missing_ok=True)
 
 
-def _stop(narrator: Narrator) -> None:
-    workspace = Workspace.of_project()
+def _stop(workspace: Workspace, narrator: Narrator) -> None:
     running = find(dict([workspace.marker]))
     _clean_up(workspace)
     narrator.console.print(f"Stopped {len(running)} processes." if running else "Nothing was running.")
@@ -71,6 +71,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     """Parse the command line, run, and turn every failure into one message and an exit code."""
     parser = argparse.ArgumentParser(prog="rehearsal", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Workspace().root, help="where it writes")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="rehearse a deploy and a training job on this machine")
     run.add_argument("--family", default="p4d", help="instance family (FAMILY)")
@@ -84,7 +85,7 @@ def main() -> int:
     narrator = Narrator()
     try:
         if arguments.command == "stop":
-            _stop(narrator)
+            _stop(Workspace(root=arguments.folder.absolute()), narrator)
         else:
             _run(arguments, narrator)
     except KeyboardInterrupt:

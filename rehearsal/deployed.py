@@ -38,11 +38,11 @@ class DeployedCluster:
 
 def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> DeployedCluster:
     """Read the cluster's stack and the config that the library stored for its nodes."""
-    cloudformation = boto3.client("cloudformation", endpoint_url=address.url, **_client(address))
+    cloudformation = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
     stack = cloudformation.describe_stacks(StackName=cluster_name)["Stacks"][0]
     parameters = {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
     folder = f"{parameters['ArtifactS3RootDirectory']}/configs"
-    s3 = boto3.client("s3", endpoint_url=address.s3_url, **_client(address))
+    s3 = boto3.client("s3", endpoint_url=address.s3_url, **client_options(address))
 
     def read(name: str) -> str:
         answer = s3.get_object(Bucket=parameters["ResourcesS3Bucket"], Key=f"{folder}/{name}")
@@ -63,7 +63,8 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
     )
 
 
-def _client(address: LocalAwsAddress) -> dict[str, Any]:
+def client_options(address: LocalAwsAddress) -> dict[str, Any]:
+    """Arguments with which boto3 talks to the local AWS, whatever this process's environment says."""
     variables = address.client_variables()
     return {
         "region_name": variables["AWS_REGION"],

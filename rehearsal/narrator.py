@@ -36,3 +36,9 @@ class Narrator:
     def say(self, text: str) -> None:
         """Print one line within a step."""
         self.console.print(f"   {escape(text)}")
+
+    def sum_up(self) -> None:
+        """Print how long each step took."""
+        steps = ", ".join(f"{title.lower()} {seconds:.0f} s" for title, seconds in self.seconds.items())
+        total = sum(self.seconds.values())
+        self.console.print(f"\n[bold green]Rehearsed in {total:.0f} s[/]: {steps}")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT
+from rich.markup import escape
 
-# Steps left out of the speed: the first ones warm caches and threads up.
-_WARM_UP_STEPS = 3
+from rehearsal.metrics import Training
+from rehearsal.narrator import Narrator
+from rehearsal.workspace import PROJECT, Workspace
 
 REAL = (
     "the CDK app, its templates and the CDK CLI",
@@ -30,49 +27,27 @@ EMULATED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """What the metrics of one run say."""
-
-    steps: int
-    first_loss: float
-    last_loss: float
-    tokens: int
-    tokens_per_s: float
-    """Median over the steps after warm-up, all ranks together."""
-    world_size: int
-    losses: tuple[float, ...]
-
-
-def read_training(metrics: Path, *, expected_world_size: int) -> Training:
-    """Read metrics.jsonl.
-
-    Raises:
-        RehearsalError: no line, another world size than expected, or a loss that did not fall.
-    """
-    if not metrics.is_file() or not (lines := metrics.read_text().splitlines()):
-        raise RehearsalError(f"The job wrote no metrics: {metrics} is missing or empty")
-    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    sizes = {int(row["world_size"]) for row in rows}
-    if sizes != {expected_world_size}:
-        raise RehearsalError(f"{metrics}: world size {sorted(sizes)}, expected {expected_world_size}")
-    losses = tuple(float(row["loss"]) for row in rows)
-    speeds = sorted(float(row["tokens_per_s"]) for row in rows[_WARM_UP_STEPS:] or rows)
-    training = Training(
-        steps=len(rows),
-        first_loss=losses[0],
-        last_loss=losses[-1],
-        tokens=int(rows[-1]["tokens"]),
-        tokens_per_s=speeds[len(speeds) // 2],
-        world_size=expected_world_size,
-        losses=losses,
+def print_report(
+    training: Training, *, title: str, workload: str, workspace: Workspace, narrator: Narrator
+) -> None:
+    """Print what was measured, write the loss curve, say where the files are and what was not real."""
+    png = workspace.report / "loss.png"
+    draw_png_curve(training.losses, title=title, path=png)
+    narrator.console.print(escape(draw_terminal_curve(training.losses)))
+    narrator.say(
+        f"loss {training.first_loss:.3f} -> {training.last_loss:.3f} in {training.steps} steps, "
+        f"{training.tokens_per_s:,.0f} tokens/s, world size {training.world_size}"
     )
-    if not training.last_loss < training.first_loss:
-        raise RehearsalError(
-            f"The loss did not fall: {training.first_loss:.3f} at first, {training.last_loss:.3f} at last; "
-            f"see {metrics}"
-        )
-    return training
+    places = {
+        name: workspace.shared / folder / workload
+        for name, folder in (("metrics", "runs"), ("checkpoints", "checkpoints"), ("data", "datasets"))
+    }
+    for name, place in (places | {"loss curve": png, "logs": workspace.logs}).items():
+        narrator.say(f"{name + ':':13}{place}")
+    for heading, lines in (("Real here:", REAL), ("Emulated, so not shown:", EMULATED)):
+        narrator.console.print(f"   [bold]{heading}[/]")
+        for line in lines:
+            narrator.say(f"  - {line}")
 
 
 def draw_terminal_curve(losses: Sequence[float], *, width: int = 72, height: int = 14) -> str:

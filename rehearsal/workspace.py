@@ -16,16 +16,19 @@ MARKER = "TRAINING_CLUSTER_REHEARSAL"
 """Environment variable that every process of a rehearsal carries, so that none is forgotten."""
 
 
+# Python environments of the workloads: kept from one rehearsal to the next, since they take minutes.
+VENVS = PROJECT / ".rehearsal" / "venvs"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The folders of one rehearsal. All but `venvs` are made anew each time."""
+    """The folders of one rehearsal, made anew each time.
 
-    root: Path
+    Args:
+        root: absolute.
+    """
 
-    @classmethod
-    def of_project(cls, project: Path = PROJECT) -> Workspace:
-        """The workspace of a checkout."""
-        return cls(root=project / ".rehearsal")
+    root: Path = PROJECT / ".rehearsal"
 
     @property
     def aws(self) -> Path:
@@ -58,11 +61,6 @@ class Workspace:
         return self.root / "report"
 
     @property
-    def venvs(self) -> Path:
-        """Python environments of the workloads; kept, since they take minutes to make."""
-        return self.root / "venvs"
-
-    @property
     def env_file(self) -> Path:
         """What a shell sources to talk to a kept rehearsal."""
         return self.root / "env.sh"
@@ -78,7 +76,7 @@ class Workspace:
         for folder in (self.aws, self.slurm, self.shared, self.node, self.logs, self.report):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        self.venvs.mkdir(exist_ok=True)
+        VENVS.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -57,7 +57,8 @@ def _judge(kind: str, name: str, state: library.ClusterState, event: dict[str, A
     if kind != "Delete" and (state.status in _DONE or nothing_to_do):
         return {"IsComplete": True, "Data": {"HeadNodeInstanceId": state.head_node_instance_id or "none"}}
     if state.status.endswith("_FAILED"):
-        raise RuntimeError(messages.failure(name, state.status, state.failures))
+        events = library.failed_events(name)
+        raise RuntimeError(messages.failure(name, state.status, state.failures, events))
     return {"IsComplete": False}
 
 

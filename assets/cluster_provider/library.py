@@ -94,6 +94,17 @@ def describe(cluster_name: str) -> ClusterState:
     )
 
 
+def failed_events(cluster_name: str) -> list[str]:
+    """What failed in the cluster's own stack, first things first; empty when AWS does not say."""
+    try:
+        answer = _call("get_cluster_stack_events", cluster_name=cluster_name)
+    except (ClusterNotFoundError, TransientError, RefusedError) as error:
+        print(f"{cluster_name}: no stack events: {error}")
+        return []
+    failed = [e for e in answer.get("events") or [] if str(e.get("resourceStatus")).endswith("_FAILED")]
+    return [f"{e.get('logicalResourceId')}: {e.get('resourceStatusReason')}" for e in reversed(failed)]
+
+
 def create(cluster_name: str, config: dict[str, Any]) -> None:
     """Validate and start creating; a failed head node is kept until CloudFormation's own Delete."""
     _call(

@@ -31,11 +31,13 @@ def refusal(content: dict[str, Any]) -> str:
     return fit(" | ".join(lines))
 
 
-def failure(cluster_name: str, status: str, failures: Iterable[dict[str, Any]]) -> str:
-    """Explain a cluster that ended in a failed state, and the command that shows more."""
+def failure(
+    cluster_name: str, status: str, failures: Iterable[dict[str, Any]], events: Iterable[str]
+) -> str:
+    """Explain a cluster that ended in a failed state: the library's reasons, its stack's, where more is."""
     reasons = [f"{f.get('failureCode')}: {f.get('failureReason')}" for f in failures]
     more = f"More: pcluster get-cluster-stack-events --cluster-name {cluster_name}"
-    return fit(" | ".join([f"Cluster {cluster_name} is {status}", *reasons, more]))
+    return fit(" | ".join([f"Cluster {cluster_name} is {status}", *reasons, more, *events]))
 
 
 def not_ours(cluster_name: str) -> str:

@@ -1,5 +1,6 @@
 """LocalSlurm: starts a real Slurm under one folder, runs jobs on it, and leaves no process behind."""
 
+import dataclasses
 import os
 import pwd
 import shutil
@@ -12,7 +13,7 @@ from typing import Self
 from rehearsal.local_slurm import processes
 from rehearsal.local_slurm.client import SlurmClient
 from rehearsal.local_slurm.conf import render_slurm_conf
-from rehearsal.local_slurm.daemons import Child, start_munged, start_slurmctld
+from rehearsal.local_slurm.daemons import Child, start_anchor, start_munged, start_slurmctld
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import Partition
@@ -25,6 +26,8 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Variables of a Slurm around us would steer ours.
 FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE")
 GRACE_S = 8.0
+# Linux gives process ids up to 4194304.
+LONGEST_ALIAS = Path("/proc/4194304/cwd")
 
 
 class LocalSlurm(SlurmClient):
@@ -44,7 +47,9 @@ class LocalSlurm(SlurmClient):
         max_node_processes: int = 8,
     ) -> None:
         self._partitions = tuple(partitions)
+        self._marker = marker
         self._children: list[Child] = []
+        self._anchor: Child | None = None
         first_port = find_ports(len(self.node_names) + 1)
         layout = Layout(
             root=root,
@@ -55,7 +60,7 @@ class LocalSlurm(SlurmClient):
             max_node_processes=max_node_processes,
             suspend_time_s=suspend_time_s,
         )
-        layout.check_socket_paths(self.node_names)
+        dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)
         self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}
         kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
         self._path = f"{kept.get('PATH', '')}:{SYSTEM_PATH}"
@@ -85,6 +90,11 @@ class LocalSlurm(SlurmClient):
             )
         self.stop()  # what a rehearsal that was killed left in this folder
         try:
+            self._make_folders()
+            # Without SLURM_CONF, so that it outlives whatever stop() looks for.
+            anchor_env = {self._marker[0]: self._marker[1], "PATH": SYSTEM_PATH}
+            self._anchor, alias = start_anchor(root=self.layout.root, environment=anchor_env)
+            self.layout = dataclasses.replace(self.layout, alias=alias)
             self._write_files()
             self._children.append(start_munged(layout=self.layout, environment=self.client_env()))
             self._children.append(start_slurmctld(layout=self.layout, environment=self.client_env()))
@@ -96,8 +106,7 @@ class LocalSlurm(SlurmClient):
     def stop(self) -> None:
         """Stop jobs and nodes, then the controller, then munged. Safe to call twice, or after a crash.
 
-        A slurmd that has lost its controller ignores SIGTERM for minutes: hence the order, and
-        SIGKILL after a grace period. Raises SlurmError if a process is left.
+        SIGTERM first, SIGKILL after a grace period. Raises SlurmError if a process is left.
         """
         if self.layout.run.is_dir():
             self.layout.stopping.touch()
@@ -106,21 +115,20 @@ class LocalSlurm(SlurmClient):
             processes.end(self._identity, except_names=kept, grace_s=GRACE_S)
         while self._children:
             self._children.pop().wait()
+        if self._anchor:
+            self._anchor.communicate()
+            self._anchor = None
         processes.check_none(self._identity)
+
+    def _make_folders(self) -> None:
+        layout = self.layout
+        munge, spool = layout.root / "munge", layout.root / "spool"
+        for folder in (layout.state, layout.log, layout.run, layout.jobs, munge, spool):
+            folder.mkdir(parents=True, exist_ok=True)
+        layout.stopping.unlink(missing_ok=True)
 
     def _write_files(self) -> None:
         layout = self.layout
-        folders = (
-            layout.state,
-            layout.spool,
-            layout.log,
-            layout.run,
-            layout.jobs,
-            layout.munge_socket.parent,
-        )
-        for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
-        layout.stopping.unlink(missing_ok=True)
         conf = render_slurm_conf(partitions=self._partitions, layout=layout)
         layout.conf.write_text(conf, encoding="utf-8")
         environment = self._identity | {"PATH": SYSTEM_PATH}

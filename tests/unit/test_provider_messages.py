@@ -47,9 +47,10 @@ def test_a_refused_change_names_the_parameter_and_both_values(messages: ModuleTy
 
 def test_a_failed_cluster_says_why_and_what_shows_more(messages: ModuleType) -> None:
     failures = [{"failureCode": "HeadNodeBootstrapFailure", "failureReason": "the script failed"}]
-    text = messages.failure("training", "CREATE_FAILED", failures)
+    text = messages.failure("training", "CREATE_FAILED", failures, ["Subnet: no address is free"])
     assert text.startswith("Cluster training is CREATE_FAILED | HeadNodeBootstrapFailure: the script failed")
     assert "pcluster get-cluster-stack-events --cluster-name training" in text
+    assert text.endswith("Subnet: no address is free")
 
 
 @pytest.mark.parametrize("character", ["x", "é", "集"])

@@ -111,7 +111,7 @@ def check_world(accelerator: Accelerator) -> None:
     present = round(ones.item())
     if present != expected:
         die(
-            f"{present} ranks take part and EXPECTED_WORLD_SIZE is {expected}, so nodes would train "
+            f"the world size is {present} and EXPECTED_WORLD_SIZE is {expected}, so nodes would train "
             "alone: compare torchrun's arguments in train.sh with the job's nodes."
         )
 

@@ -1,0 +1,101 @@
+"""One local AWS for the tests of the deployed stacks, with the real CDK CLI and the real library."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from rehearsal.cdk import CdkCli
+from rehearsal.deployed import client_options
+from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
+from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.narrator import Narrator
+from rehearsal.workspace import PROJECT
+
+PCLUSTER_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+
+# Calls one handler of the provider as Lambda does: an event comes in, an answer or an error goes out.
+_DRIVER = """
+import json, sys
+import handler
+event = json.load(sys.stdin)
+try:
+    print(json.dumps({"answer": getattr(handler, sys.argv[1])(event, None)}))
+except Exception as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cloud:
+    """A local AWS that runs, and the commands of a person who uses it."""
+
+    address: LocalAwsAddress
+    cdk: CdkCli
+    folder: Path
+
+    def client(self, service: str) -> Any:
+        """boto3 client of one service."""
+        url = self.address.s3_url if service == "s3" else self.address.url
+        return boto3.client(service, endpoint_url=url, **client_options(self.address))  # type: ignore[call-overload]
+
+    def deploy(self, *flags: str) -> None:
+        """`cdk deploy TrainingClusterStack`. Raises RehearsalError when it fails."""
+        context = [part for flag in flags for part in ("-c", flag)]
+        deploy = ("deploy", "TrainingClusterStack", "--require-approval", "never")
+        self.cdk.run(*deploy, *context, output=self.folder / "cdk.out")
+
+    def destroy(self, *flags: str) -> None:
+        """`cdk destroy TrainingClusterStack --force`."""
+        context = [part for flag in flags for part in ("-c", flag)]
+        self.cdk.run("destroy", "TrainingClusterStack", "--force", *context, output=self.folder / "cdk.out")
+
+    def stack(self, name: str) -> dict[str, Any] | None:
+        """Describe a stack; None when there is none."""
+        try:
+            found: dict[str, Any] = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+        except self.client("cloudformation").exceptions.ClientError:
+            return None
+        return found
+
+    def provider(self, handler: str, event: dict[str, Any]) -> dict[str, Any]:
+        """Call `on_event` or `is_complete` of the provider with the real library."""
+        done = subprocess.run(
+            [PCLUSTER_PYTHON, "-c", _DRIVER, handler],
+            input=json.dumps(event),
+            env=self.address.client_environment()
+            | {
+                "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
+                "PATH": f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return answer
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """A local AWS, bootstrapped for the CDK."""
+    folder = tmp_path_factory.mktemp("aws")
+    parts = LocalAwsParts(lambda_python=PCLUSTER_PYTHON, node_modules=PROJECT / "node_modules")
+    local_aws = LocalAws(folder=folder, parts=parts, marker=("TRAINING_CLUSTER_TEST", str(folder)))
+    address = local_aws.start()
+    try:
+        cdk = CdkCli(
+            project=PROJECT, environment=address.client_environment(), logs=folder, narrator=Narrator()
+        )
+        cdk.run("bootstrap", f"aws://{ACCOUNT}/{REGION}", output=folder / "cdk.out")
+        yield Cloud(address=address, cdk=cdk, folder=folder)
+    finally:
+        local_aws.stop()

@@ -1,0 +1,145 @@
+"""The whole app on a local AWS: deploy, refuse, update, destroy. The tests build on each other, in order."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rehearsal.deployed import read_deployed_cluster
+from rehearsal.problems import RehearsalError
+
+from .conftest import Cloud
+
+pytestmark = pytest.mark.slow
+
+OTHER_STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/00000000"
+
+
+def _event(kind: str, **changes: Any) -> dict[str, Any]:
+    properties = {"ClusterName": "training", "ClusterConfiguration": json.dumps({"Region": "us-east-1"})}
+    event = {
+        "RequestType": kind,
+        "StackId": OTHER_STACK,
+        "ResourceType": "Custom::TrainingCluster",
+        "ResourceProperties": properties,
+        "PhysicalResourceId": "training",
+    }
+    return event | changes
+
+
+def test_one_command_deploys_network_storage_and_cluster(cloud: Cloud) -> None:
+    cloud.deploy()
+    for name in ("NetworkStack", "StorageStack", "TrainingClusterStack", "training"):
+        stack = cloud.stack(name)
+        assert stack, name
+        assert stack["StackStatus"] == "CREATE_COMPLETE", name
+    storage = cloud.stack("StorageStack")
+    assert storage and storage["EnableTerminationProtection"] is True
+
+
+def test_the_cluster_is_the_one_that_was_asked_for(cloud: Cloud) -> None:
+    cluster = read_deployed_cluster(cloud.address, "training")
+    assert [p.name for p in cluster.partitions] == ["gpu"]
+    assert cluster.partitions[0].node_names == ("gpu-dy-p4d-1", "gpu-dy-p4d-2")
+    assert cluster.partitions[0].node_sets[0].shape.vcpus == 96
+
+
+def test_outputs_say_how_to_connect_and_how_to_submit(cloud: Cloud) -> None:
+    stack = cloud.stack("TrainingClusterStack")
+    assert stack
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    assert outputs["HeadNodeInstanceId"].startswith("i-")
+    assert outputs["HeadNodeInstanceId"] in outputs["Connect"]
+    assert outputs["Submit"] == "sbatch --nodes 2 /fsx/training/job.slurm gpt2"
+
+
+def test_scripts_are_in_the_bucket(cloud: Cloud) -> None:
+    stack = cloud.stack("StorageStack")
+    assert stack
+    bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
+    listed = cloud.client("s3").list_objects_v2(Bucket=bucket)["Contents"]
+    folder = "bootstrap/training"
+    assert {entry["Key"] for entry in listed} == {
+        f"{folder}/{name}" for name in ("bootstrap.sh", "bundle.tar.gz", "bundle.tar.gz.sha256")
+    }
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_a_cluster_that_another_stack_made_is_refused_and_not_touched(cloud: Cloud, kind: str) -> None:
+    before = cloud.stack("training")
+    answer = cloud.provider("on_event", _event(kind))
+    assert "error" in answer
+    assert "training" in answer["error"]
+    assert "touched" in answer["error"]
+    assert cloud.stack("training") == before
+
+
+def test_a_delete_for_another_stack_leaves_the_cluster_alone(cloud: Cloud) -> None:
+    before = cloud.stack("training")
+    assert cloud.provider("on_event", _event("Delete")) == {"answer": {"PhysicalResourceId": "training"}}
+    assert cloud.provider("is_complete", _event("Delete")) == {"answer": {"IsComplete": True}}
+    assert cloud.stack("training") == before
+
+
+def test_a_delete_of_a_cluster_that_is_gone_succeeds(cloud: Cloud) -> None:
+    event = _event("Delete", PhysicalResourceId="nobody", ResourceProperties={"ClusterName": "nobody"})
+    assert cloud.provider("on_event", event) == {"answer": {"PhysicalResourceId": "nobody"}}
+    assert cloud.provider("is_complete", event) == {"answer": {"IsComplete": True}}
+
+
+def test_a_config_that_the_library_refuses_creates_nothing_and_says_why(cloud: Cloud) -> None:
+    config = {"Region": "us-east-1", "Image": {"Os": "alinux2"}, "HeadNode": {}, "Scheduling": {}}
+    properties = {"ClusterName": "broken", "ClusterConfiguration": json.dumps(config)}
+    answer = cloud.provider("on_event", _event("Create", ResourceProperties=properties))
+    assert "Image" in answer["error"]
+    assert len(answer["error"].encode()) < 4096
+    assert cloud.stack("broken") is None
+
+
+def test_more_nodes_are_one_deploy(cloud: Cloud) -> None:
+    cloud.deploy("nodes=3")
+    cluster = read_deployed_cluster(cloud.address, "training")
+    assert cluster.stack_status == "UPDATE_COMPLETE"
+    assert len(cluster.partitions[0].node_names) == 3
+
+
+def test_the_same_deploy_again_changes_nothing(cloud: Cloud) -> None:
+    before = cloud.stack("training")
+    cloud.deploy("nodes=3")
+    assert cloud.stack("training") == before
+
+
+def test_a_change_that_no_cluster_can_take_is_refused_with_its_name_and_rolled_back(cloud: Cloud) -> None:
+    with pytest.raises(RehearsalError) as raised:
+        cloud.deploy("nodes=3", "os=ubuntu2404")
+    assert "Os: ubuntu2204 -> ubuntu2404" in str(raised.value)
+    parent = cloud.stack("TrainingClusterStack")
+    assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    cluster = read_deployed_cluster(cloud.address, "training")
+    assert len(cluster.partitions[0].node_names) == 3
+    cloud.deploy("nodes=3")
+
+
+def test_destroy_takes_the_cluster_and_leaves_network_storage_and_data(cloud: Cloud) -> None:
+    systems = cloud.client("fsx").describe_file_systems()["FileSystems"]
+    cloud.destroy("nodes=3")
+    assert cloud.stack("training") is None
+    assert cloud.stack("TrainingClusterStack") is None
+    for name in ("NetworkStack", "StorageStack"):
+        stack = cloud.stack(name)
+        assert stack and stack["StackStatus"] == "CREATE_COMPLETE"
+    assert cloud.client("fsx").describe_file_systems()["FileSystems"] == systems
+    stack = cloud.stack("StorageStack")
+    assert stack
+    bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
+    assert cloud.client("s3").list_objects_v2(Bucket=bucket)["KeyCount"] == 3
+
+
+def test_a_deploy_after_a_destroy_finds_the_same_storage(cloud: Cloud) -> None:
+    systems = cloud.client("fsx").describe_file_systems()["FileSystems"]
+    cloud.deploy("family=m6i")
+    assert cloud.client("fsx").describe_file_systems()["FileSystems"] == systems
+    cluster = read_deployed_cluster(cloud.address, "training")
+    assert cluster.partitions[0].node_names == ("cpu-dy-m6i-1", "cpu-dy-m6i-2")

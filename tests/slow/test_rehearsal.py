@@ -1,0 +1,94 @@
+"""The rehearsal as a person runs it: as a process, to its end, and interrupted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rehearsal.processes import find
+from rehearsal.workspace import MARKER, PROJECT
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("r")
+
+
+def _command(folder: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "rehearsal", "--folder", str(folder), *arguments]
+
+
+def _files_elsewhere() -> set[Path]:
+    return {path for path in (Path("/tmp"), Path.home()) for path in path.iterdir()}
+
+
+def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
+    before = _files_elsewhere()
+    done = subprocess.run(
+        _command(folder, "run", "--family", "p5"), cwd=PROJECT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    for words in (
+        "ParallelCluster's own stack: CREATE_COMPLETE",
+        "gpu-dy-p5-1, gpu-dy-p5-2",
+        "world size 2",
+        "Emulated",
+        "Rehearsed in",
+    ):
+        assert words in done.stdout
+    assert find({MARKER: str(folder)}) == set()
+    assert _files_elsewhere() <= before
+
+    metrics = next((folder / "shared" / "runs" / "gpt2").glob("*/metrics.jsonl"))
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    assert {row["world_size"] for row in rows} == {2}
+    assert rows[-1]["loss"] < rows[0]["loss"] - 1
+    assert (folder / "report" / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert list((folder / "shared" / "checkpoints" / "gpt2").glob("*/step-*"))
+
+
+@pytest.mark.parametrize("step", ["1. Local AWS", "NetworkStack: CREATE_COMPLETE", "4. Train"])
+def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
+    with subprocess.Popen(
+        _command(folder, "run"), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if step in line:
+                break
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        said = process.stdout.read()
+        assert process.wait(60) == 130
+    assert "everything that was started is stopped" in said
+    assert "Traceback" not in said
+    assert find({MARKER: str(folder)}) == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--family", "nonsense"], ["family=nonsense", "allowed: m6i, p4d, p5"]),
+        (["--workload", "gpt3"], ["WORKLOAD=gpt3", 'Did you mean "gpt2"?']),
+        (["--nodes", "0"], ["nodes=0"]),
+        (["--nodes", "two"], ["nodes=two"]),
+        (["--nodes", "99"], ["NODES=99", "1 to 8"]),
+    ],
+)
+def test_a_wrong_option_says_what_is_allowed_and_starts_nothing(
+    folder: Path, arguments: list[str], words: list[str]
+) -> None:
+    done = subprocess.run(_command(folder, "run", *arguments), cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert list(folder.iterdir()) == []
