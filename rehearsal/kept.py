@@ -13,7 +13,13 @@ from rehearsal.workspace import PROJECT, VENVS, Workspace
 
 def job_variables(workspace: Workspace) -> dict[str, str]:
     """Environment variables with which a job is submitted to the local Slurm."""
-    return node_variables(workspace) | {"TRAINING_VENVS": str(VENVS), "TRAINING_REHEARSAL": "1"}
+    temporary = workspace.node / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    return node_variables(workspace) | {
+        "TRAINING_VENVS": str(VENVS),
+        "TRAINING_REHEARSAL": "1",
+        "TMPDIR": str(temporary),
+    }
 
 
 def leave_running(

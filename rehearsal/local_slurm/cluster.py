@@ -13,7 +13,7 @@ from typing import Self
 from rehearsal.local_slurm import processes
 from rehearsal.local_slurm.client import SlurmClient
 from rehearsal.local_slurm.conf import render_slurm_conf
-from rehearsal.local_slurm.daemons import Child, start_anchor, start_munged, start_slurmctld
+from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import Partition
@@ -47,9 +47,7 @@ class LocalSlurm(SlurmClient):
         max_node_processes: int = 8,
     ) -> None:
         self._partitions = tuple(partitions)
-        self._marker = marker
         self._children: list[Child] = []
-        self._anchor: Child | None = None
         first_port = find_ports(len(self.node_names) + 1)
         layout = Layout(
             root=root,
@@ -91,9 +89,8 @@ class LocalSlurm(SlurmClient):
         self.stop()  # what a rehearsal that was killed left in this folder
         try:
             self._make_folders()
-            # Without SLURM_CONF, so that it outlives whatever stop() looks for.
-            anchor_env = {self._marker[0]: self._marker[1], "PATH": SYSTEM_PATH}
-            self._anchor, alias = start_anchor(root=self.layout.root, environment=anchor_env)
+            anchor, alias = start_anchor(root=self.layout.root, environment=self.client_env())
+            self._children.append(anchor)
             self.layout = dataclasses.replace(self.layout, alias=alias)
             self._write_files()
             self._children.append(start_munged(layout=self.layout, environment=self.client_env()))
@@ -111,13 +108,11 @@ class LocalSlurm(SlurmClient):
         if self.layout.run.is_dir():
             self.layout.stopping.touch()
         # slurmctld ends its own slurmscriptd; without it, it hangs.
-        for kept in (("slurmctld", "slurmscriptd", "munged"), ("slurmscriptd", "munged"), ()):
+        last = ("munged", ANCHOR)
+        for kept in (("slurmctld", "slurmscriptd", *last), ("slurmscriptd", *last), ()):
             processes.end(self._identity, except_names=kept, grace_s=GRACE_S)
         while self._children:
             self._children.pop().wait()
-        if self._anchor:
-            self._anchor.communicate()
-            self._anchor = None
         processes.check_none(self._identity)
 
     def _make_folders(self) -> None:

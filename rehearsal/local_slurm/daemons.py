@@ -14,19 +14,24 @@ from rehearsal.local_slurm.ports import LOOPBACK
 START_TIMEOUT_S = 30.0
 POLL_S = 0.05
 KEY_BYTES = 128
+ANCHOR = "tail"
 Child = subprocess.Popen[bytes]
 
 
 def start_anchor(*, root: Path, environment: Mapping[str, str]) -> tuple[Child, Path]:
-    """A process that waits in `root`, and the short name of `root` that it gives: /proc/<its id>/cwd.
+    """A process that only waits in `root`, and the short name of `root` that it gives: /proc/<id>/cwd.
 
-    A Unix socket's path has 107 bytes at most; a node's would not fit under a project that lies in
-    an ordinary home directory. The process ends when its input is closed, so also with its parent.
+    A Unix socket's path has 107 bytes at most: a node's would not fit under a project that lies in
+    an ordinary home directory.
     """
     child = subprocess.Popen(
-        ["cat"], env=dict(environment), cwd=root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        [ANCHOR, "-f", "/dev/null"],
+        env=dict(environment),
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         start_new_session=True,
-    )  # fmt: skip
+    )
     return child, Path(f"/proc/{child.pid}/cwd")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -26,8 +27,14 @@ def _command(folder: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "rehearsal", "--folder", str(folder), *arguments]
 
 
+# How the tools that a rehearsal runs name what they leave in the temporary and the home folder.
+_OURS = re.compile(r"\.?(aws|cdk|jsii|matplotlib|ministack|node-compile|parallelcluster|pcluster|slurm|torch)")
+
+
 def _files_elsewhere() -> set[Path]:
-    return {path for path in (Path("/tmp"), Path.home()) for path in path.iterdir()}
+    return {
+        path for folder in (Path("/tmp"), Path.home()) for path in folder.iterdir() if _OURS.match(path.name)
+    }
 
 
 def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
