@@ -11,7 +11,7 @@ shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly PYTHON="${PYTHON:-python3}"
-readonly PATH="$PATH:/usr/sbin:/sbin"
+export PATH="$PATH:/usr/sbin:/sbin"
 readonly LOGS=.cache/logs
 readonly SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
 
