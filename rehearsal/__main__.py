@@ -8,16 +8,17 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from rehearsal.local_slurm.errors import SlurmError
+from rehearsal import processes
+from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
-from rehearsal.processes import end_all, find
 from rehearsal.run import MAX_NODES, Options, Rehearsal, workloads
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.settings import Settings
 
 _INTERRUPTED = 130
+_GRACE_S = 5.0
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -39,7 +40,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
     options, workspace = _options(arguments), Workspace(root=arguments.folder.absolute())
     with workspace.locked():
-        if find(dict([workspace.marker])):
+        if processes.find(dict([workspace.marker])):
             raise RehearsalError("A kept rehearsal is still running. End it first: make stop")
         try:
             Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
@@ -54,12 +55,15 @@ def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
 def _clean_up(workspace: Workspace) -> None:
     """End whatever still carries the marker, undisturbed by another Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_all(dict([workspace.marker]))
+    marker = dict([workspace.marker])
+    stop_processes(marker | {"SLURM_CONF": str(workspace.slurm / "slurm.conf")})
+    processes.end(marker, grace_s=_GRACE_S)
+    processes.check_none(marker)
     workspace.env_file.unlink(missing_ok=True)
 
 
 def _stop(workspace: Workspace, narrator: Narrator) -> None:
-    running = find(dict([workspace.marker]))
+    running = processes.find(dict([workspace.marker]))
     _clean_up(workspace)
     narrator.console.print(f"Stopped {len(running)} processes." if running else "Nothing was running.")
 
@@ -91,7 +95,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nInterrupted: everything that was started is stopped.", file=sys.stderr)
         return _INTERRUPTED
-    except (RehearsalError, SlurmError, ConfigurationError) as error:
+    except (RehearsalError, ConfigurationError) as error:
         print(f"\nRehearsal: {error}", file=sys.stderr)
         return 1
     return 0

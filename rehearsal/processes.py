@@ -1,17 +1,86 @@
-"""Ends whatever a rehearsal started, however it was left."""
+"""Finds the processes of a rehearsal, wherever they forked to, and ends them.
 
-from __future__ import annotations
+A process is ours if its environment holds the rehearsal's marker (and whatever else the caller asks
+for), or if it descends from one that does (a job may clear its environment).
+"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from rehearsal.local_slurm.processes import check_none, end, find
+import psutil
 
-GRACE_S = 5.0
-
-__all__ = ["end_all", "find"]
+from rehearsal.problems import RehearsalError
 
 
-def end_all(environment: Mapping[str, str]) -> None:
-    """End every process that carries these environment variables."""
-    end(environment, except_names=(), grace_s=GRACE_S)
-    check_none(environment)
+def find(environment: Mapping[str, str]) -> set[psutil.Process]:
+    """All live processes that carry `environment`, with descendants; not the caller, nor its ancestors."""
+    me = psutil.Process()
+    spared = {me, *me.parents()}
+    found: set[psutil.Process] = set()
+    for process in psutil.process_iter():
+        if process not in spared and _carries(process, environment):
+            found.add(process)
+            found.update(_descendants(process))
+    return {process for process in found - spared if is_alive(process)}
+
+
+def end(environment: Mapping[str, str], *, except_names: Collection[str] = (), grace_s: float) -> None:
+    """SIGTERM, up to `grace_s` seconds, SIGKILL; once more for those that came meanwhile."""
+    for seconds in (grace_s, 0):
+        chosen = {process for process in find(environment) if name_of(process) not in except_names}
+        _end_once(chosen, grace_s=seconds)
+
+
+def check_none(environment: Mapping[str, str]) -> None:
+    """Raise RehearsalError, naming them, if any process is left."""
+    left = find(environment)
+    if left:
+        names = ", ".join(f"{process.pid} ({name_of(process)})" for process in left)
+        raise RehearsalError(f"Processes of the rehearsal do not end: {names}. End them with `kill -9`.")
+
+
+def name_of(process: psutil.Process) -> str:
+    """The program's name, or "" if the process has ended."""
+    try:
+        return process.name()
+    except psutil.Error:
+        return ""
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; a zombie does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _end_once(processes: set[psutil.Process], *, grace_s: float) -> None:
+    if grace_s:
+        for process in processes:
+            _send(process.terminate)
+    _, alive = psutil.wait_procs(processes, timeout=grace_s)
+    for process in alive:
+        _send(process.kill)
+    psutil.wait_procs(alive, timeout=5)
+
+
+def _send(signal: Callable[[], None]) -> None:
+    try:
+        signal()
+    except psutil.NoSuchProcess:
+        return
+
+
+def _carries(process: psutil.Process, environment: Mapping[str, str]) -> bool:
+    try:
+        own = process.environ()
+    except (psutil.Error, OSError):  # ended meanwhile, a kernel thread or another user's
+        return False
+    return all(own.get(key) == value for key, value in environment.items())
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []

@@ -4,7 +4,7 @@
 #
 # Called by: `make check`. Safe to run again. Runs all of them, then fails if one did.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 export PATH="$PWD/.venv/bin:$PWD/node_modules/.bin:$PATH"
 
 failed=()

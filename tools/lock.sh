@@ -14,7 +14,7 @@ compile() {
   local -r output="$1"
   shift
   {
-    printf '# Made by `make lock` from %s.\n' "$*"
+    printf '# Made by "make lock" from %s.\n' "$*"
     grep -hv '^-e' "$@" | .venv/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
       --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file=- - 2>.cache/lock.log
   } >".cache/lock.txt" || {

@@ -31,9 +31,7 @@ def refusal(content: dict[str, Any]) -> str:
     return fit(" | ".join(lines))
 
 
-def failure(
-    cluster_name: str, status: str, failures: Iterable[dict[str, Any]], events: Iterable[str]
-) -> str:
+def failure(cluster_name: str, status: str, failures: Iterable[dict[str, Any]], events: Iterable[str]) -> str:
     """Explain a cluster that ended in a failed state: the library's reasons, its stack's, where more is."""
     reasons = [f"{f.get('failureCode')}: {f.get('failureReason')}" for f in failures]
     more = f"More: pcluster get-cluster-stack-events --cluster-name {cluster_name}"

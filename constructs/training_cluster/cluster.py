@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import Annotations, Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -47,16 +47,7 @@ class Cluster(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self._role = self._provider_role(cluster_name=cluster_name, scripts_bucket=scripts_bucket)
-        self._layer = lambda_.LayerVersion(
-            self,
-            "ParallelClusterLayer",
-            code=lambda_.Code.from_bucket(
-                s3.Bucket.from_bucket_name(self, "PublishedLayers", f"{Aws.REGION}-aws-parallelcluster"),
-                f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip",
-            ),
-            compatible_runtimes=[RUNTIME],
-            description=f"aws-parallelcluster {PCLUSTER_VERSION}, as AWS publishes it",
-        )
+        self._layer = self._published_layer()
         provider = cr.Provider(
             self,
             "Provider",
@@ -82,6 +73,22 @@ class Cluster(Construct):
     def head_node_instance_id(self) -> str:
         """EC2 id of the head node (a token)."""
         return self.resource.get_att_string("HeadNodeInstanceId")
+
+    def _published_layer(self) -> lambda_.LayerVersion:
+        bucket = s3.Bucket.from_bucket_name(self, "PublishedLayers", f"{Aws.REGION}-aws-parallelcluster")
+        Annotations.of(bucket).acknowledge_warning(
+            "@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified",
+            "AWS's own bucket; the key holds the version, and what lies there never changes",
+        )
+        return lambda_.LayerVersion(
+            self,
+            "ParallelClusterLayer",
+            code=lambda_.Code.from_bucket(
+                bucket, f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip"
+            ),
+            compatible_runtimes=[RUNTIME],
+            description=f"aws-parallelcluster {PCLUSTER_VERSION}, as AWS publishes it",
+        )
 
     def _provider_role(self, *, cluster_name: str, scripts_bucket: s3.IBucket) -> iam.Role:
         role = iam.Role(

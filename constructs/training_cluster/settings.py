@@ -67,9 +67,7 @@ class Settings(BaseModel):
     def _known_family(cls, value: str) -> str:
         names = family_names()
         if value not in names:
-            raise ValueError(
-                f"is no instance family.{did_you_mean(value, names)} Allowed: {', '.join(names)}"
-            )
+            raise ValueError(f"no such instance family.{did_you_mean(value, names)}")
         return value
 
     @field_validator("fsx_gib")

@@ -3,7 +3,7 @@
 It exists so that the job scripts which ship to a cluster can be run, unchanged, on a laptop.
 """
 
-from rehearsal.local_slurm.cluster import LocalSlurm
+from rehearsal.local_slurm.cluster import LocalSlurm, stop_processes
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.jobs import Job
 from rehearsal.local_slurm.layout import Layout
@@ -18,4 +18,5 @@ __all__ = [
     "Partition",
     "SlurmError",
     "parse_partitions",
+    "stop_processes",
 ]

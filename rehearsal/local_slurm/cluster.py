@@ -5,12 +5,12 @@ import os
 import pwd
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rehearsal.local_slurm import processes
+from rehearsal import processes
 from rehearsal.local_slurm.client import SlurmClient
 from rehearsal.local_slurm.conf import render_slurm_conf
 from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
@@ -28,6 +28,18 @@ FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE")
 GRACE_S = 8.0
 # Linux gives process ids up to 4194304.
 LONGEST_ALIAS = Path("/proc/4194304/cwd")
+
+
+def stop_processes(identity: Mapping[str, str]) -> None:
+    """End the processes of one Slurm: nodes and jobs, then slurmctld, then the rest.
+
+    `identity` holds the marker and SLURM_CONF. Raises RehearsalError if a process is left.
+    """
+    # slurmctld ends its own slurmscriptd; without it, it hangs.
+    last = ("munged", ANCHOR)
+    for kept in (("slurmctld", "slurmscriptd", *last), ("slurmscriptd", *last), ()):
+        processes.end(identity, except_names=kept, grace_s=GRACE_S)
+    processes.check_none(identity)
 
 
 class LocalSlurm(SlurmClient):
@@ -107,13 +119,9 @@ class LocalSlurm(SlurmClient):
         """
         if self.layout.run.is_dir():
             self.layout.stopping.touch()
-        # slurmctld ends its own slurmscriptd; without it, it hangs.
-        last = ("munged", ANCHOR)
-        for kept in (("slurmctld", "slurmscriptd", *last), ("slurmscriptd", *last), ()):
-            processes.end(self._identity, except_names=kept, grace_s=GRACE_S)
+        stop_processes(self._identity)
         while self._children:
             self._children.pop().wait()
-        processes.check_none(self._identity)
 
     def _make_folders(self) -> None:
         layout = self.layout

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from rehearsal.problems import RehearsalError
 
-class SlurmError(Exception):
+
+class SlurmError(RehearsalError):
     """The local Slurm cannot start, run a job or stop; the message says how to mend it."""
 
 

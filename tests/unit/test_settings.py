@@ -47,7 +47,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({"family": "nonsense"}, ["family=nonsense", "m6i, p4d, p5", "-c family=p4d"]),
+        ({"family": "nonsense"}, ["family=nonsense", "allowed: m6i, p4d, p5", "-c family=p4d"]),
         ({"family": "p44d"}, ['Did you mean "p4d"?']),
         ({"familly": "p4d"}, ["familly: no such flag", 'Did you mean "family"?', "docs/flags.md"]),
         ({"nodes": "many"}, ["nodes=many", "a whole number from 1 to 1000", "-c nodes=2"]),

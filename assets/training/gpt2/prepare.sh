@@ -45,7 +45,7 @@ make_venv() {
     fi
   fi
   log "installing requirements.txt into $venv (minutes, once)"
-  "$venv/bin/python" -m pip install --quiet --requirement "$here/requirements.txt" >&2
+  "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --requirement "$here/requirements.txt" >&2
   # Last, and at one go: an interrupted installation has no stamp.
   printf '%s\n' "$wanted" >"$stamp.new"
   mv "$stamp.new" "$stamp"
