@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 from rehearsal.deployed import BootstrapAction
 from rehearsal.local_aws.address import LocalAwsAddress
@@ -45,7 +42,6 @@ def boot(
         **dict([workspace.marker]),
         "NODE_TYPE": node_type,
     }
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     script = workspace.node / f"{node_type}.sh"
     fetch = ["aws", "s3", "cp", "--only-show-errors", action.script, str(script)]
     for command in (fetch, ["bash", str(script), *action.args]):

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +19,8 @@ _EVENT = re.compile(
 )
 _STACK_TYPE = "AWS::CloudFormation::Stack"
 _TAIL_LINES = 30
+TIMEOUT_S = 900
+"""A command takes seconds here; one that hangs is a fault of the local AWS (see its server.log)."""
 _GRACE_S = 5.0
 
 
@@ -33,8 +35,8 @@ class CdkCli:
         self, *, project: Path, environment: Mapping[str, str], logs: Path, narrator: Narrator
     ) -> None:
         self._project, self._logs, self._narrator = project, logs, narrator
-        tools = f"{Path(sys.executable).parent}{os.pathsep}{project / 'node_modules' / '.bin'}"
-        self._environment = {**environment, "PATH": f"{tools}{os.pathsep}{environment['PATH']}"}
+        cli = project / "node_modules" / ".bin"
+        self._environment = {**environment, "PATH": f"{cli}{os.pathsep}{environment['PATH']}"}
 
     def run(self, *arguments: str, output: Path) -> None:
         """Run one command; each resource that fails and each stack that ends becomes a line.
@@ -59,6 +61,8 @@ class CdkCli:
                 text=True,
                 start_new_session=True,
             )
+            watchdog = threading.Timer(TIMEOUT_S, _end, [process])
+            watchdog.start()
             try:
                 assert process.stdout is not None
                 for line in process.stdout:
@@ -67,6 +71,11 @@ class CdkCli:
             except BaseException:
                 _end(process)
                 raise
+            finally:
+                took_too_long = not watchdog.is_alive()
+                watchdog.cancel()
+        if took_too_long:
+            raise RehearsalError(f"`cdk {arguments[0]}` did not end in {TIMEOUT_S} s: {log}")
         if process.wait():
             raise RehearsalError(f"`cdk {arguments[0]}` failed. The end of {log}:\n{_tail(log)}")
 

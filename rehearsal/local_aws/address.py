@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,11 @@ _REAL_ACCOUNT_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
 )
+
+
+def tools_path() -> str:
+    """This process's PATH, with the folder of its interpreter first."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +94,9 @@ class LocalAwsAddress:
         }
 
     def client_environment(self) -> dict[str, str]:
-        """The whole environment of a client: this process's, without what names a real account."""
+        """The whole environment of a client: this process's, without what names a real account.
+
+        Node and the `aws` command are those beside this interpreter; a machine may have no others.
+        """
         inherited = {k: v for k, v in os.environ.items() if k not in _REAL_ACCOUNT_VARIABLES}
-        return inherited | self.client_variables()
+        return inherited | self.client_variables() | {"PATH": tools_path()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,10 +71,7 @@ class Cloud:
             [PCLUSTER_PYTHON, "-c", _DRIVER, handler],
             input=json.dumps(event),
             env=self.address.client_environment()
-            | {
-                "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
-                "PATH": f"{PROJECT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            },
+            | {"PYTHONPATH": str(PROJECT / "assets" / "cluster_provider")},
             capture_output=True,
             text=True,
             check=True,
