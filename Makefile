@@ -44,7 +44,7 @@ stop: ## End a rehearsal that was kept with KEEP=1
 .PHONY: test
 test: setup ## Run all tests, the rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
-	@$(NODE_PATH_FIRST) $(VENV)/pytest -m slow
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m slow
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no training

@@ -48,36 +48,39 @@ class CdkCli:
             RehearsalError: it failed; with the end of its log.
         """
         log = self._logs / f"cdk-{arguments[0]}.log"
-        command = ["cdk", *arguments, "--output", str(output), "--progress", "events", "--no-color"]
         self._narrator.say(f"$ npx cdk {' '.join(arguments)}")
-        with log.open("w") as file:
-            process = subprocess.Popen(
-                command,
-                cwd=self._project,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,
-            )
-            watchdog = threading.Timer(TIMEOUT_S, _end, [process])
-            watchdog.start()
-            try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    file.write(line)
-                    self._tell(line)
-            except BaseException:
-                _end(process)
-                raise
-            finally:
-                took_too_long = not watchdog.is_alive()
-                watchdog.cancel()
-        if took_too_long:
+        process = subprocess.Popen(
+            ["cdk", *arguments, "--output", str(output), "--progress", "events", "--no-color"],
+            cwd=self._project,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        in_time = self._follow(process, log)
+        if not in_time:
             raise RehearsalError(f"`cdk {arguments[0]}` did not end in {TIMEOUT_S} s: {log}")
         if process.wait():
             raise RehearsalError(f"`cdk {arguments[0]}` failed. The end of {log}:\n{_tail(log)}")
+
+    def _follow(self, process: subprocess.Popen[str], log: Path) -> bool:
+        """Copy the output to the log until it ends; False if it had to be ended."""
+        watchdog = threading.Timer(TIMEOUT_S, _end, [process])
+        watchdog.start()
+        try:
+            assert process.stdout is not None
+            with log.open("w") as file:
+                for line in process.stdout:
+                    file.write(line)
+                    self._tell(line)
+            return watchdog.is_alive()
+        except BaseException:
+            _end(process)
+            raise
+        finally:
+            watchdog.cancel()
 
     def _tell(self, line: str) -> None:
         event = _EVENT.match(line)

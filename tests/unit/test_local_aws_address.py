@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from rehearsal.local_aws.address import LocalAwsAddress
 
 ADDRESS = LocalAwsAddress(port=1234, folder=Path("/somewhere"))
