@@ -84,7 +84,8 @@ def main() -> int:
     run.add_argument("--keep", default="", help="1: leave it running (KEEP)")
     commands.add_parser("stop", help="end a rehearsal that was kept")
     arguments = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT as well: a shell's background jobs start with it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     narrator = Narrator()
     try:

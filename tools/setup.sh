@@ -113,12 +113,17 @@ install_slurm() {
 main() {
   mkdir -p "$LOGS" .cache/tmp
   check_python
-  # Side by side: each waits for the network most of the time.
+  # Side by side: each waits for the network most of the time. In a process group of its own, so
+  # that Ctrl-C (which a shell's background jobs do not get) can end all of it.
+  set -m
   make_venv .venv-pcluster locks/pcluster.txt &
-  local -r pcluster=$!
+  readonly other=$!
+  set +m
+  trap 'kill -TERM -- "-$other" 2>/dev/null || true' EXIT
   make_venv .venv locks/dev.txt editable
   make_node_modules
-  wait "$pcluster"
+  wait "$other"
+  trap - EXIT
   install_slurm
   say "ready"
 }

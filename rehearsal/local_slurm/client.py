@@ -46,12 +46,15 @@ class SlurmClient:
     def wait(self, job_id: int, *, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Job:
         """Wait until the job has ended, in whatever state; each line of its output goes to `on_line`.
 
-        Raises SlurmError after `timeout_s` seconds, with the output's end; the job runs on.
+        Raises SlurmError after `timeout_s` seconds, with the output's end; the job runs on. Raises
+        it at once, with the node's log, when a node that it waits for cannot start.
         """
         follower = Follower(self.job(job_id).output, on_line or (lambda _: None))
         deadline = time.monotonic() + timeout_s
         while not (job := self.job(job_id)).has_ended:
             follower.read()
+            if job.state == "PENDING":
+                self._check_nodes()
             if time.monotonic() > deadline:
                 power = tail(self.layout.log / "power.log", lines=5)
                 raise SlurmError(
@@ -61,6 +64,12 @@ class SlurmClient:
             time.sleep(POLL_S)
         follower.read(last=True)
         return job
+
+    def _check_nodes(self) -> None:
+        down = [name for name, state in self.node_states().items() if state.startswith("down")]
+        if down:
+            log = tail(self.layout.log / f"slurmd-{down[0]}.log", lines=8)
+            raise SlurmError(f"Nodes do not start: {', '.join(down)}.\n{log}")
 
     def cancel(self, job_id: int) -> None:
         """`scancel`: the job gets SIGTERM, and SIGKILL 30 s later."""
