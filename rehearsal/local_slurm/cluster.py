@@ -12,7 +12,7 @@ from typing import Self
 
 from rehearsal import processes
 from rehearsal.local_slurm.client import SlurmClient
-from rehearsal.local_slurm.conf import render_slurm_conf
+from rehearsal.local_slurm.conf import CGROUP_CONF, render_slurm_conf
 from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
@@ -134,6 +134,7 @@ class LocalSlurm(SlurmClient):
         layout = self.layout
         conf = render_slurm_conf(partitions=self._partitions, layout=layout)
         layout.conf.write_text(conf, encoding="utf-8")
+        layout.cgroup_conf.write_text(CGROUP_CONF, encoding="utf-8")
         environment = self._identity | {"PATH": SYSTEM_PATH}
         for program in (layout.resume_program, layout.suspend_program, layout.await_program):
             text = power_program(

@@ -10,6 +10,11 @@ from rehearsal.local_slurm.ports import LOOPBACK
 SCHEDULABLE_MEMORY_PERCENT = 95
 
 
+# slurmd loads a cgroup plugin even where nothing uses it. The one for cgroup v2 wants root, systemd
+# and dbus when it is loaded; the one for v1 wants nothing, wherever it runs.
+CGROUP_CONF = "CgroupPlugin=cgroup/v1\n"
+
+
 def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str:
     """The whole slurm.conf; each group of lines says where its values come from."""
     lines = [

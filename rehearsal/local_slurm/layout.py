@@ -52,6 +52,11 @@ class Layout:
         return self.root / "slurm.conf"
 
     @property
+    def cgroup_conf(self) -> Path:
+        """cgroup.conf; Slurm looks for it beside slurm.conf."""
+        return self.root / "cgroup.conf"
+
+    @property
     def munge_socket(self) -> Path:
         """Where munged listens."""
         return (self.alias or self.root) / "munge" / "socket"
