@@ -14,6 +14,7 @@ TORCH_INDEX ?=
 export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 export npm_config_cache ?= $(CURDIR)/.cache/npm
+export XDG_CACHE_HOME := $(CURDIR)/.cache/xdg
 export TMPDIR := $(CURDIR)/.cache/tmp
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/pycache
 # An index of CPU builds of PyTorch spares the download of CUDA: see the README.

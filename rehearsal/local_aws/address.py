@@ -99,4 +99,5 @@ class LocalAwsAddress:
         Node and the `aws` command are those beside this interpreter; a machine may have no others.
         """
         inherited = {k: v for k, v in os.environ.items() if k not in _REAL_ACCOUNT_VARIABLES}
-        return inherited | self.client_variables() | {"PATH": tools_path()}
+        own = {"PATH": tools_path(), "HOME": str(self.folder / "home")}  # CDK caches in HOME/.cdk
+        return inherited | self.client_variables() | own

@@ -48,6 +48,7 @@ class LocalAws:
         Raises:
             RehearsalError: it ended or did not answer in time; with the end of its log.
         """
+        (self._folder / "home").mkdir(exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as listener, self.log.open("wb") as log:
             address = LocalAwsAddress(port=listener.getsockname()[1], folder=self._folder)
             self._process = subprocess.Popen(

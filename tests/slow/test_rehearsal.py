@@ -34,9 +34,9 @@ _OURS = re.compile(
 
 
 def _files_elsewhere() -> set[Path]:
-    return {
-        path for folder in (Path("/tmp"), Path.home()) for path in folder.iterdir() if _OURS.match(path.name)
-    }
+    """What tools like ours have in the temporary folder and at home, to the last file."""
+    ours = [p for folder in (Path("/tmp"), Path.home()) for p in folder.iterdir() if _OURS.match(p.name)]
+    return {file for path in ours for file in [path, *path.rglob("*")]}
 
 
 def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:

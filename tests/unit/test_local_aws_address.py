@@ -36,5 +36,5 @@ def test_node_is_the_one_beside_this_interpreter() -> None:
 
 def test_everything_that_clients_write_stays_in_its_folder() -> None:
     environment = ADDRESS.client_environment()
-    for name in ("TMPDIR", "CDK_HOME", "XDG_CACHE_HOME"):
+    for name in ("TMPDIR", "HOME", "CDK_HOME", "XDG_CACHE_HOME"):
         assert environment[name].startswith("/somewhere/")
