@@ -67,7 +67,14 @@ def _create(name: str, event: dict[str, Any]) -> dict[str, Any]:
     if existing and not _is_ours(existing, event):
         raise RuntimeError(messages.not_ours(name))
     if not existing:  # else: CloudFormation sent the event twice
-        library.create(name, _config(event))
+        try:
+            library.create(name, _config(event))
+        except library.TransientError as error:
+            # It may have begun all the same. If it has, only is_complete may fail: see above.
+            print(f"{name}: create was answered with an error: {error}")
+            begun = _find(name)
+            if not begun or not _is_ours(begun, event):
+                raise
     return {"PhysicalResourceId": name}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
 
 _NOT_FOUND, _THROTTLED, _SERVER_ERROR = 404, 429, 500
 _NO_CHANGES = "no changes found"
+# One throttled call is no failure: 30 s in all, of the 15 minutes that a function has.
+_PAUSES_S = (2, 4, 8, 16)
 
 
 class ClusterNotFoundError(Exception):
@@ -84,7 +87,17 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
 
 
 def describe(cluster_name: str) -> ClusterState:
-    """Describe a cluster. Raises ClusterNotFoundError, TransientError, RefusedError."""
+    """Describe a cluster, patiently. Raises ClusterNotFoundError, TransientError, RefusedError."""
+    for pause_s in _PAUSES_S:
+        try:
+            return _describe(cluster_name)
+        except TransientError as error:
+            print(f"{cluster_name}: asking again in {pause_s} s: {error}")
+            time.sleep(pause_s)
+    return _describe(cluster_name)
+
+
+def _describe(cluster_name: str) -> ClusterState:
     answer = _call("describe_cluster", cluster_name=cluster_name)
     return ClusterState(
         status=str(answer["clusterStatus"]),

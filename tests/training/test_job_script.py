@@ -78,7 +78,17 @@ def test_a_shared_folder_that_cannot_be_written_is_refused(shared: Path) -> None
     shared.chmod(0o555)
     done = job(shared, "gpt2")
     shared.chmod(0o755)
-    assert_refused(done, "may not write to the shared folder", "chmod")
+    assert_refused(done, f"may not write to the shared folder {shared}/runs", "chmod")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folders_that_the_bootstrap_made_are_enough_where_the_shared_folder_is_roots(shared: Path) -> None:
+    for name in ("runs", "datasets", "checkpoints"):
+        (shared / name).mkdir()
+    shared.chmod(0o555)
+    done = job(shared, "gpt2")
+    shared.chmod(0o755)
+    assert_refused(done, "this is no Slurm job")
 
 
 def test_outside_slurm_the_job_script_says_how_to_submit_it(shared: Path) -> None:
