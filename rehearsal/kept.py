@@ -23,7 +23,7 @@ def job_variables(workspace: Workspace) -> dict[str, str]:
 
 
 def leave_running(
-    *, workspace: Workspace, address: LocalAwsAddress, slurm: LocalSlurm, narrator: Narrator
+    *, workspace: Workspace, address: LocalAwsAddress, slurm: LocalSlurm, family: str, narrator: Narrator
 ) -> None:
     """Write a file for shells to source, and say what can be done with it."""
     variables = address.client_variables() | job_variables(workspace)
@@ -37,7 +37,7 @@ def leave_running(
         f"   source {workspace.env_file}\n"
         "   sinfo -a\n"
         "   aws cloudformation describe-stacks\n"
-        "   cdk deploy TrainingClusterStack -c nodes=4\n"
+        f"   cdk deploy TrainingClusterStack -c family={family} -c nodes=4\n"
         "   sbatch --nodes 2 $TRAINING_SHARED/training/job.slurm gpt2\n"
         "End it with: make stop"
     )
