@@ -89,7 +89,13 @@ class Rehearsal:
         self._report(training)
         if self._options.keep:
             running.pop_all()
-            leave_running(workspace=self._workspace, address=address, slurm=slurm, narrator=self._narrator)
+            leave_running(
+                workspace=self._workspace,
+                address=address,
+                slurm=slurm,
+                family=self._options.settings.family,
+                narrator=self._narrator,
+            )
             return
         with self._narrator.step(*_TEAR_DOWN):
             self._cdk(cdk, "destroy", "TrainingClusterStack", "--force")
