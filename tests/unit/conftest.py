@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,9 @@ from stacks.training_cluster_stack import TrainingClusterStack
 from training_cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# ministack writes a key when it is imported, to /tmp unless told otherwise.
+os.environ["STATE_DIR"] = str(ROOT / ".cache" / "ministack")
 Templates = dict[str, Template]
 
 
