@@ -16,7 +16,7 @@ class NetworkStack(Stack):
         super().__init__(scope, id_, description="Training Cluster: network, shared by all clusters")
         self.network = Network(self, "Network", zone=settings.zone)
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
-        CfnOutput(self, "Zone", value=self.network.private_subnet.availability_zone)
+        CfnOutput(self, "Zone", value=self.network.zone_name)
         # A fixed set of exports, whatever the flags: an export in use cannot change or go away.
         for value in (
             self.network.vpc.vpc_id,

@@ -22,8 +22,9 @@ PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provid
 RUNTIME = lambda_.Runtime.PYTHON_3_12
 RESOURCE_TYPE = "Custom::TrainingCluster"
 
-# A custom resource has 3600 s; two minutes are kept for the answer.
-TOTAL_TIMEOUT = Duration.minutes(58)
+# CloudFormation gives a custom resource 3600 s. The framework counts attempts (total / interval), not
+# time: 96 attempts, each 30 s apart and up to 5 s long, are 56 minutes, and on_event comes before.
+TOTAL_TIMEOUT = Duration.minutes(48)
 QUERY_INTERVAL = Duration.seconds(30)
 
 

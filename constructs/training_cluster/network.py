@@ -46,21 +46,20 @@ class Network(Construct):
         if zone != "auto" and not _is_name(zone):
             for subnet in (self.public_subnet, self.private_subnet):
                 _pin_zone_id(subnet, zone)
+        private = self.private_subnet.node.default_child
+        assert isinstance(private, ec2.CfnSubnet)
+        self.zone_name = private.attr_availability_zone
         self.node_security_group = self._node_security_group()
 
     def _node_security_group(self) -> ec2.ISecurityGroup:
-        # L1: CDK's own SecurityGroup drops the egress rule to itself, which EFA needs, when all
-        # outbound traffic is allowed, and cannot allow the world out when it is not.
+        # L1: CDK's own SecurityGroup cannot have both an egress rule to itself, which EFA needs, and
+        # the world. The order matters: creating a SecurityGroupEgress takes away the group's default
+        # rule, or any other that allows everything, so the world comes after the group itself.
         group = ec2.CfnSecurityGroup(
             self,
             "NodeSecurityGroup",
             vpc_id=self.vpc.vpc_id,
             group_description="Nodes of training clusters: each other (EFA needs both directions), and out",
-            security_group_egress=[
-                ec2.CfnSecurityGroup.EgressProperty(
-                    ip_protocol="-1", cidr_ip="0.0.0.0/0", description="Packages and AWS APIs"
-                )
-            ],
             tags=[CfnTag(key="Name", value="training-cluster-nodes")],
         )
         id_, description = group.attr_group_id, "Nodes among themselves, EFA included"
@@ -72,7 +71,7 @@ class Network(Construct):
             source_security_group_id=id_,
             description=description,
         )
-        ec2.CfnSecurityGroupEgress(
+        nodes_out = ec2.CfnSecurityGroupEgress(
             self,
             "NodesOut",
             group_id=id_,
@@ -80,6 +79,15 @@ class Network(Construct):
             destination_security_group_id=id_,
             description=description,
         )
+        world_out = ec2.CfnSecurityGroupEgress(
+            self,
+            "WorldOut",
+            group_id=id_,
+            ip_protocol="-1",
+            cidr_ip="0.0.0.0/0",
+            description="Packages and AWS APIs",
+        )
+        world_out.add_dependency(nodes_out)
         return ec2.SecurityGroup.from_security_group_id(self, "Nodes", id_, mutable=False)
 
 

@@ -15,15 +15,16 @@ from aws_cdk import aws_iam as iam
 _EC2 = """
 AllocateAddress AssociateAddress AttachNetworkInterface AuthorizeSecurityGroupEgress
 AuthorizeSecurityGroupIngress CreateFleet CreateLaunchTemplate CreateLaunchTemplateVersion
-CreateNetworkInterface CreatePlacementGroup CreateSecurityGroup CreateTags CreateVolume
+CreateNetworkInterface CreatePlacementGroup CreateSecurityGroup CreateSnapshot CreateTags CreateVolume
 DeleteLaunchTemplate DeleteNetworkInterface DeletePlacementGroup DeleteSecurityGroup DeleteTags
 DeleteVolume Describe* DisassociateAddress ModifyLaunchTemplate ModifyNetworkInterfaceAttribute
 ModifyVolume ModifyVolumeAttribute ReleaseAddress RevokeSecurityGroupEgress
 RevokeSecurityGroupIngress RunInstances TerminateInstances
 """
-_DYNAMODB = (
-    "CreateTable DeleteTable DescribeTable GetItem ListTagsOfResource PutItem Query TagResource UpdateItem"
-)
+_DYNAMODB = """
+CreateTable DeleteTable DescribeTable GetItem ListTagsOfResource PutItem Query TagResource UntagResource
+UpdateItem
+"""
 _ROUTE53 = """
 ChangeResourceRecordSets ChangeTagsForResource CreateHostedZone DeleteHostedZone GetChange GetHostedZone
 ListQueryLoggingConfigs ListResourceRecordSets
@@ -33,8 +34,8 @@ DeleteAlarms DeleteDashboards DescribeAlarms GetDashboard ListDashboards PutComp
 PutMetricAlarm
 """
 _LOGS = """
-CreateLogGroup DeleteLogGroup DeleteMetricFilter DescribeLogGroups DescribeMetricFilters PutMetricFilter
-PutRetentionPolicy TagResource UntagResource
+CreateLogGroup DeleteLogGroup DeleteMetricFilter DescribeLogGroups DescribeMetricFilters ListTagsForResource
+PutMetricFilter PutRetentionPolicy TagResource UntagResource
 """
 _LAMBDA = """
 AddPermission CreateFunction DeleteFunction GetFunction GetFunctionConfiguration InvokeFunction ListTags
@@ -118,16 +119,16 @@ def provider_statements(*, scripts_bucket_arn: str, cluster_name: str) -> list[i
 
 
 def _stack_statements(cluster_name: str) -> list[iam.PolicyStatement]:
-    # The cluster's stack and its nested stacks, whose names start with it.
-    stacks = _arn("cloudformation", f"stack/{cluster_name}*")
+    # The cluster's stack, and its nested stacks, whose names start with it and a hyphen.
+    stacks = [_arn("cloudformation", f"stack/{cluster_name}{rest}") for rest in ("/*", "-*")]
     tagged: dict[str, object] = {
         "ForAnyValue:StringEquals": {"aws:TagKeys": ["parallelcluster:cluster-name"]}
     }
     return [
         _allow(
-            "WriteStacks", "cloudformation", "CreateStack UpdateStack TagResource", stacks, conditions=tagged
+            "WriteStacks", "cloudformation", "CreateStack UpdateStack TagResource", *stacks, conditions=tagged
         ),
-        _allow("ReadAndDeleteStacks", "cloudformation", _CLOUDFORMATION_READ, stacks),
+        _allow("ReadAndDeleteStacks", "cloudformation", _CLOUDFORMATION_READ, *stacks),
     ]
 
 
@@ -161,7 +162,7 @@ def _iam_statements() -> list[iam.PolicyStatement]:
             "PassRole",
             roles,
             conditions={
-                "StringEquals": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}
+                "StringEqualsIfExists": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}
             },
         ),
     ]

@@ -79,4 +79,5 @@ class Storage(Construct):
         for port in LUSTRE_PORTS:
             group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
             group.add_egress_rule(node_security_group, port, "Lustre servers answer the nodes")
+            group.add_egress_rule(group, port, "Lustre servers among themselves")
         return group

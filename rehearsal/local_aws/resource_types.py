@@ -19,6 +19,8 @@ from rehearsal.local_aws.moto_types import (
     ec2,
 )
 
+_GROUPS_WITH_EGRESS: set[str] = set()
+
 Create = Callable[[str, Properties, str], Created]
 Delete = Callable[[str, Properties], object]
 
@@ -77,6 +79,7 @@ def _create_placement_group(logical_id: str, properties: Properties, stack: str)
 
 def _create_egress(_logical_id: str, properties: Properties, _stack: str) -> Created:
     group = properties.get("DestinationSecurityGroupId")
+    _take_default_egress_away(properties["GroupId"])
     ec2().authorize_security_group_egress(
         properties["GroupId"],
         str(properties["IpProtocol"]),
@@ -86,6 +89,14 @@ def _create_egress(_logical_id: str, properties: Properties, _stack: str) -> Cre
         source_groups=[{"GroupId": group}] if group else [],
     )
     return f"sgr-{uuid.uuid4().hex[:17]}", {}
+
+
+def _take_default_egress_away(group_id: str) -> None:
+    """As on AWS: a group's first egress resource removes the rule that allows everything."""
+    if group_id not in _GROUPS_WITH_EGRESS:
+        _GROUPS_WITH_EGRESS.add(group_id)
+        group = ec2().get_security_group_from_id(group_id)
+        group.egress_rules = [rule for rule in group.egress_rules if rule.ip_protocol != "-1"]
 
 
 def _create_composite_alarm(logical_id: str, properties: Properties, stack: str) -> Created:

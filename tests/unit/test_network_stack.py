@@ -50,6 +50,16 @@ def test_nodes_reach_each_other_in_both_directions_for_efa(network: Template) ->
     )
 
 
+def test_nodes_reach_the_world_after_each_other(network: Template) -> None:
+    """Creating an egress rule takes away a group's default one, so the group must have none inline."""
+    group = next(iter(network.find_resources("AWS::EC2::SecurityGroup").values()))
+    assert "SecurityGroupEgress" not in group["Properties"]
+    rules = network.find_resources("AWS::EC2::SecurityGroupEgress")
+    world = next(rule for rule in rules.values() if rule["Properties"].get("CidrIp") == "0.0.0.0/0")
+    (nodes,) = [name for name, r in rules.items() if "DestinationSecurityGroupId" in r["Properties"]]
+    assert world["DependsOn"] == [nodes]
+
+
 def test_nothing_lets_the_world_in(synthesise: Synthesise) -> None:
     for template in synthesise().values():
         for group in template.find_resources("AWS::EC2::SecurityGroup").values():

@@ -71,6 +71,14 @@ def test_lustre_is_reached_on_its_own_ports_only(storage: Template) -> None:
     assert all(988 <= rule["FromPort"] <= rule["ToPort"] <= 1023 for rule in rules)
 
 
+def test_lustre_servers_reach_each_other_in_both_directions(storage: Template) -> None:
+    """FSx wants its port open to the group itself, in and out; one egress rule takes the default away."""
+    for kind, other in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
+        rules = storage.find_resources(f"AWS::EC2::SecurityGroup{kind}").values()
+        own = [r["Properties"] for r in rules if r["Properties"].get(other) == r["Properties"]["GroupId"]]
+        assert any(rule["FromPort"] <= 988 <= rule["ToPort"] for rule in own), kind
+
+
 def test_size_and_throughput_follow_the_flags(synthesise: Synthesise) -> None:
     template = synthesise(fsx_gib="4800", fsx_mbps_per_tib="1000")["StorageStack"]
     template.has_resource_properties(
