@@ -45,14 +45,30 @@ def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
         print(f"{name}: asking again later: {error}")
         return {"IsComplete": False}
     print(f"{kind} {name}: {state.status}")
+    if kind == "Delete" and not _is_ours(state, event):
+        return {"IsComplete": True}
+    if state.status.endswith("_IN_PROGRESS") or _begins_late(kind, name, state, event):
+        return {"IsComplete": False}
     return _judge(kind, name, state, event)
 
 
+def _begins_late(kind: str, name: str, state: library.ClusterState, event: dict[str, Any]) -> bool:
+    """Start what on_event could not: the cluster was busy then, or AWS answered with an error."""
+    try:
+        if kind == "Update" and event.get("UpdatePending"):
+            return library.update(name, _config(event))
+        if kind == "Delete" and not state.status.startswith("DELETE_"):
+            library.delete(name)
+            return True
+    except (library.TransientError, library.ClusterNotFoundError) as error:
+        print(f"{name}: again later: {error}")
+        return True
+    except library.RefusedError as refused:
+        raise RuntimeError(messages.refusal(refused.content)) from None
+    return False
+
+
 def _judge(kind: str, name: str, state: library.ClusterState, event: dict[str, Any]) -> dict[str, Any]:
-    if kind == "Delete" and not _is_ours(state, event):
-        return {"IsComplete": True}
-    if state.status.endswith("_IN_PROGRESS"):
-        return {"IsComplete": False}
     nothing_to_do = kind == "Update" and not event.get("UpdateStarted", True)
     if kind != "Delete" and (state.status in _DONE or nothing_to_do):
         return {"IsComplete": True, "Data": {"HeadNodeInstanceId": state.head_node_instance_id or "none"}}
@@ -87,13 +103,23 @@ def _update(name: str, event: dict[str, Any]) -> dict[str, Any]:
     existing = _find(name)
     if not existing or not _is_ours(existing, event):
         raise RuntimeError(f"There is no cluster {name} of this stack to update; nothing was touched")
-    return {"PhysicalResourceId": name, "UpdateStarted": library.update(name, _config(event))}
+    pending = {"PhysicalResourceId": name, "UpdateStarted": False, "UpdatePending": True}
+    if existing.status.endswith("_IN_PROGRESS"):  # a rollback's Update comes while the first one runs
+        return pending
+    try:
+        return {"PhysicalResourceId": name, "UpdateStarted": library.update(name, _config(event))}
+    except library.TransientError as error:
+        print(f"{name}: update was answered with an error: {error}")
+        return pending
 
 
 def _delete(name: str, event: dict[str, Any]) -> dict[str, Any]:
     existing = _find(name)
     if existing and _is_ours(existing, event):
-        library.delete(name)
+        try:
+            library.delete(name)
+        except (library.ClusterNotFoundError, library.TransientError) as error:
+            print(f"{name}: delete was answered with an error, is_complete sees to it: {error}")
     elif existing:
         print(messages.not_ours(name))
     return {"PhysicalResourceId": name}

@@ -20,6 +20,7 @@ from pcluster.aws.aws_api import AWSApi  # noqa: E402
 from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
 
 _NOT_FOUND, _THROTTLED, _SERVER_ERROR = 404, 429, 500
+_DENIED = {"AccessDenied", "AccessDeniedException", "AuthFailure", "Forbidden", "UnauthorizedOperation"}
 _NO_CHANGES = "no changes found"
 # One throttled call is no failure: 30 s in all, of the 15 minutes that a function has.
 _PAUSES_S = (2, 4, 8, 16)
@@ -62,6 +63,18 @@ def _content(error: BaseException) -> dict[str, Any]:
     return content
 
 
+def _may_pass_later(error: BaseException, code: int | None) -> bool:
+    """Whether it is AWS's trouble, not ours: the library answers 500 for everything, denials included."""
+    cause: BaseException | None = error
+    while cause:
+        response = getattr(cause, "response", None) or {}
+        aws_code = getattr(cause, "error_code", None) or response.get("Error", {}).get("Code")
+        if aws_code in _DENIED:
+            return False
+        cause = cause.__cause__
+    return code in (_THROTTLED, _SERVER_ERROR) or isinstance(error, AWSClientError)
+
+
 def _call(operation: str, **arguments: Any) -> dict[str, Any]:
     """Call one operation of the library.
 
@@ -76,7 +89,7 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
         code = getattr(error, "code", None)
         if code == _NOT_FOUND:
             raise ClusterNotFoundError(str(_content(error).get("message"))) from error
-        if code in (_THROTTLED, _SERVER_ERROR) or isinstance(error, AWSClientError):
+        if _may_pass_later(error, code):
             raise TransientError(str(_content(error).get("message"))) from error
         content = _content(error)
         if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
-# A custom resource's answer holds 4096 bytes in all; the rest is ids and attributes.
-MAX_REASON_BYTES = 3000
+# A custom resource's answer is JSON of 4096 bytes at most; ids, attributes and what the framework
+# adds to a reason take the rest.
+MAX_REASON_BYTES = 2500
 _LEVELS = {"ERROR": 0, "WARNING": 1, "INFO": 2}
 
 
 def fit(text: str, limit: int = MAX_REASON_BYTES) -> str:
-    """Cut text to `limit` UTF-8 bytes, saying so; the beginning holds what matters most."""
-    raw = text.encode()
-    mark = " ... (cut; the function's log has all of it)"
-    if len(raw) <= limit:
+    """Cut text to `limit` bytes as JSON, saying so; the beginning holds what matters most."""
+    if len(json.dumps(text)) <= limit:
         return text
-    return raw[: limit - len(mark)].decode(errors="ignore") + mark
+    mark = " ... (cut; the function's log has all of it)"
+    kept = text[:limit]
+    while len(json.dumps(kept + mark)) > limit:
+        kept = kept[: -max(1, len(kept) // 50)]
+    return kept + mark
 
 
 def refusal(content: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -53,8 +54,8 @@ def test_a_failed_cluster_says_why_and_what_shows_more(messages: ModuleType) -> 
     assert text.endswith("Subnet: no address is free")
 
 
-@pytest.mark.parametrize("character", ["x", "é", "集"])
+@pytest.mark.parametrize("character", ["x", "é", "集", '"', "\n"])
 def test_no_message_is_longer_than_cloudformation_takes(messages: ModuleType, character: str) -> None:
     text = messages.refusal({"message": character * 9000})
-    assert len(text.encode()) <= messages.MAX_REASON_BYTES
+    assert len(json.dumps(text)) <= messages.MAX_REASON_BYTES
     assert text.endswith("all of it)")
