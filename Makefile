@@ -65,4 +65,5 @@ lock: ## Pin all packages, with hashes, after a change of requirements*.txt
 
 .PHONY: clean
 clean: ## Remove what set-up, synth and rehearsals made; never anything in AWS
+	@if [[ -x $(VENV)/python ]]; then $(VENV)/python -m rehearsal stop; fi
 	@rm -rf .venv .venv-pcluster node_modules .cache .rehearsal cdk.out

@@ -24,12 +24,12 @@ def main() -> int:
     app = cdk.App()
     try:
         settings = Settings.from_context(app.node.get_all_context())
+        network = NetworkStack(app, "NetworkStack", settings=settings).network
+        storage = StorageStack(app, "StorageStack", settings=settings, network=network).storage
+        TrainingClusterStack(app, "TrainingClusterStack", settings=settings, network=network, storage=storage)
     except ConfigurationError as error:
         print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
         return 1
-    network = NetworkStack(app, "NetworkStack", settings=settings).network
-    storage = StorageStack(app, "StorageStack", settings=settings, network=network).storage
-    TrainingClusterStack(app, "TrainingClusterStack", settings=settings, network=network, storage=storage)
     app.synth()
     return 0
 

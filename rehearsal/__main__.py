@@ -12,7 +12,7 @@ from rehearsal import processes
 from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
-from rehearsal.run import MAX_NODES, Options, Rehearsal, workloads
+from rehearsal.run import INTERRUPTS, MAX_NODES, Options, Rehearsal, ignore_interrupts, workloads
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.settings import Settings
@@ -27,6 +27,10 @@ def _options(arguments: argparse.Namespace) -> Options:
         raise RehearsalError(
             f"WORKLOAD={arguments.workload}: no such workload.{did_you_mean(arguments.workload, names)}\n"
             f"  allowed: {', '.join(names)}\n  type:    make rehearse WORKLOAD={names[0]}"
+        )
+    if arguments.keep not in ("", "1"):
+        raise RehearsalError(
+            f"KEEP={arguments.keep}: not allowed.\n  allowed: 1, or nothing\n  type:    make rehearse KEEP=1"
         )
     settings = Settings.from_context({"family": arguments.family, "nodes": arguments.nodes})
     if settings.nodes > MAX_NODES:
@@ -54,7 +58,7 @@ def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
 
 def _clean_up(workspace: Workspace) -> None:
     """End whatever still carries the marker, undisturbed by another Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     marker = dict([workspace.marker])
     stop_processes(marker | {"SLURM_CONF": str(workspace.slurm / "slurm.conf")})
     processes.end(marker, grace_s=_GRACE_S)
@@ -85,7 +89,7 @@ def main() -> int:
     commands.add_parser("stop", help="end a rehearsal that was kept")
     arguments = parser.parse_args()
     # SIGINT as well: a shell's background jobs start with it ignored.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in INTERRUPTS:
         signal.signal(number, _interrupt)
     narrator = Narrator()
     try:

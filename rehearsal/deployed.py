@@ -30,7 +30,8 @@ class DeployedCluster:
 
     name: str
     stack_status: str
-    resources: int
+    config: dict[str, Any]
+    """As ParallelCluster keeps it."""
     partitions: tuple[Partition, ...]
     head_node_action: BootstrapAction
     compute_node_action: BootstrapAction
@@ -50,11 +51,10 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
 
     config: dict[str, Any] = yaml.safe_load(read("cluster-config.yaml"))
     types: dict[str, Any] = json.loads(read("instance-types-data.json"))
-    resources = cloudformation.describe_stack_resources(StackName=cluster_name)["StackResources"]
     return DeployedCluster(
         name=cluster_name,
         stack_status=str(stack["StackStatus"]),
-        resources=len(resources),
+        config=config,
         partitions=parse_partitions(
             cluster_config=config, shapes={name: _shape(data) for name, data in types.items()}
         ),

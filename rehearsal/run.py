@@ -24,6 +24,7 @@ from training_cluster.settings import Settings
 MAX_NODES = 8
 """More slurmd processes than that tell nothing new on one machine."""
 JOB_TIMEOUT_S = 1500
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG_LINES_SHOWN = 25
 
 # Each step's title and what it does, in the words of the README.
@@ -52,6 +53,12 @@ class Options:
     keep: bool
 
 
+def ignore_interrupts() -> None:
+    """A second Ctrl-C, or a SIGTERM after it, must not leave half of it running."""
+    for number in INTERRUPTS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def workloads(assets: Path = PROJECT / "assets" / "training") -> tuple[str, ...]:
     """The workloads that can run: folders with a train.sh."""
     return tuple(sorted(path.parent.name for path in assets.glob("*/train.sh")))
@@ -70,8 +77,7 @@ class Rehearsal:
             try:
                 self._steps(running)
             except BaseException:
-                # A second Ctrl-C must not leave half of it running.
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                ignore_interrupts()
                 self._narrator.console.print("\nStopping what was started ...")
                 raise
 

@@ -70,6 +70,13 @@ class Workspace:
         """The environment variable of all its processes."""
         return MARKER, str(self.root)
 
+    def __post_init__(self) -> None:
+        if set(str(self.root)) & set(" \t\n#"):
+            raise RehearsalError(
+                f"{self.root}: the path has a blank or a # in it, and slurm.conf cannot hold that. "
+                "Move the project to a folder without them."
+            )
+
     def make_anew(self) -> None:
         """Remove the last rehearsal's folders and make empty ones."""
         self.env_file.unlink(missing_ok=True)

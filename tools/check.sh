@@ -37,6 +37,7 @@ context() {
 print(json.dumps(json.load(open("cdk.json"))["context"] | {"family": sys.argv[1]}))' "$1"
 }
 
+rm -rf .cache/synth
 mapfile -t scripts < <(shell_files)
 check ruff ruff check --quiet .
 check ruff-format ruff format --quiet --check .

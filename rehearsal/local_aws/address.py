@@ -11,7 +11,7 @@ ACCOUNT = "123456789012"
 REGION = "us-east-1"
 
 # Whatever could name a real account must not reach a client of the local one.
-_REAL_ACCOUNT_VARIABLES = (
+REAL_ACCOUNT_VARIABLES = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
     "AWS_SESSION_TOKEN",
@@ -98,6 +98,6 @@ class LocalAwsAddress:
 
         Node and the `aws` command are those beside this interpreter; a machine may have no others.
         """
-        inherited = {k: v for k, v in os.environ.items() if k not in _REAL_ACCOUNT_VARIABLES}
+        inherited = {k: v for k, v in os.environ.items() if k not in REAL_ACCOUNT_VARIABLES}
         own = {"PATH": tools_path(), "HOME": str(self.folder / "home")}  # CDK caches in HOME/.cdk
         return inherited | self.client_variables() | own

@@ -88,6 +88,8 @@ class MotoType:
                 value = self._resources[physical_id].get_cfn_attribute(attribute)
                 if value is not None:
                     found[attribute] = value if isinstance(value, str | list | dict) else str(value)
+        if self._name == "AWS::EC2::Subnet":
+            found["AvailabilityZone"] = self._resources[physical_id].availability_zone
         if self._name == "AWS::EC2::LaunchTemplate":
             found = {
                 "LaunchTemplateId": physical_id,

@@ -93,3 +93,27 @@ def test_every_requirement_is_pinned_and_locked() -> None:
                 pinned = re.sub(r"\[.*\]", "", line).lower().replace("_", "-")
                 assert re.fullmatch(r"[a-z0-9.-]+==[a-z0-9.]+", pinned), line
                 assert f"{pinned} \\" in locked, f"{line} of {name}.txt is not in locks/{lock}.txt: make lock"
+
+
+def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=root,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "CDK_OUTDIR": str(out),
+            "TMPDIR": str(out),
+            "CDK_CONTEXT_JSON": context,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: Path) -> None:
+    done = _app(ROOT, '{"family": "nonsense"}', tmp_path)
+    assert done.returncode == 1
+    assert "allowed: m6i, p4d, p5" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.glob("*.template.json")) == []

@@ -3,8 +3,8 @@
 # Puts the training scripts of the bundle in the shared folder, on the head node.
 #
 # Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
-# Safe to run again. A job that runs keeps what it has open: the new folder takes the old one's
-#   place by a rename, and the one before it is kept for jobs that started with it.
+# Safe to run again. The new folder takes the old one's place by two renames: a job that starts
+#   in the instant between them finds no scripts, and says so.
 set -euo pipefail
 
 [[ $NODE_TYPE == HeadNode ]] || exit 0
@@ -16,8 +16,8 @@ if diff -rq "$fresh" "$target" >/dev/null 2>&1; then
   rm -rf "$fresh"
   exit 0
 fi
-if [[ -d $target ]]; then
-  rm -rf "$TRAINING_SHARED/.training-old"
-  mv -T "$target" "$TRAINING_SHARED/.training-old"
-fi
+readonly old="$TRAINING_SHARED/.training-old"
+rm -rf "$old"
+if [[ -d $target ]]; then mv -T "$target" "$old"; fi
 mv -T "$fresh" "$target"
+rm -rf "$old"
