@@ -5,6 +5,7 @@
 # Called by: `make check`. Safe to run again. Runs all of them, then fails if one did.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+export MYPY_CACHE_DIR="$PWD/.cache/mypy" RUFF_CACHE_DIR="$PWD/.cache/ruff"
 export PATH="$PWD/.venv/bin:$PWD/node_modules/.bin:$PATH"
 
 failed=()

@@ -114,7 +114,7 @@ class Cluster(Construct):
             name,
             runtime=RUNTIME,
             handler=handler,
-            code=lambda_.Code.from_asset(str(PROVIDER_CODE), exclude=["**/__pycache__/**"]),
+            code=lambda_.Code.from_asset(str(PROVIDER_CODE), exclude=["**/__pycache__", "**/.*"]),
             layers=[self._layer],
             role=self._role,
             # The library synthesises the cluster's template with Node: 10 to 60 s, 1.2 GB.

@@ -19,7 +19,6 @@ from training_cluster.families import Family
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 BUNDLED = ("bootstrap", "training")
-_LEFT_OUT = {"__pycache__", ".DS_Store"}
 
 
 def render_family_environment(family: Family) -> str:
@@ -38,10 +37,14 @@ def render_family_environment(family: Family) -> str:
 
 
 def _files(assets: Path) -> Iterator[tuple[str, Path]]:
+    """Names and paths of what ships: no hidden file or folder, and no compiled code."""
     for folder in BUNDLED:
         for path in sorted((assets / folder).rglob("*")):
-            if path.is_file() and not _LEFT_OUT & set(path.parts):
-                yield str(path.relative_to(assets)), path
+            name = path.relative_to(assets)
+            if path.is_file() and not any(
+                part == "__pycache__" or part.startswith(".") for part in name.parts
+            ):
+                yield str(name), path
 
 
 def build_bundle(*, family: Family, assets: Path = ASSETS) -> bytes:

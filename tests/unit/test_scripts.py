@@ -50,6 +50,15 @@ def test_the_bundle_holds_the_scripts_with_their_modes() -> None:
         assert not [name for name in names if "__pycache__" in name]
 
 
+def test_what_tools_leave_in_the_folders_does_not_ship(tmp_path: Path) -> None:
+    family, copy = load_family("p4d"), shutil.copytree(ASSETS, tmp_path / "assets")
+    for name in (".mypy_cache/3.11/a.json", "__pycache__/a.pyc", ".DS_Store"):
+        path = copy / "training" / "gpt2" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("left")
+    assert build_bundle(family=family, assets=copy) == build_bundle(family=family)
+
+
 def test_a_shell_reads_the_family_environment() -> None:
     text = render_family_environment(load_family("p4d"))
     done = subprocess.run(
