@@ -87,7 +87,7 @@ class Network(Construct):
             cidr_ip="0.0.0.0/0",
             description="Packages and AWS APIs",
         )
-        world_out.add_dependency(nodes_out)
+        world_out.add_resource_dependency(nodes_out)
         return ec2.SecurityGroup.from_security_group_id(self, "Nodes", id_, mutable=False)
 
 
