@@ -55,9 +55,19 @@ test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no 
 check: setup ## Run every check that CI runs: ruff, mypy, shellcheck, shfmt, cfn-lint
 	@tools/check.sh
 
+.PHONY: validate
+validate: setup ## Ask the real ParallelCluster about every family x capacity x OS; prints the matrix
+	@$(VENV)/python -m rehearsal validate
+
 .PHONY: docs
-docs: setup ## Write the generated pages: docs/flags.md
+docs: setup ## Write the generated pages: docs/flags.md, docs/families.md
 	@$(VENV)/python -m tools.flags_page > docs/flags.md
+	@$(VENV)/python -m tools.families_page > docs/families.md
+
+.PHONY: schema
+schema: setup ## Export the schema of cluster configs from the ParallelCluster library
+	@.venv-pcluster/bin/python -m tools.export_config_schema > .cache/tmp/schema.json
+	@mv .cache/tmp/schema.json constructs/training_cluster/pcluster_config.schema.json
 
 .PHONY: lock
 lock: ## Pin all packages, with hashes, after a change of requirements*.txt

@@ -12,9 +12,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get(
 
 import aws_cdk as cdk
 
-from stacks.network_stack import NetworkStack
-from stacks.storage_stack import StorageStack
-from stacks.training_cluster_stack import TrainingClusterStack
+from stacks.composition import add_stacks
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
 
@@ -23,10 +21,7 @@ def main() -> int:
     """Build and synthesise the stacks; 1 and one clear message when a flag is wrong."""
     app = cdk.App()
     try:
-        settings = Settings.from_context(app.node.get_all_context())
-        network = NetworkStack(app, "NetworkStack", settings=settings).network
-        storage = StorageStack(app, "StorageStack", settings=settings, network=network).storage
-        TrainingClusterStack(app, "TrainingClusterStack", settings=settings, network=network, storage=storage)
+        add_stacks(app, Settings.from_context(app.node.get_all_context()))
     except ConfigurationError as error:
         print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
         return 1

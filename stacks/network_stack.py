@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, Stack, Token
 from constructs import Construct
 
 from training_cluster.network import Network
@@ -14,14 +14,17 @@ class NetworkStack(Stack):
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_, description="Training Cluster: network, shared by all clusters")
-        self.network = Network(self, "Network", zone=settings.zone)
+        self.network = Network(self, "Network", settings=settings)
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
-        CfnOutput(self, "Zone", value=self.network.zone_name)
-        # A fixed set of exports, whatever the flags: an export in use cannot change or go away.
+        if self.network.zone_name:
+            CfnOutput(self, "Zone", value=self.network.zone_name)
+        # A fixed set of exports, whatever the flags: an export in use cannot change or go away. What
+        # you brought yourself is no resource of this stack, and needs none.
         for value in (
             self.network.vpc.vpc_id,
             self.network.public_subnet.subnet_id,
             self.network.private_subnet.subnet_id,
             self.network.node_security_group.security_group_id,
         ):
-            self.export_value(value)
+            if Token.is_unresolved(value):
+                self.export_value(value)

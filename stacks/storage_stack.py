@@ -11,7 +11,7 @@ from training_cluster.storage import Storage
 
 
 class StorageStack(Stack):
-    """Bucket and Lustre file system: retained, and under termination protection."""
+    """Bucket, Lustre and EFS: retained, and under termination protection."""
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, network: Network) -> None:
         super().__init__(
@@ -25,8 +25,14 @@ class StorageStack(Stack):
             node_security_group=network.node_security_group,
             capacity_gib=settings.fsx_gib,
             throughput_mbps_per_tib=int(settings.fsx_mbps_per_tib),
+            efs_mibps=settings.efs_mibps,
         )
         CfnOutput(self, "BucketName", value=self.storage.bucket.bucket_name)
         CfnOutput(self, "FileSystemId", value=self.storage.file_system.file_system_id)
-        for value in (self.storage.bucket.bucket_name, self.storage.file_system.file_system_id):
+        CfnOutput(self, "EfsId", value=self.storage.efs.file_system_id)
+        for value in (
+            self.storage.bucket.bucket_name,
+            self.storage.file_system.file_system_id,
+            self.storage.efs.file_system_id,
+        ):
             self.export_value(value)

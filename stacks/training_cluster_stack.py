@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, CfnOutput, Stack
+from aws_cdk import Annotations, Aws, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from training_cluster.accounting import Accounting
+from training_cluster.advice import advice, image_parameter
 from training_cluster.cluster import Cluster
-from training_cluster.cluster_config import ResourceIds, bootstrap_prefix, render_cluster_config
+from training_cluster.cluster_config import render_cluster_config
+from training_cluster.config_check import check_settings
 from training_cluster.families import load_base
 from training_cluster.network import Network
-from training_cluster.scripts import Scripts
+from training_cluster.nodes import bootstrap_prefix
+from training_cluster.resource_ids import Database, ResourceIds
+from training_cluster.scripts import Scripts, bootstrap_budget_s
 from training_cluster.settings import Settings
 from training_cluster.storage import Storage
 
@@ -19,7 +26,14 @@ class TrainingClusterStack(Stack):
     """Key pair, placement group, scripts, provider, cluster."""
 
     def __init__(
-        self, scope: Construct, id_: str, *, settings: Settings, network: Network, storage: Storage
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: Settings,
+        network: Network,
+        storage: Storage,
+        accounting: Accounting | None,
     ) -> None:
         super().__init__(
             scope,
@@ -27,15 +41,12 @@ class TrainingClusterStack(Stack):
             stack_name=settings.stack_name,
             description=f"Training Cluster: the cluster {settings.cluster_name}, family {settings.family}",
         )
-        name, family = settings.cluster_name, settings.family_facts
+        check_settings(settings)
+        self._advise(settings)
+        name = settings.cluster_name
         key_pair = ec2.KeyPair(self, "KeyPair", key_pair_name=f"{name}-key", type=ec2.KeyPairType.ED25519)
-        placement_group = (
-            ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
-            if family.efa
-            else None
-        )
         scripts = Scripts(
-            self, "Scripts", bucket=storage.bucket, prefix=bootstrap_prefix(name), family=family
+            self, "Scripts", bucket=storage.bucket, prefix=bootstrap_prefix(name), settings=settings
         )
         ids = ResourceIds(
             region=Aws.REGION,
@@ -44,10 +55,15 @@ class TrainingClusterStack(Stack):
             private_subnet_id=network.private_subnet.subnet_id,
             node_security_group_id=network.node_security_group.security_group_id,
             key_name=key_pair.key_pair_name,
-            file_system_id=storage.file_system.file_system_id,
+            lustre_id=storage.file_system.file_system_id,
+            efs_id=storage.efs.file_system_id,
             bucket_name=storage.bucket.bucket_name,
             bundle_sha256=scripts.sha256,
-            placement_group_name=placement_group.placement_group_name if placement_group else None,
+            bootstrap_budget_s=bootstrap_budget_s(),
+            image_id=self._image_id(settings),
+            placement_group_name=self._placement_group_name(settings),
+            login_policy_arn=self._login_policy_arn(settings, storage),
+            database=_database(settings, accounting),
         )
         cluster = Cluster(
             self,
@@ -59,9 +75,57 @@ class TrainingClusterStack(Stack):
         cluster.resource.node.add_dependency(scripts.deployment)
         self._outputs(cluster)
 
+    def _advise(self, settings: Settings) -> None:
+        for each in advice(settings):
+            if each.warns:
+                Annotations.of(self).add_warning_v2(f"training-cluster:{each.id}", each.text)
+            else:
+                Annotations.of(self).add_info(each.text)
+
+    def _image_id(self, settings: Settings) -> str | None:
+        if settings.node_image == "build":
+            # By SSM and not by export: an export in use could not change. CloudFormation reads it anew
+            # at every deploy, and stops before it creates anything when it is not there.
+            return ssm.StringParameter.value_for_typed_string_parameter_v2(
+                self, image_parameter(settings), ssm.ParameterValueType.AWS_EC2_IMAGE_ID
+            )
+        return None if settings.node_image == "official" else settings.node_image
+
+    def _placement_group_name(self, settings: Settings) -> str | None:
+        if not settings.wants_new_placement_group:
+            return None
+        group = ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
+        return group.placement_group_name
+
+    def _login_policy_arn(self, settings: Settings, storage: Storage) -> str | None:
+        if not settings.login_nodes:
+            return None
+        scripts = storage.bucket.arn_for_objects(f"{bootstrap_prefix(settings.cluster_name)}/*")
+        policy = iam.ManagedPolicy(
+            self,
+            "LoginPolicy",
+            # The provider may attach policies of this name only.
+            managed_policy_name=f"parallelcluster-{settings.cluster_name}-login",
+            description="Login nodes read their scripts",
+            statements=[iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])],
+        )
+        return policy.managed_policy_arn
+
     def _outputs(self, cluster: Cluster) -> None:
         connect = f"aws ssm start-session --region {Aws.REGION} --target {cluster.head_node_instance_id}"
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
         CfnOutput(self, "HeadNodeInstanceId", value=cluster.head_node_instance_id)
         CfnOutput(self, "Connect", value=connect, description="A shell on the head node, no SSH needed")
         CfnOutput(self, "Submit", value=submit, description="A first training job, typed on the head node")
+
+
+def _database(settings: Settings, accounting: Accounting | None) -> Database | None:
+    if accounting:
+        return accounting.database
+    if settings.accounting == "off":
+        return None
+    host, _, port = settings.accounting.partition(":")
+    assert settings.accounting_secret, "rules.py refuses it"
+    return Database(
+        uri=f"{host}:{port or 3306}", user=settings.accounting_user, secret_arn=settings.accounting_secret
+    )

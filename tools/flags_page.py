@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from training_cluster.settings import Settings, allowed_values
+from pydantic.fields import FieldInfo
+
+from training_cluster.flags import allowed_values
+from training_cluster.settings import Settings
 
 _HEAD = """\
 # Context flags
@@ -16,10 +19,15 @@ Generated from `constructs/training_cluster/settings.py` by `make docs`; a test 
 """
 
 
+def _default(info: FieldInfo) -> str:
+    # Without a default of its own a flag's description says what is taken.
+    return "" if info.default is None else f"`{info.default}`"
+
+
 def render_flags_page() -> str:
     """Render the page."""
     rows = [
-        f"| `{name}` | `{info.default}` | {allowed_values(name, info)} | {info.description} |"
+        f"| `{name}` | {_default(info)} | {allowed_values(name, info)} | {info.description} |"
         for name, info in Settings.model_fields.items()
     ]
     return _HEAD + "\n".join(rows) + "\n"

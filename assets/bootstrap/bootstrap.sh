@@ -12,9 +12,11 @@
 #
 # Environment:
 #   NODE_TYPE          HeadNode or ComputeFleet; default: what ParallelCluster wrote in cfnconfig
-#   TRAINING_SHARED    shared folder, default /fsx
+#   TRAINING_SHARED    shared folder on Lustre, default /fsx
+#   TRAINING_EFS       shared folder on EFS, default /efs
 #   TRAINING_ETC       settings of the node, default /etc/training-cluster
 #   TRAINING_BUNDLES   unpacked bundles, default /opt/training-cluster
+#   TRAINING_ROOT      stands before other paths that steps write to; default none
 set -euo pipefail
 # Without it a command that fails within $(...) is passed over.
 shopt -s inherit_errexit
@@ -89,6 +91,8 @@ main() {
   NODE_TYPE="$(node_type)"
   export NODE_TYPE
   export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}"
+  export TRAINING_EFS="${TRAINING_EFS:-/efs}"
+  export TRAINING_ROOT="${TRAINING_ROOT:-}"
   export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
   export TRAINING_BUNDLES="${TRAINING_BUNDLES:-/opt/training-cluster}"
   bundle="$(unpack)"

@@ -5,81 +5,83 @@ from __future__ import annotations
 import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from training_cluster.hardware import (
+    INSTANCE_TYPE,
+    QUEUE_NAME,
+    Accelerator,
+    EnvironmentVariable,
+    Family,
+    NcclFloor,
+    Size,
+    Strict,
+)
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 CATALOG = Path(__file__).resolve().parents[2] / "cluster_configs"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class HeadNodeSize(Strict):
+    """A type that is offered as head node."""
+
+    vcpus: int
+    memory_gib: int
 
 
-class Accelerator(_Strict):
-    """What a node computes with; `none` for CPU families."""
+class HeadNode(Strict):
+    """What is the same for every head node. Nothing of it can change in a cluster's life."""
 
-    kind: Literal["gpu", "neuron", "none"]
-    name: str
-    count: int = Field(ge=0, description="accelerators a node")
-
-
-class EnvironmentVariable(_Strict):
-    """One variable of a job's environment, with the reason it is set."""
-
-    name: str = Field(pattern=r"^[A-Z][A-Z0-9_]*$")
-    value: str
-    reason: str
-
-
-class Family(_Strict):
-    """One instance family: the facts of one YAML file of the catalog."""
-
-    name: str
-    instance_type: str = Field(description="the family's main size")
-    queue: str = Field(pattern=r"^[a-z][a-z0-9-]{0,24}$", description="name of its Slurm partition")
-    accelerator: Accelerator
-    vcpus: int = Field(gt=0)
-    memory_gib: int = Field(gt=0)
-    network_cards: int = Field(gt=0, description="each takes one private address a node")
-    efa_interfaces: int = Field(ge=0)
-    mixed_precision: Literal["bf16", "fp16", "no"]
-    head_node_type: str
-    price_usd_per_hour: float = Field(gt=0, description="on demand, us-east-1, one node")
-    price_date: datetime.date
-    job_environment: tuple[EnvironmentVariable, ...]
-
-    @property
-    def efa(self) -> bool:
-        """Whether its nodes talk over EFA."""
-        return self.efa_interfaces > 0
-
-
-class HeadNode(_Strict):
-    """Constants of the head node: none of them can change in a cluster's life."""
-
-    root_volume_gib: int
     bootstrap_timeout_s: int
+    nodes_per_vcpu: int = Field(description="most compute nodes that one vCPU of the head node serves well")
+    types: dict[str, HeadNodeSize] = Field(description="smallest first")
 
 
-class ComputeNode(_Strict):
+class ComputeNode(Strict):
     """Defaults of compute nodes."""
 
-    root_volume_gib: int
-    bootstrap_timeout_s: int
+    boot_s: int = Field(description="ParallelCluster's own part of a node's start")
 
 
-class Base(_Strict):
+class CpuQueue(Strict):
+    """The queue for data preparation, beside accelerators."""
+
+    name: str = Field(pattern=QUEUE_NAME)
+    instance_type: str = Field(pattern=INSTANCE_TYPE)
+    nodes: int = Field(gt=0)
+    root_gib: int = Field(gt=0)
+
+
+class LoginNode(Strict):
+    """What is the same for every login node."""
+
+    instance_type: str = Field(pattern=INSTANCE_TYPE)
+    grace_min: int = Field(ge=3, le=120, description="minutes that people have when a login node goes")
+
+
+class Base(Strict):
     """cluster_configs/base.yaml: what every cluster shares."""
 
     head_node: HeadNode
     compute_node: ComputeNode
+    cpu_queue: CpuQueue
+    login_node: LoginNode
+    image_recipes: dict[str, str] = Field(description="what an image of each recipe has")
     scaledown_idle_min: int
     log_retention_days: int
     shared_dir: str
+    efs_dir: str
+    links: dict[str, str]
+    efs_usd_per_mibps_month: float
+    efs_price_date: datetime.date
+    sources: dict[str, str]
+
+    def source(self, family: Family, fact: str) -> str:
+        """Where a fact of a family is from: its own source, or the usual one of that fact."""
+        return family.sources.get(fact) or self.sources[fact]
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -92,14 +94,20 @@ def _read(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def _explain(path: Path, model: type[BaseModel], error: ValidationError) -> ConfigurationError:
+_MODELS = (
+    *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
+    *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, Base),
+)
+_KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
+
+
+def _explain(path: Path, error: ValidationError) -> ConfigurationError:
     lines = [f"{path.name}: {error.error_count()} problem(s) in this catalog file"]
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
-        hint = ""
-        if problem["type"] == "extra_forbidden":
-            hint = did_you_mean(str(problem["loc"][-1]), model.model_fields)
-        lines.append(f"  {key}: {problem['msg']}.{hint}")
+        hint = did_you_mean(str(problem["loc"][-1]), _KEYS) if problem["type"] == "extra_forbidden" else ""
+        said = problem["msg"].removeprefix("Value error, ")
+        lines.append(f"  {key}: {said}.{hint}" if key else f"  {said}")
     return ConfigurationError("\n".join(lines))
 
 
@@ -124,7 +132,7 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
     try:
         return Family(name=name, **_read(path))
     except ValidationError as error:
-        raise _explain(path, Family, error) from None
+        raise _explain(path, error) from None
 
 
 @cache
@@ -138,4 +146,21 @@ def load_base(catalog: Path = CATALOG) -> Base:
     try:
         return Base(**_read(path))
     except ValidationError as error:
-        raise _explain(path, Base, error) from None
+        raise _explain(path, error) from None
+
+
+def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Family, Size] | None:
+    """The family and the facts of an instance type, or None when the catalog does not have it."""
+    for name in family_names(catalog):
+        family = load_family(name, catalog)
+        if instance_type in family.sizes:
+            return family, family.sizes[instance_type]
+    return None
+
+
+def head_node_size(instance_type: str) -> HeadNodeSize | None:
+    """vCPUs and memory of a head node's type, or None when neither base.yaml nor a family has it."""
+    if offered := load_base().head_node.types.get(instance_type):
+        return offered
+    found = find_instance_type(instance_type)
+    return HeadNodeSize(vcpus=found[1].vcpus, memory_gib=found[1].memory_gib) if found else None

@@ -1,4 +1,4 @@
-"""The network: one VPC in one zone, where EFA works and a NAT gateway is paid once."""
+"""The network: one zone, where EFA works and a NAT gateway is paid once."""
 
 from __future__ import annotations
 
@@ -6,23 +6,55 @@ from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from training_cluster.settings import Settings
+
 CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20
 """10.0.0.0/20: head and login nodes, the NAT gateway."""
+DATABASE_CIDRS = ("10.0.16.0/24", "10.0.17.0/24")
+"""The accounting database, in two zones, since Aurora wants two."""
 PRIVATE_PREFIX = 17
 """10.0.128.0/17: compute nodes (one address a network card) and file systems."""
 
 
 class Network(Construct):
-    """VPC with a public and a private subnet, NAT, S3 gateway endpoint and the nodes' security group.
+    """Subnets and the nodes' security group: of a VPC of ours, or of one that is there already.
+
+    A VPC of ours has a public and a private subnet, NAT and an S3 gateway endpoint. One that is there
+    already is used unchanged; only the security group may be added to it.
 
     Args:
-        zone: `auto` (the region's first), a zone name or a zone id.
+        settings: `zone` (auto, a zone's name or id), or the ids of an own network.
+
+    Attributes:
+        zone_name: zone of the subnets; None for an own network, which has its own.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, zone: str) -> None:
+    def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_)
-        self.vpc = ec2.Vpc(
+        self.zone_name: str | None = None
+        self.vpc, self.public_subnet, self.private_subnet = (
+            self._imported(settings) if settings.vpc_id else self._created(settings.zone)
+        )
+        own_group = settings.security_group_id
+        self.node_security_group = (
+            ec2.SecurityGroup.from_security_group_id(self, "Nodes", own_group, mutable=False)
+            if own_group
+            else self._node_security_group()
+        )
+
+    def _imported(self, settings: Settings) -> tuple[ec2.IVpc, ec2.ISubnet, ec2.ISubnet]:
+        assert settings.vpc_id and settings.public_subnet_id and settings.private_subnet_id, "rules.py"
+        # Only its id is ever used here; CDK wants to hear zones.
+        vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=settings.vpc_id, availability_zones=["unknown"])
+        return (
+            vpc,
+            ec2.Subnet.from_subnet_id(self, "PublicSubnet", settings.public_subnet_id),
+            ec2.Subnet.from_subnet_id(self, "PrivateSubnet", settings.private_subnet_id),
+        )
+
+    def _created(self, zone: str) -> tuple[ec2.IVpc, ec2.ISubnet, ec2.ISubnet]:
+        vpc = ec2.Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr(CIDR),
@@ -41,15 +73,14 @@ class Network(Construct):
                 "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)
             },
         )
-        self.public_subnet = self.vpc.public_subnets[0]
-        self.private_subnet = self.vpc.private_subnets[0]
+        public, private = vpc.public_subnets[0], vpc.private_subnets[0]
         if zone != "auto" and not _is_name(zone):
-            for subnet in (self.public_subnet, self.private_subnet):
+            for subnet in (public, private):
                 _pin_zone_id(subnet, zone)
-        private = self.private_subnet.node.default_child
-        assert isinstance(private, ec2.CfnSubnet)
-        self.zone_name = private.attr_availability_zone
-        self.node_security_group = self._node_security_group()
+        resource = private.node.default_child
+        assert isinstance(resource, ec2.CfnSubnet)
+        self.zone_name = resource.attr_availability_zone
+        return vpc, public, private
 
     def _node_security_group(self) -> ec2.ISecurityGroup:
         # L1: CDK's own SecurityGroup cannot have both an egress rule to itself, which EFA needs, and

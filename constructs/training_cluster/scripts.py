@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import shutil
 import tarfile
 import tempfile
@@ -15,25 +16,30 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct
 
-from training_cluster.families import Family
+from training_cluster.job_environment import render_job_environments, render_links
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 BUNDLED = ("bootstrap", "training")
 
+# In the header of a step: what it may take at worst, on any node.
+_BUDGET = re.compile(r"^# Budget: (\d+) s\b", re.MULTILINE)
 
-def render_family_environment(family: Family) -> str:
-    """Render family.env: what jobs know of the nodes, as `export NAME=value` lines."""
-    facts = {
-        "FAMILY": family.name,
-        "ACCELERATOR_KIND": family.accelerator.kind,
-        "ACCELERATORS_PER_NODE": str(family.accelerator.count),
-        "MIXED_PRECISION": family.mixed_precision,
-    }
-    lines = [f"# The job environment of {family.name}, rendered from cluster_configs/{family.name}.yaml."]
-    lines += [f"export {name}='{value}'" for name, value in facts.items()]
-    for variable in family.job_environment:
-        lines += [f"# {variable.reason}", f"export {variable.name}='{variable.value}'"]
-    return "\n".join(lines) + "\n"
+
+def bootstrap_budget_s(assets: Path = ASSETS) -> int:
+    """Seconds that the bootstrap's steps may take together: each step's header states its own.
+
+    Raises:
+        ConfigurationError: a step without `# Budget: N s`.
+    """
+    total = 0
+    for step in sorted((assets / "bootstrap" / "steps").glob("*.sh")):
+        stated = _BUDGET.search(step.read_text())
+        if not stated:
+            raise ConfigurationError(f"{step.name}: its header states no budget; add `# Budget: 30 s`")
+        total += int(stated[1])
+    return total
 
 
 def _files(assets: Path) -> Iterator[tuple[str, Path]]:
@@ -47,8 +53,8 @@ def _files(assets: Path) -> Iterator[tuple[str, Path]]:
                 yield str(name), path
 
 
-def build_bundle(*, family: Family, assets: Path = ASSETS) -> bytes:
-    """Pack the scripts and the family's environment into a .tar.gz whose bytes depend on content alone."""
+def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
+    """Pack scripts and partitions' environments into a .tar.gz whose bytes depend on content alone."""
     buffer = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
@@ -56,7 +62,9 @@ def build_bundle(*, family: Family, assets: Path = ASSETS) -> bytes:
     ):
         for name, path in _files(assets):
             _add(archive, name, path.read_bytes(), executable=bool(path.stat().st_mode & 0o100))
-        _add(archive, "family.env", render_family_environment(family).encode(), executable=False)
+        for partition, text in render_job_environments(settings).items():
+            _add(archive, f"partitions/{partition}.env", text.encode(), executable=False)
+        _add(archive, "links", render_links(settings).encode(), executable=False)
     return buffer.getvalue()
 
 
@@ -75,10 +83,10 @@ class Scripts(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, family: Family
+        self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, settings: Settings
     ) -> None:
         super().__init__(scope, id_)
-        bundle = build_bundle(family=family)
+        bundle = build_bundle(settings=settings)
         self.sha256 = hashlib.sha256(bundle).hexdigest()
         with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
             staging = Path(folder)

@@ -1,10 +1,12 @@
-"""What holds data: the bucket and the Lustre file system. Neither is deleted with its stack."""
+"""What holds data: the bucket, the Lustre file system, EFS. None is deleted with its stack."""
 
 from __future__ import annotations
 
-from aws_cdk import Duration, RemovalPolicy, Tags
+from aws_cdk import Duration, RemovalPolicy, Size, Tags
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -12,14 +14,21 @@ from constructs import Construct
 # construct opens the group to itself, for the servers among themselves.
 LUSTRE_PORTS = (ec2.Port.tcp(988), ec2.Port.tcp_range(1018, 1023))
 LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
+NFS_PORT = ec2.Port.tcp(2049)
+
+KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 class Storage(Construct):
-    """Bucket and FSx for Lustre, retained whatever happens to the stack.
+    """Bucket, FSx for Lustre linked to it, and EFS, retained whatever happens to the stack.
+
+    `datasets/` of the bucket appears under /fsx/datasets; what is written to /fsx/checkpoints goes to
+    `checkpoints/` of the bucket. Nothing that is deleted on one side is deleted on the other.
 
     Args:
         capacity_gib: Lustre capacity, 1200 or a multiple of 2400.
         throughput_mbps_per_tib: 125, 250, 500 or 1000 MB/s a TiB.
+        efs_mibps: provisioned throughput of EFS in MiB/s; None for elastic.
     """
 
     def __init__(
@@ -32,6 +41,7 @@ class Storage(Construct):
         node_security_group: ec2.ISecurityGroup,
         capacity_gib: int,
         throughput_mbps_per_tib: int,
+        efs_mibps: int | None,
     ) -> None:
         super().__init__(scope, id_)
         self.bucket = s3.Bucket(
@@ -42,7 +52,7 @@ class Storage(Construct):
             enforce_ssl=True,
             minimum_tls_version=1.2,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            removal_policy=KEPT,
             lifecycle_rules=[
                 s3.LifecycleRule(id="BrokenUploads", abort_incomplete_multipart_upload_after=Duration.days(7))
             ],
@@ -60,9 +70,61 @@ class Storage(Construct):
                 per_unit_storage_throughput=throughput_mbps_per_tib,
                 data_compression_type=fsx.LustreDataCompressionType.LZ4,
             ),
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            removal_policy=KEPT,
         )
         Tags.of(self.file_system).add("Name", "training-cluster")
+        self._link("Datasets", "datasets", imports=True)
+        self._link("Checkpoints", "checkpoints", imports=False)
+        self.efs = self._efs(vpc=vpc, subnet=subnet, clients=node_security_group, mibps=efs_mibps)
+
+    def _link(self, id_: str, folder: str, *, imports: bool) -> None:
+        # Never DELETED, in neither direction: a file that is removed by mistake is still on the other side.
+        events = ["NEW", "CHANGED"]
+        kind = fsx.CfnDataRepositoryAssociation
+        policy = (
+            kind.S3Property(auto_import_policy=kind.AutoImportPolicyProperty(events=events))
+            if imports
+            else kind.S3Property(auto_export_policy=kind.AutoExportPolicyProperty(events=events))
+        )
+        association = fsx.CfnDataRepositoryAssociation(
+            self,
+            id_,
+            file_system_id=self.file_system.file_system_id,
+            file_system_path=f"/{folder}",
+            data_repository_path=f"s3://{self.bucket.bucket_name}/{folder}/",
+            batch_import_meta_data_on_create=imports,
+            s3=policy,
+        )
+        association.apply_removal_policy(KEPT)
+
+    def _efs(
+        self, *, vpc: ec2.IVpc, subnet: ec2.ISubnet, clients: ec2.ISecurityGroup, mibps: int | None
+    ) -> efs.FileSystem:
+        group = ec2.SecurityGroup(
+            self,
+            "EfsSecurityGroup",
+            vpc=vpc,
+            description="EFS: nodes, over NFS",
+            allow_all_outbound=False,
+        )
+        group.apply_removal_policy(KEPT)
+        group.add_ingress_rule(clients, NFS_PORT, "NFS clients: the nodes")
+        group.add_egress_rule(clients, NFS_PORT, "EFS answers the nodes")
+        elastic = mibps is None
+        return efs.FileSystem(
+            self,
+            "Efs",
+            vpc=vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=[subnet]),
+            security_group=group,
+            encrypted=True,
+            throughput_mode=efs.ThroughputMode.ELASTIC if elastic else efs.ThroughputMode.PROVISIONED,
+            provisioned_throughput_per_second=None if elastic else Size.mebibytes(mibps or 0),
+            # CDK would add a statement of its own, which lets clients write without TLS.
+            allow_anonymous_access=True,
+            file_system_policy=_over_tls_only(),
+            removal_policy=KEPT,
+        )
 
     def _lustre_security_group(
         self, vpc: ec2.IVpc, node_security_group: ec2.ISecurityGroup
@@ -75,9 +137,27 @@ class Storage(Construct):
             allow_all_outbound=False,
         )
         # The group outlives a deleted stack with the file system that stands in it.
-        group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        group.apply_removal_policy(KEPT)
         for port in LUSTRE_PORTS:
             group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
             group.add_egress_rule(node_security_group, port, "Lustre servers answer the nodes")
             group.add_egress_rule(group, port, "Lustre servers among themselves")
         return group
+
+
+def _over_tls_only() -> iam.PolicyDocument:
+    """Whoever the security group lets in may mount, over TLS (ParallelCluster's EncryptionInTransit)."""
+    return iam.PolicyDocument(
+        statements=[
+            iam.PolicyStatement(
+                principals=[iam.AnyPrincipal()],
+                actions=[f"elasticfilesystem:Client{right}" for right in ("Mount", "Write", "RootAccess")],
+                conditions={
+                    "Bool": {
+                        "aws:SecureTransport": "true",
+                        "elasticfilesystem:AccessedViaMountTarget": "true",
+                    }
+                },
+            )
+        ]
+    )

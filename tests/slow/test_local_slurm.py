@@ -23,7 +23,7 @@ NODES = ("train-dy-p4d-1", "train-dy-p4d-2")
 # What the bootstrap installs for this family; the rehearsal's own settings then say CPU.
 FAMILY = """\
 export FAMILY=p4d
-export ACCELERATORS_PER_NODE=8
+export RANKS_PER_NODE=8
 export ACCELERATOR_KIND=gpu
 export MIXED_PRECISION=bf16
 """
@@ -101,8 +101,9 @@ class Training:
         self.shared = folder / "fsx"
         self._slurm = slurm
         shutil.copytree(TRAINING, self.shared / "training")
-        (folder / "etc").mkdir()
-        (folder / "etc" / "family.env").write_text(FAMILY, encoding="utf-8")
+        partitions = folder / "etc" / "partitions"
+        partitions.mkdir(parents=True)
+        (partitions / "train.env").write_text(FAMILY, encoding="utf-8")
         self._env = {
             "TRAINING_SHARED": str(self.shared),
             "TRAINING_ETC": str(folder / "etc"),

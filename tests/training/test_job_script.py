@@ -13,7 +13,7 @@ TRAINING = Path(__file__).parents[2] / "assets" / "training"
 GPT2 = TRAINING / "gpt2"
 FAMILY = """\
 export FAMILY=m6i
-export ACCELERATORS_PER_NODE=0
+export RANKS_PER_NODE=1
 export ACCELERATOR_KIND=none
 export MIXED_PRECISION=no
 """
@@ -23,8 +23,9 @@ export MIXED_PRECISION=no
 def shared(tmp_path: Path) -> Path:
     """A shared folder with the scripts in it, and a node's settings beside."""
     shutil.copytree(TRAINING, tmp_path / "shared" / "training")
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "family.env").write_text(FAMILY, encoding="utf-8")
+    partitions = tmp_path / "etc" / "partitions"
+    partitions.mkdir(parents=True)
+    (partitions / "cpu.env").write_text(FAMILY, encoding="utf-8")
     return tmp_path / "shared"
 
 
@@ -40,7 +41,10 @@ def run(script: Path, *arguments: str, **environment: str) -> subprocess.Complet
 
 
 def job(shared: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    folders = {"TRAINING_SHARED": str(shared), "TRAINING_ETC": str(shared.parent / "etc")}
+    folders = {
+        "TRAINING_SHARED": str(shared),
+        "TRAINING_ETC": str(shared.parent / "etc"),
+    }
     return run(TRAINING / "job.slurm", *arguments, **(folders | environment))
 
 
@@ -63,8 +67,8 @@ def test_an_unknown_workload_is_refused_and_those_that_there_are_are_named(share
 
 
 def test_missing_node_settings_are_refused_with_their_place(shared: Path) -> None:
-    done = job(shared, "gpt2", TRAINING_ETC="/nowhere")
-    assert_refused(done, "/nowhere/family.env are missing", "TRAINING_ETC=/folder sbatch")
+    done = job(shared, "gpt2", TRAINING_ETC="/nowhere", SLURM_JOB_PARTITION="cpu")
+    assert_refused(done, "/nowhere/partitions/cpu.env of this partition", "TRAINING_ETC=/folder sbatch")
 
 
 def test_a_missing_shared_folder_is_refused_with_its_name(shared: Path) -> None:

@@ -13,9 +13,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.network_stack import NetworkStack
-from stacks.storage_stack import StorageStack
-from stacks.training_cluster_stack import TrainingClusterStack
+from stacks.composition import add_stacks
 from training_cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,13 +27,8 @@ Templates = dict[str, Template]
 def _synthesise(flags: tuple[tuple[str, str], ...]) -> Templates:
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
     app = cdk.App(context=context)
-    settings = Settings.from_context(dict(flags))
-    network = NetworkStack(app, "NetworkStack", settings=settings)
-    storage = StorageStack(app, "StorageStack", settings=settings, network=network.network)
-    cluster = TrainingClusterStack(
-        app, "TrainingClusterStack", settings=settings, network=network.network, storage=storage.storage
-    )
-    return {stack.node.id: Template.from_stack(stack) for stack in (network, storage, cluster)}
+    stacks = add_stacks(app, Settings.from_context(dict(flags)))
+    return {stack.node.id: Template.from_stack(stack) for stack in stacks}
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from training_cluster.families import load_family
-from training_cluster.scripts import ASSETS, build_bundle
+from training_cluster.families import load_base
+from training_cluster.problems import ConfigurationError
+from training_cluster.scripts import ASSETS, bootstrap_budget_s, build_bundle
+from training_cluster.settings import Settings
 
 
 class Node:
@@ -29,7 +32,7 @@ class Node:
         sleep.chmod(0o755)
 
     def publish(self, family: str = "p4d") -> str:
-        bundle = build_bundle(family=load_family(family))
+        bundle = build_bundle(settings=Settings.from_context({"family": family}))
         digest = hashlib.sha256(bundle).hexdigest()
         (self.prefix / "bundle.tar.gz").write_bytes(bundle)
         (self.prefix / "bundle.tar.gz.sha256").write_text(f"{digest}  bundle.tar.gz\n")
@@ -47,6 +50,8 @@ class Node:
                 "PATH": f"{self.root / 'bin'}:/usr/bin:/bin",
                 "NODE_TYPE": node_type,
                 "TRAINING_SHARED": str(self.shared),
+                "TRAINING_EFS": str(self.root / "efs"),
+                "TRAINING_ROOT": str(self.root / "slash"),
                 "TRAINING_ETC": str(self.root / "etc"),
                 "TRAINING_BUNDLES": str(self.root / "opt"),
             },
@@ -54,6 +59,9 @@ class Node:
             text=True,
             check=False,
         )
+
+    def environment(self, partition: str) -> Path:
+        return self.root / "etc" / "partitions" / f"{partition}.env"
 
     def files(self) -> dict[str, int]:
         """Every file with the time of its last change."""
@@ -69,8 +77,9 @@ def test_the_head_node_gets_environment_folders_and_scripts(node: Node) -> None:
     node.publish()
     done = node.boot()
     assert done.returncode == 0, done.stderr
-    assert "FAMILY='p4d'" in (node.root / "etc" / "family.env").read_text()
+    assert "FAMILY='p4d'" in node.environment("gpu").read_text()
     assert (node.shared / "training" / "job.slurm").is_file()
+    assert (node.root / "efs").stat().st_mode & 0o7777 == 0o1777
     for folder in ("datasets", "checkpoints", "runs", "venvs"):
         assert (node.shared / folder).stat().st_mode & 0o7777 == 0o1777
 
@@ -78,7 +87,7 @@ def test_the_head_node_gets_environment_folders_and_scripts(node: Node) -> None:
 def test_a_compute_node_leaves_the_shared_folder_alone(node: Node) -> None:
     node.publish()
     assert node.boot(node_type="ComputeFleet").returncode == 0
-    assert (node.root / "etc" / "family.env").is_file()
+    assert node.environment("gpu").is_file()
     assert list(node.shared.iterdir()) == []
 
 
@@ -90,7 +99,7 @@ def test_a_second_boot_changes_nothing_that_jobs_see(node: Node) -> None:
     before = node.files()
     assert node.boot().returncode == 0
     after = node.files()
-    env = str(node.root / "etc" / "family.env")
+    env = str(node.environment("gpu"))
     assert {k: v for k, v in after.items() if k != env} == {k: v for k, v in before.items() if k != env}
 
 
@@ -102,7 +111,7 @@ def test_a_changed_script_replaces_the_old_ones_at_once(node: Node) -> None:
     done = node.boot(digest)
     assert done.returncode == 0, done.stderr
     assert (node.shared / "training" / "job.slurm").read_text().startswith("#!/usr/bin/env bash")
-    assert "FAMILY='m6i'" in (node.root / "etc" / "family.env").read_text()
+    assert "FAMILY='m6i'" in node.environment("cpu").read_text()
 
 
 def test_a_damaged_bundle_is_refused_and_nothing_is_installed(node: Node) -> None:
@@ -134,3 +143,31 @@ def test_an_unknown_node_type_is_refused(node: Node) -> None:
     done = node.boot(node_type="Toaster")
     assert done.returncode == 1
     assert "unknown node type 'Toaster'" in done.stderr
+
+
+def test_every_node_has_the_seeds_paths_of_the_shared_folders(node: Node) -> None:
+    node.publish("trn1")
+    assert node.boot(node_type="ComputeFleet").returncode == 0
+    links = {str(p.relative_to(node.root / "slash")): str(p.readlink()) for p in node.root.glob("slash/*")}
+    assert links == {"lustre": "/fsx", "neuron_shared": "/efs"}
+
+
+def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None:
+    node.publish()
+    mine = node.root / "slash" / "lustre" / "mine"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    done = node.boot()
+    assert done.returncode == 0
+    assert "lustre is there already: not linked to /fsx" in done.stderr
+    assert mine.read_text() == "precious"
+
+
+def test_every_step_states_its_budget_and_the_head_node_has_time_for_all(tmp_path: Path) -> None:
+    base = load_base()
+    assert base.compute_node.boot_s + bootstrap_budget_s() <= base.head_node.bootstrap_timeout_s
+    copy = shutil.copytree(ASSETS, tmp_path / "assets")
+    step = copy / "bootstrap" / "steps" / "99-forget-the-budget.sh"
+    step.write_text("#!/usr/bin/env bash\n")
+    with pytest.raises(ConfigurationError, match=r"99-forget-the-budget\.sh: its header states no budget"):
+        bootstrap_budget_s(copy)

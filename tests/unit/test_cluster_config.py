@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -10,52 +12,67 @@ from typing import Any
 import pytest
 import yaml
 
-from training_cluster.cluster_config import ResourceIds, render_cluster_config
-from training_cluster.families import family_names
+from training_cluster.cluster_config import render_cluster_config
+from training_cluster.config_check import check_settings, config_problems
+from training_cluster.families import CATALOG, family_names, load_family
+from training_cluster.queues import Queue, render_queue
+from training_cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.settings import Settings
 
 GOLDEN = Path(__file__).parent / "golden" / "cluster_config"
+IMAGE = "ami-0123456789abcdef0"
+CR = "cr-0123456789abcdef0"
+Config = dict[str, Any]
 
 
 def ids(**changes: Any) -> ResourceIds:
-    values: dict[str, Any] = {
-        "region": "us-east-1",
-        "partition": "aws",
-        "public_subnet_id": "subnet-0aaaaaaaaaaaaaaaa",
-        "private_subnet_id": "subnet-0bbbbbbbbbbbbbbbb",
-        "node_security_group_id": "sg-0cccccccccccccccc",
-        "key_name": "training-key",
-        "file_system_id": "fs-0dddddddddddddddd",
-        "bucket_name": "bucket",
-        "bundle_sha256": "e" * 64,
-        "placement_group_name": "group",
-    }
-    return ResourceIds(**(values | changes))
+    return replace(placeholders(image_id=IMAGE, bootstrap_budget_s=560), **changes)
 
 
-def render(**flags: str) -> dict[str, Any]:
+def render(**flags: str) -> Config:
     return render_cluster_config(settings=Settings.from_context(flags), ids=ids())
 
 
-@pytest.mark.parametrize("family", family_names())
-def test_the_config_of_a_family_is_the_golden_one(family: str) -> None:
-    text = yaml.safe_dump(render(family=family), sort_keys=False)
-    path = GOLDEN / f"{family}.yaml"
+def queue(**flags: str) -> Config:
+    first: Config = render(**flags)["Scheduling"]["SlurmQueues"][0]
+    return first
+
+
+def assert_golden(name: str, config: Config) -> None:
+    text = yaml.safe_dump(config, sort_keys=False)
+    path = GOLDEN / f"{name}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text(), "read the difference, then: UPDATE_GOLDEN=1 pytest tests/unit"
 
 
-def _constant(config: dict[str, Any]) -> dict[str, Any]:
+@pytest.mark.parametrize("family", family_names())
+def test_the_config_of_a_family_is_the_golden_one(family: str) -> None:
+    assert_golden(family, render(family=family))
+
+
+def test_no_golden_config_is_of_nothing() -> None:
+    seeds = {"seed-000-p3dn", "seed-001-megatron", "seed-002-xeon", "seed-003-trainium"}
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == {*family_names(), *seeds, "everything"}
+
+
+def test_a_config_with_everything_is_the_golden_one() -> None:
+    flags = {"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
+    assert_golden("everything", render(**flags))
+
+
+def _constant(config: Config) -> Config:
     """What ParallelCluster 3.16.1 never lets change in a cluster's life (update policy UNSUPPORTED)."""
     head = config["HeadNode"]
     return {
         "Region": config["Region"],
-        "Image.Os": config["Image"]["Os"],
+        "Image": config["Image"],
+        "Imds": config["Imds"],
         "HeadNode.InstanceType": head["InstanceType"],
         "HeadNode.Networking.SubnetId": head["Networking"]["SubnetId"],
         "HeadNode.Ssh.KeyName": head["Ssh"]["KeyName"],
         "HeadNode.LocalStorage": head["LocalStorage"],
+        "HeadNode.Imds": head["Imds"],
         "HeadNode.CustomActions.OnNodeConfigured": head["CustomActions"]["OnNodeConfigured"],
         "DevSettings.Timeouts.HeadNodeBootstrapTimeout": config["DevSettings"]["Timeouts"][
             "HeadNodeBootstrapTimeout"
@@ -64,16 +81,29 @@ def _constant(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+# One variant for each flag that may change in a cluster's life.
+LIVE = {
+    "nodes": {"nodes": "64"},
+    "min_nodes": {"min_nodes": "1"},
+    "image": {"image": IMAGE},
+    "reservation": {"capacity": f"reservation:{CR}"},
+    "placement_group": {"placement_group": "mine"},
+    "login_nodes": {"login_nodes": "1"},
+    "accounting": {"accounting": "new"},
+}
+
+
 @pytest.mark.parametrize("family", family_names())
 def test_nothing_that_can_never_change_depends_on_a_flag_that_may(family: str) -> None:
-    variants = [
-        render(family=family),
-        render(family=family, nodes="64"),
-        render(family=family, min_nodes="1"),
-        render_cluster_config(
-            settings=Settings.from_context({"family": family}), ids=ids(bundle_sha256="f" * 64)
-        ),
+    settings = Settings.from_context({"family": family})
+    variants = [render(family=family), *(render(family=family, **flags) for flags in LIVE.values())]
+    # What else changes in a cluster's life: its scripts, and the time that they take.
+    variants += [
+        render_cluster_config(settings=settings, ids=ids(bundle_sha256="f" * 64)),
+        render_cluster_config(settings=settings, ids=ids(bootstrap_budget_s=30)),
     ]
+    if load_family(family).official_image_refused:
+        variants[3] = render_cluster_config(settings=settings, ids=ids(image_id="ami-11111111"))
     for one, other in combinations(variants, 2):
         assert _constant(one) == _constant(other)
         assert one != other, "a pair that is equal shows nothing"
@@ -84,34 +114,191 @@ def test_a_changed_script_is_a_live_change_of_the_head_node() -> None:
     assert update["Args"][-1] == "e" * 64
 
 
-def test_efa_families_get_efa_a_placement_group_and_one_private_subnet() -> None:
-    queue = render(family="p4d")["Scheduling"]["SlurmQueues"][0]
-    assert queue["ComputeResources"][0]["Efa"] == {"Enabled": True}
-    assert queue["Networking"]["PlacementGroup"] == {"Enabled": True, "Name": "group"}
-    assert queue["Networking"]["SubnetIds"] == ["subnet-0bbbbbbbbbbbbbbbb"]
+def test_compute_nodes_have_time_for_what_the_bootstrap_does_and_the_head_nodes_is_constant() -> None:
+    def timeouts(budget_s: int) -> Config:
+        config = render_cluster_config(
+            settings=Settings.from_context({}), ids=ids(bootstrap_budget_s=budget_s)
+        )
+        found: Config = config["DevSettings"]["Timeouts"]
+        return found
+
+    assert timeouts(560) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2660}
+    assert timeouts(30) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2130}
 
 
-def test_families_without_efa_get_neither() -> None:
-    queue = render(family="m6i")["Scheduling"]["SlurmQueues"][0]
-    assert queue["ComputeResources"][0]["Efa"] == {"Enabled": False}
-    assert "PlacementGroup" not in queue["Networking"]
+def test_efa_sizes_get_efa_a_placement_group_and_one_private_subnet() -> None:
+    found = queue(family="p4d")
+    assert found["ComputeResources"][0]["Efa"] == {"Enabled": True}
+    assert found["Networking"]["PlacementGroup"] == {"Enabled": True, "Name": "group"}
+    assert found["Networking"]["SubnetIds"] == ["subnet-0bbbbbbbbbbbbbbbb"]
 
 
-def test_nodes_cost_nothing_until_a_job_wants_them() -> None:
-    resource = render(nodes="5")["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
-    assert (resource["MinCount"], resource["MaxCount"]) == (0, 5)
+def test_sizes_without_efa_get_neither() -> None:
+    found = queue(family="m6i")
+    assert found["ComputeResources"][0]["Efa"] == {"Enabled": False}
+    assert "PlacementGroup" not in found["Networking"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "capacity_type", "reservation", "group"),
+    [
+        ({}, "ONDEMAND", None, {"Enabled": True, "Name": "group"}),
+        ({"capacity": "spot"}, "SPOT", None, {"Enabled": True, "Name": "group"}),
+        ({"capacity": f"reservation:{CR}"}, "ONDEMAND", CR, {"Enabled": False}),
+        (
+            {"capacity": f"reservation:{CR}", "placement_group": "tied"},
+            "ONDEMAND",
+            CR,
+            {"Enabled": True, "Name": "tied"},
+        ),
+        ({"capacity": f"capacity-block:{CR}"}, "CAPACITY_BLOCK", CR, {"Enabled": False}),
+        ({"placement_group": "off"}, "ONDEMAND", None, {"Enabled": False}),
+    ],
+)
+def test_capacity_decides_the_placement_group(
+    flags: dict[str, str], capacity_type: str, reservation: str | None, group: Config
+) -> None:
+    found = queue(**flags)
+    assert found["CapacityType"] == capacity_type
+    assert found.get("CapacityReservationTarget", {}).get("CapacityReservationId") == reservation
+    assert found["Networking"]["PlacementGroup"] == group
+
+
+def test_a_capacity_block_always_runs_and_all_else_costs_nothing_until_a_job_wants_it() -> None:
+    block = queue(capacity=f"capacity-block:{CR}", nodes="4")["ComputeResources"][0]
+    assert (block["MinCount"], block["MaxCount"]) == (4, 4)
+    for capacity in ("ondemand", "spot", f"reservation:{CR}"):
+        other = queue(capacity=capacity, nodes="5")["ComputeResources"][0]
+        assert (other["MinCount"], other["MaxCount"]) == (0, 5)
+
+
+def test_jobs_of_lost_spot_nodes_are_queued_again() -> None:
+    assert render(capacity="spot")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [
+        {"JobRequeue": 1}
+    ]
+
+
+def test_slurm_is_told_the_sockets_where_it_would_guess_wrong() -> None:
+    told = queue(family="p4d")["ComputeResources"][0]["CustomSlurmSettings"]
+    assert told == {"Sockets": 2, "CoresPerSocket": 24, "ThreadsPerCore": 2}
+    assert queue(family="p5")["ComputeResources"][0]["CustomSlurmSettings"]["CoresPerSocket"] == 48
+    for flags in ({"family": "m6i"}, {"family": "p5", "instance_type": "p5.4xlarge"}):
+        assert "CustomSlurmSettings" not in queue(**flags)["ComputeResources"][0]
+
+
+def test_an_image_is_the_queues_and_never_the_clusters() -> None:
+    config = render(image=IMAGE, cpu_queue="on")
+    first, second = config["Scheduling"]["SlurmQueues"]
+    assert first["Image"] == {"CustomAmi": IMAGE}
+    assert "Image" not in second, "accelerators' drivers are not for CPU nodes"
+    assert config["Image"] == {"Os": "ubuntu2204"}
+    assert "Image" not in config["HeadNode"]
 
 
 def test_all_nodes_use_our_security_group_and_imdsv2() -> None:
-    config = render()
-    nodes = [config["HeadNode"], *config["Scheduling"]["SlurmQueues"]]
+    config = render(login_nodes="1", cpu_queue="on")
+    nodes = [config["HeadNode"], *config["Scheduling"]["SlurmQueues"], *config["LoginNodes"]["Pools"]]
+    assert len(nodes) == 4
     assert all(node["Networking"]["SecurityGroups"] == ["sg-0cccccccccccccccc"] for node in nodes)
     assert config["Imds"] == {"ImdsSupport": "v2.0"}
     assert "AllowedIps" not in config["HeadNode"]["Ssh"]
+    assert "Ssh" not in config["LoginNodes"]["Pools"][0]
 
 
 def test_every_root_volume_is_encrypted() -> None:
-    config = render()
+    config = render(cpu_queue="on")
     queues = [queue["ComputeSettings"] for queue in config["Scheduling"]["SlurmQueues"]]
     for node in [config["HeadNode"], *queues]:
         assert node["LocalStorage"]["RootVolume"]["Encrypted"] is True
+
+
+def test_local_disks_are_scratch_where_there_are_any() -> None:
+    assert queue(family="p4d")["ComputeSettings"]["LocalStorage"]["EphemeralVolume"] == {
+        "MountDir": "/scratch"
+    }
+    assert "EphemeralVolume" not in queue(family="m6i")["ComputeSettings"]["LocalStorage"]
+
+
+def test_a_new_family_is_one_file_and_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = shutil.copytree(CATALOG, tmp_path / "catalog")
+    text = (catalog / "p5.yaml").read_text().replace("p5.48xlarge", "p7.96xlarge")
+    (catalog / "p7.yaml").write_text(text.replace("H100", "X100"))
+    monkeypatch.setattr("training_cluster.families.CATALOG", catalog)
+    for function in ("family_names", "load_family"):
+        default = getattr(__import__("training_cluster.families", fromlist=["x"]), function)
+        wrapped = getattr(default, "__wrapped__", default)
+        monkeypatch.setattr(wrapped, "__defaults__", (catalog,))
+    settings = Settings.from_context({"family": "p7"})
+    check_settings(settings)
+    config = render_cluster_config(settings=settings, ids=ids())
+    assert config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["InstanceType"] == "p7.96xlarge"
+
+
+# What rules.py and the schema let through and ParallelCluster's validators would not.
+def _changed(path: str, value: Any, **flags: str) -> Config:
+    config = render(**flags)
+    node: Any = config
+    *parents, last = path.split(".")
+    for part in parents:
+        node = node[int(part)] if part.isdigit() else node[part]
+    node[last] = value
+    return config
+
+
+QUEUE = "Scheduling.SlurmQueues.0"
+SUBNETS = ["subnet-0bbbbbbbbbbbbbbbb", "subnet-0aaaaaaaaaaaaaaaa"]
+STATIC = {"min_nodes": "2", "placement_group": "off"}
+BLOCK = {"capacity": f"capacity-block:{CR}"}
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (_changed("SharedStorage.1.MountDir", "/neuron_shared /efs"), "`/neuron_shared /efs` is two paths"),
+        (_changed("SharedStorage.1.MountDir", "/fsx"), "/fsx is mounted 2 times"),
+        (_changed("SharedStorage.1.MountDir", "/scratch"), "/scratch is mounted 2 times"),
+        (_changed("SharedStorage.1.MountDir", "/fsx/efs"), "/fsx/efs lies within /fsx"),
+        (_changed("SharedStorage.1.EfsSettings", {"FileSystemId": "fs-0dddddddddddddddd"}), "stands 2 times"),
+        (_changed(f"{QUEUE}.Name", "default"), "the name default"),
+        (_changed(f"{QUEUE}.Name", "a" * 26), "25 at most"),
+        (_changed(f"{QUEUE}.Networking", {"SubnetIds": [SUBNETS[0]]}), "PlacementGroup to be said"),
+        (_changed(f"{QUEUE}.Networking.SubnetIds", SUBNETS), "one subnet"),
+        (_changed(f"{QUEUE}.ComputeResources.0.MinCount", 3), "MinCount 3 is above MaxCount 2"),
+        (_changed(f"{QUEUE}.ComputeResources.0.MinCount", 1, **BLOCK), "MaxCount > 0, not 1 and 2"),
+        (_changed(f"{QUEUE}.Networking.PlacementGroup", {"Enabled": True}, **BLOCK), "no placement group"),
+        (_changed(f"{QUEUE}.CapacityType", "CAPACITY_BLOCK", **STATIC), "CapacityReservationId"),
+        (_changed("Scheduling.SlurmQueues.1.Name", "gpu", cpu_queue="on"), "2 queues are named gpu"),
+    ],
+)  # fmt: skip
+def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> None:
+    (problem,) = config_problems(config)
+    assert said in problem
+
+
+def test_fifty_queues_are_the_most(tmp_path: Path) -> None:
+    config = render()
+    family = load_family("m6i")
+    many = [
+        render_queue(
+            Queue(
+                name=f"q{i}",
+                compute_resource=f"c{i}",
+                cluster_name="training",
+                instance_type=family.main_size,
+                size=family.sizes[family.main_size],
+                min_count=0,
+                max_count=1,
+                capacity=Settings.from_context({}).bought,
+                root_gib=100,
+                scratch=None,
+                placement_group=None,
+                image_id=None,
+            ),
+            ids=ids(),
+        )
+        for i in range(51)
+    ]
+    config["Scheduling"]["SlurmQueues"] = many[:50]
+    assert config_problems(config) == []
+    config["Scheduling"]["SlurmQueues"] = many
+    assert [problem for problem in config_problems(config) if "51 queues" in problem]

@@ -114,6 +114,6 @@ def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str
 def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: Path) -> None:
     done = _app(ROOT, '{"family": "nonsense"}', tmp_path)
     assert done.returncode == 1
-    assert "allowed: m6i, p4d, p5" in done.stderr
+    assert "allowed: g5, g6, g6e, hpc7a, m6i" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.glob("*.template.json")) == []

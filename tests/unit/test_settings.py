@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.families_page import render_families_page
 from tools.flags_page import render_flags_page
+from training_cluster.flags import allowed_values
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
 
@@ -47,19 +49,29 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({"family": "nonsense"}, ["family=nonsense", "allowed: m6i, p4d, p5", "-c family=p4d"]),
+        ({"family": "nonsense"}, ["family=nonsense", "allowed: g5, g6, g6e, hpc7a, m6i", "-c family=p4d"]),
         ({"family": "p44d"}, ['Did you mean "p4d"?']),
         ({"familly": "p4d"}, ["familly: no such flag", 'Did you mean "family"?', "docs/flags.md"]),
-        ({"nodes": "many"}, ["nodes=many", "a whole number from 1 to 1000", "-c nodes=2"]),
-        ({"nodes": "0"}, ["nodes=0", "from 1 to 1000"]),
+        ({"nodes": "many"}, ["nodes=many", "a whole number from 1 to 4096", "-c nodes=2"]),
+        ({"nodes": "0"}, ["nodes=0", "from 1 to 4096"]),
         ({"nodes": "2.5"}, ["nodes=2.5"]),
-        ({"min_nodes": "3"}, ["min_nodes=3 is more than nodes=2", "-c nodes=3"]),
         ({"zone": "us-east-1"}, ["zone=us-east-1", "use1-az4"]),
         ({"os": "alinux2"}, ["os=alinux2", "ubuntu2204, ubuntu2404, alinux2023"]),
         ({"fsx_gib": "3600"}, ["fsx_gib=3600", "the next is 4800"]),
         ({"fsx_mbps_per_tib": "200"}, ["fsx_mbps_per_tib=200", "125, 250, 500, 1000"]),
         ({"cluster_name": "1st"}, ["cluster_name=1st", "a letter, then letters, digits and hyphens"]),
         ({"cluster_name": "NetworkStack"}, ["the name of a stack of this app"]),
+        ({"capacity": "on-demand"}, ["capacity=on-demand", "ondemand, spot, reservation:cr-..."]),
+        ({"capacity": "reservation"}, ["capacity=reservation", "reservation:cr-..."]),
+        ({"capacity": "reservation:cr-12"}, ["17 hex digits"]),
+        ({"image": "ami-1"}, ["image=ami-1", "official, build, an AMI id", "-c image=official"]),
+        ({"head_node_type": "c7g.4xlarge"}, ["a Graviton type", "-c head_node_type=c5.4xlarge"]),
+        ({"head_root_gib": "8"}, ["head_root_gib=8", "from 40 to 16384", "-c head_root_gib=256"]),
+        ({"cpu_queue": "yes"}, ["cpu_queue=yes", "off, on, an instance type"]),
+        ({"login_nodes": "-1"}, ["login_nodes=-1", "from 0 to 10"]),
+        ({"accounting": "yes"}, ["accounting=yes", "off, new, or host[:port]"]),
+        ({"vpc_id": "vpc-mine"}, ["vpc_id=vpc-mine", "17 hex digits"]),
+        ({"efs_mibps": "2048"}, ["efs_mibps=2048", "from 1 to 1024"]),
         ({"family": "p6", "nodes": "-1"}, ["2 problems", "family=p6", "nodes=-1"]),
     ],
 )
@@ -77,5 +89,14 @@ def test_another_cluster_name_is_another_stack() -> None:
     assert Settings.from_context({"cluster_name": "b"}).stack_name == "TrainingClusterStack-b"
 
 
-def test_the_flags_page_is_up_to_date() -> None:
+def test_the_generated_pages_are_up_to_date() -> None:
     assert (ROOT / "docs" / "flags.md").read_text() == render_flags_page(), "make docs"
+    assert (ROOT / "docs" / "families.md").read_text() == render_families_page(), "make docs"
+
+
+def test_every_pattern_has_its_words_and_what_to_type() -> None:
+    for name, info in Settings.model_fields.items():
+        assert "pattern" not in allowed_values(name, info)
+        if any(getattr(each, "pattern", None) for each in info.metadata):
+            with pytest.raises(ConfigurationError, match=r"allowed: .*\n    type:    -c "):
+                Settings.from_context({name: "?"})

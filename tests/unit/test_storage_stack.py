@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
@@ -63,12 +64,35 @@ def test_lustre_is_persistent_compressed_and_of_a_named_version(storage: Templat
 
 
 def test_lustre_is_reached_on_its_own_ports_only(storage: Template) -> None:
-    rules = [rule["Properties"] for rule in storage.find_resources("AWS::EC2::SecurityGroupIngress").values()]
+    rules = _rules_of(storage, "Lustre")
     from_nodes = {
         (r["FromPort"], r["ToPort"]) for r in rules if "NetworkStack" in str(r["SourceSecurityGroupId"])
     }
     assert from_nodes == {(988, 988), (1018, 1023)}
     assert all(988 <= rule["FromPort"] <= rule["ToPort"] <= 1023 for rule in rules)
+
+
+def _rules_of(storage: Template, group: str) -> list[dict[str, Any]]:
+    rules = [rule["Properties"] for rule in storage.find_resources("AWS::EC2::SecurityGroupIngress").values()]
+    return [rule for rule in rules if f"Storage{group}SecurityGroup" in str(rule["GroupId"])]
+
+
+def test_efs_is_reached_over_nfs_by_the_nodes_only_and_over_tls_only(storage: Template) -> None:
+    (rule,) = _rules_of(storage, "Efs")
+    assert (rule["FromPort"], rule["ToPort"]) == (2049, 2049)
+    assert "NetworkStack" in str(rule["SourceSecurityGroupId"])
+    (system,) = storage.find_resources("AWS::EFS::FileSystem").values()
+    assert system["Properties"]["Encrypted"] is True
+    (statement,) = system["Properties"]["FileSystemPolicy"]["Statement"]
+    assert statement["Condition"]["Bool"]["aws:SecureTransport"] == "true"
+
+
+def test_nothing_that_is_deleted_on_one_side_of_a_link_is_deleted_on_the_other(storage: Template) -> None:
+    links = storage.find_resources("AWS::FSx::DataRepositoryAssociation").values()
+    assert {link["Properties"]["FileSystemPath"] for link in links} == {"/datasets", "/checkpoints"}
+    for link in links:
+        assert "DELETED" not in str(link["Properties"]["S3"])
+        assert link["UpdateReplacePolicy"] == "Retain"
 
 
 def test_lustre_servers_reach_each_other_in_both_directions(storage: Template) -> None:

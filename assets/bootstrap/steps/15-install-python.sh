@@ -5,6 +5,7 @@
 #
 # Called by: bootstrap.sh, as root, on every node. Safe to run again: it skips what is there. Does
 #   nothing on a machine that is no ParallelCluster node, such as a rehearsal's.
+# Budget: 480 s
 set -euo pipefail
 
 [[ -e /etc/parallelcluster/cfnconfig ]] || exit 0

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 #
-# Creates the folders of the shared file system that jobs write to, once, on the head node.
+# Creates the folders of the shared file systems that jobs write to, once, on the head node.
 #
-# Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED. Safe to run again:
+# Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS. Safe to run again:
 #   it never touches what is in them.
+# Budget: 10 s
 set -euo pipefail
 
 [[ $NODE_TYPE == HeadNode ]] || exit 0
@@ -15,6 +16,7 @@ make_open() {
 }
 
 make_open "$TRAINING_SHARED/venvs"
+make_open "$TRAINING_EFS"
 for folder in datasets checkpoints runs; do
   make_open "$TRAINING_SHARED/$folder"
   for workload in "$BUNDLE"/training/*/; do

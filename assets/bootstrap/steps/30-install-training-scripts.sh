@@ -5,6 +5,7 @@
 # Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
 # Safe to run again. The new folder takes the old one's place by two renames: a job that starts
 #   in the instant between them finds no scripts, and says so.
+# Budget: 60 s
 set -euo pipefail
 
 [[ $NODE_TYPE == HeadNode ]] || exit 0

@@ -1,0 +1,139 @@
+"""What a person should know before deploying, though it works: shown by `cdk synth` as warnings and notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from training_cluster.families import head_node_size, load_base
+from training_cluster.settings import PCLUSTER_VERSION, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One thing to know."""
+
+    id: str
+    """Names it for CDK, which lets people acknowledge a warning."""
+    text: str
+    warns: bool = True
+    """False for what only tells what was chosen."""
+
+
+def image_parameter(settings: Settings) -> str:
+    """Name of the SSM parameter that holds the id of the AMI that was built for these settings."""
+    recipe = settings.family_facts.image_recipe
+    return f"/training-cluster/images/{PCLUSTER_VERSION}/{settings.os}/{recipe}"
+
+
+def advice(settings: Settings) -> list[Advice]:
+    """All there is to say about the flags."""
+    return [each for find in _FINDERS for each in find(settings)]
+
+
+def _image(settings: Settings) -> Iterator[Advice]:
+    family = settings.family_facts
+    if settings.node_image == "build":
+        why = f" ({family.official_image_refused})" if family.official_image_refused else ""
+        recipe = load_base().image_recipes[family.image_recipe]
+        yield Advice(
+            id="image-build",
+            text=f"image=build{why}: {family.name} takes the recipe {family.image_recipe}: {recipe}. The "
+            "deploy "
+            f"reads the AMI's id from the SSM parameter {image_parameter(settings)} and stops before it "
+            "creates anything when that is not there; to use an AMI of yours: -c image=ami-...",
+            warns=False,
+        )
+
+
+def _head_node(settings: Settings) -> Iterator[Advice]:
+    base, known = load_base().head_node, head_node_size(settings.head_type)
+    if known is None:
+        yield Advice(
+            id="head-node-unknown",
+            text=f"head_node_type={settings.head_type} is not in the catalog: whether it is large enough for "
+            f"{settings.nodes} nodes was not checked",
+        )
+    elif settings.nodes > known.vcpus * base.nodes_per_vcpu:
+        fits = (
+            name for name, size in base.types.items() if settings.nodes <= size.vcpus * base.nodes_per_vcpu
+        )
+        yield Advice(
+            id="head-node-small",
+            text=f"The head node {settings.head_type} ({known.vcpus} vCPUs) is small for {settings.nodes} "
+            f"nodes, and can never be changed in this cluster's life. Type: -c head_node_type={next(fits)}",
+        )
+
+
+def _placement_group(settings: Settings) -> Iterator[Advice]:
+    if settings.placement_group == "off" and settings.size.efa and settings.bought.reservation_id is None:
+        yield Advice(
+            id="placement-group-off",
+            text=f"placement_group=off: {settings.compute_type} nodes may stand far apart, and all-reduce "
+            "runs slower over EFA. Type: -c placement_group=auto",
+        )
+
+
+def _zone(settings: Settings) -> Iterator[Advice]:
+    family, zone = settings.family_facts, settings.zone
+    known = [each for zones in family.zones.values() for each in zones]
+    if settings.vpc_id:
+        return
+    if zone == "auto" and known:
+        yield Advice(
+            id="zone-auto",
+            text=f"zone=auto takes the region's first zone, whether it has {settings.compute_type} or not. "
+            f"Zones that are known to have it: {', '.join(known)}; to choose one: -c zone={known[0]}",
+            warns=False,
+        )
+    is_id = re.fullmatch(r"[a-z]+\d-az\d", zone)
+    if is_id and zone not in known and any(zone.split("-")[0] == each.split("-")[0] for each in known):
+        yield Advice(
+            id="zone-unknown",
+            text=f"zone={zone} is not among the zones that are known to have {family.name}: "
+            f"{', '.join(known)}. Facts "
+            "age; ask `aws ec2 describe-instance-type-offerings --location-type availability-zone-id`",
+        )
+    region = zone[:-1]
+    if zone != "auto" and not is_id and family.zones and not known and region not in family.zones:
+        yield Advice(
+            id="region-unknown",
+            text=f"zone={zone}: {family.name} is not known to be in that region, only in "
+            f"{', '.join(family.zones)}",
+        )
+
+
+def _efs(settings: Settings) -> Iterator[Advice]:
+    if settings.efs_mibps is not None:
+        base = load_base()
+        month = settings.efs_mibps * base.efs_usd_per_mibps_month
+        yield Advice(
+            id="efs-provisioned",
+            text=f"efs_mibps={settings.efs_mibps} costs about {month:,.0f} USD a month, used or not "
+            f"({base.efs_usd_per_mibps_month:.2f} a MiB/s, us-east-1, {base.efs_price_date}, unconfirmed). "
+            "Without it throughput is elastic: paid by what is read and written",
+        )
+
+
+def _spot(settings: Settings) -> Iterator[Advice]:
+    if settings.bought.kind == "spot" and settings.min_nodes:
+        yield Advice(
+            id="spot-static",
+            text=f"capacity=spot with min_nodes={settings.min_nodes}: the cluster's creation fails when EC2 "
+            "has no spot capacity at that moment. Type: -c min_nodes=0",
+        )
+
+
+def _static(settings: Settings) -> Iterator[Advice]:
+    price = settings.size.usd_per_hour
+    if settings.min_nodes and settings.bought.kind == "ondemand" and price is not None:
+        yield Advice(
+            id="static-nodes",
+            text=f"min_nodes={settings.min_nodes} costs {settings.min_nodes * price:,.2f} USD an hour, jobs "
+            f"or not (us-east-1, {settings.family_facts.price_date})",
+        )
+
+
+_Finder = Callable[[Settings], Iterator[Advice]]
+_FINDERS: tuple[_Finder, ...] = (_image, _head_node, _placement_group, _zone, _efs, _spot, _static)

@@ -1,0 +1,91 @@
+"""Rules on a rendered config that no schema can carry: ParallelCluster's validators that need no AWS.
+
+The renderer keeps them by construction; this catches a mistake in it, or in a family's file, at
+synth and not after the library's answer from the cloud.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Config = Mapping[str, Any]
+
+MAX_QUEUES = 50
+MAX_COMPUTE_RESOURCES = 50
+
+
+def rule_problems(config: Config) -> list[str]:
+    """One sentence a broken rule; the config has passed the schema."""
+    queues = config["Scheduling"]["SlurmQueues"]
+    found = [*_names(queues), *_mounts(config)]
+    for queue in queues:
+        for resource in queue["ComputeResources"]:
+            found += _compute_resource(queue, resource)
+    return found
+
+
+def _names(queues: list[Config]) -> Iterator[str]:
+    resources = [resource["Name"] for queue in queues for resource in queue["ComputeResources"]]
+    if len(queues) > MAX_QUEUES:
+        yield f"Scheduling.SlurmQueues: {len(queues)} queues; ParallelCluster takes {MAX_QUEUES}"
+    if len(resources) > MAX_COMPUTE_RESOURCES:
+        yield f"{len(resources)} compute resources; a cluster takes {MAX_COMPUTE_RESOURCES}"
+    for name, count in Counter(queue["Name"] for queue in queues).items():
+        if count > 1:
+            yield f"Scheduling.SlurmQueues: {count} queues are named {name}"
+    for name in [*(queue["Name"] for queue in queues), *resources]:
+        if len(name) > 25 or name == "default" or not name[:1].islower():  # noqa: PLR2004
+            yield (
+                f"the name {name}: a letter, then letters, digits and hyphens, 25 at most, and not `default`"
+            )
+
+
+def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
+    at = f"queue {queue['Name']}, compute resource {resource['Name']}"
+    least, most = resource.get("MinCount", 0), resource.get("MaxCount", 10)
+    block = queue.get("CapacityType") == "CAPACITY_BLOCK"
+    group = queue["Networking"].get("PlacementGroup")
+    efa = resource.get("Efa", {}).get("Enabled", False)
+    if least > most:
+        yield f"{at}: MinCount {least} is above MaxCount {most}"
+    if block and (least != most or least == 0):
+        yield f"{at}: a Capacity Block wants MinCount = MaxCount > 0, not {least} and {most}"
+    if block and "CapacityReservationTarget" not in {*queue, *resource}:
+        yield f"{at}: a Capacity Block wants its CapacityReservationId"
+    if block and group and group.get("Enabled"):
+        yield f"{at}: a Capacity Block wants no placement group"
+    if efa and group is None and not block:
+        yield f"{at}: EFA wants PlacementGroup to be said, on or off"
+    if efa and len(queue["Networking"]["SubnetIds"]) > 1:
+        yield f"{at}: EFA works within one zone, so with one subnet"
+
+
+def _mounts(config: Config) -> Iterator[str]:
+    storage = config.get("SharedStorage", [])
+    folders = ["/" + each["MountDir"].strip("/") for each in storage]
+    for folder in folders:
+        if " " in folder:
+            yield f"SharedStorage: `{folder}` is two paths; the same file system can be mounted only once"
+    scratch = {
+        volume["MountDir"]
+        for queue in config["Scheduling"]["SlurmQueues"]
+        if (volume := queue.get("ComputeSettings", {}).get("LocalStorage", {}).get("EphemeralVolume"))
+    }
+    for folder, count in Counter([*folders, *scratch]).items():
+        if count > 1:
+            yield f"SharedStorage: {folder} is mounted {count} times"
+    for folder in folders:
+        for other in {*folders, *scratch} - {folder}:
+            if other.startswith(folder + "/"):
+                yield f"SharedStorage: {other} lies within {folder}"
+    ids = Counter(
+        settings["FileSystemId"]
+        for each in storage
+        for key, settings in each.items()
+        if key.endswith("Settings") and "FileSystemId" in settings
+    )
+    for id_, count in ids.items():
+        if count > 1:
+            yield f"SharedStorage: the file system {id_} stands {count} times; ParallelCluster takes it once"

@@ -1,0 +1,161 @@
+"""What the catalog says of one instance family: the model of a file of cluster_configs/."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from training_cluster.problems import ConfigurationError, did_you_mean
+
+UNCONFIRMED = "unconfirmed"
+CapacityKind = Literal["ondemand", "spot", "reservation", "capacity-block"]
+QUEUE_NAME = r"^[a-z][a-z0-9-]{0,24}$"
+INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9]+$"
+
+
+class Strict(BaseModel):
+    """A model of the catalog: no unknown key, no change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Accelerator(Strict):
+    """What a node computes with; of kind `none`, its CPU."""
+
+    kind: Literal["gpu", "neuron", "none"]
+    name: str
+    memory_gib: float = Field(ge=0, description="of one accelerator")
+    cores: int = Field(ge=0, description="ranks that one accelerator takes: 1 a GPU, its NeuronCores")
+    peak_bf16_tflops: float | None = Field(
+        description="of one accelerator, dense; fp16 where it knows no bf16. The denominator of MFU"
+    )
+
+
+class Size(Strict):
+    """One instance type of a family."""
+
+    accelerators: int = Field(ge=0)
+    vcpus: int = Field(gt=0)
+    memory_gib: int = Field(gt=0)
+    sockets: int | None
+    cores_per_socket: int | None
+    threads_per_core: int = Field(gt=0)
+    network_cards: int = Field(gt=0, description="each takes one private address a node")
+    efa_interfaces: int = Field(ge=0)
+    network_gbps: float | None
+    nvme_gb: int | None = Field(description="all local disks together; 0 for none")
+    usd_per_hour: float | None = Field(description="on demand, us-east-1, one node")
+    capacity: tuple[CapacityKind, ...] | None = Field(
+        None, description="where this size is sold otherwise than its family"
+    )
+
+    @property
+    def efa(self) -> bool:
+        """Whether its nodes talk over EFA."""
+        return self.efa_interfaces > 0
+
+
+class EnvironmentVariable(Strict):
+    """One variable of a job's environment, with the reason it is set and what it is for."""
+
+    name: str = Field(pattern=r"^[A-Z][A-Z0-9_]*$")
+    value: str = Field(pattern=r"^[^'\n]*$")
+    since: str = Field(description="the software, and its version, that reads it")
+    reason: str
+
+
+class NcclFloor(Strict):
+    """The least bus bandwidth of all_reduce_perf that a healthy set of nodes reaches."""
+
+    nodes: int = Field(gt=0)
+    message_gib: float = Field(gt=0)
+    busbw_gb_per_s: float = Field(gt=0)
+    source: str = Field(alias="from")
+
+
+class Family(Strict):
+    """One instance family: the facts of one YAML file of the catalog."""
+
+    name: str
+    main_size: str = Field(description="the instance type that is taken unless another is asked for")
+    queue: str = Field(pattern=QUEUE_NAME, description="name of its Slurm partition")
+    accelerator: Accelerator
+    mixed_precision: Literal["bf16", "fp16", "no"]
+    image_recipe: Literal["gpu", "volta", "neuron", "cpu"]
+    official_image_refused: str | None = Field(
+        None, description="why ParallelCluster's own AMI does not run on it; such a family builds one"
+    )
+    capacity: tuple[CapacityKind, ...]
+    pcluster_min_version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    head_node_type: str = Field(pattern=INSTANCE_TYPE)
+    head_root_gib: int = Field(gt=0)
+    compute_root_gib: int = Field(gt=0)
+    scratch: str | None = Field(None, description="where the local NVMe disks are mounted")
+    sizes: dict[str, Size]
+    slurm_topology: str | None = Field(
+        None, description="why Slurm must be told sockets and cores; without it ParallelCluster's line stands"
+    )
+    price_date: datetime.date
+    zones: dict[str, tuple[str, ...]] = Field(description="zone ids that are known to have it, by region")
+    job_environment: tuple[EnvironmentVariable, ...]
+    nccl_floors: tuple[NcclFloor, ...]
+    links: dict[str, str] = Field(
+        default_factory=dict, description="other paths of the shared folders, link -> folder"
+    )
+    sources: dict[str, str] = Field(description="fact -> where it is from; base.yaml has the usual ones")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.main_size not in self.sizes:
+            raise ValueError(f"main_size {self.main_size} is not among sizes: {', '.join(self.sizes)}")
+        if unknown := [fact for fact in self.sources if fact not in FACTS]:
+            raise ValueError(f'sources: no fact "{unknown[0]}".{did_you_mean(unknown[0], FACTS)}')
+        gaps = sorted(self._unknown_facts() - {k for k, v in self.sources.items() if UNCONFIRMED in v})
+        if gaps:
+            raise ValueError(f"sources: {gaps[0]} has no value (null): say `{gaps[0]}: {UNCONFIRMED}`")
+        return self
+
+    def _unknown_facts(self) -> set[str]:
+        unknown = {
+            name
+            for size in self.sizes.values()
+            for name, value in size
+            if value is None and name != "capacity"
+        }
+        accelerates = self.accelerator.kind != "none"
+        if accelerates and self.accelerator.peak_bf16_tflops is None:
+            unknown.add("accelerator.peak_bf16_tflops")
+        return unknown
+
+    def size(self, instance_type: str) -> Size:
+        """The facts of one of its instance types.
+
+        Raises:
+            ConfigurationError: the family has no such type.
+        """
+        if instance_type not in self.sizes:
+            raise ConfigurationError(
+                f'family {self.name} has no "{instance_type}".{did_you_mean(instance_type, self.sizes)} '
+                f"Allowed: {', '.join(self.sizes)}"
+            )
+        return self.sizes[instance_type]
+
+    def capacity_of(self, instance_type: str) -> tuple[CapacityKind, ...]:
+        """How EC2 sells one of its instance types."""
+        return self.size(instance_type).capacity or self.capacity
+
+
+# Every fact that has a source: those of the family, of its accelerator, of its sizes.
+FACTS = (
+    *(f"accelerator.{name}" for name in Accelerator.model_fields if name != "kind"),
+    *(name for name in Size.model_fields if name != "capacity"),
+    "capacity",
+    "mixed_precision",
+    "pcluster_min_version",
+    "head_node_type",
+    "head_root_gib",
+    "compute_root_gib",
+    "zones",
+)

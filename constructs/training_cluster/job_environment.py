@@ -1,0 +1,43 @@
+"""What jobs know of the nodes they run on: one file of `export NAME=value` lines a Slurm partition."""
+
+from __future__ import annotations
+
+from training_cluster.families import find_instance_type, load_base
+from training_cluster.hardware import Family, Size
+from training_cluster.settings import Settings
+
+
+def render_job_environments(settings: Settings) -> dict[str, str]:
+    """Render the environment of every partition, by the partition's name."""
+    family = settings.family_facts
+    found = {family.queue: _render(family, settings.compute_type, settings.size)}
+    if cpu_type := settings.cpu_queue_type:
+        known = find_instance_type(cpu_type)
+        assert known, "rules.py refuses others; base.yaml's own is in the catalog (test)"
+        found[load_base().cpu_queue.name] = _render(known[0], cpu_type, known[1])
+    return found
+
+
+def _render(family: Family, instance_type: str, size: Size) -> str:
+    accelerator = family.accelerator
+    facts = {
+        "FAMILY": family.name,
+        "INSTANCE_TYPE": instance_type,
+        "ACCELERATOR_KIND": accelerator.kind,
+        "ACCELERATORS_PER_NODE": size.accelerators,
+        # One rank a GPU or a NeuronCore; a CPU node is one rank.
+        "RANKS_PER_NODE": size.accelerators * accelerator.cores or 1,
+        "ACCELERATOR_PEAK_TFLOPS": accelerator.peak_bf16_tflops or "",
+        "MIXED_PRECISION": family.mixed_precision,
+    }
+    lines = [f"# What jobs know of {instance_type}, rendered from cluster_configs/{family.name}.yaml."]
+    lines += [f"export {name}='{value}'" for name, value in facts.items()]
+    for variable in family.job_environment:
+        lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
+    return "\n".join(lines) + "\n"
+
+
+def render_links(settings: Settings) -> str:
+    """Other paths of the shared folders: `link folder`, one a line."""
+    links = load_base().links | settings.family_facts.links
+    return "".join(f"{link} {folder}\n" for link, folder in links.items())

@@ -1,0 +1,27 @@
+"""AccountingStack: the database of Slurm's accounting, only with accounting=new; kept as data is."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+from training_cluster.accounting import Accounting
+from training_cluster.network import Network
+
+
+class AccountingStack(Stack):
+    """One database for all clusters: retained, and under termination protection."""
+
+    def __init__(self, scope: Construct, id_: str, *, network: Network) -> None:
+        super().__init__(
+            scope,
+            id_,
+            description="Training Cluster: Slurm accounting, kept when it goes",
+            termination_protection=True,
+        )
+        self.accounting = Accounting(
+            self, "Accounting", vpc=network.vpc, node_security_group=network.node_security_group
+        )
+        CfnOutput(self, "Database", value=self.accounting.database.uri)
+        for value in (self.accounting.database.secret_arn,):
+            self.export_value(value)
