@@ -1,4 +1,4 @@
-"""`python -m rehearsal run|stop`: what `make rehearse` and `make stop` call."""
+"""`python -m rehearsal run|stop|validate`: what `make rehearse`, `make stop`, `make validate` call."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.run import INTERRUPTS, MAX_NODES, Options, Rehearsal, ignore_interrupts, workloads
+from rehearsal.validation.run import validate
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.settings import Settings
@@ -41,11 +42,10 @@ def _options(arguments: argparse.Namespace) -> Options:
     return Options(settings=settings, workload=arguments.workload, keep=arguments.keep == "1")
 
 
-def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
-    options, workspace = _options(arguments), Workspace(root=arguments.folder.absolute())
+def _run(arguments: argparse.Namespace, workspace: Workspace, narrator: Narrator) -> None:
+    options = _options(arguments)
     with workspace.locked():
-        if processes.find(dict([workspace.marker])):
-            raise RehearsalError("A kept rehearsal is still running. End it first: make stop")
+        _check_none_kept(workspace)
         try:
             Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
             narrator.sum_up()
@@ -54,6 +54,20 @@ def _run(arguments: argparse.Namespace, narrator: Narrator) -> None:
             raise
         if not options.keep:
             _clean_up(workspace)
+
+
+def _validate(workspace: Workspace, narrator: Narrator) -> None:
+    with workspace.locked():
+        _check_none_kept(workspace)
+        try:
+            validate(workspace, narrator)
+        finally:
+            _clean_up(workspace)
+
+
+def _check_none_kept(workspace: Workspace) -> None:
+    if processes.find(dict([workspace.marker])):
+        raise RehearsalError("A kept rehearsal is still running. End it first: make stop")
 
 
 def _clean_up(workspace: Workspace) -> None:
@@ -87,16 +101,20 @@ def main() -> int:
     run.add_argument("--nodes", default="2", help=f"compute nodes, 1 to {MAX_NODES} (NODES)")
     run.add_argument("--keep", default="", help="1: leave it running (KEEP)")
     commands.add_parser("stop", help="end a rehearsal that was kept")
+    commands.add_parser("validate", help="compare our flags with the ParallelCluster library's validators")
     arguments = parser.parse_args()
     # SIGINT as well: a shell's background jobs start with it ignored.
     for number in INTERRUPTS:
         signal.signal(number, _interrupt)
     narrator = Narrator()
     try:
+        workspace = Workspace(root=arguments.folder.absolute())
         if arguments.command == "stop":
-            _stop(Workspace(root=arguments.folder.absolute()), narrator)
+            _stop(workspace, narrator)
+        elif arguments.command == "validate":
+            _validate(workspace, narrator)
         else:
-            _run(arguments, narrator)
+            _run(arguments, workspace, narrator)
     except KeyboardInterrupt:
         print("\nInterrupted: everything that was started is stopped.", file=sys.stderr)
         return _INTERRUPTED

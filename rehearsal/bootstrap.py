@@ -15,6 +15,8 @@ def node_variables(workspace: Workspace) -> dict[str, str]:
     """Where a rehearsal's nodes keep what real ones keep under /fsx, /etc and /opt."""
     return {
         "TRAINING_SHARED": str(workspace.shared),
+        "TRAINING_EFS": str(workspace.efs),
+        "TRAINING_ROOT": str(workspace.node / "root"),
         "TRAINING_ETC": str(workspace.node / "etc"),
         "TRAINING_BUNDLES": str(workspace.node / "opt"),
     }

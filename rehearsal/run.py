@@ -16,9 +16,11 @@ from rehearsal.local_aws.process import LocalAws, LocalAwsParts
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.metrics import Training, read_training
 from rehearsal.narrator import Narrator
+from rehearsal.own_images import publish_image
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
 from rehearsal.workspace import PROJECT, Workspace
+from training_cluster.advice import image_parameter
 from training_cluster.settings import Settings
 
 MAX_NODES = 8
@@ -126,10 +128,18 @@ class Rehearsal:
     def _deploy(self, cdk: CdkCli, address: LocalAwsAddress) -> DeployedCluster:
         with self._narrator.step(*_DEPLOY):
             self._cdk(cdk, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+            self._publish_image(address)
             self._cdk(cdk, "deploy", "TrainingClusterStack", "--require-approval", "never")
             cluster = read_deployed_cluster(address, self._options.settings.cluster_name)
             self._narrator.say(f"ParallelCluster's own stack: {cluster.stack_status}")
         return cluster
+
+    def _publish_image(self, address: LocalAwsAddress) -> None:
+        settings = self._options.settings
+        if settings.node_image == "build":
+            parameter = image_parameter(settings)
+            image_id = publish_image(address, parameter=parameter, system=settings.os)
+            self._narrator.say(f"{image_id} in {parameter} stands in for the image that would be built")
 
     def _start_local_slurm(
         self, running: ExitStack, cluster: DeployedCluster, address: LocalAwsAddress

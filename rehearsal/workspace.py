@@ -46,6 +46,11 @@ class Workspace:
         return self.root / "shared"
 
     @property
+    def efs(self) -> Path:
+        """Stands for the EFS file system (/efs)."""
+        return self.root / "efs"
+
+    @property
     def node(self) -> Path:
         """Stands for a node's own disk: /etc/training-cluster and /opt/training-cluster."""
         return self.root / "node"
@@ -80,7 +85,7 @@ class Workspace:
     def make_anew(self) -> None:
         """Remove the last rehearsal's folders and make empty ones."""
         self.env_file.unlink(missing_ok=True)
-        for folder in (self.aws, self.slurm, self.shared, self.node, self.logs, self.report):
+        for folder in (self.aws, self.slurm, self.shared, self.efs, self.node, self.logs, self.report):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         VENVS.mkdir(parents=True, exist_ok=True)

@@ -21,23 +21,6 @@ shell_files() {
   git ls-files -co --exclude-standard -- '*.sh' '*.slurm' .ci/run
 }
 
-# Each family's templates in a folder of its own.
-synth_families() {
-  local family
-  for family in cluster_configs/*.yaml; do
-    family="$(basename "$family" .yaml)"
-    if [[ $family != base ]]; then
-      CDK_OUTDIR=".cache/synth/$family" CDK_CONTEXT_JSON="$(context "$family")" python app.py || return
-    fi
-  done
-}
-
-# cdk.json's context with a family on top, as the CDK CLI would hand it to the app.
-context() {
-  python -c 'import json, sys
-print(json.dumps(json.load(open("cdk.json"))["context"] | {"family": sys.argv[1]}))' "$1"
-}
-
 rm -rf .cache/synth
 mapfile -t scripts < <(shell_files)
 check ruff ruff check --quiet .
@@ -49,7 +32,7 @@ check mypy-training env -C assets/training/gpt2 mypy --no-error-summary --ignore
   --config-file ../../../pyproject.toml .
 check shellcheck shellcheck "${scripts[@]}"
 check shfmt shfmt -i 2 -ci -d "${scripts[@]}"
-check synth synth_families
+check synth python -m tools.synth_families .cache/synth
 # W3005: CDK's own constructs name a dependency that a reference already makes.
 check cfn-lint cfn-lint --ignore-checks W3005 -- .cache/synth/*/*.template.json
 

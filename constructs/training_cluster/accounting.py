@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnTag, Fn, RemovalPolicy
+from aws_cdk import CfnResource, Fn, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -56,7 +56,7 @@ class Accounting(Construct):
             serverless_v2_min_capacity=MIN_ACU,
             serverless_v2_max_capacity=MAX_ACU,
             vpc=vpc,
-            subnet_group=self._subnet_group(vpc),
+            vpc_subnets=self._subnets(vpc),
             security_groups=[group],
             storage_encrypted=True,
             deletion_protection=True,
@@ -69,30 +69,19 @@ class Accounting(Construct):
             uri=f"{endpoint.hostname}:{endpoint.port}", user=USER, secret_arn=secret.secret_arn
         )
 
-    def _subnet_group(self, vpc: ec2.IVpc) -> rds.ISubnetGroup:
-        subnets = [
-            ec2.CfnSubnet(
+    def _subnets(self, vpc: ec2.IVpc) -> ec2.SubnetSelection:
+        """Two subnets with no way out: Aurora wants two zones, and answers only the head node."""
+        subnets: list[ec2.ISubnet] = []
+        for i, cidr in enumerate(DATABASE_CIDRS):
+            subnet = ec2.PrivateSubnet(
                 self,
                 f"Subnet{i + 1}",
                 vpc_id=vpc.vpc_id,
                 cidr_block=cidr,
                 availability_zone=Fn.select(i, Fn.get_azs()),
-                tags=[CfnTag(key="Name", value=f"training-cluster-accounting-{i + 1}")],
             )
-            for i, cidr in enumerate(DATABASE_CIDRS)
-        ]
-        for subnet in subnets:
-            subnet.apply_removal_policy(RemovalPolicy.RETAIN)
-        return rds.SubnetGroup(
-            self,
-            "Subnets",
-            description="Slurm accounting: two zones, as Aurora wants",
-            vpc=vpc,
-            vpc_subnets=ec2.SubnetSelection(
-                subnets=[
-                    ec2.Subnet.from_subnet_id(self, f"Imported{i + 1}", subnet.ref)
-                    for i, subnet in enumerate(subnets)
-                ]
-            ),
-            removal_policy=RemovalPolicy.RETAIN,
-        )
+            for part in subnet.node.find_all():
+                if isinstance(part, CfnResource):
+                    part.apply_removal_policy(RemovalPolicy.RETAIN)
+            subnets.append(subnet)
+        return ec2.SubnetSelection(subnets=subnets)

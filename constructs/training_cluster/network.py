@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnTag
+from aws_cdk import Annotations, CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
@@ -47,11 +47,13 @@ class Network(Construct):
         assert settings.vpc_id and settings.public_subnet_id and settings.private_subnet_id, "rules.py"
         # Only its id is ever used here; CDK wants to hear zones.
         vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=settings.vpc_id, availability_zones=["unknown"])
-        return (
-            vpc,
-            ec2.Subnet.from_subnet_id(self, "PublicSubnet", settings.public_subnet_id),
-            ec2.Subnet.from_subnet_id(self, "PrivateSubnet", settings.private_subnet_id),
-        )
+        public = ec2.Subnet.from_subnet_id(self, "PublicSubnet", settings.public_subnet_id)
+        private = ec2.Subnet.from_subnet_id(self, "PrivateSubnet", settings.private_subnet_id)
+        for subnet in (public, private):
+            Annotations.of(subnet).acknowledge_warning(
+                "@aws-cdk/aws-ec2:noSubnetRouteTableId", "the routes are yours, and nothing here reads them"
+            )
+        return vpc, public, private
 
     def _created(self, zone: str) -> tuple[ec2.IVpc, ec2.ISubnet, ec2.ISubnet]:
         vpc = ec2.Vpc(

@@ -1,10 +1,10 @@
 """What the provider may do: ParallelCluster's published policy, narrowed to what we deploy.
 
 Source: `cloudformation/policies/parallelcluster-policies.yaml` of aws-parallelcluster (statements
-ParallelClusterClusterPolicy1 and 2, DefaultParallelClusterIamAdminPolicy), without AWS Batch, login
-nodes and image builds, and with `s3:*` and `fsx:*` written out. ParallelCluster creates its stack
-with the caller's rights, so these cover the cluster's resources too, not only the library's own
-calls. Not proven on real AWS.
+ParallelClusterClusterPolicy1 and 2, DefaultParallelClusterIamAdminPolicy), without AWS Batch and
+image builds, and with `s3:*`, `fsx:*` and `elasticfilesystem:*` written out. ParallelCluster creates
+its stack with the caller's rights, so these cover the cluster's resources too, not only the library's
+own calls. Not proven on real AWS.
 """
 
 from __future__ import annotations
@@ -51,6 +51,16 @@ _CLOUDFORMATION_READ = """
 DeleteStack DescribeStackEvents DescribeStackResource DescribeStackResources DescribeStacks GetTemplate
 """
 _FSX = "DescribeDataRepositoryAssociations DescribeFileSystems ListTagsForResource"
+_EFS = "DescribeFileSystems DescribeMountTargetSecurityGroups DescribeMountTargets"
+# Of login nodes: an auto-scaling group behind a network load balancer.
+_AUTOSCALING = """
+DeleteAutoScalingGroup DeleteLifecycleHook DescribeAutoScalingGroups DescribeLifecycleHooks
+DescribeScalingActivities PutLifecycleHook UpdateAutoScalingGroup
+"""
+_LOAD_BALANCING = """
+CreateListener CreateTargetGroup DeleteListener DeleteLoadBalancer DeleteTargetGroup DescribeListeners
+DescribeLoadBalancers DescribeTags DescribeTargetGroups DescribeTargetHealth ModifyLoadBalancerAttributes
+"""
 _IAM_READ = "GetInstanceProfile GetPolicy GetRole GetRolePolicy SimulatePrincipalPolicy"
 _IAM_ROLE = "CreateRole DeleteRole DeleteRolePolicy PutRolePolicy TagRole UntagRole"
 _IAM_PROFILE = (
@@ -113,6 +123,8 @@ def provider_statements(*, scripts_bucket_arn: str, cluster_name: str) -> list[i
             f"{scripts_bucket_arn}/*",
         ),
         _allow("Lustre", "fsx", _FSX, _arn("fsx", "*")),
+        _allow("Efs", "elasticfilesystem", _EFS, _arn("elasticfilesystem", "*")),
+        *_login_node_statements(),
         _allow("ReservedCapacity", "resource-groups", "GetGroupConfiguration ListGroupResources"),
         *_iam_statements(),
     ]
@@ -129,6 +141,20 @@ def _stack_statements(cluster_name: str) -> list[iam.PolicyStatement]:
             "WriteStacks", "cloudformation", "CreateStack UpdateStack TagResource", *stacks, conditions=tagged
         ),
         _allow("ReadAndDeleteStacks", "cloudformation", _CLOUDFORMATION_READ, *stacks),
+    ]
+
+
+def _login_node_statements() -> list[iam.PolicyStatement]:
+    """Always, not only with login nodes: they must also be able to go."""
+    tagged: dict[str, object] = {
+        "ForAllValues:StringEquals": {"aws:TagKeys": ["parallelcluster:cluster-name"]}
+    }
+    return [
+        _allow("LoginNodeGroups", "autoscaling", _AUTOSCALING, conditions=tagged),
+        _allow("LoginNodeBalancers", "elasticloadbalancing", _LOAD_BALANCING, conditions=tagged),
+        # These carry further tags.
+        _allow("CreateLoginNodeGroups", "autoscaling", "CreateAutoScalingGroup"),
+        _allow("CreateLoginNodeBalancers", "elasticloadbalancing", "AddTags CreateLoadBalancer"),
     ]
 
 

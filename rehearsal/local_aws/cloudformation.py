@@ -1,7 +1,8 @@
-"""Two corrections to ministack's CloudFormation engine."""
+"""Three corrections to ministack's CloudFormation engine."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +12,16 @@ from rehearsal.local_aws import hooks
 _VIRTUAL_HOST = re.compile(
     r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
 )
+_MISSING_PARAMETER = re.compile(r"SSM parameter '(?P<name>[^']*)' does not exist")
 _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
 
 def install() -> None:
-    """Accept virtual-host template URLs; create WaitConditions last."""
+    """Accept virtual-host template URLs; create WaitConditions last; name missing SSM parameters."""
     hooks.replace(hooks.TEMPLATE_URL, _accept_virtual_hosts)
     hooks.replace(hooks.CREATION_ORDER, _wait_conditions_last)
+    for hook in hooks.TEMPLATE_PARAMETERS:
+        hooks.replace(hook, name_missing_parameter)
 
 
 def path_style(url: str) -> str:
@@ -48,3 +52,20 @@ def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., l
         return [n for n in order if n not in late] + [n for n in order if n in late]
 
     return sort
+
+
+def name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Name an SSM parameter that is not there as CreateChangeSet does."""
+
+    @functools.wraps(original)
+    def resolve(*arguments: Any) -> Any:
+        try:
+            return original(*arguments)
+        except ValueError as error:
+            if missing := _MISSING_PARAMETER.search(str(error)):
+                name = missing["name"]
+                words = f"Unable to fetch parameters [{name}] from parameter store for this account."
+                raise ValueError(words) from None
+            raise
+
+    return resolve

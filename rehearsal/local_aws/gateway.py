@@ -46,7 +46,7 @@ class Gateway:
         body = await _read(receive)
         found = _ACTION.search(body)
         action = found[1].decode() if found else headers.get("x-amz-target", "").rpartition(".")[2]
-        answer = await asyncio.to_thread(self._moto.answer, scope, headers, body, action)
+        answer = await asyncio.to_thread(self._moto.answer, scope, headers, body)
         self._log.write(f"{service} {action or scope['path']} {answer[0]}\n")
         await _send(send, answer)
 

@@ -6,27 +6,9 @@ upgrade says which one moved instead of failing somewhere in a deploy.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from rehearsal.local_aws.hook import Hook, HookMovedError, find, replace
 
-
-@dataclass(frozen=True, kw_only=True)
-class Hook:
-    """One attribute of theirs that we read or replace."""
-
-    target: str
-    """`module:attribute.path`"""
-    parameters: tuple[str, ...] | None
-    """Names of its parameters; None for what is no function."""
-    why: str
-
-
-class HookMovedError(Exception):
-    """A hook is not where it was: the emulator's version changed."""
-
+__all__ = ["HOOKS", "Hook", "HookMovedError", "find", "moved", "replace"]
 
 LAMBDA_BINARY = Hook(
     target="ministack.core.lambda_runtime:_detect_runtime_binary",
@@ -106,44 +88,143 @@ MOTO_FILE_SYSTEMS = Hook(
     ),
     why="AWS::FSx::FileSystem",
 )
+MOTO_ACTION_RESULT = Hook(
+    target="moto.core.responses:ActionResult",
+    parameters=("result",),
+    why="the answer of an action that we add",
+)
+MOTO_EC2_ERROR = Hook(
+    target="moto.ec2.exceptions:EC2ClientError",
+    parameters=("args", "kwargs"),
+    why="the errors of EC2 actions that we add",
+)
+MOTO_EC2_ACTIONS = Hook(
+    target="moto.ec2.responses:EC2Response",
+    parameters=(),
+    why="placement groups and capacity reservations, which moto has not; RegisterImage, which drops most",
+)
+MOTO_EC2_PARAMETER = Hook(
+    target="moto.ec2.responses:EC2Response._get_param",
+    parameters=("self", "param_name", "if_none"),
+    why="the parameters of EC2 actions that we add",
+)
+MOTO_EC2_FILTERS = Hook(
+    target="moto.ec2.responses:EC2Response._filters_from_querystring",
+    parameters=("self",),
+    why="the filters of EC2 actions that we add",
+)
+MOTO_ID_PREFIXES = Hook(
+    target="moto.ec2.utils:EC2_RESOURCE_TO_PREFIX",
+    parameters=None,
+    why="CreateTags refuses ids of unknown types",
+)
+MOTO_ID_TYPES = Hook(
+    target="moto.ec2.utils:EC2_PREFIX_TO_RESOURCE", parameters=None, why="DescribeTags names an id's type"
+)
+MOTO_EFS_BACKUP = Hook(
+    target="moto.efs.models:FileSystem.backup_policy",
+    parameters=None,
+    why="it reads _backup, which a change of a template's BackupPolicy sets",
+)
+MOTO_EFS_IDS = Hook(
+    target="moto.efs.models:mock_random",
+    parameters=None,
+    why="EFS's ids have 8 digits there; ParallelCluster's schema wants AWS's 17",
+)
+MOTO_IMAGE_BLOCK_DEVICES = Hook(
+    target="moto.ec2.models.amis:Ami.block_device_mappings",
+    parameters=None,
+    why="images have 15 GiB there; ParallelCluster's have 35",
+)
+MOTO_FSX_ERROR = Hook(
+    target="moto.core.exceptions:JsonRESTError",
+    parameters=("error_type", "message", "_", "kwargs"),
+    why="the errors of FSx actions that we add",
+)
+MOTO_FSX_ACTIONS = Hook(
+    target="moto.fsx.responses:FSxResponse",
+    parameters=(),
+    why="data repository associations, which moto has not; unknown file systems are an error on AWS",
+)
+MOTO_DELETE_FILE_SYSTEM = Hook(
+    target="moto.fsx.models:FSxBackend.delete_file_system",
+    parameters=(
+        "self",
+        "file_system_id",
+        "client_request_token",
+        "windows_configuration",
+        "lustre_configuration",
+        "open_zfs_configuration",
+    ),
+    why="its network interfaces and associations go with it",
+)
+TEMPLATE_PARAMETERS = tuple(
+    Hook(
+        target=f"ministack.services.cloudformation.{module}:_resolve_parameters",
+        parameters=("template", "provided_params", "previous_params"),
+        why="the error for an SSM parameter that is not there has other words on AWS",
+    )
+    for module in ("changesets", "handlers")
+)
+DATABASE_SUBNETS = Hook(
+    target="ministack.services.rds:_resolve_subnet_group_members",
+    parameters=("subnet_ids",),
+    why="a database's subnets are moto's",
+)
+DATABASE_CLUSTERS = Hook(
+    target="ministack.services.rds:_clusters", parameters=None, why="DeletionProtection of a cluster"
+)
+SECRETS = Hook(
+    target="ministack.services.secretsmanager:_secrets", parameters=None, why="a secret's name by its ARN"
+)
+SECRET_STRING = Hook(
+    target="ministack.services.cloudformation.provisioners:_sm_secret_string",
+    parameters=("props",),
+    why="ExcludePunctuation and the like are ignored",
+)
+LOAD_BALANCERS = Hook(
+    target="ministack.services.alb:_lbs", parameters=None, why="ARN and VPC of a network load balancer"
+)
+LOAD_BALANCER_TAGS = Hook(
+    target="ministack.services.alb:_tags", parameters=None, why="the Tagging API must find load balancers"
+)
+LOAD_BALANCER_ATTRIBUTES = Hook(
+    target="ministack.services.alb:_lb_attrs", parameters=None, why="they are kept by the ARN"
+)
+TARGETS = Hook(
+    target="ministack.services.alb:_targets", parameters=None, why="login nodes are their pool's targets"
+)
+TAG_COLLECTORS = Hook(
+    target="ministack.services.tagging:_COLLECTORS",
+    parameters=None,
+    why="ParallelCluster finds a pool's load balancer through the Tagging API",
+)
+SCALING_GROUPS = Hook(
+    target="ministack.services.autoscaling:_asgs", parameters=None, why="a group's instances are moto's"
+)
+LIFECYCLE_HOOKS = Hook(
+    target="ministack.services.autoscaling:_hooks",
+    parameters=None,
+    why="LifecycleHookSpecificationList is ignored",
+)
+LIFECYCLE_HOOK = Hook(
+    target="ministack.services.autoscaling:_hook_record",
+    parameters=("asg_name", "hook_name", "fields"),
+    why="LifecycleHookSpecificationList is ignored",
+)
+CREATE_BUDGET = Hook(
+    target="ministack.services.budgets:_create_budget", parameters=("data",), why="AWS::Budgets::Budget"
+)
+DELETE_BUDGET = Hook(
+    target="ministack.services.budgets:_delete_budget", parameters=("data",), why="AWS::Budgets::Budget"
+)
 
-HOOKS = tuple(value for value in list(globals().values()) if isinstance(value, Hook))
-
-
-def _owner(hook: Hook) -> tuple[Any, str]:
-    module, _, path = hook.target.partition(":")
-    *parents, name = path.split(".")
-    owner = importlib.import_module(module)
-    for parent in parents:
-        owner = getattr(owner, parent)
-    return owner, name
-
-
-def find(hook: Hook) -> Any:
-    """Return what the hook names.
-
-    Raises:
-        HookMovedError: it is not there, or takes other parameters.
-    """
-    try:
-        owner, name = _owner(hook)
-        found = getattr(owner, name)
-    except (ImportError, AttributeError) as error:
-        raise HookMovedError(f"{hook.target} is gone ({error}); we need it: {hook.why}") from None
-    if hook.parameters is not None:
-        parameters = tuple(inspect.signature(inspect.unwrap(found)).parameters)
-        if parameters != hook.parameters:
-            raise HookMovedError(f"{hook.target} takes {parameters}, not {hook.parameters}; {hook.why}")
-    return found
-
-
-def replace(hook: Hook, make: Callable[[Any], Any]) -> None:
-    """Put `make(original)` in the hook's place."""
-    original = find(hook)
-    owner, name = _owner(hook)
-    was_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
-    replacement = make(original)
-    setattr(owner, name, staticmethod(replacement) if was_static else replacement)
+HOOKS = tuple(
+    hook
+    for value in list(globals().values())
+    for hook in (value if isinstance(value, tuple) else (value,))
+    if isinstance(hook, Hook)
+)
 
 
 def moved() -> list[str]:

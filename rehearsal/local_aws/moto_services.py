@@ -6,25 +6,21 @@ import io
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
-from urllib.parse import parse_qs
 
 from rehearsal.local_aws import hooks
 
 SERVICES = frozenset({"ec2", "fsx", "elasticfilesystem"})
 _ROOT_DEVICES = ("/dev/sda1", "/dev/xvda")
-_ROOT_VOLUME_GIB = "35"
+ROOT_VOLUME_GIB = 35
+"""Of ParallelCluster's own images."""
 
 Headers = list[tuple[str, str]]
 Answer = tuple[int, Headers, bytes]
-
-PLACEMENT_GROUPS: dict[str, str] = {}
-"""Name -> strategy. moto has no placement groups at all."""
 
 
 def install() -> None:
     """Correct what makes ParallelCluster's validators fail wrongly."""
     hooks.replace(hooks.MOTO_BLOCK_DEVICES, _accept_block_devices)
-    hooks.replace(hooks.MOTO_FILE_SYSTEM, _complete_file_system)
 
 
 def _accept_block_devices(original: Callable[..., None]) -> Callable[..., None]:
@@ -32,22 +28,10 @@ def _accept_block_devices(original: Callable[..., None]) -> Callable[..., None]:
         if "VirtualName" in device_mapping:  # an instance store has no Ebs block
             return
         if device_mapping.get("DeviceName") in _ROOT_DEVICES:  # the size comes from the image
-            device_mapping.setdefault("Ebs", {}).setdefault("VolumeSize", _ROOT_VOLUME_GIB)
+            device_mapping.setdefault("Ebs", {}).setdefault("VolumeSize", str(ROOT_VOLUME_GIB))
         original(device_mapping)
 
     return validate
-
-
-def _complete_file_system(original: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    def to_dict(self: Any) -> dict[str, Any]:
-        return original(self) | {
-            "Lifecycle": "AVAILABLE",
-            "VpcId": getattr(self, "vpc_id", ""),
-            "NetworkInterfaceIds": getattr(self, "network_interface_ids", []),
-            "FileSystemTypeVersion": getattr(self, "file_system_type_version", None) or "2.15",
-        }
-
-    return to_dict
 
 
 class MotoServices:
@@ -59,10 +43,8 @@ class MotoServices:
         self._application: Callable[..., Iterable[bytes]] = DomainDispatcherApplication(create_backend_app)
         self._port = port
 
-    def answer(self, scope: dict[str, Any], headers: dict[str, str], body: bytes, action: str) -> Answer:
+    def answer(self, scope: dict[str, Any], headers: dict[str, str], body: bytes) -> Answer:
         """Answer one request. Blocks: call it in a worker thread."""
-        if action == "DescribePlacementGroups":
-            return _describe_placement_groups(body)
         status: list[Any] = []
 
         def start_response(line: str, response_headers: Headers, _exc: object = None) -> None:
@@ -91,28 +73,3 @@ class MotoServices:
             "wsgi.multiprocess": False,
             "wsgi.run_once": False,
         } | {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
-
-
-def _describe_placement_groups(body: bytes) -> Answer:
-    query = parse_qs(body.decode())
-    wanted = [values[0] for key, values in query.items() if key.startswith("GroupName.")]
-    for name in wanted:
-        if name not in PLACEMENT_GROUPS:
-            return 400, [("content-type", "text/xml")], _ec2_error("InvalidPlacementGroup.Unknown", name)
-    items = "".join(
-        f"<item><groupName>{name}</groupName><strategy>{strategy}</strategy><state>available</state></item>"
-        for name, strategy in PLACEMENT_GROUPS.items()
-        if not wanted or name in wanted
-    )
-    answer = (
-        '<DescribePlacementGroupsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15">'
-        f"<requestId>local</requestId><placementGroupSet>{items}</placementGroupSet>"
-        "</DescribePlacementGroupsResponse>"
-    )
-    return 200, [("content-type", "text/xml")], answer.encode()
-
-
-def _ec2_error(code: str, name: str) -> bytes:
-    message = f"The Placement Group '{name}' is unknown."
-    error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
-    return f"<Response><Errors>{error}</Errors><RequestID>local</RequestID></Response>".encode()

@@ -44,7 +44,7 @@ class MotoType:
     """One type that moto models, as a handler of the engine."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._model = name, hooks.find(hooks.MOTO_MODELS)()[name]
+        self.name, self._model = name, hooks.find(hooks.MOTO_MODELS)()[name]
         self._resources: dict[str, Any] = {}
 
     def handler(self) -> Handler:
@@ -61,22 +61,30 @@ class MotoType:
         property_name = self._model.cloudformation_name_type()
         name = properties.get(property_name) if property_name else None
         resource = self._model.create_from_cloudformation_json(
-            name or hooks.find(hooks.MOTO_NAMES)(self._name, stack_name, logical_id),
-            {"Type": self._name, "Properties": properties},
+            name or hooks.find(hooks.MOTO_NAMES)(self.name, stack_name, logical_id),
+            {"Type": self.name, "Properties": properties},
             ACCOUNT,
             REGION,
             LogicalId=logical_id,
             StackId=stack_name,
-            ResourceType=self._name,
+            ResourceType=self.name,
         )
-        physical_id = getattr(resource, "physical_resource_id", None) or f"{stack_name}-{logical_id}"
+        physical_id = self.physical_id(resource, stack_name, logical_id)
         self._resources[physical_id] = resource
         self._tag(physical_id, properties)
         return physical_id, self.attributes(physical_id)
 
+    def physical_id(self, resource: Any, stack_name: str, logical_id: str) -> str:
+        """What Ref gives."""
+        return getattr(resource, "physical_resource_id", None) or f"{stack_name}-{logical_id}"
+
+    def resource(self, physical_id: str) -> Any:
+        """moto's own object."""
+        return self._resources[physical_id]
+
     def _tag(self, physical_id: str, properties: Properties) -> None:
         tags = {tag["Key"]: tag["Value"] for tag in properties.get("Tags", []) if isinstance(tag, dict)}
-        if tags and self._name.startswith("AWS::EC2::"):
+        if tags and self.name.startswith("AWS::EC2::"):
             with contextlib.suppress(Exception):  # some EC2 types cannot be tagged in moto
                 ec2().create_tags([physical_id], tags)
 
@@ -88,9 +96,11 @@ class MotoType:
                 value = self._resources[physical_id].get_cfn_attribute(attribute)
                 if value is not None:
                     found[attribute] = value if isinstance(value, str | list | dict) else str(value)
-        if self._name == "AWS::EC2::Subnet":
+        if self.name == "AWS::EC2::Subnet":
             found["AvailabilityZone"] = self._resources[physical_id].availability_zone
-        if self._name == "AWS::EC2::LaunchTemplate":
+        if self.name in ("AWS::EC2::FlowLog", "AWS::EC2::VPCEndpoint"):
+            found["Id"] = physical_id
+        if self.name == "AWS::EC2::LaunchTemplate":
             found = {
                 "LaunchTemplateId": physical_id,
                 "LatestVersionNumber": "1",
@@ -102,7 +112,7 @@ class MotoType:
         self, physical_id: str, old: Properties, new: Properties, stack_name: str, logical_id: str
     ) -> Created:
         """Replace it, unless its tags alone differ; a launch template gets a new version."""
-        if self._name == "AWS::EC2::LaunchTemplate":
+        if self.name == "AWS::EC2::LaunchTemplate":
             version = self._resources[physical_id].create_version(new["LaunchTemplateData"], "")
             return physical_id, self.attributes(physical_id) | {"LatestVersionNumber": str(version.number)}
         changed = {key for key in {*old, *new} if old.get(key) != new.get(key)}
@@ -113,7 +123,7 @@ class MotoType:
     def delete(self, physical_id: str, properties: Properties) -> None:
         """Delete it from moto."""
         resource = self._resources.pop(physical_id, None)
-        if delete := _DELETERS.get(self._name):
+        if delete := _DELETERS.get(self.name):
             with contextlib.suppress(KeyError):  # gone already
                 delete(physical_id, properties)
             return
@@ -122,7 +132,7 @@ class MotoType:
         except (TypeError, AttributeError):
             with contextlib.suppress(NotImplementedError):
                 self._model.delete_from_cloudformation_json(
-                    physical_id, {"Type": self._name, "Properties": properties}, ACCOUNT, REGION
+                    physical_id, {"Type": self.name, "Properties": properties}, ACCOUNT, REGION
                 )
 
 
@@ -152,42 +162,7 @@ _DELETERS: dict[str, Callable[[str, Properties], Any]] = {
     "AWS::EC2::NetworkInterface": lambda i, _: ec2().enis.pop(i, None),
     "AWS::EC2::Volume": lambda i, _: ec2().delete_volume(i),
     "AWS::EC2::VPCEndpoint": lambda i, _: ec2().delete_vpc_endpoints([i]),
+    "AWS::EC2::FlowLog": lambda i, _: ec2().delete_flow_logs([i]),
     "AWS::EC2::SecurityGroupIngress": lambda _, __: None,
     "AWS::EC2::Instance": lambda i, _: ec2().terminate_instances([i]),
 }
-
-
-class InstanceType(MotoType):
-    """AWS::EC2::Instance: moto takes neither a launch template nor a network interface that exists."""
-
-    def __init__(self) -> None:
-        super().__init__("AWS::EC2::Instance")
-
-    def create(self, logical_id: str, properties: Properties, stack_name: str) -> Created:
-        """Create it from its launch template, in the subnet of its network interface."""
-        launch = properties.get("LaunchTemplate") or {}
-        if launch:
-            by_id = launch.get("LaunchTemplateId")
-            template = (
-                ec2().get_launch_template(by_id)
-                if by_id
-                else ec2().get_launch_template_by_name(launch["LaunchTemplateName"])
-            )
-            properties = {**template.get_version(launch.get("Version", "$Latest")).data, **properties}
-        interface = (properties.get("NetworkInterfaces") or [{}])[0]
-        existing = ec2().enis.get(interface.get("NetworkInterfaceId"))
-        subnet = existing.subnet.id if existing else interface.get("SubnetId") or properties.get("SubnetId")
-        dropped = {"IamInstanceProfile", "BlockDeviceMappings", "NetworkInterfaces", "LaunchTemplate"}
-        kept = {key: value for key, value in properties.items() if key not in dropped}
-        return super().create(logical_id, kept | {"SubnetId": subnet}, stack_name)
-
-    def update(  # the engine's signature
-        self,
-        physical_id: str,
-        old: Properties,  # noqa: ARG002
-        new: Properties,  # noqa: ARG002
-        stack_name: str,  # noqa: ARG002
-        logical_id: str,  # noqa: ARG002
-    ) -> Created:
-        """Keep it: a changed launch template does not replace a head node here."""
-        return physical_id, self.attributes(physical_id)

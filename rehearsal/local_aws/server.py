@@ -58,20 +58,11 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
 
-    from rehearsal.local_aws import (  # noqa: PLC0415
-        cloudformation,
-        functions,
-        head_node,
-        hooks,
-        moto_services,
-        resource_types,
-    )
+    from rehearsal.local_aws import functions, head_node, hooks, moto_services, services  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
 
     functions.install(python=lambda_python)
-    cloudformation.install()
-    moto_services.install()
-    resource_types.install()
+    services.install()
     head_node.install(address)
     gateway = Gateway(
         ministack=hooks.find(hooks.ASGI_APP),

@@ -21,14 +21,12 @@ def _failing(message: str) -> Callable[..., Any]:
 
 def test_a_missing_ssm_parameter_is_named_as_cloudformation_names_it() -> None:
     emulator = "Parameter 'Ami' failed to resolve: SSM parameter '/images/v100' does not exist"
-    with pytest.raises(
-        ValueError, match=r"^Unable to fetch parameters \[/images/v100\] from parameter store"
-    ):
+    with pytest.raises(ValueError, match=r"^Unable to fetch parameters \[/images/v100\] from"):
         name_missing_parameter(_failing(emulator))({}, [])
 
 
 def test_other_errors_of_parameters_stay_as_they_are() -> None:
-    with pytest.raises(ValueError, match="^Parameter 'A' has no Default$"):
+    with pytest.raises(ValueError, match=r"^Parameter 'A' has no Default$"):
         name_missing_parameter(_failing("Parameter 'A' has no Default"))({}, [])
 
 

@@ -1,0 +1,38 @@
+"""AWS::Budgets::Budget, which ministack's engine lacks: its own records of budgets; none is ever spent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rehearsal.local_aws import hooks
+from rehearsal.local_aws.handlers import register, simple
+from rehearsal.local_aws.hook import Hook
+from rehearsal.local_aws.moto_types import Created, Properties
+
+
+def install() -> None:
+    """Register the resource type."""
+    register("AWS::Budgets::Budget", simple(_create, _delete, _update))
+
+
+def _call(action: Hook, data: dict[str, Any]) -> None:
+    status, _, body = hooks.find(action)(data)
+    if status >= 400:  # noqa: PLR2004
+        raise ValueError(json.loads(body).get("message") or json.loads(body).get("Message") or str(body))
+
+
+def _create(logical_id: str, properties: Properties, stack: str) -> Created:
+    budget = {"BudgetName": f"{stack}-{logical_id}"} | properties["Budget"]
+    _call(hooks.CREATE_BUDGET, {**properties, "Budget": budget})
+    return budget["BudgetName"], {}
+
+
+def _update(name: str, _old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
+    if new["Budget"].get("BudgetName", name) == name:
+        _delete(name, new)
+    return _create(logical_id, {**new, "Budget": {"BudgetName": name} | new["Budget"]}, stack)
+
+
+def _delete(name: str, _: Properties) -> None:
+    _call(hooks.DELETE_BUDGET, {"BudgetName": name})

@@ -1,0 +1,64 @@
+"""RDS: ministack's records in moto's subnets. No database runs, and its endpoint answers nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rehearsal.local_aws import hooks
+from rehearsal.local_aws.handlers import original, wrap
+from rehearsal.local_aws.moto_types import Created, Properties, ec2
+
+_MIN_ZONES = 2
+
+Subnets = tuple[list[dict[str, Any]], str]
+
+
+def install() -> None:
+    """Correct ministack's databases."""
+    hooks.replace(hooks.DATABASE_SUBNETS, lambda _: find_subnets)
+    groups = original("AWS::RDS::DBSubnetGroup")
+    clusters = original("AWS::RDS::DBCluster")
+
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        _refuse_one_zone(properties["SubnetIds"])
+        created: Created = groups["create"](logical_id, properties, stack)
+        return created
+
+    def delete(id_: str, properties: Properties) -> None:
+        if hooks.find(hooks.DATABASE_CLUSTERS).get(id_, {}).get("DeletionProtection"):
+            raise ValueError(
+                "Cannot delete protected Cluster, please disable deletion protection and try again."
+            )
+        clusters["delete"](id_, properties)
+
+    wrap("AWS::RDS::DBSubnetGroup", create=create)
+    wrap("AWS::RDS::DBCluster", delete=delete)
+
+
+def find_subnets(subnet_ids: list[str]) -> Subnets | None:
+    """Subnets as RDS describes them, and their VPC; None when one is unknown or in another VPC."""
+    known = {subnet.id: subnet for subnet in ec2().describe_subnets()}
+    found = [known[id_] for id_ in subnet_ids if id_ in known]
+    vpcs = {subnet.vpc_id for subnet in found}
+    if len(found) != len(subnet_ids) or len(vpcs) != 1:
+        return None
+    members = [
+        {
+            "SubnetIdentifier": subnet.id,
+            "SubnetAvailabilityZone": {"Name": subnet.availability_zone},
+            "SubnetOutpost": {},
+            "SubnetStatus": "Active",
+        }
+        for subnet in found
+    ]
+    return members, vpcs.pop()
+
+
+def _refuse_one_zone(subnet_ids: list[str]) -> None:
+    members, _ = find_subnets(subnet_ids) or ([], "")
+    zones = sorted({member["SubnetAvailabilityZone"]["Name"] for member in members})
+    if members and len(zones) < _MIN_ZONES:
+        raise ValueError(
+            "The DB subnet group doesn't meet Availability Zone (AZ) coverage requirement. Current AZ "
+            f"coverage: {', '.join(zones)}. Add subnets to cover at least {_MIN_ZONES} AZs."
+        )

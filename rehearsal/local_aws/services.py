@@ -1,0 +1,46 @@
+"""Everything that is put into the emulators before they answer."""
+
+from __future__ import annotations
+
+from rehearsal.local_aws import (
+    budgets,
+    capacity_blocks,
+    capacity_reservations,
+    cloudformation,
+    data_repositories,
+    databases,
+    efs,
+    images,
+    load_balancers,
+    lustre,
+    moto_services,
+    placement_groups,
+    resource_types,
+    scaling_groups,
+    secrets,
+)
+
+# Their order does not matter: each corrects types and actions of its own.
+_MODULES = (
+    budgets,
+    capacity_blocks,
+    capacity_reservations,
+    cloudformation,
+    data_repositories,
+    databases,
+    efs,
+    images,
+    load_balancers,
+    lustre,
+    moto_services,
+    placement_groups,
+    resource_types,
+    scaling_groups,
+    secrets,
+)
+
+
+def install() -> None:
+    """Install them all, once."""
+    for module in _MODULES:
+        module.install()

@@ -1,0 +1,1 @@
+"""`make validate`: what our flags allow, against what the real ParallelCluster library allows."""

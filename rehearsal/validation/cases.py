@@ -1,0 +1,82 @@
+"""Which combinations of flags are tried: every family x capacity x OS, every size, every feature x OS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import get_args
+
+from training_cluster.families import family_names, load_family
+from training_cluster.hardware import CapacityKind
+from training_cluster.settings import Settings
+
+CAPACITIES: tuple[CapacityKind, ...] = get_args(CapacityKind)
+SYSTEMS: tuple[str, ...] = get_args(Settings.model_fields["os"].annotation)
+
+NODES = 2
+
+# What a flag's placeholder stands for is made on the local AWS (foundation.py).
+RESERVATION = "{reservation}"
+IMAGE = "{image}"
+SECRET = "{secret}"  # noqa: S105
+
+# Features of the cluster, on the family that each is for.
+FEATURES: dict[str, dict[str, str]] = {
+    "cpu queue": {"cpu_queue": "on"},
+    "cpu queue with EFA": {"cpu_queue": "m6i.32xlarge"},
+    "login nodes": {"login_nodes": "2"},
+    "accounting, new": {"accounting": "new"},
+    "accounting, own": {"accounting": "db.example.com:3307", "accounting_secret": SECRET},
+    "an AMI of one's own": {"image": IMAGE},
+    "built image": {"image": "build"},
+    "p3dn, official image": {"family": "p3dn", "image": "official"},
+    "p3dn, own AMI": {"family": "p3dn", "image": IMAGE},
+    "tied reservation": {"capacity": f"reservation:{RESERVATION}", "placement_group": "{group}"},
+    "no placement group": {"placement_group": "off"},
+    "block, few run": {"capacity": f"capacity-block:{RESERVATION}", "min_nodes": "1"},
+    "block, in a group": {"capacity": f"capacity-block:{RESERVATION}", "placement_group": "{group}"},
+    "nodes that always run": {"min_nodes": "2"},
+    "other head node": {"head_node_type": "m6i.8xlarge", "head_root_gib": "500"},
+    "small head node": {"head_node_type": "t3.medium", "nodes": "200"},
+    "a name of 60 letters": {"cluster_name": "a" * 60},
+    "41 letters, accounting": {"cluster_name": "a" * 41, "accounting": "new"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One combination; `row` and `column` are its place in the matrix."""
+
+    table: str
+    row: str
+    column: str
+    system: str
+    flags: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """For people: row, column, OS."""
+        return " ".join(part for part in (self.row, self.column, self.system) if part)
+
+
+def all_cases() -> Iterator[Case]:
+    """Every case, in the order of the matrix."""
+    for family in family_names():
+        for capacity in CAPACITIES:
+            bought = (
+                f"{capacity}:{RESERVATION}" if capacity in {"reservation", "capacity-block"} else capacity
+            )
+            for system in SYSTEMS:
+                yield _case("family", family, capacity, system, family=family, capacity=bought)
+    for family in family_names():
+        for instance_type in load_family(family).sizes:
+            yield _case("size", family, instance_type, SYSTEMS[0], family=family, instance_type=instance_type)
+    for feature, flags in FEATURES.items():
+        for system in SYSTEMS:
+            yield _case("feature", feature, "", system, **flags)
+
+
+def _case(table: str, row: str, column: str, system: str, **flags: str) -> Case:
+    return Case(
+        table=table, row=row, column=column, system=system, flags={"nodes": str(NODES), "os": system} | flags
+    )

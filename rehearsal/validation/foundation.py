@@ -1,0 +1,140 @@
+"""What configs stand on: our stacks, really deployed; images and reservations as people have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import boto3
+
+from rehearsal.cdk import CdkCli
+from rehearsal.deployed import client_options, read_deployed_cluster
+from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
+from rehearsal.own_images import register_image
+from rehearsal.validation.cases import NODES, Case
+from rehearsal.workspace import Workspace
+from training_cluster.resource_ids import Database, ResourceIds
+from training_cluster.settings import Settings
+
+# Deployed once: with it come network, storage, database, login policy and placement group.
+FLAGS = {"login_nodes": "1", "accounting": "new"}
+
+
+class Foundation:
+    """Resource ids for any case, on one local AWS.
+
+    Args:
+        address: a local AWS, bootstrapped, on which FLAGS are deployed.
+    """
+
+    def __init__(self, address: LocalAwsAddress) -> None:
+        self._address = address
+        self._ids = self._deployed()
+
+    def _client(self, service: str) -> Any:
+        return boto3.client(service, endpoint_url=self._address.url, **client_options(self._address))  # type: ignore[call-overload]
+
+    def _deployed(self) -> ResourceIds:
+        """Read the ids out of the config that the library stored."""
+        config = read_deployed_cluster(self._address, Settings.from_context(FLAGS).cluster_name).config
+        head, queue = config["HeadNode"], config["Scheduling"]["SlurmQueues"][0]
+        lustre, efs = config["SharedStorage"]
+        database = config["Scheduling"]["SlurmSettings"]["Database"]
+        update = head["CustomActions"]["OnNodeUpdated"]
+        return ResourceIds(
+            region=config["Region"],
+            partition="aws",
+            public_subnet_id=head["Networking"]["SubnetId"],
+            private_subnet_id=queue["Networking"]["SubnetIds"][0],
+            node_security_group_id=head["Networking"]["SecurityGroups"][0],
+            key_name=head["Ssh"]["KeyName"],
+            lustre_id=lustre["FsxLustreSettings"]["FileSystemId"],
+            efs_id=efs["EfsSettings"]["FileSystemId"],
+            bucket_name=head["Iam"]["S3Access"][0]["BucketName"],
+            bundle_sha256=update["Args"][-1],
+            bootstrap_budget_s=0,
+            placement_group_name=queue["Networking"]["PlacementGroup"]["Name"],
+            login_policy_arn=config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"][1]["Policy"],
+            database=Database(
+                uri=database["Uri"], user=database["UserName"], secret_arn=database["PasswordSecretArn"]
+            ),
+        )
+
+    def flags(self, case: Case) -> dict[str, str]:
+        """The case's flags, with what its placeholders stand for made on the local AWS."""
+        made = {}
+        text = str(case.flags)
+        if "{reservation}" in text:
+            made["reservation"] = self._reservation(case)
+        if "{image}" in text:
+            made["image"] = self.image(case.system)
+        return {
+            name: value.format(
+                **made, group=self._ids.placement_group_name, secret=self._ids.database.secret_arn
+            )
+            if "{" in value and self._ids.database
+            else value
+            for name, value in case.flags.items()
+        }
+
+    def ids(self, settings: Settings) -> ResourceIds:
+        """The ids for a case, as TrainingClusterStack would collect them."""
+        image = settings.node_image
+        if image == "official":
+            return self._ids
+        database = self._ids.database
+        if settings.accounting not in {"off", "new"}:
+            database = Database(
+                uri=settings.accounting,
+                user=settings.accounting_user,
+                secret_arn=settings.accounting_secret or "",
+            )
+        image_id = self.image(settings.os) if image == "build" else image
+        return replace(self._ids, image_id=image_id, database=database)
+
+    def _reservation(self, case: Case) -> str:
+        settings = Settings.from_context(
+            {k: v for k, v in case.flags.items() if k in {"family", "instance_type"}}
+        )
+        kind = "capacity-block" if "capacity-block" in case.flags["capacity"] else "reservation"
+        tied = case.flags.get("placement_group") == "{group}" and kind == "reservation"
+        return self._reserve(kind, settings.compute_type, tied)
+
+    @cache  # noqa: B019  # lives as long as one run
+    def _reserve(self, kind: str, instance_type: str, tied: bool) -> str:
+        ec2 = self._client("ec2")
+        zone = ec2.describe_subnets(SubnetIds=[self._ids.private_subnet_id])["Subnets"][0]["AvailabilityZone"]
+        if kind == "capacity-block":
+            offers = ec2.describe_capacity_block_offerings(
+                InstanceType=instance_type, InstanceCount=NODES, CapacityDurationHours=24
+            )["CapacityBlockOfferings"]
+            here = [each["CapacityBlockOfferingId"] for each in offers if each["AvailabilityZone"] == zone]
+            if here:
+                bought = ec2.purchase_capacity_block(
+                    CapacityBlockOfferingId=here[0], InstancePlatform="Linux/UNIX"
+                )
+                return str(bought["CapacityReservation"]["CapacityReservationId"])
+            # Not sold in blocks: a reservation that exists, so that the library refuses for that reason.
+        group = f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/{self._ids.placement_group_name}"
+        made = ec2.create_capacity_reservation(
+            InstanceType=instance_type,
+            InstancePlatform="Linux/UNIX",
+            AvailabilityZone=zone,
+            InstanceCount=NODES,
+            **({"PlacementGroupArn": group} if tied else {}),
+        )
+        return str(made["CapacityReservation"]["CapacityReservationId"])
+
+    @cache  # noqa: B019  # lives as long as one run
+    def image(self, system: str) -> str:
+        """An AMI of one's own for an operating system, as the image pipeline would tag it."""
+        return register_image(self._address, system)
+
+
+def deploy(cdk: CdkCli, workspace: Workspace) -> None:
+    """Deploy FLAGS: the real CDK CLI, the real provider, the real library."""
+    output = workspace.aws / "cdk.out"
+    context = [part for flag, value in FLAGS.items() for part in ("-c", f"{flag}={value}")]
+    cdk.run("bootstrap", f"aws://{ACCOUNT}/{REGION}", *context, output=output)
+    cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", *context, output=output)

@@ -1,0 +1,101 @@
+"""What we say of a combination, what the library says of it, and whether that is as it should be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from rehearsal.validation.cases import CAPACITIES, Case
+from rehearsal.validation.library import Finding
+
+
+class Verdict(Enum):
+    """Who takes a combination; the value is what the matrix shows."""
+
+    BOTH_TAKE = "ok"
+    BOTH_REFUSE = "no"
+    WE_REFUSE_ALONE = "OURS ALONE"
+    LIBRARY_REFUSES_ALONE = "MISSED"
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether our flags say what the library says."""
+        return self in {Verdict.BOTH_TAKE, Verdict.BOTH_REFUSE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One case with both answers."""
+
+    case: Case
+    refusal: str | None
+    """Our message; None when we take it."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """What makes the library refuse."""
+        return tuple(each for each in self.findings if each.level == "ERROR")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The two answers as one word."""
+        if self.refusal:
+            return Verdict.BOTH_REFUSE if self.errors else Verdict.WE_REFUSE_ALONE
+        return Verdict.LIBRARY_REFUSES_ALONE if self.errors else Verdict.BOTH_TAKE
+
+
+def render_matrix(judged: Sequence[Judged]) -> list[str]:
+    """The tables, as lines: a cell has one word where all systems agree, else one each."""
+    lines = [f"{'family':<10}" + "".join(f"{capacity:<16}" for capacity in CAPACITIES)]
+    families = dict.fromkeys(each.case.row for each in judged if each.case.table == "family")
+    for family in families:
+        cells = (
+            _cell(
+                j for j in judged if j.case.table == "family" and (j.case.row, j.case.column) == (family, c)
+            )
+            for c in CAPACITIES
+        )
+        lines.append(f"{family:<10}" + "".join(f"{cell:<16}" for cell in cells))
+    lines += ["", "family    its sizes, on demand"]
+    for family in families:
+        sizes = [each for each in judged if each.case.table == "size" and each.case.row == family]
+        words = (f"{each.case.column.partition('.')[2]} {each.verdict.value}" for each in sizes)
+        lines.append(f"{family:<10}" + ", ".join(words))
+    lines += ["", "feature"]
+    for feature in dict.fromkeys(each.case.row for each in judged if each.case.table == "feature"):
+        cell = _cell(j for j in judged if j.case.table == "feature" and j.case.row == feature)
+        lines.append(f"{feature:<26}{cell}")
+    return lines
+
+
+def _cell(judged: Iterable[Judged]) -> str:
+    words = [each.verdict.value for each in judged]
+    return words[0] if len(set(words)) == 1 else "/".join(words)
+
+
+def render_unexpected(judged: Sequence[Judged]) -> list[str]:
+    """Every case where the two answers differ, with both."""
+    lines = []
+    for each in judged:
+        if not each.verdict.is_expected:
+            said = [f"{finding.validator}: {finding.message}" for finding in each.errors] or ["takes it"]
+            lines += [
+                f"{each.verdict.value}: {each.case.name}",
+                f"  we:             {each.refusal or 'take it'}",
+                *(f"  ParallelCluster: {line}" for line in said),
+            ]
+    return lines
+
+
+def render_warnings(judged: Sequence[Judged]) -> list[str]:
+    """What the library warns of in combinations that both take, each kind once."""
+    warned = [each for each in judged if each.verdict is Verdict.BOTH_TAKE]
+    found = {(f.validator, f.level): (j.case, f.message) for j in warned for f in j.findings}
+    counts = Counter((f.validator, f.level) for j in warned for f in j.findings)
+    return [
+        f"{level} {validator} in {counts[validator, level]} cases, such as {case.name}: {message}"
+        for (validator, level), (case, message) in sorted(found.items())
+    ]

@@ -1,0 +1,191 @@
+"""An account of the local AWS as a person has it: clients, a network made by hand, stacks, the library."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import boto3
+
+from rehearsal.deployed import client_options
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.workspace import PROJECT
+
+PCLUSTER_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+
+# Calls the library: operations with their arguments come in, answers or refusals go out.
+_DRIVER = """
+import json, sys
+import pcluster.lib as library
+from pcluster.api.errors import exception_message
+from pcluster.aws.aws_api import AWSApi
+from pcluster.aws.common import Cache
+
+def call(operation, arguments):
+    Cache.clear_all()
+    AWSApi.reset()
+    try:
+        return dict(getattr(library, operation)(**arguments))
+    except Exception as error:
+        content = exception_message(error)
+        return {"refused": content.to_dict() if hasattr(content, "to_dict") else dict(content)}
+
+print(json.dumps([call(*request) for request in json.load(sys.stdin)], default=str))
+"""
+_DRY_RUN_PASSED = "Request would have succeeded, but DryRun flag is set."
+_POLL_S = 0.2
+_STACK_TIMEOUT_S = 60
+
+Config = dict[str, Any]
+Queue = dict[str, Any]
+Template = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A VPC made by plain API calls, as somebody brings it: a public and a private subnet in one zone."""
+
+    vpc: str
+    public: str
+    private: str
+    nodes: str
+    """Security group, open to itself both ways, as EFA needs it."""
+
+    def queue(self, name: str, instance_type: str, *, count: int = 2, **more: Any) -> Queue:
+        """A queue of one compute resource; `resource` and `networking` add to those."""
+        networking = {"SubnetIds": [self.private], "AdditionalSecurityGroups": [self.nodes]}
+        resource = {"Name": name, "InstanceType": instance_type, "MinCount": 0, "MaxCount": count}
+        return {
+            "Name": name,
+            "Networking": networking | more.pop("networking", {}),
+            "ComputeResources": [resource | more.pop("resource", {})],
+            **more,
+        }
+
+    def config(self, *queues: Queue, **more: Any) -> Config:
+        """A cluster config with these queues, or with a small one."""
+        networking = {"SubnetId": self.public, "AdditionalSecurityGroups": [self.nodes]}
+        return {
+            "Region": "us-east-1",
+            "Image": {"Os": "ubuntu2204"},
+            "HeadNode": {"InstanceType": "m6i.xlarge", "Networking": networking},
+            "Scheduling": {
+                "Scheduler": "slurm",
+                "SlurmQueues": list(queues) or [self.queue("cpu", "m6i.xlarge")],
+            },
+            **more,
+        }
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a person with the account's credentials can do."""
+
+    address: LocalAwsAddress
+
+    def client(self, service: str) -> Any:
+        """boto3 client of one service."""
+        return boto3.client(service, endpoint_url=self.address.url, **client_options(self.address))  # type: ignore[call-overload]
+
+    def library(self, *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """Call operations of pcluster.lib, in order and in one process."""
+        done = subprocess.run(
+            [PCLUSTER_PYTHON, "-c", _DRIVER],
+            input=json.dumps(requests),
+            env=self.address.client_environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+        return answers
+
+    def refusals(self, **configs: Config) -> dict[str, list[str]]:
+        """Validate configs: what the library refuses each for, `Validator: message`; [] when it passes."""
+        requests = [
+            (
+                "create_cluster",
+                {"cluster_name": "dry-run", "cluster_configuration": config, "dryrun": True},
+            )
+            for config in configs.values()
+        ]
+        answers = self.library(*requests)
+        return {name: _errors(answer["refused"]) for name, answer in zip(configs, answers, strict=True)}
+
+    def deploy(self, name: str, template: Template) -> dict[str, str]:
+        """Create or update a stack; its outputs. Raises AssertionError with the first reason."""
+        cloudformation = self.client("cloudformation")
+        action = cloudformation.update_stack if self.status(name) else cloudformation.create_stack
+        action(StackName=name, TemplateBody=json.dumps(template))
+        status = self.wait(name)
+        assert status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), f"{status}: {self.reasons(name)}"
+        stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+    def delete(self, name: str) -> None:
+        """Delete a stack. Raises AssertionError when it is not gone then."""
+        self.client("cloudformation").delete_stack(StackName=name)
+        status = self.wait(name)
+        assert status is None, f"{status}: {self.reasons(name)}"
+
+    def status(self, name: str) -> str | None:
+        """A stack's status; None when there is none."""
+        cloudformation = self.client("cloudformation")
+        try:
+            return str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
+        except cloudformation.exceptions.ClientError:
+            return None
+
+    def wait(self, name: str) -> str | None:
+        """Wait until nothing is in progress."""
+        deadline = time.monotonic() + _STACK_TIMEOUT_S
+        while (status := self.status(name)) and status.endswith("_IN_PROGRESS"):
+            assert time.monotonic() < deadline, f"{name}: {status}"
+            time.sleep(_POLL_S)
+        return status
+
+    def reasons(self, name: str) -> list[str]:
+        """What failed in a stack, first things first."""
+        events = self.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+        return [
+            e["ResourceStatusReason"] for e in reversed(events) if e["ResourceStatus"].endswith("_FAILED")
+        ]
+
+    @cached_property
+    def network(self) -> Network:
+        """Made at first use."""
+        return _make_network(self.client("ec2"))
+
+
+def _errors(refused: dict[str, Any]) -> list[str]:
+    if refused["message"] == _DRY_RUN_PASSED:
+        return []
+    found = refused.get("configuration_validation_errors") or []
+    return [f"{e['type']}: {e['message']}" for e in found if e["level"] == "ERROR"] or [refused["message"]]
+
+
+def _make_network(ec2: Any) -> Network:
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
+        ec2.modify_vpc_attribute(VpcId=vpc, **{attribute: {"Value": True}})
+    public, private = (
+        ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, AvailabilityZone="us-east-1a")["Subnet"]["SubnetId"]
+        for cidr in ("10.0.0.0/20", "10.0.128.0/17")
+    )
+    internet = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=internet, VpcId=vpc)
+    address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat = ec2.create_nat_gateway(SubnetId=public, AllocationId=address)["NatGateway"]["NatGatewayId"]
+    for subnet, gateway in ((public, {"GatewayId": internet}), (private, {"NatGatewayId": nat})):
+        table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+        ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **gateway)
+        ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+    nodes = ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=vpc)["GroupId"]
+    itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": nodes}]}]
+    ec2.authorize_security_group_ingress(GroupId=nodes, IpPermissions=itself)
+    ec2.authorize_security_group_egress(GroupId=nodes, IpPermissions=itself)
+    return Network(vpc=vpc, public=public, private=private, nodes=nodes)
