@@ -78,30 +78,31 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
 def _zone(settings: Settings) -> Iterator[Advice]:
     family, zone = settings.family_facts, settings.zone
     known = [each for zones in family.zones.values() for each in zones]
-    if settings.vpc_id:
+    if settings.vpc_id or not known:
         return
-    if zone == "auto" and known:
+    if zone == "auto":
         yield Advice(
             id="zone-auto",
-            text=f"zone=auto takes the region's first zone, whether it has {settings.compute_type} or not. "
-            f"Zones that are known to have it: {', '.join(known)}; to choose one: -c zone={known[0]}",
+            text=f"zone=auto takes the region's first zone, whether it has {settings.compute_type} or not; "
+            f"docs/families.md#{family.name} lists those that do. To choose one: -c "
+            f"zone={_of_us_east(known)}",
             warns=False,
         )
-    is_id = re.fullmatch(r"[a-z]+\d-az\d", zone)
-    if is_id and zone not in known and any(zone.split("-")[0] == each.split("-")[0] for each in known):
+        return
+    by_id = re.fullmatch(r"([a-z]+\d)-az\d", zone)
+    region = None if by_id else zone[:-1]
+    here = [each for each in known if by_id and each.startswith(f"{by_id[1]}-")]
+    if (by_id and zone not in known) or (region and region not in family.zones):
+        others = ", ".join(here or family.zones)
         yield Advice(
             id="zone-unknown",
-            text=f"zone={zone} is not among the zones that are known to have {family.name}: "
-            f"{', '.join(known)}. Facts "
-            "age; ask `aws ec2 describe-instance-type-offerings --location-type availability-zone-id`",
+            text=f"zone={zone}: {family.name} is not known to be there, but in {others}. Facts age; ask "
+            "`aws ec2 describe-instance-type-offerings --location-type availability-zone-id`",
         )
-    region = zone[:-1]
-    if zone != "auto" and not is_id and family.zones and not known and region not in family.zones:
-        yield Advice(
-            id="region-unknown",
-            text=f"zone={zone}: {family.name} is not known to be in that region, only in "
-            f"{', '.join(family.zones)}",
-        )
+
+
+def _of_us_east(zones: list[str]) -> str:
+    return next((zone for zone in zones if zone.startswith("use1-")), zones[0])
 
 
 def _efs(settings: Settings) -> Iterator[Advice]:

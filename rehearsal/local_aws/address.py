@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ACCOUNT = "123456789012"
-REGION = "us-east-1"
+REGION = os.environ.get("LOCAL_AWS_REGION", "us-east-1")
+"""One local AWS is one region; its own processes are told which."""
 
 # Whatever could name a real account must not reach a client of the local one.
 REAL_ACCOUNT_VARIABLES = (
@@ -35,10 +36,12 @@ class LocalAwsAddress:
     Args:
         port: of the loopback interface; HTTPS, as on AWS.
         folder: everything that the server and its clients write lies in it.
+        region: whose instance types, zones and endpoints it has.
     """
 
     port: int
     folder: Path
+    region: str = REGION
 
     @property
     def url(self) -> str:
@@ -75,8 +78,9 @@ class LocalAwsAddress:
             "AWS_ENDPOINT_URL_S3": self.s3_url,
             "AWS_ACCESS_KEY_ID": ACCOUNT,
             "AWS_SECRET_ACCESS_KEY": "local",
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "LOCAL_AWS_REGION": self.region,
             "AWS_CONFIG_FILE": nothing,
             "AWS_SHARED_CREDENTIALS_FILE": nothing,
             "AWS_EC2_METADATA_DISABLED": "true",

@@ -72,6 +72,8 @@ class MotoType:
         physical_id = self.physical_id(resource, stack_name, logical_id)
         self._resources[physical_id] = resource
         self._tag(physical_id, properties)
+        if self.name == "AWS::EC2::VPC":
+            _set_dns(physical_id, properties)
         return physical_id, self.attributes(physical_id)
 
     def physical_id(self, resource: Any, stack_name: str, logical_id: str) -> str:
@@ -134,6 +136,15 @@ class MotoType:
                 self._model.delete_from_cloudformation_json(
                     physical_id, {"Type": self.name, "Properties": properties}, ACCOUNT, REGION
                 )
+
+
+def _set_dns(vpc_id: str, properties: Properties) -> None:
+    """moto's VPC takes neither from a template; login nodes need host names."""
+    for attribute, name, default in (
+        ("enable_dns_support", "EnableDnsSupport", True),
+        ("enable_dns_hostnames", "EnableDnsHostnames", False),
+    ):
+        ec2().modify_vpc_attribute(vpc_id, attribute, str(properties.get(name, default)).lower() == "true")
 
 
 def _disassociate(_id: str, properties: Properties) -> None:

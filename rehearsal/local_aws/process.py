@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError
 
 # Printed by rehearsal.local_aws.server once every service answers.
@@ -37,8 +37,10 @@ class LocalAws:
         marker: environment variable that all of its processes carry.
     """
 
-    def __init__(self, *, folder: Path, parts: LocalAwsParts, marker: tuple[str, str]) -> None:
-        self._folder, self._parts, self._marker = folder, parts, marker
+    def __init__(
+        self, *, folder: Path, parts: LocalAwsParts, marker: tuple[str, str], region: str = REGION
+    ) -> None:
+        self._folder, self._parts, self._marker, self._region = folder, parts, marker, region
         self._process: subprocess.Popen[bytes] | None = None
         self.log = folder / "server.log"
 
@@ -50,7 +52,8 @@ class LocalAws:
         """
         (self._folder / "home").mkdir(exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as listener, self.log.open("wb") as log:
-            address = LocalAwsAddress(port=listener.getsockname()[1], folder=self._folder)
+            port = listener.getsockname()[1]
+            address = LocalAwsAddress(port=port, folder=self._folder, region=self._region)
             self._process = subprocess.Popen(
                 self._command(address, listener.fileno()),
                 stdin=subprocess.DEVNULL,

@@ -60,7 +60,10 @@ def publish_layer(address: LocalAwsAddress, pcluster_version: str) -> None:
         layer.writestr("python/README", "The local AWS: the library is the one of .venv-pcluster.\n")
     bucket = f"{REGION}-aws-parallelcluster"
     client = boto3.client("s3", endpoint_url=address.s3_url, verify=str(address.certificate))
-    client.create_bucket(Bucket=bucket)
+    if REGION == "us-east-1":  # which is named nowhere in S3
+        client.create_bucket(Bucket=bucket)
+    else:
+        client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
     client.put_object(
         Bucket=bucket,
         Key=f"parallelcluster/{pcluster_version}/layers/aws-parallelcluster/lambda-layer.zip",

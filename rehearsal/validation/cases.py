@@ -42,6 +42,12 @@ FEATURES: dict[str, dict[str, str]] = {
     "41 letters, accounting": {"cluster_name": "a" * 41, "accounting": "new"},
 }
 
+# What we refuse though the library would take what we render, and why.
+REFUSED_BY_US_ALONE = {
+    "block, few run": "a Capacity Block's nodes all run, whatever min_nodes says: it would be ignored",
+    "block, in a group": "the library only warns that the block's capacity may not be found",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -52,6 +58,22 @@ class Case:
     column: str
     system: str
     flags: dict[str, str]
+
+    @property
+    def instance_type(self) -> str:
+        """Of the compute nodes."""
+        named = {k: v for k, v in self.flags.items() if k in {"family", "instance_type"}}
+        return Settings.from_context(named).compute_type
+
+    @property
+    def needs_reservation(self) -> bool:
+        """Whether it names one, which exists only where EC2 has the instance type."""
+        return RESERVATION in self.flags.get("capacity", "")
+
+    @property
+    def why_we_alone_refuse(self) -> str | None:
+        """The reason, where the library is known to take it."""
+        return REFUSED_BY_US_ALONE.get(self.row)
 
     @property
     def name(self) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import boto3
 
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options, read_deployed_cluster
-from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
+from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.own_images import register_image
 from rehearsal.validation.cases import NODES, Case
-from rehearsal.workspace import Workspace
 from training_cluster.resource_ids import Database, ResourceIds
 from training_cluster.settings import Settings
 
@@ -21,15 +21,28 @@ from training_cluster.settings import Settings
 FLAGS = {"login_nodes": "1", "accounting": "new"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A region and a zone, by name: the local AWS has EC2's own data of what each offers."""
+
+    region: str
+    zone: str
+
+
+# The first has most families, the second those that it lacks (hpc7a, p5e, trn2).
+SITES = (Site(region="us-east-1", zone="us-east-1c"), Site(region="us-east-2", zone="us-east-2b"))
+
+
 class Foundation:
     """Resource ids for any case, on one local AWS.
 
     Args:
         address: a local AWS, bootstrapped, on which FLAGS are deployed.
+        zone: name of the zone that they are deployed in.
     """
 
-    def __init__(self, address: LocalAwsAddress) -> None:
-        self._address = address
+    def __init__(self, address: LocalAwsAddress, zone: str) -> None:
+        self._address, self._zone = address, zone
         self._ids = self._deployed()
 
     def _client(self, service: str) -> Any:
@@ -60,6 +73,20 @@ class Foundation:
                 uri=database["Uri"], user=database["UserName"], secret_arn=database["PasswordSecretArn"]
             ),
         )
+
+    def suits(self, case: Case) -> bool:
+        """Whether EC2 has its instance type here: in the zone where it is reserved, else in the region."""
+        by, place = (
+            ("availability-zone", self._zone) if case.needs_reservation else ("region", self._address.region)
+        )
+        return case.instance_type in self._offered(by, place)
+
+    @cache  # noqa: B019  # lives as long as one run
+    def _offered(self, location_type: str, location: str) -> frozenset[str]:
+        pages = self._client("ec2").get_paginator("describe_instance_type_offerings")
+        filters = [{"Name": "location", "Values": [location]}]
+        found = pages.paginate(LocationType=location_type, Filters=filters)
+        return frozenset(each["InstanceType"] for page in found for each in page["InstanceTypeOfferings"])
 
     def flags(self, case: Case) -> dict[str, str]:
         """The case's flags, with what its placeholders stand for made on the local AWS."""
@@ -94,33 +121,33 @@ class Foundation:
         return replace(self._ids, image_id=image_id, database=database)
 
     def _reservation(self, case: Case) -> str:
-        settings = Settings.from_context(
-            {k: v for k, v in case.flags.items() if k in {"family", "instance_type"}}
-        )
         kind = "capacity-block" if "capacity-block" in case.flags["capacity"] else "reservation"
         tied = case.flags.get("placement_group") == "{group}" and kind == "reservation"
-        return self._reserve(kind, settings.compute_type, tied)
+        return self._reserve(kind, case.instance_type, tied)
 
     @cache  # noqa: B019  # lives as long as one run
     def _reserve(self, kind: str, instance_type: str, tied: bool) -> str:
         ec2 = self._client("ec2")
-        zone = ec2.describe_subnets(SubnetIds=[self._ids.private_subnet_id])["Subnets"][0]["AvailabilityZone"]
         if kind == "capacity-block":
             offers = ec2.describe_capacity_block_offerings(
                 InstanceType=instance_type, InstanceCount=NODES, CapacityDurationHours=24
             )["CapacityBlockOfferings"]
-            here = [each["CapacityBlockOfferingId"] for each in offers if each["AvailabilityZone"] == zone]
+            here = [
+                each["CapacityBlockOfferingId"] for each in offers if each["AvailabilityZone"] == self._zone
+            ]
             if here:
                 bought = ec2.purchase_capacity_block(
                     CapacityBlockOfferingId=here[0], InstancePlatform="Linux/UNIX"
                 )
                 return str(bought["CapacityReservation"]["CapacityReservationId"])
             # Not sold in blocks: a reservation that exists, so that the library refuses for that reason.
-        group = f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/{self._ids.placement_group_name}"
+        group = (
+            f"arn:aws:ec2:{self._address.region}:{ACCOUNT}:placement-group/{self._ids.placement_group_name}"
+        )
         made = ec2.create_capacity_reservation(
             InstanceType=instance_type,
             InstancePlatform="Linux/UNIX",
-            AvailabilityZone=zone,
+            AvailabilityZone=self._zone,
             InstanceCount=NODES,
             **({"PlacementGroupArn": group} if tied else {}),
         )
@@ -132,9 +159,9 @@ class Foundation:
         return register_image(self._address, system)
 
 
-def deploy(cdk: CdkCli, workspace: Workspace) -> None:
+def deploy(cdk: CdkCli, site: Site, output: Path) -> None:
     """Deploy FLAGS: the real CDK CLI, the real provider, the real library."""
-    output = workspace.aws / "cdk.out"
-    context = [part for flag, value in FLAGS.items() for part in ("-c", f"{flag}={value}")]
-    cdk.run("bootstrap", f"aws://{ACCOUNT}/{REGION}", *context, output=output)
+    flags = FLAGS | {"zone": site.zone}
+    context = [part for flag, value in flags.items() for part in ("-c", f"{flag}={value}")]
+    cdk.run("bootstrap", f"aws://{ACCOUNT}/{site.region}", *context, output=output)
     cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", *context, output=output)

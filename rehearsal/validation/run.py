@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
+from pathlib import Path
 
 from rich.progress import Progress
 
@@ -11,12 +13,13 @@ from rehearsal.local_aws.process import LocalAws, LocalAwsParts
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.validation.cases import Case, all_cases
-from rehearsal.validation.foundation import Foundation, deploy
+from rehearsal.validation.foundation import SITES, Foundation, Site, deploy
 from rehearsal.validation.library import Library
 from rehearsal.validation.verdicts import (
     Judged,
     Verdict,
     render_matrix,
+    render_reasons,
     render_unexpected,
     render_warnings,
 )
@@ -49,32 +52,39 @@ def validate(workspace: Workspace, narrator: Narrator) -> None:
         RehearsalError: our flags and the library differ somewhere.
     """
     workspace.make_anew()
-    with ExitStack() as running:
-        parts = LocalAwsParts(
-            lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
-        )
-        local_aws = LocalAws(folder=workspace.aws, parts=parts, marker=workspace.marker)
-        with narrator.step(
-            "Deploy", "Network, storage, accounting and a cluster on a local AWS to stand on."
-        ):
-            running.callback(local_aws.stop)
-            address = local_aws.start()
-            environment = address.client_environment() | dict([workspace.marker])
-            deploy(
-                CdkCli(project=PROJECT, environment=environment, logs=workspace.logs, narrator=narrator),
-                workspace,
-            )
-        foundation = Foundation(address)
-        cases = list(all_cases())
-        with narrator.step("Validate", f"{len(cases)} combinations go to our flags and to the real library."):
-            library = running.enter_context(
-                Library(environment=environment, log=workspace.logs / "library.log")
-            )
-            judged = []
-            with Progress(console=narrator.console, transient=True) as progress:
-                for case in progress.track(cases, description="   judging"):
-                    judged.append(judge(case, foundation=foundation, library=library))
-    report(judged, narrator)
+    cases, judged = list(all_cases()), dict[str, Judged]()
+    for site in SITES:
+        with ExitStack() as running:
+            folder = workspace.aws / site.region
+            folder.mkdir()
+            with narrator.step(f"Deploy in {site.zone}", "Network, storage, accounting and a cluster."):
+                environment, foundation = _deploy(site, folder, workspace, narrator, running)
+            here = [each for each in cases if each.name not in judged and foundation.suits(each)]
+            explanation = f"{len(here)} combinations go to our flags and to the real library."
+            log = workspace.logs / f"library-{site.region}.log"
+            with narrator.step(f"Validate in {site.zone}", explanation):
+                library = running.enter_context(Library(environment=environment, log=log))
+                with Progress(console=narrator.console, transient=True) as progress:
+                    for case in progress.track(here, description="   judging"):
+                        judged[case.name] = judge(case, foundation=foundation, library=library)
+    nobody = [Judged(case=case, refusal=None, findings=None) for case in cases]
+    report([judged.get(each.case.name, each) for each in nobody], narrator)
+
+
+def _deploy(
+    site: Site, folder: Path, workspace: Workspace, narrator: Narrator, running: ExitStack
+) -> tuple[dict[str, str], Foundation]:
+    """Start a local AWS and deploy on it; the environment of its clients, and what stands there."""
+    parts = LocalAwsParts(
+        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
+    )
+    local_aws = LocalAws(folder=folder, parts=parts, marker=workspace.marker, region=site.region)
+    running.callback(local_aws.stop)
+    address = local_aws.start()
+    environment = address.client_environment() | dict([workspace.marker])
+    cdk = CdkCli(project=PROJECT, environment=environment, logs=workspace.logs, narrator=narrator)
+    deploy(cdk, site, folder / "cdk.out")
+    return environment, Foundation(address, site.zone)
 
 
 def report(judged: list[Judged], narrator: Narrator) -> None:
@@ -84,16 +94,18 @@ def report(judged: list[Judged], narrator: Narrator) -> None:
         RehearsalError: something was not expected.
     """
     unexpected = [each for each in judged if not each.verdict.is_expected]
-    lines = ["", *render_matrix(judged), "", "What the library warns of where both take it:"]
-    lines += [f"  {line}" for line in render_warnings(judged)] or ["  nothing"]
+    lines = ["", *render_matrix(judged), "", *render_reasons(judged), ""]
+    lines += ["What the library warns of where both take it:"]
+    lines += [f"  {line}" for line in render_warnings(judged) or ["nothing"]]
     lines += ["", *render_unexpected(judged)]
     for line in lines:
         narrator.console.print(line, markup=False)
-    taken = sum(each.verdict is Verdict.BOTH_TAKE for each in judged)
-    refused = sum(each.verdict is Verdict.BOTH_REFUSE for each in judged)
+    counts = Counter(each.verdict for each in judged)
     summary = (
-        f"{len(judged)} combinations: {taken} that both take (ok), {refused} that both refuse (no), "
-        f"{len(unexpected)} unexpected"
+        f"{len(judged)} combinations: {counts[Verdict.BOTH_TAKE]} that both take (ok), "
+        f"{counts[Verdict.BOTH_REFUSE]} that both refuse (no), "
+        f"{counts[Verdict.WE_REFUSE_FOR_A_REASON]} that we refuse for a reason (ours), "
+        f"{counts[Verdict.NOT_TRIED]} not tried (-), {len(unexpected)} unexpected"
     )
     if unexpected:
         raise RehearsalError(summary)

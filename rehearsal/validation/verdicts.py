@@ -16,13 +16,15 @@ class Verdict(Enum):
 
     BOTH_TAKE = "ok"
     BOTH_REFUSE = "no"
+    WE_REFUSE_FOR_A_REASON = "ours"
+    NOT_TRIED = "-"
     WE_REFUSE_ALONE = "OURS ALONE"
     LIBRARY_REFUSES_ALONE = "MISSED"
 
     @property
     def is_expected(self) -> bool:
-        """Whether our flags say what the library says."""
-        return self in {Verdict.BOTH_TAKE, Verdict.BOTH_REFUSE}
+        """Whether our flags say what the library says, or why not."""
+        return self not in {Verdict.WE_REFUSE_ALONE, Verdict.LIBRARY_REFUSES_ALONE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +34,24 @@ class Judged:
     case: Case
     refusal: str | None
     """Our message; None when we take it."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] | None
+    """None where the library could not be asked."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
         """What makes the library refuse."""
-        return tuple(each for each in self.findings if each.level == "ERROR")
+        return tuple(each for each in self.findings or () if each.level == "ERROR")
 
     @property
     def verdict(self) -> Verdict:
         """The two answers as one word."""
+        if self.findings is None:
+            return Verdict.NOT_TRIED
+        if self.refusal and not self.errors:
+            known = self.case.why_we_alone_refuse
+            return Verdict.WE_REFUSE_FOR_A_REASON if known else Verdict.WE_REFUSE_ALONE
         if self.refusal:
-            return Verdict.BOTH_REFUSE if self.errors else Verdict.WE_REFUSE_ALONE
+            return Verdict.BOTH_REFUSE
         return Verdict.LIBRARY_REFUSES_ALONE if self.errors else Verdict.BOTH_TAKE
 
 
@@ -90,11 +98,22 @@ def render_unexpected(judged: Sequence[Judged]) -> list[str]:
     return lines
 
 
+def render_reasons(judged: Sequence[Judged]) -> list[str]:
+    """Why a cell is neither ok nor no."""
+    alone = dict.fromkeys(
+        f"ours: {each.case.row}: {each.case.why_we_alone_refuse}"
+        for each in judged
+        if each.verdict is Verdict.WE_REFUSE_FOR_A_REASON
+    )
+    not_tried = [each.case.name for each in judged if each.verdict is Verdict.NOT_TRIED]
+    return [*alone, *(f"-: {name}: not sold in the regions that are tried" for name in not_tried)]
+
+
 def render_warnings(judged: Sequence[Judged]) -> list[str]:
     """What the library warns of in combinations that both take, each kind once."""
     warned = [each for each in judged if each.verdict is Verdict.BOTH_TAKE]
-    found = {(f.validator, f.level): (j.case, f.message) for j in warned for f in j.findings}
-    counts = Counter((f.validator, f.level) for j in warned for f in j.findings)
+    found = {(f.validator, f.level): (j.case, f.message) for j in warned for f in j.findings or ()}
+    counts = Counter((f.validator, f.level) for j in warned for f in j.findings or ())
     return [
         f"{level} {validator} in {counts[validator, level]} cases, such as {case.name}: {message}"
         for (validator, level), (case, message) in sorted(found.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ THE_ISSUES_FAMILIES = set(
     "p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 trn1 trn1n trn2 g5 g6 g6e m6i m7i r7iz hpc7a".split()
 )
 TYPES = [(name, each) for name in family_names() for each in load_family(name).sizes]
+
+MANY_ZONES = 30
 
 # EC2 counts a Trainium2's 96 GiB (16 of them: 1536, aws-neuron docs) as 512.
 EC2_IS_WRONG_ABOUT_MEMORY = {"trn2"}
@@ -76,6 +79,27 @@ def test_a_size_is_sold_as_ec2_says(name: str, instance_type: str) -> None:
     classes = set(_ec2(instance_type)["SupportedUsageClasses"])
     sold = {"ondemand" if kind == "on-demand" else kind for kind in classes}
     assert set(load_family(name).capacity_of(instance_type)) - {"reservation"} == sold
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_a_familys_zones_agree_with_the_data_of_ec2(name: str) -> None:
+    """Those that are in nearly every zone list none."""
+    family = load_family(name)
+    offered = _zone_ids()[family.main_size]
+    listed = {region: set(zones) for region, zones in family.zones.items()}
+    assert listed == offered if listed else sum(len(zones) for zones in offered.values()) >= MANY_ZONES
+
+
+@cache
+def _zone_ids() -> dict[str, dict[str, set[str]]]:
+    """Instance type -> region -> ids of the zones that offer it."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS  # noqa: PLC0415
+
+    found: dict[str, dict[str, set[str]]] = {}
+    for region, offerings in INSTANCE_TYPE_OFFERINGS["availability-zone-id"].items():
+        for each in offerings:
+            found.setdefault(each["InstanceType"], {}).setdefault(region, set()).add(each["Location"])
+    return found
 
 
 @pytest.mark.parametrize("name", family_names())

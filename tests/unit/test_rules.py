@@ -169,11 +169,13 @@ def test_p3dn_says_which_image_it_takes_and_why() -> None:
 
 
 def test_zones_are_known_by_id() -> None:
-    assert "use1-az4, use1-az5, usw2-az4" in _advice(family="trn1")["zone-auto"]
+    assert "-c zone=use1-az4" in _advice(family="trn1")["zone-auto"]
     assert "zone-unknown" not in _advice(family="trn1", zone="use1-az5")
-    assert "not among the zones" in _advice(family="trn1", zone="use1-az1")["zone-unknown"]
-    assert "zone-unknown" not in _advice(family="trn1", zone="euw1-az1")
-    assert "us-east-2" in _advice(family="hpc7a", zone="us-east-1a")["region-unknown"]
+    assert "in use1-az4, use1-az5, use1-az6" in _advice(family="trn1", zone="use1-az1")["zone-unknown"]
+    assert "us-west-2" in _advice(family="trn1", zone="euw1-az1")["zone-unknown"]
+    assert "us-east-2" in _advice(family="hpc7a", zone="us-east-1a")["zone-unknown"]
+    assert "zone-unknown" not in _advice(family="hpc7a", zone="us-east-2b")
+    assert not [each for each in _advice(family="m6i", zone="us-east-1a") if "zone" in each]
 
 
 def test_provisioned_throughput_says_what_it_costs() -> None:
