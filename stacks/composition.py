@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aws_cdk import Stack
+from aws_cdk import CfnResource, CfnWaitConditionHandle, Stack, Tags
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.accounting_stack import AccountingStack
@@ -31,4 +32,19 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
         storage=storage_stack.storage,
         accounting=accounting,
     )
-    return [*stacks, cluster]
+    stacks.append(cluster)
+    for stack in stacks:
+        _apply_account_flags(stack, settings)
+        if not any(isinstance(each, CfnResource) for each in stack.node.find_all()):
+            # You brought all of it, and CloudFormation takes no stack without a resource: this one is
+            # nothing but an address.
+            CfnWaitConditionHandle(stack, "Nothing")
+    return stacks
+
+
+def _apply_account_flags(stack: Stack, settings: Settings) -> None:
+    for key, value in settings.own_tags.items():
+        Tags.of(stack).add(key, value)
+    if settings.permissions_boundary:
+        policy = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
+        iam.PermissionsBoundary.of(stack).apply(policy)

@@ -14,7 +14,7 @@ class NetworkStack(Stack):
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_, description="Training Cluster: network, shared by all clusters")
-        self.network = Network(self, "Network", settings=settings)
+        self.network = Network(self, "Network", flags=settings)
         CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
         if self.network.zone_name:
             CfnOutput(self, "Zone", value=self.network.zone_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, Stack, Token
 from constructs import Construct
 
 from training_cluster.network import Network
@@ -23,16 +23,15 @@ class StorageStack(Stack):
             vpc=network.vpc,
             subnet=network.private_subnet,
             node_security_group=network.node_security_group,
-            capacity_gib=settings.fsx_gib,
-            throughput_mbps_per_tib=int(settings.fsx_mbps_per_tib),
-            efs_mibps=settings.efs_mibps,
+            flags=settings,
         )
         CfnOutput(self, "BucketName", value=self.storage.bucket.bucket_name)
-        CfnOutput(self, "FileSystemId", value=self.storage.file_system.file_system_id)
-        CfnOutput(self, "EfsId", value=self.storage.efs.file_system_id)
+        CfnOutput(self, "FileSystemId", value=self.storage.lustre_id)
+        CfnOutput(self, "EfsId", value=self.storage.efs_id)
         for value in (
             self.storage.bucket.bucket_name,
-            self.storage.file_system.file_system_id,
-            self.storage.efs.file_system_id,
+            self.storage.lustre_id,
+            self.storage.efs_id,
         ):
-            self.export_value(value)
+            if Token.is_unresolved(value):
+                self.export_value(value)

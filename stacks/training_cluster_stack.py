@@ -44,7 +44,6 @@ class TrainingClusterStack(Stack):
         check_settings(settings)
         self._advise(settings)
         name = settings.cluster_name
-        key_pair = ec2.KeyPair(self, "KeyPair", key_pair_name=f"{name}-key", type=ec2.KeyPairType.ED25519)
         scripts = Scripts(
             self, "Scripts", bucket=storage.bucket, prefix=bootstrap_prefix(name), settings=settings
         )
@@ -54,9 +53,9 @@ class TrainingClusterStack(Stack):
             public_subnet_id=network.public_subnet.subnet_id,
             private_subnet_id=network.private_subnet.subnet_id,
             node_security_group_id=network.node_security_group.security_group_id,
-            key_name=key_pair.key_pair_name,
-            lustre_id=storage.file_system.file_system_id,
-            efs_id=storage.efs.file_system_id,
+            key_name=settings.key_name or self._key_name(name),
+            lustre_id=storage.lustre_id,
+            efs_id=storage.efs_id,
             bucket_name=storage.bucket.bucket_name,
             bundle_sha256=scripts.sha256,
             bootstrap_budget_s=bootstrap_budget_s(),
@@ -81,6 +80,10 @@ class TrainingClusterStack(Stack):
                 Annotations.of(self).add_warning_v2(f"training-cluster:{each.id}", each.text)
             else:
                 Annotations.of(self).add_info(each.text)
+
+    def _key_name(self, cluster_name: str) -> str:
+        name = f"{cluster_name}-key"
+        return ec2.KeyPair(self, "KeyPair", key_pair_name=name, type=ec2.KeyPairType.ED25519).key_pair_name
 
     def _image_id(self, settings: Settings) -> str | None:
         if settings.node_image == "build":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic.fields import FieldInfo
 
 from training_cluster.flags import allowed_values
-from training_cluster.settings import Settings
+from training_cluster.settings import FLAG_GROUPS
 
 _HEAD = """\
 # Context flags
@@ -13,9 +13,13 @@ _HEAD = """\
 Generated from `constructs/training_cluster/settings.py` by `make docs`; a test compares the two.
 
     cdk deploy TrainingClusterStack -c family=p4d -c nodes=4
+"""
+_TABLE = """
+## {title}
 
 | flag | default | allowed | meaning |
 |---|---|---|---|
+{rows}
 """
 
 
@@ -25,12 +29,15 @@ def _default(info: FieldInfo) -> str:
 
 
 def render_flags_page() -> str:
-    """Render the page."""
-    rows = [
-        f"| `{name}` | {_default(info)} | {allowed_values(name, info)} | {info.description} |"
-        for name, info in Settings.model_fields.items()
-    ]
-    return _HEAD + "\n".join(rows) + "\n"
+    """Render the page: one table a group of flags."""
+    page = _HEAD
+    for title, group in FLAG_GROUPS.items():
+        rows = "\n".join(
+            f"| `{name}` | {_default(info)} | {allowed_values(name, info)} | {info.description} |"
+            for name, info in group.model_fields.items()
+        )
+        page += _TABLE.format(title=title, rows=rows)
+    return page
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import head_node_size, load_base
-from training_cluster.settings import PCLUSTER_VERSION, Settings
+from training_cluster.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +118,15 @@ def _efs(settings: Settings) -> Iterator[Advice]:
         )
 
 
+def _scratch(settings: Settings) -> Iterator[Advice]:
+    if settings.fsx_type == "scratch2" and not settings.fsx_id:
+        yield Advice(
+            id="lustre-scratch",
+            text="fsx_type=scratch2 is not durable: when one of its servers fails, the files on it are gone, "
+            "checkpoints that were not yet exported to the bucket too",
+        )
+
+
 def _spot(settings: Settings) -> Iterator[Advice]:
     if settings.bought.kind == "spot" and settings.min_nodes:
         yield Advice(
@@ -137,4 +147,7 @@ def _static(settings: Settings) -> Iterator[Advice]:
 
 
 _Finder = Callable[[Settings], Iterator[Advice]]
-_FINDERS: tuple[_Finder, ...] = (_image, _head_node, _placement_group, _zone, _efs, _spot, _static)
+_FINDERS: tuple[_Finder, ...] = (
+    *(_image, _head_node, _placement_group, _zone),
+    *(_efs, _scratch, _spot, _static),
+)

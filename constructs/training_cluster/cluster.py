@@ -13,8 +13,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.permissions import provider_statements
-from training_cluster.settings import PCLUSTER_VERSION
 
 PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provider"
 

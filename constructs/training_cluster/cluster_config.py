@@ -16,6 +16,8 @@ from training_cluster.queues import queues, render_queue
 from training_cluster.resource_ids import ResourceIds
 from training_cluster.settings import Settings
 
+HOME = "/home"
+
 
 def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
     """Render the whole cluster config for `pcluster.lib.create_cluster`."""
@@ -30,7 +32,7 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
             "SlurmSettings": _slurm_settings(settings, ids),
             "SlurmQueues": [render_queue(queue, ids=ids) for queue in queues(settings, ids)],
         },
-        "SharedStorage": _shared_storage(ids),
+        "SharedStorage": _shared_storage(settings, ids),
         "Monitoring": {"Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": base.log_retention_days}}},
         "DevSettings": {
             "Timeouts": {
@@ -38,8 +40,13 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
                 "ComputeNodeBootstrapTimeout": base.compute_node.boot_s + ids.bootstrap_budget_s,
             }
         },
-        "Tags": [{"Key": "training-cluster:cluster", "Value": settings.cluster_name}],
+        "Tags": [
+            {"Key": key, "Value": value}
+            for key, value in {"training-cluster:cluster": settings.cluster_name, **settings.own_tags}.items()
+        ],
     }
+    if settings.permissions_boundary:
+        config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
     if settings.login_nodes:
         config["LoginNodes"] = {"Pools": [_login_pool(settings, ids)]}
     return config
@@ -96,8 +103,11 @@ def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
     return rendered
 
 
-def _shared_storage(ids: ResourceIds) -> list[Rendered]:
-    """The same for every family: what is mounted can hardly be changed later."""
+def _shared_storage(settings: Settings, ids: ResourceIds) -> list[Rendered]:
+    """The same for every family: what is mounted can hardly be changed later.
+
+    A file system may stand only once, so with home=efs the folder /efs is a link into it.
+    """
     base = load_base()
     return [
         {
@@ -109,7 +119,7 @@ def _shared_storage(ids: ResourceIds) -> list[Rendered]:
         {
             "Name": "efs",
             "StorageType": "Efs",
-            "MountDir": base.efs_dir,
+            "MountDir": HOME if settings.home == "efs" else base.efs_dir,
             "EfsSettings": {"FileSystemId": ids.efs_id, "EncryptionInTransit": True},
         },
     ]

@@ -7,40 +7,54 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import family_names
 from training_cluster.problems import did_you_mean
 from training_cluster.rules import Contradiction
+from training_cluster.storage_flags import FSX_STEP_GIB
 
-# FSx's rule for PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400.
-FSX_STEP_GIB = 2400
-
-# What a pattern allows, in words. Every flag with a pattern stands here (tests/unit/test_settings.py).
+# What text flags take, in words. Every flag with a pattern stands here (tests/unit/test_settings.py).
 _IN_WORDS = {
     "accounting": "off, new, or host[:port] of a MySQL database",
     "accounting_secret": "an ARN such as arn:aws:secretsmanager:us-east-1:123456789012:secret:name-AbCdEf",
     "accounting_user": "a letter, then letters, digits and underscores, 32 characters at most",
+    "bucket_name": "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens",
     "capacity": "ondemand, spot, reservation:cr-..., capacity-block:cr-... (8 or 17 hex digits)",
     "cluster_name": "a letter, then letters, digits and hyphens, 60 characters at most",
     "cpu_queue": "off, on, an instance type such as m6i.32xlarge",
+    "efs_id": "an EFS id (fs- and 8 or 17 hex digits)",
+    "fsx_id": "an FSx id (fs- and 17 hex digits)",
     "head_node_type": "an x86_64 instance type such as c5.4xlarge",
     "image": "official, build, an AMI id (ami- and 8 or 17 hex digits)",
+    "key_name": "the name of an ED25519 key pair",
+    "permissions_boundary": "an ARN such as arn:aws:iam::123456789012:policy/boundary",
+    "pcluster_version": PCLUSTER_VERSION,
     "placement_group": "auto, off, the name of an existing group",
     "private_subnet_id": "a subnet id (subnet- and 8 or 17 hex digits)",
     "public_subnet_id": "a subnet id (subnet- and 8 or 17 hex digits)",
     "security_group_id": "a security group id (sg- and 8 or 17 hex digits)",
+    "ssh_from": "an IPv4 network such as 203.0.113.0/24",
+    "tags": "KEY=VALUE,KEY=VALUE",
     "vpc_id": "a VPC id (vpc- and 8 or 17 hex digits)",
     "zone": "auto, a zone name such as us-east-1a, a zone id such as use1-az4",
 }
 # What to type where there is no default to name.
 _EXAMPLES = {
     "accounting_secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",
+    "bucket_name": "my-bucket",
+    "efs_id": "fs-0123456789abcdef0",
     "efs_mibps": "1024",
+    "fsx_id": "fs-0123456789abcdef0",
     "head_node_type": "c5.4xlarge",
     "head_root_gib": "256",
     "image": "official",
+    "key_name": "my-key",
+    "permissions_boundary": "arn:aws:iam::123456789012:policy/boundary",
     "private_subnet_id": "subnet-0123456789abcdef0",
     "public_subnet_id": "subnet-0123456789abcdef0",
     "security_group_id": "sg-0123456789abcdef0",
+    "ssh_from": "203.0.113.0/24",
+    "tags": "team=nlp,project=gpt2",
     "vpc_id": "vpc-0123456789abcdef0",
 }
 

@@ -38,6 +38,9 @@ def _render(family: Family, instance_type: str, size: Size) -> str:
 
 
 def render_links(settings: Settings) -> str:
-    """Other paths of the shared folders: `link folder`, one a line."""
-    links = load_base().links | settings.family_facts.links
+    """Other paths of the shared folders: `link folder`, one a line, each after those that it goes through."""
+    base = load_base()
+    # /home is the EFS file system then, which can be mounted only once.
+    home = {base.efs_dir: f"/home{base.efs_dir}"} if settings.home == "efs" else {}
+    links = home | base.links | settings.family_facts.links
     return "".join(f"{link} {folder}\n" for link, folder in links.items())

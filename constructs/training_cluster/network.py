@@ -6,13 +6,20 @@ from aws_cdk import Annotations, CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from training_cluster.settings import Settings
+from training_cluster.network_flags import NetworkFlags
 
 CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20
 """10.0.0.0/20: head and login nodes, the NAT gateway."""
 DATABASE_CIDRS = ("10.0.16.0/24", "10.0.17.0/24")
 """The accounting database, in two zones, since Aurora wants two."""
+
+# What nodes call beside S3 and DynamoDB: ParallelCluster's guide ("a single subnet with no internet
+# access"), and Session Manager's three. Packages and Route 53 still need the NAT gateway.
+INTERFACE_ENDPOINTS = (
+    *("autoscaling", "cloudformation", "ec2", "logs", "monitoring", "secretsmanager", "sts"),
+    *("ssm", "ssmmessages", "ec2messages"),
+)
 PRIVATE_PREFIX = 17
 """10.0.128.0/17: compute nodes (one address a network card) and file systems."""
 
@@ -24,31 +31,33 @@ class Network(Construct):
     already is used unchanged; only the security group may be added to it.
 
     Args:
-        settings: `zone` (auto, a zone's name or id), or the ids of an own network.
+        flags: `zone` (auto, a zone's name or id), or the ids of an own network; who may come in by SSH.
 
     Attributes:
         zone_name: zone of the subnets; None for an own network, which has its own.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
+    def __init__(self, scope: Construct, id_: str, *, flags: NetworkFlags) -> None:
         super().__init__(scope, id_)
         self.zone_name: str | None = None
         self.vpc, self.public_subnet, self.private_subnet = (
-            self._imported(settings) if settings.vpc_id else self._created(settings.zone)
+            self._imported(flags) if flags.vpc_id else self._created(flags.zone)
         )
-        own_group = settings.security_group_id
+        own_group = flags.security_group_id
         self.node_security_group = (
             ec2.SecurityGroup.from_security_group_id(self, "Nodes", own_group, mutable=False)
             if own_group
-            else self._node_security_group()
+            else self._node_security_group(ssh_from=flags.ssh_from)
         )
+        if flags.endpoints == "private":
+            self._add_interface_endpoints()
 
-    def _imported(self, settings: Settings) -> tuple[ec2.IVpc, ec2.ISubnet, ec2.ISubnet]:
-        assert settings.vpc_id and settings.public_subnet_id and settings.private_subnet_id, "rules.py"
+    def _imported(self, flags: NetworkFlags) -> tuple[ec2.IVpc, ec2.ISubnet, ec2.ISubnet]:
+        assert flags.vpc_id and flags.public_subnet_id and flags.private_subnet_id, "rules.py"
         # Only its id is ever used here; CDK wants to hear zones.
-        vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=settings.vpc_id, availability_zones=["unknown"])
-        public = ec2.Subnet.from_subnet_id(self, "PublicSubnet", settings.public_subnet_id)
-        private = ec2.Subnet.from_subnet_id(self, "PrivateSubnet", settings.private_subnet_id)
+        vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=flags.vpc_id, availability_zones=["unknown"])
+        public = ec2.Subnet.from_subnet_id(self, "PublicSubnet", flags.public_subnet_id)
+        private = ec2.Subnet.from_subnet_id(self, "PrivateSubnet", flags.private_subnet_id)
         for subnet in (public, private):
             Annotations.of(subnet).acknowledge_warning(
                 "@aws-cdk/aws-ec2:noSubnetRouteTableId", "the routes are yours, and nothing here reads them"
@@ -72,7 +81,9 @@ class Network(Construct):
                 ),
             ],
             gateway_endpoints={
-                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)
+                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
+                # ParallelCluster keeps its nodes' state there.
+                "DynamoDb": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.DYNAMODB),
             },
         )
         public, private = vpc.public_subnets[0], vpc.private_subnets[0]
@@ -84,7 +95,7 @@ class Network(Construct):
         self.zone_name = resource.attr_availability_zone
         return vpc, public, private
 
-    def _node_security_group(self) -> ec2.ISecurityGroup:
+    def _node_security_group(self, *, ssh_from: str | None) -> ec2.ISecurityGroup:
         # L1: CDK's own SecurityGroup cannot have both an egress rule to itself, which EFA needs, and
         # the world. The order matters: creating a SecurityGroupEgress takes away the group's default
         # rule, or any other that allows everything, so the world comes after the group itself.
@@ -121,7 +132,38 @@ class Network(Construct):
             description="Packages and AWS APIs",
         )
         world_out.add_resource_dependency(nodes_out)
+        if ssh_from:
+            ec2.CfnSecurityGroupIngress(
+                self,
+                "SshIn",
+                group_id=id_,
+                ip_protocol="tcp",
+                from_port=22,
+                to_port=22,
+                cidr_ip=ssh_from,
+                description="SSH, as ssh_from says",
+            )
         return ec2.SecurityGroup.from_security_group_id(self, "Nodes", id_, mutable=False)
+
+    def _add_interface_endpoints(self) -> None:
+        group = ec2.SecurityGroup(
+            self,
+            "EndpointSecurityGroup",
+            vpc=self.vpc,
+            description="Interface endpoints: the nodes, over HTTPS",
+            allow_all_outbound=False,
+        )
+        group.add_ingress_rule(self.node_security_group, ec2.Port.tcp(443), "AWS APIs: the nodes")
+        for service in INTERFACE_ENDPOINTS:
+            ec2.InterfaceVpcEndpoint(
+                self,
+                f"Endpoint-{service}",
+                vpc=self.vpc,
+                service=ec2.InterfaceVpcEndpointAwsService(service),
+                subnets=ec2.SubnetSelection(subnets=[self.private_subnet]),
+                security_groups=[group],
+                open=False,
+            )
 
 
 def _is_name(zone: str) -> bool:

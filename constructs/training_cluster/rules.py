@@ -173,6 +173,51 @@ def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
+def _own_network_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
+    if settings.vpc_id and settings.endpoints == "private":
+        yield Contradiction(
+            problem="endpoints=private adds endpoints to a VPC of ours; your own is used unchanged",
+            mend="-c endpoints=none, and add them yourself",
+        )
+    if settings.security_group_id and settings.ssh_from:
+        yield Contradiction(
+            problem=f"ssh_from={settings.ssh_from} adds a rule to a security group of ours; your own is used "
+            "unchanged",
+            mend="leave ssh_from out, and open port 22 there",
+        )
+
+
+def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
+    if settings.ssh_from and settings.ssh_from.endswith("/0") and settings.ssh_from_anywhere == "no":
+        yield Contradiction(
+            problem=f"ssh_from={settings.ssh_from} opens port 22 to the whole internet",
+            mend="-c ssh_from=YOUR.ADDRESS/32, or, if you mean it: -c ssh_from_anywhere=yes",
+        )
+    if settings.ssh_from_anywhere == "yes" and not settings.ssh_from:
+        yield Contradiction(
+            problem="ssh_from_anywhere=yes says nothing without ssh_from", mend="-c ssh_from=0.0.0.0/0"
+        )
+
+
+def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
+    for own, ours in {
+        "fsx_id": ("fsx_type", "fsx_gib", "fsx_mbps_per_tib"),
+        "efs_id": ("efs_mibps",),
+    }.items():
+        asked = [flag for flag in ours if flag in settings.model_fields_set]
+        if getattr(settings, own) and asked:
+            yield Contradiction(
+                problem=f"{' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} for a new file system, "
+                f"and {own}={getattr(settings, own)} is there already",
+                mend=f"leave {' and '.join(asked)} out",
+            )
+    if settings.fsx_type == "scratch2" and "fsx_mbps_per_tib" in settings.model_fields_set:
+        yield Contradiction(
+            problem="fsx_mbps_per_tib is for persistent2; scratch2 has 200 MB/s a TiB",
+            mend="leave fsx_mbps_per_tib out",
+        )
+
+
 def _addresses_suffice(settings: Settings) -> Iterator[Contradiction]:
     if settings.vpc_id:
         return  # trainctl preflight asks EC2
@@ -209,6 +254,9 @@ _RULES: tuple[Rule, ...] = (
     _cpu_queue_stands_beside_accelerators,
     _accounting_is_complete,
     _own_network_is_complete,
+    _own_network_is_left_alone,
+    _the_world_stays_out,
+    _given_storage_is_left_alone,
     _addresses_suffice,
     _head_node_has_the_memory,
 )

@@ -10,6 +10,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from training_cluster.storage_flags import StorageFlags
+
 # Lustre's own ports (FSx for Lustre guide, "File system access control with Amazon VPC"). CDK's
 # construct opens the group to itself, for the servers among themselves.
 LUSTRE_PORTS = (ec2.Port.tcp(988), ec2.Port.tcp_range(1018, 1023))
@@ -24,11 +26,10 @@ class Storage(Construct):
 
     `datasets/` of the bucket appears under /fsx/datasets; what is written to /fsx/checkpoints goes to
     `checkpoints/` of the bucket. Nothing that is deleted on one side is deleted on the other.
+    What is given by id is used as it is, and nothing is linked to it.
 
-    Args:
-        capacity_gib: Lustre capacity, 1200 or a multiple of 2400.
-        throughput_mbps_per_tib: 125, 250, 500 or 1000 MB/s a TiB.
-        efs_mibps: provisioned throughput of EFS in MiB/s; None for elastic.
+    Attributes:
+        bucket, lustre_id, efs_id: what was made, or what was given.
     """
 
     def __init__(
@@ -39,12 +40,20 @@ class Storage(Construct):
         vpc: ec2.IVpc,
         subnet: ec2.ISubnet,
         node_security_group: ec2.ISecurityGroup,
-        capacity_gib: int,
-        throughput_mbps_per_tib: int,
-        efs_mibps: int | None,
+        flags: StorageFlags,
     ) -> None:
         super().__init__(scope, id_)
-        self.bucket = s3.Bucket(
+        self._vpc, self._subnet, self._nodes = vpc, subnet, node_security_group
+        self.bucket = (
+            s3.Bucket.from_bucket_name(self, "Bucket", flags.bucket_name)
+            if flags.bucket_name
+            else self._bucket()
+        )
+        self.lustre_id = flags.fsx_id or self._lustre(flags)
+        self.efs_id = flags.efs_id or self._efs(flags.efs_mibps)
+
+    def _bucket(self) -> s3.Bucket:
+        return s3.Bucket(
             self,
             "Bucket",
             encryption=s3.BucketEncryption.S3_MANAGED,
@@ -57,27 +66,31 @@ class Storage(Construct):
                 s3.LifecycleRule(id="BrokenUploads", abort_incomplete_multipart_upload_after=Duration.days(7))
             ],
         )
-        self.file_system = fsx.LustreFileSystem(
+
+    def _lustre(self, flags: StorageFlags) -> str:
+        durable = flags.fsx_type == "persistent2"
+        kind = fsx.LustreDeploymentType
+        file_system = fsx.LustreFileSystem(
             self,
             "Lustre",
-            vpc=vpc,
-            vpc_subnet=subnet,
-            security_group=self._lustre_security_group(vpc, node_security_group),
-            storage_capacity_gib=capacity_gib,
+            vpc=self._vpc,
+            vpc_subnet=self._subnet,
+            security_group=self._lustre_security_group(),
+            storage_capacity_gib=flags.fsx_gib,
             file_system_type_version=LUSTRE_VERSION,
             lustre_configuration=fsx.LustreConfiguration(
-                deployment_type=fsx.LustreDeploymentType.PERSISTENT_2,
-                per_unit_storage_throughput=throughput_mbps_per_tib,
+                deployment_type=kind.PERSISTENT_2 if durable else kind.SCRATCH_2,
+                per_unit_storage_throughput=int(flags.fsx_mbps_per_tib) if durable else None,
                 data_compression_type=fsx.LustreDataCompressionType.LZ4,
             ),
             removal_policy=KEPT,
         )
-        Tags.of(self.file_system).add("Name", "training-cluster")
-        self._link("Datasets", "datasets", imports=True)
-        self._link("Checkpoints", "checkpoints", imports=False)
-        self.efs = self._efs(vpc=vpc, subnet=subnet, clients=node_security_group, mibps=efs_mibps)
+        Tags.of(file_system).add("Name", "training-cluster")
+        self._link("Datasets", "datasets", file_system, imports=True)
+        self._link("Checkpoints", "checkpoints", file_system, imports=False)
+        return file_system.file_system_id
 
-    def _link(self, id_: str, folder: str, *, imports: bool) -> None:
+    def _link(self, id_: str, folder: str, file_system: fsx.LustreFileSystem, *, imports: bool) -> None:
         # Never DELETED, in neither direction: a file that is removed by mistake is still on the other side.
         events = ["NEW", "CHANGED"]
         kind = fsx.CfnDataRepositoryAssociation
@@ -89,7 +102,7 @@ class Storage(Construct):
         association = fsx.CfnDataRepositoryAssociation(
             self,
             id_,
-            file_system_id=self.file_system.file_system_id,
+            file_system_id=file_system.file_system_id,
             file_system_path=f"/{folder}",
             data_repository_path=f"s3://{self.bucket.bucket_name}/{folder}/",
             batch_import_meta_data_on_create=imports,
@@ -97,25 +110,23 @@ class Storage(Construct):
         )
         association.apply_removal_policy(KEPT)
 
-    def _efs(
-        self, *, vpc: ec2.IVpc, subnet: ec2.ISubnet, clients: ec2.ISecurityGroup, mibps: int | None
-    ) -> efs.FileSystem:
+    def _efs(self, mibps: int | None) -> str:
         group = ec2.SecurityGroup(
             self,
             "EfsSecurityGroup",
-            vpc=vpc,
+            vpc=self._vpc,
             description="EFS: nodes, over NFS",
             allow_all_outbound=False,
         )
         group.apply_removal_policy(KEPT)
-        group.add_ingress_rule(clients, NFS_PORT, "NFS clients: the nodes")
-        group.add_egress_rule(clients, NFS_PORT, "EFS answers the nodes")
+        group.add_ingress_rule(self._nodes, NFS_PORT, "NFS clients: the nodes")
+        group.add_egress_rule(self._nodes, NFS_PORT, "EFS answers the nodes")
         elastic = mibps is None
-        return efs.FileSystem(
+        file_system = efs.FileSystem(
             self,
             "Efs",
-            vpc=vpc,
-            vpc_subnets=ec2.SubnetSelection(subnets=[subnet]),
+            vpc=self._vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=[self._subnet]),
             security_group=group,
             encrypted=True,
             throughput_mode=efs.ThroughputMode.ELASTIC if elastic else efs.ThroughputMode.PROVISIONED,
@@ -125,22 +136,21 @@ class Storage(Construct):
             file_system_policy=_over_tls_only(),
             removal_policy=KEPT,
         )
+        return file_system.file_system_id
 
-    def _lustre_security_group(
-        self, vpc: ec2.IVpc, node_security_group: ec2.ISecurityGroup
-    ) -> ec2.SecurityGroup:
+    def _lustre_security_group(self) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(
             self,
             "LustreSecurityGroup",
-            vpc=vpc,
+            vpc=self._vpc,
             description="FSx for Lustre: nodes and its own servers, on the Lustre ports",
             allow_all_outbound=False,
         )
         # The group outlives a deleted stack with the file system that stands in it.
         group.apply_removal_policy(KEPT)
         for port in LUSTRE_PORTS:
-            group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
-            group.add_egress_rule(node_security_group, port, "Lustre servers answer the nodes")
+            group.add_ingress_rule(self._nodes, port, "Lustre clients: the nodes")
+            group.add_egress_rule(self._nodes, port, "Lustre servers answer the nodes")
             group.add_egress_rule(group, port, "Lustre servers among themselves")
         return group
 

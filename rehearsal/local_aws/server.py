@@ -17,7 +17,7 @@ from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.certificate import make_certificate
 from rehearsal.local_aws.process import READY
 from rehearsal.local_aws.publications import publish_layer, write_official_images
-from training_cluster.settings import PCLUSTER_VERSION
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 # CDK's Provider framework polls every 30 s on AWS; nothing here takes that long.
 _WAIT_SCALE = "0.05"

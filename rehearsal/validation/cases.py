@@ -29,6 +29,11 @@ FEATURES: dict[str, dict[str, str]] = {
     "accounting, own": {"accounting": "db.example.com:3307", "accounting_secret": SECRET},
     "an AMI of one's own": {"image": IMAGE},
     "built image": {"image": "build"},
+    "home on EFS": {"home": "efs"},
+    "boundary and tags": {
+        "permissions_boundary": "arn:aws:iam::aws:policy/PowerUserAccess",
+        "tags": "team=nlp,project=gpt2",
+    },
     "p3dn, official image": {"family": "p3dn", "image": "official"},
     "p3dn, own AMI": {"family": "p3dn", "image": IMAGE},
     "tied reservation": {"capacity": f"reservation:{RESERVATION}", "placement_group": "{group}"},

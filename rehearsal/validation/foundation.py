@@ -18,7 +18,7 @@ from training_cluster.resource_ids import Database, ResourceIds
 from training_cluster.settings import Settings
 
 # Deployed once: with it come network, storage, database, login policy and placement group.
-FLAGS = {"login_nodes": "1", "accounting": "new"}
+FLAGS = {"login_nodes": "1", "accounting": "new", "cpu_queue": "on"}
 
 
 @dataclass(frozen=True, kw_only=True)

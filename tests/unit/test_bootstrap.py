@@ -31,8 +31,8 @@ class Node:
         sleep.write_text("#!/bin/sh\n")
         sleep.chmod(0o755)
 
-    def publish(self, family: str = "p4d") -> str:
-        bundle = build_bundle(settings=Settings.from_context({"family": family}))
+    def publish(self, family: str = "p4d", **flags: str) -> str:
+        bundle = build_bundle(settings=Settings.from_context({"family": family, **flags}))
         digest = hashlib.sha256(bundle).hexdigest()
         (self.prefix / "bundle.tar.gz").write_bytes(bundle)
         (self.prefix / "bundle.tar.gz.sha256").write_text(f"{digest}  bundle.tar.gz\n")
@@ -150,6 +150,14 @@ def test_every_node_has_the_seeds_paths_of_the_shared_folders(node: Node) -> Non
     assert node.boot(node_type="ComputeFleet").returncode == 0
     links = {str(p.relative_to(node.root / "slash")): str(p.readlink()) for p in node.root.glob("slash/*")}
     assert links == {"lustre": "/fsx", "neuron_shared": "/efs"}
+
+
+def test_with_home_on_efs_its_shared_folder_is_a_link_into_it(node: Node) -> None:
+    node.publish("trn1", home="efs")
+    assert node.boot().returncode == 0
+    assert (node.root / "slash" / "efs").readlink() == Path("/home/efs")
+    assert (node.root / "slash" / "neuron_shared").readlink() == Path("/efs")
+    assert (node.root / "slash" / "home" / "efs").is_dir()
 
 
 def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None:

@@ -205,6 +205,13 @@ def test_all_nodes_use_our_security_group_and_imdsv2() -> None:
     assert "Ssh" not in config["LoginNodes"]["Pools"][0]
 
 
+def test_home_may_lie_on_efs_which_is_mounted_once() -> None:
+    mounts = {
+        home: [each["MountDir"] for each in render(home=home)["SharedStorage"]] for home in ("ebs", "efs")
+    }
+    assert mounts == {"ebs": ["/fsx", "/efs"], "efs": ["/fsx", "/home"]}
+
+
 def test_every_root_volume_is_encrypted() -> None:
     config = render(cpu_queue="on")
     queues = [queue["ComputeSettings"] for queue in config["Scheduling"]["SlurmQueues"]]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from training_cluster.settings import PCLUSTER_VERSION
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
@@ -85,3 +86,43 @@ def test_a_zone_can_be_named_or_given_by_its_id(synthesise: Synthesise) -> None:
     by_id = synthesise(zone="use1-az4")["NetworkStack"].find_resources("AWS::EC2::Subnet")
     assert {s["Properties"]["AvailabilityZoneId"] for s in by_id.values()} == {"use1-az4"}
     assert not any("AvailabilityZone" in s["Properties"] for s in by_id.values())
+
+
+def test_ssh_is_one_rule_and_only_when_it_is_asked_for(synthesise: Synthesise) -> None:
+    rules = synthesise(ssh_from="203.0.113.0/24")["NetworkStack"].find_resources(
+        "AWS::EC2::SecurityGroupIngress", {"Properties": {"CidrIp": Match.any_value()}}
+    )
+    (rule,) = (each["Properties"] for each in rules.values())
+    assert (rule["FromPort"], rule["ToPort"], rule["CidrIp"]) == (22, 22, "203.0.113.0/24")
+
+
+def test_private_endpoints_answer_the_nodes_only(synthesise: Synthesise) -> None:
+    network = synthesise(endpoints="private")["NetworkStack"]
+    endpoints = network.find_resources(
+        "AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}}
+    )
+    services = {str(each["Properties"]["ServiceName"]) for each in endpoints.values()}
+    for service in ("ec2", "cloudformation", "logs", "ssmmessages"):
+        assert any(name.endswith(f".{service}']]}}") for name in services), services
+    for each in endpoints.values():
+        assert each["Properties"]["PrivateDnsEnabled"] is True
+        assert len(each["Properties"]["SecurityGroupIds"]) == 1
+
+
+def test_an_own_network_gets_a_security_group_and_nothing_else(synthesise: Synthesise) -> None:
+    flags = {
+        "vpc_id": "vpc-0123456789abcdef0",
+        "public_subnet_id": "subnet-0123456789abcdef0",
+        "private_subnet_id": "subnet-0123456789abcdef1",
+    }
+    assert _types(synthesise(**flags)["NetworkStack"].to_json()) == {
+        "AWS::EC2::SecurityGroup",
+        "AWS::EC2::SecurityGroupIngress",
+        "AWS::EC2::SecurityGroupEgress",
+    }
+    own_group = synthesise(**flags, security_group_id="sg-0123456789abcdef0")["NetworkStack"].to_json()
+    assert _types(own_group) == {"AWS::CloudFormation::WaitConditionHandle"}
+
+
+def _types(template: Mapping[str, Any]) -> set[str]:
+    return {resource["Type"] for resource in template["Resources"].values()}

@@ -79,6 +79,19 @@ def settings(**flags: str) -> Settings:
             {**NETWORK, "private_subnet_id": NETWORK["public_subnet_id"]},
             ["are both subnet-0123456789abcdef0", "-c private_subnet_id="],
         ),
+        ({**NETWORK, "endpoints": "private"}, ["your own is used unchanged", "-c endpoints=none"]),
+        (
+            {**NETWORK, "security_group_id": "sg-0123456789abcdef0", "ssh_from": "203.0.113.0/24"},
+            ["ssh_from=203.0.113.0/24 adds a rule", "leave ssh_from out"],
+        ),
+        ({"ssh_from": "0.0.0.0/0"}, ["opens port 22 to the whole internet", "-c ssh_from_anywhere=yes"]),
+        ({"ssh_from_anywhere": "yes"}, ["says nothing without ssh_from"]),
+        (
+            {"fsx_id": "fs-0123456789abcdef0", "fsx_gib": "2400", "fsx_type": "scratch2"},
+            ["fsx_type and fsx_gib are for a new file system", "leave fsx_type and fsx_gib out"],
+        ),
+        ({"efs_id": "fs-0123456789abcdef0", "efs_mibps": "9"}, ["efs_mibps is for a new file system"]),
+        ({"fsx_type": "scratch2", "fsx_mbps_per_tib": "500"}, ["fsx_mbps_per_tib is for persistent2"]),
         (
             {"family": "p5", "nodes": "1100"},
             ["p5.48xlarge takes 32 addresses a node", "the private subnet (/17) has 32699", "-c nodes=1021"],
@@ -181,6 +194,11 @@ def test_zones_are_known_by_id() -> None:
 def test_provisioned_throughput_says_what_it_costs() -> None:
     assert "6,144 USD a month" in _advice(efs_mibps="1024")["efs-provisioned"]
     assert "efs-provisioned" not in _advice()
+
+
+def test_a_file_system_that_is_not_durable_says_so() -> None:
+    assert "not durable" in _advice(fsx_type="scratch2")["lustre-scratch"]
+    assert "lustre-scratch" not in _advice()
 
 
 def test_nodes_that_always_run_say_what_they_cost() -> None:

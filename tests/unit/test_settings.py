@@ -72,6 +72,16 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"accounting": "yes"}, ["accounting=yes", "off, new, or host[:port]"]),
         ({"vpc_id": "vpc-mine"}, ["vpc_id=vpc-mine", "17 hex digits"]),
         ({"efs_mibps": "2048"}, ["efs_mibps=2048", "from 1 to 1024"]),
+        ({"ssh_from": "anywhere"}, ["ssh_from=anywhere: no IPv4 network", "-c ssh_from=203.0.113.0/24"]),
+        ({"ssh_from": "203.0.113.7/24"}, ["has host bits set"]),
+        ({"tags": "team"}, ['"team" is not KEY=VALUE', "-c tags=team=nlp,project=gpt2"]),
+        ({"tags": "a=1,a=2"}, ['"a" stands twice']),
+        ({"tags": "aws:team=1"}, ["keys that start with aws:"]),
+        ({"permissions_boundary": "boundary"}, ["an ARN such as arn:aws:iam::123456789012:policy/boundary"]),
+        ({"bucket_name": "My_Bucket"}, ["bucket_name=My_Bucket", "lower-case letters"]),
+        ({"fsx_type": "persistent1"}, ["allowed: persistent2, scratch2"]),
+        ({"home": "fsx"}, ["allowed: ebs, efs"]),
+        ({"pcluster_version": "3.15.0"}, ["another version's", "-c pcluster_version=3.16.1"]),
         ({"family": "p6", "nodes": "-1"}, ["2 problems", "family=p6", "nodes=-1"]),
     ],
 )
@@ -99,4 +109,4 @@ def test_every_pattern_has_its_words_and_what_to_type() -> None:
         assert "pattern" not in allowed_values(name, info)
         if any(getattr(each, "pattern", None) for each in info.metadata):
             with pytest.raises(ConfigurationError, match=r"allowed: .*\n    type:    -c "):
-                Settings.from_context({name: "?"})
+                Settings.from_context({name: "\t"})

@@ -109,3 +109,23 @@ def test_size_and_throughput_follow_the_flags(synthesise: Synthesise) -> None:
         "AWS::FSx::FileSystem",
         {"StorageCapacity": 4800, "LustreConfiguration": {"PerUnitStorageThroughput": 1000}},
     )
+
+
+def test_storage_that_is_there_already_is_used_and_not_made_again(synthesise: Synthesise) -> None:
+    flags = {"bucket_name": "mine", "fsx_id": "fs-0123456789abcdef0", "efs_id": "fs-0123456789abcdef1"}
+    templates = synthesise(**flags)
+    (nothing,) = templates["StorageStack"].to_json()["Resources"].values()
+    assert nothing["Type"] == "AWS::CloudFormation::WaitConditionHandle"
+    config = str(templates["TrainingClusterStack"].find_resources("Custom::TrainingCluster"))
+    for given in ("s3://mine/bootstrap/training", "fs-0123456789abcdef0", "fs-0123456789abcdef1"):
+        assert given in config
+
+
+def test_a_scratch_file_system_has_no_throughput_of_its_own(synthesise: Synthesise) -> None:
+    (system,) = (
+        synthesise(fsx_type="scratch2")["StorageStack"].find_resources("AWS::FSx::FileSystem").values()
+    )
+    assert system["Properties"]["LustreConfiguration"] == {
+        "DeploymentType": "SCRATCH_2",
+        "DataCompressionType": "LZ4",
+    }

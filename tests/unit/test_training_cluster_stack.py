@@ -122,3 +122,64 @@ def test_another_cluster_has_another_stack_key_and_folder(synthesise: Synthesise
         "Custom::CDKBucketDeployment", {"DestinationBucketKeyPrefix": "bootstrap/b"}
     )
     other.has_resource_properties("Custom::TrainingCluster", {"ClusterName": "b"})
+
+
+def test_a_key_that_is_there_already_is_used(synthesise: Synthesise) -> None:
+    cluster = synthesise(key_name="mine")["TrainingClusterStack"]
+    cluster.resource_count_is("AWS::EC2::KeyPair", 0)
+    assert _config(cluster)["HeadNode"]["Ssh"] == {"KeyName": "mine"}
+
+
+def test_a_permissions_boundary_bounds_every_role(synthesise: Synthesise) -> None:
+    arn = "arn:aws:iam::123456789012:policy/boundary"
+    templates = synthesise(permissions_boundary=arn, login_nodes="1")
+    roles = [role for t in templates.values() for role in t.find_resources("AWS::IAM::Role").values()]
+    assert roles
+    assert all(role["Properties"]["PermissionsBoundary"] == arn for role in roles)
+    assert _config(templates["TrainingClusterStack"])["Iam"] == {"PermissionsBoundary": arn}
+
+
+def test_tags_are_on_everything(synthesise: Synthesise) -> None:
+    templates = synthesise(tags="team=nlp, project=gpt2")
+    templates["NetworkStack"].has_resource_properties(
+        "AWS::EC2::VPC", {"Tags": Match.array_with([{"Key": "team", "Value": "nlp"}])}
+    )
+    templates["StorageStack"].has_resource_properties(
+        "AWS::S3::Bucket", {"Tags": Match.array_with([{"Key": "project", "Value": "gpt2"}])}
+    )
+    assert {"Key": "team", "Value": "nlp"} in _config(templates["TrainingClusterStack"])["Tags"]
+
+
+def test_login_nodes_may_read_their_scripts_and_nothing_else(synthesise: Synthesise) -> None:
+    cluster = synthesise(login_nodes="1")["TrainingClusterStack"]
+    (policy,) = cluster.find_resources("AWS::IAM::ManagedPolicy").values()
+    assert policy["Properties"]["ManagedPolicyName"] == "parallelcluster-training-login"
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "s3:GetObject"
+    assert "/bootstrap/training/*" in str(statement["Resource"])
+
+
+def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -> None:
+    templates = synthesise(accounting="new")
+    accounting = templates["AccountingStack"]
+    (database,) = accounting.find_resources("AWS::RDS::DBCluster").values()
+    assert database["DeletionPolicy"] == "Retain"
+    assert database["Properties"]["StorageEncrypted"] is True
+    assert database["Properties"]["DeletionProtection"] is True
+    (rule,) = accounting.find_resources("AWS::EC2::SecurityGroupIngress").values()
+    assert (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"]) == (3306, 3306)
+    assert "NetworkStack" in str(rule["Properties"]["SourceSecurityGroupId"])
+    found = _config(templates["TrainingClusterStack"])["Scheduling"]["SlurmSettings"]["Database"]
+    assert found["UserName"] == "slurm"
+    assert "AccountingStack" not in synthesise()
+
+
+def test_an_own_database_is_used_with_its_port(synthesise: Synthesise) -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"
+    for given, uri in {
+        "db.example.com": "db.example.com:3306",
+        "db.example.com:33": "db.example.com:33",
+    }.items():
+        template = synthesise(accounting=given, accounting_secret=secret)["TrainingClusterStack"]
+        found = _config(template)["Scheduling"]["SlurmSettings"]["Database"]
+        assert found == {"Uri": uri, "UserName": "slurm", "PasswordSecretArn": secret}

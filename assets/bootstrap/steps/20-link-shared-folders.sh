@@ -3,7 +3,7 @@
 # Links the other paths of the shared folders, such as /lustre for /fsx, on every node. The same file
 # system can be mounted only once, so these are links.
 #
-# Called by: bootstrap.sh, as root. Environment: BUNDLE, TRAINING_ROOT. Safe to run again. What
+# Called by: bootstrap.sh, as root. Environment: BUNDLE, NODE_TYPE, TRAINING_ROOT. Safe to run again. What
 #   stands there already, and is no link, is left alone and said.
 # Budget: 5 s
 set -euo pipefail
@@ -15,5 +15,7 @@ while read -r link folder; do
     continue
   fi
   mkdir -p "$(dirname "$path")"
+  # A link may lead into a folder of a shared file system, which the head node makes.
+  if [[ $NODE_TYPE == HeadNode && ! -L $TRAINING_ROOT$folder ]]; then mkdir -p "$TRAINING_ROOT$folder"; fi
   ln -sfn "$folder" "$path"
 done <"$BUNDLE/links"

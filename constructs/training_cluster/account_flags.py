@@ -1,0 +1,59 @@
+"""Flags of the account: keys, boundaries, tags."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, field_validator
+
+_RESERVED = ("aws:", "parallelcluster:", "training-cluster:")
+_MOST_TAGS = 20
+
+
+class AccountFlags(BaseModel):
+    """What an account's owners ask of everything that is made in it."""
+
+    key_name: str | None = Field(
+        None,
+        pattern=r"^[\x20-\x7e]{1,255}$",
+        description="An EC2 key pair that is there already, ED25519. Kept for a cluster's life. Default: a "
+        "new one, CLUSTER-key, whose private half is in Systems Manager.",
+    )
+    permissions_boundary: str | None = Field(
+        None,
+        pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/\S+$",
+        description="ARN of a policy that bounds every role that is made, also by ParallelCluster.",
+    )
+    tags: str | None = Field(
+        None,
+        description="Tags of everything, as KEY=VALUE,KEY=VALUE. Default: none but ours "
+        "(training-cluster:cluster).",
+    )
+
+    @field_validator("tags")
+    @classmethod
+    def _are_tags(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_tags(value)
+        return value
+
+
+def parse_tags(text: str) -> dict[str, str]:
+    """Read KEY=VALUE,KEY=VALUE.
+
+    Raises:
+        ValueError: no such list, a key twice, or one that AWS or we use.
+    """
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if not (key and equals and value):
+            raise ValueError(f'"{part}" is not KEY=VALUE')
+        if key.startswith(_RESERVED):
+            raise ValueError(f'"{key}": keys that start with {", ".join(_RESERVED)} are taken')
+        if key in found:
+            raise ValueError(f'"{key}" stands twice')
+        if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits
+            raise ValueError(f'"{part}": a key has 128 characters at most, a value 256')
+        found[key] = value
+    if len(found) > _MOST_TAGS:
+        raise ValueError(f"{len(found)} tags; {_MOST_TAGS} at most, since AWS takes 50 and others add theirs")
+    return found

@@ -1,0 +1,88 @@
+"""Flags that bring their own: p3dn's image, a network that is there already. In order, on one local AWS."""
+
+from __future__ import annotations
+
+import pytest
+
+from rehearsal.deployed import read_deployed_cluster
+from rehearsal.own_images import publish_image
+from rehearsal.problems import RehearsalError
+
+from .account import Account
+from .conftest import Cloud
+
+pytestmark = pytest.mark.slow
+
+PARAMETER = "/training-cluster/images/3.16.1/ubuntu2204/volta"
+
+
+@pytest.fixture(scope="module")
+def account(cloud: Cloud) -> Account:
+    return Account(cloud.address)
+
+
+@pytest.fixture(scope="module")
+def flags(account: Account) -> tuple[str, ...]:
+    network = account.network
+    return (
+        "family=p3dn",
+        "cpu_queue=on",
+        f"vpc_id={network.vpc}",
+        f"public_subnet_id={network.public}",
+        f"private_subnet_id={network.private}",
+    )
+
+
+def test_without_its_image_p3dn_stops_before_the_cluster_stack_creates_anything(
+    cloud: Cloud, flags: tuple[str, ...]
+) -> None:
+    with pytest.raises(RehearsalError) as raised:
+        cloud.deploy(*flags)
+    assert f"Unable to fetch parameters [{PARAMETER}]" in str(raised.value)
+    stack = cloud.stack("TrainingClusterStack")
+    assert stack is None or stack["StackStatus"] == "REVIEW_IN_PROGRESS"
+    assert cloud.stack("training") is None
+
+
+def test_with_its_image_p3dn_is_deployed_into_the_network_that_was_there(
+    cloud: Cloud, account: Account, flags: tuple[str, ...]
+) -> None:
+    image = publish_image(cloud.address, parameter=PARAMETER, system="ubuntu2204")
+    cloud.deploy(*flags)
+    config = read_deployed_cluster(cloud.address, "training").config
+    gpu, cpu = config["Scheduling"]["SlurmQueues"]
+    assert gpu["Image"] == {"CustomAmi": image}
+    assert "Image" not in cpu
+    assert gpu["Networking"]["SubnetIds"] == cpu["Networking"]["SubnetIds"] == [account.network.private]
+    assert config["HeadNode"]["Networking"]["SubnetId"] == account.network.public
+
+
+def test_an_own_network_is_used_unchanged_but_for_one_security_group(cloud: Cloud, account: Account) -> None:
+    resources = account.client("cloudformation").describe_stack_resources(StackName="NetworkStack")
+    types = {each["ResourceType"] for each in resources["StackResources"]} - {"AWS::CDK::Metadata"}
+    assert types == {
+        "AWS::EC2::SecurityGroup",
+        "AWS::EC2::SecurityGroupIngress",
+        "AWS::EC2::SecurityGroupEgress",
+    }
+    (system,) = cloud.client("fsx").describe_file_systems()["FileSystems"]
+    assert system["SubnetIds"] == [account.network.private]
+    (target,) = cloud.client("efs").describe_file_systems()["FileSystems"]
+    (mount,) = cloud.client("efs").describe_mount_targets(FileSystemId=target["FileSystemId"])["MountTargets"]
+    assert mount["SubnetId"] == account.network.private
+
+
+def test_the_bucket_and_lustre_are_linked(cloud: Cloud) -> None:
+    links = cloud.client("fsx").describe_data_repository_associations()["Associations"]
+    assert {link["FileSystemPath"]: set(link["S3"]) for link in links} == {
+        "/datasets": {"AutoImportPolicy"},
+        "/checkpoints": {"AutoExportPolicy"},
+    }
+
+
+def test_destroying_the_cluster_leaves_the_network_that_was_there(
+    cloud: Cloud, account: Account, flags: tuple[str, ...]
+) -> None:
+    cloud.destroy(*flags)
+    assert cloud.stack("training") is None
+    assert account.client("ec2").describe_vpcs(VpcIds=[account.network.vpc])["Vpcs"]
