@@ -86,7 +86,7 @@ def _zone(settings: Settings) -> Iterator[Advice]:
             id="zone-auto",
             text=f"zone=auto takes the region's first zone, whether it has {settings.compute_type} or not; "
             f"docs/families.md#{family.name} lists those that do. To choose one: -c "
-            f"zone={_of_us_east(known)}",
+            f"zone={_example(known)}",
             warns=False,
         )
         return
@@ -102,8 +102,9 @@ def _zone(settings: Settings) -> Iterator[Advice]:
         )
 
 
-def _of_us_east(zones: list[str]) -> str:
-    return next((zone for zone in zones if zone.startswith("use1-")), zones[0])
+def _example(zones: list[str]) -> str:
+    """The one that most readers know."""
+    return min(zones, key=lambda zone: (not zone.startswith("use1-"), not zone.startswith("us"), zone))
 
 
 def _efs(settings: Settings) -> Iterator[Advice]:

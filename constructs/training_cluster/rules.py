@@ -47,9 +47,9 @@ def _size_is_of_the_family(settings: Settings) -> Iterator[Contradiction]:
     family, asked = settings.family_facts, settings.instance_type
     if asked and asked not in family.sizes:
         elsewhere = find_instance_type(asked)
+        hint = "" if elsewhere else did_you_mean(asked, family.sizes)
         yield Contradiction(
-            problem=f"instance_type={asked}: family {family.name} has "
-            f"{', '.join(family.sizes)}.{did_you_mean(asked, family.sizes)}",
+            problem=f"instance_type={asked}: family {family.name} has {', '.join(family.sizes)}.{hint}",
             mend=f"-c family={elsewhere[0].name} -c instance_type={asked}"
             if elsewhere
             else f"-c instance_type={family.main_size}",
@@ -156,7 +156,7 @@ def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
     missing = [flag for flag in needed if not getattr(settings, flag)]
     if given and missing:
         yield Contradiction(
-            problem=f"{given[0]} is given, {' and '.join(missing)} is not: your own network comes whole",
+            problem=f"{given[0]} is given, but not {' and '.join(missing)}: your own network comes whole",
             mend=" ".join(f"-c {flag}=..." for flag in missing),
         )
     if given and settings.zone != "auto":

@@ -72,7 +72,7 @@ def settings(**flags: str) -> Settings:
             {"accounting": "new", "cluster_name": "a" * 41},
             ["41 characters", "ParallelCluster takes 40", f"-c cluster_name={'a' * 40}"],
         ),
-        ({"vpc_id": NETWORK["vpc_id"]}, ["public_subnet_id and private_subnet_id is not", "comes whole"]),
+        ({"vpc_id": NETWORK["vpc_id"]}, ["but not public_subnet_id and private_subnet_id", "comes whole"]),
         ({"security_group_id": "sg-0123456789abcdef0"}, ["security_group_id is given", "vpc_id"]),
         ({**NETWORK, "zone": "use1-az4"}, ["the zone is that of vpc_id", "leave zone out"]),
         (
