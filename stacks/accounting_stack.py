@@ -19,9 +19,5 @@ class AccountingStack(Stack):
             description="Training Cluster: Slurm accounting, kept when it goes",
             termination_protection=True,
         )
-        self.accounting = Accounting(
-            self, "Accounting", vpc=network.vpc, node_security_group=network.node_security_group
-        )
+        self.accounting = Accounting(self, "Accounting", network=network)
         CfnOutput(self, "Database", value=self.accounting.database.uri)
-        for value in (self.accounting.database.secret_arn,):
-            self.export_value(value)

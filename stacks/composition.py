@@ -12,6 +12,9 @@ from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack
 from training_cluster.settings import Settings
 
+# A change of their tags replaces them, and with them a key by the same name, or the nodes' group.
+NEVER_RETAGGED = ("AWS::EC2::KeyPair", "AWS::EC2::PlacementGroup")
+
 
 def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
     """Add all stacks to the app. Their ids are fixed: `cdk deploy TrainingClusterStack` selects by id."""
@@ -44,7 +47,7 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
 
 def _apply_account_flags(stack: Stack, settings: Settings) -> None:
     for key, value in settings.own_tags.items():
-        Tags.of(stack).add(key, value)
+        Tags.of(stack).add(key, value, exclude_resource_types=list(NEVER_RETAGGED))
     if settings.permissions_boundary:
         policy = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
         iam.PermissionsBoundary.of(stack).apply(policy)

@@ -70,6 +70,8 @@ class TrainingClusterStack(Stack):
             cluster_name=name,
             config=render_cluster_config(settings=settings, ids=ids),
             scripts_bucket=storage.bucket,
+            permissions_boundary=settings.permissions_boundary,
+            secret_arn=ids.database.secret_arn if ids.database else None,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
         self._outputs(cluster)
@@ -88,7 +90,7 @@ class TrainingClusterStack(Stack):
     def _image_id(self, settings: Settings) -> str | None:
         if settings.node_image == "build":
             # By SSM and not by export: an export in use could not change. CloudFormation reads it anew
-            # at every deploy, and stops before it creates anything when it is not there.
+            # at every deploy, and stops before this stack creates anything when it is not there.
             return ssm.StringParameter.value_for_typed_string_parameter_v2(
                 self, image_parameter(settings), ssm.ParameterValueType.AWS_EC2_IMAGE_ID
             )
@@ -108,7 +110,7 @@ class TrainingClusterStack(Stack):
             self,
             "LoginPolicy",
             # The provider may attach policies of this name only.
-            managed_policy_name=f"parallelcluster-{settings.cluster_name}-login",
+            managed_policy_name=f"parallelcluster-{settings.cluster_name}-login-{Aws.REGION}",
             description="Login nodes read their scripts",
             statements=[iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])],
         )

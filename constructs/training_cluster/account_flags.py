@@ -47,7 +47,7 @@ def parse_tags(text: str) -> dict[str, str]:
         key, equals, value = (each.strip() for each in part.partition("="))
         if not (key and equals and value):
             raise ValueError(f'"{part}" is not KEY=VALUE')
-        if key.startswith(_RESERVED):
+        if key.lower().startswith(_RESERVED):
             raise ValueError(f'"{key}": keys that start with {", ".join(_RESERVED)} are taken')
         if key in found:
             raise ValueError(f'"{key}" stands twice')

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnResource, Fn, RemovalPolicy
+from aws_cdk import CfnResource, Fn
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from training_cluster.network import DATABASE_CIDRS
+from training_cluster.network import DATABASE_CIDRS, Network
 from training_cluster.resource_ids import Database
+from training_cluster.storage import KEPT
 
 ENGINE = rds.DatabaseClusterEngine.aurora_mysql(version=rds.AuroraMysqlEngineVersion.VER_3_08_2)
 USER = "slurm"
@@ -26,18 +27,16 @@ class Accounting(Construct):
         database: what a cluster config needs of it.
     """
 
-    def __init__(
-        self, scope: Construct, id_: str, *, vpc: ec2.IVpc, node_security_group: ec2.ISecurityGroup
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, *, network: Network) -> None:
         super().__init__(scope, id_)
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
-            vpc=vpc,
+            vpc=network.vpc,
             description="Slurm accounting: the head node, over MySQL",
             allow_all_outbound=False,
         )
-        group.add_ingress_rule(node_security_group, ec2.Port.tcp(3306), "slurmdbd on the head node")
+        group.add_ingress_rule(network.node_security_group, ec2.Port.tcp(3306), "slurmdbd on the head node")
         # Plain text, not JSON: ParallelCluster reads the secret as the password itself.
         secret = secretsmanager.Secret(
             self,
@@ -55,33 +54,48 @@ class Accounting(Construct):
             writer=rds.ClusterInstance.serverless_v2("Writer"),
             serverless_v2_min_capacity=MIN_ACU,
             serverless_v2_max_capacity=MAX_ACU,
-            vpc=vpc,
-            vpc_subnets=self._subnets(vpc),
+            vpc=network.vpc,
+            vpc_subnets=self._subnets(network.vpc),
+            parameter_group=self._parameters(),
             security_groups=[group],
             storage_encrypted=True,
             deletion_protection=True,
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=KEPT,
         )
         for kept in (secret, group):
-            kept.apply_removal_policy(RemovalPolicy.RETAIN)
+            kept.apply_removal_policy(KEPT)
         endpoint = cluster.cluster_endpoint
         self.database = Database(
             uri=f"{endpoint.hostname}:{endpoint.port}", user=USER, secret_arn=secret.secret_arn
         )
 
     def _subnets(self, vpc: ec2.IVpc) -> ec2.SubnetSelection:
-        """Two subnets with no way out: Aurora wants two zones, and answers only the head node."""
-        subnets: list[ec2.ISubnet] = []
-        for i, cidr in enumerate(DATABASE_CIDRS):
-            subnet = ec2.PrivateSubnet(
+        """Two subnets with no way out. They are kept with the database that stands in them."""
+        subnets: list[ec2.ISubnet] = [
+            ec2.PrivateSubnet(
                 self,
                 f"Subnet{i + 1}",
                 vpc_id=vpc.vpc_id,
                 cidr_block=cidr,
                 availability_zone=Fn.select(i, Fn.get_azs()),
             )
+            for i, cidr in enumerate(DATABASE_CIDRS)
+        ]
+        for subnet in subnets:
             for part in subnet.node.find_all():
                 if isinstance(part, CfnResource):
-                    part.apply_removal_policy(RemovalPolicy.RETAIN)
-            subnets.append(subnet)
+                    part.apply_removal_policy(KEPT)
         return ec2.SubnetSelection(subnets=subnets)
+
+    def _parameters(self) -> rds.ParameterGroup:
+        group = rds.ParameterGroup(
+            self,
+            "Parameters",
+            engine=ENGINE,
+            description="Slurm accounting: TLS only, and slurmdbd's own wish for long transactions",
+            # As in ParallelCluster's own template of such a database (cloudformation/database).
+            parameters={"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"},
+            removal_policy=KEPT,
+        )
+        group.bind_to_cluster()
+        return group

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from training_cluster.cluster_flags import PCLUSTER_VERSION
-from training_cluster.families import head_node_size, load_base
+from training_cluster.families import find_instance_type, head_node_size, load_base
+from training_cluster.hardware import Family
 from training_cluster.settings import Settings
 
 
@@ -37,13 +38,15 @@ def _image(settings: Settings) -> Iterator[Advice]:
     family = settings.family_facts
     if settings.node_image == "build":
         why = f" ({family.official_image_refused})" if family.official_image_refused else ""
+        parameter = image_parameter(settings)
         recipe = load_base().image_recipes[family.image_recipe]
         yield Advice(
             id="image-build",
             text=f"image=build{why}: {family.name} takes the recipe {family.image_recipe}: {recipe}. The "
-            "deploy "
-            f"reads the AMI's id from the SSM parameter {image_parameter(settings)} and stops before it "
-            "creates anything when that is not there; to use an AMI of yours: -c image=ami-...",
+            "AMI's "
+            f"id is read from the SSM parameter {parameter}, without which the deploy stops when network and "
+            "storage are there and before the cluster. Look first: `aws ssm get-parameter --name "
+            f"{parameter}`. To use an AMI of yours: -c image=ami-...",
             warns=False,
         )
 
@@ -54,11 +57,13 @@ def _head_node(settings: Settings) -> Iterator[Advice]:
         yield Advice(
             id="head-node-unknown",
             text=f"head_node_type={settings.head_type} is not in the catalog: whether it is large enough for "
-            f"{settings.nodes} nodes was not checked",
+            f"{settings.most_nodes} nodes was not checked",
         )
-    elif settings.nodes > known.vcpus * base.nodes_per_vcpu:
+    elif settings.most_nodes > known.vcpus * base.nodes_per_vcpu:
         fits = (
-            name for name, size in base.types.items() if settings.nodes <= size.vcpus * base.nodes_per_vcpu
+            name
+            for name, size in base.types.items()
+            if settings.most_nodes <= size.vcpus * base.nodes_per_vcpu
         )
         yield Advice(
             id="head-node-small",
@@ -77,16 +82,23 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
 
 
 def _zone(settings: Settings) -> Iterator[Advice]:
-    family, zone = settings.family_facts, settings.zone
-    known = [each for zones in family.zones.values() for each in zones]
-    if settings.vpc_id or not known:
+    if settings.vpc_id:
+        return
+    yield from _zone_of(settings, settings.family_facts)
+    beside = find_instance_type(settings.cpu_queue_type) if settings.cpu_queue_type else None
+    if beside:
+        yield from _zone_of(settings, beside[0])
+
+
+def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
+    zone, known = settings.zone, [each for zones in family.zones.values() for each in zones]
+    if not known:
         return
     if zone == "auto":
         yield Advice(
             id="zone-auto",
-            text=f"zone=auto takes the region's first zone, whether it has {settings.compute_type} or not; "
-            f"docs/families.md#{family.name} lists those that do. To choose one: -c "
-            f"zone={_example(known)}",
+            text=f"zone=auto takes the region's first zone, whether it has {family.name} or not; "
+            f"docs/families.md#{family.name} lists those that do. To choose one: -c zone={_example(known)}",
             warns=False,
         )
         return
@@ -137,6 +149,15 @@ def _spot(settings: Settings) -> Iterator[Advice]:
         )
 
 
+def _login(settings: Settings) -> Iterator[Advice]:
+    if settings.login_nodes and not settings.ssh_from and not settings.security_group_id:
+        yield Advice(
+            id="login-nodes-closed",
+            text=f"login_nodes={settings.login_nodes}: nobody reaches port 22 of their load balancer. Type: "
+            "-c ssh_from=YOUR.ADDRESS/32",
+        )
+
+
 def _static(settings: Settings) -> Iterator[Advice]:
     price = settings.size.usd_per_hour
     if settings.min_nodes and settings.bought.kind == "ondemand" and price is not None:
@@ -150,5 +171,5 @@ def _static(settings: Settings) -> Iterator[Advice]:
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
     *(_image, _head_node, _placement_group, _zone),
-    *(_efs, _scratch, _spot, _static),
+    *(_efs, _scratch, _spot, _login, _static),
 )

@@ -35,6 +35,8 @@ class Cluster(Construct):
         config: the cluster config; travels as one JSON string, since CloudFormation would turn its
             numbers and booleans into strings.
         scripts_bucket: where the nodes' scripts lie; the library checks that they exist.
+        permissions_boundary: ARN of the policy that bounds every role of the cluster.
+        secret_arn: of the accounting database's password.
     """
 
     def __init__(
@@ -45,9 +47,18 @@ class Cluster(Construct):
         cluster_name: str,
         config: dict[str, Any],
         scripts_bucket: s3.IBucket,
+        permissions_boundary: str | None = None,
+        secret_arn: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
-        self._role = self._provider_role(cluster_name=cluster_name, scripts_bucket=scripts_bucket)
+        self._role = self._provider_role(
+            provider_statements(
+                scripts_bucket_arn=scripts_bucket.bucket_arn,
+                cluster_name=cluster_name,
+                permissions_boundary=permissions_boundary,
+                secret_arn=secret_arn,
+            )
+        )
         self._layer = self._published_layer()
         provider = cr.Provider(
             self,
@@ -91,7 +102,7 @@ class Cluster(Construct):
             description=f"aws-parallelcluster {PCLUSTER_VERSION}, as AWS publishes it",
         )
 
-    def _provider_role(self, *, cluster_name: str, scripts_bucket: s3.IBucket) -> iam.Role:
+    def _provider_role(self, statements: list[iam.PolicyStatement]) -> iam.Role:
         role = iam.Role(
             self,
             "ProviderRole",
@@ -101,9 +112,7 @@ class Cluster(Construct):
                 iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaBasicExecutionRole")
             ],
         )
-        for statement in provider_statements(
-            scripts_bucket_arn=scripts_bucket.bucket_arn, cluster_name=cluster_name
-        ):
+        for statement in statements:
             role.add_to_policy(statement)
         return role
 

@@ -75,13 +75,17 @@ class ClusterFlags(BaseModel):
         "type.",
     )
     login_nodes: int = Field(
-        0, ge=0, le=10, description="Login nodes behind a load balancer, beside the head node."
+        0,
+        ge=0,
+        le=10,
+        description="Login nodes behind a load balancer, beside the head node. Once there, they stay for "
+        "the cluster's life: 1 at least.",
     )
     accounting: str = Field(
         "off",
         pattern=r"^(off|new|[a-z0-9][a-z0-9.-]*\.[a-z0-9-]+(:\d{2,5})?)$",
         description="Slurm's job accounting: off, new (an Aurora Serverless database in AccountingStack), or "
-        "the host[:port] of a MySQL database.",
+        "the host[:port] of a MySQL database. Choose it with the cluster: a change wants a stopped fleet.",
     )
     accounting_user: str = Field(
         "slurm", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$", description="User of that MySQL database."

@@ -12,7 +12,7 @@ CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20
 """10.0.0.0/20: head and login nodes, the NAT gateway."""
 DATABASE_CIDRS = ("10.0.16.0/24", "10.0.17.0/24")
-"""The accounting database, in two zones, since Aurora wants two."""
+"""The accounting database (AccountingStack), in two zones, since Aurora wants two."""
 
 # What nodes call beside S3 and DynamoDB: ParallelCluster's guide ("a single subnet with no internet
 # access"), and Session Manager's three. Packages and Route 53 still need the NAT gateway.

@@ -54,15 +54,17 @@ _FSX = "DescribeDataRepositoryAssociations DescribeFileSystems ListTagsForResour
 _EFS = "DescribeFileSystems DescribeMountTargetSecurityGroups DescribeMountTargets"
 # Of login nodes: an auto-scaling group behind a network load balancer.
 _AUTOSCALING = """
-DeleteAutoScalingGroup DeleteLifecycleHook DescribeAutoScalingGroups DescribeLifecycleHooks
-DescribeScalingActivities PutLifecycleHook UpdateAutoScalingGroup
+CreateAutoScalingGroup DeleteAutoScalingGroup DeleteLifecycleHook DescribeAutoScalingGroups
+DescribeLifecycleHooks DescribeScalingActivities PutLifecycleHook UpdateAutoScalingGroup
 """
 _LOAD_BALANCING = """
-CreateListener CreateTargetGroup DeleteListener DeleteLoadBalancer DeleteTargetGroup DescribeListeners
-DescribeLoadBalancers DescribeTags DescribeTargetGroups DescribeTargetHealth ModifyLoadBalancerAttributes
+AddTags CreateListener CreateLoadBalancer CreateTargetGroup DeleteListener DeleteLoadBalancer
+DeleteTargetGroup DescribeListeners DescribeLoadBalancers DescribeTags DescribeTargetGroups
+DescribeTargetHealth ModifyLoadBalancerAttributes
 """
 _IAM_READ = "GetInstanceProfile GetPolicy GetRole GetRolePolicy SimulatePrincipalPolicy"
-_IAM_ROLE = "CreateRole DeleteRole DeleteRolePolicy PutRolePolicy TagRole UntagRole"
+_IAM_ROLE = "DeleteRole TagRole UntagRole"
+_IAM_BOUNDED = "CreateRole DeleteRolePolicy PutRolePolicy"
 _IAM_PROFILE = (
     "AddRoleToInstanceProfile CreateInstanceProfile DeleteInstanceProfile RemoveRoleFromInstanceProfile"
 )
@@ -89,8 +91,15 @@ def _allow(
     )
 
 
-def provider_statements(*, scripts_bucket_arn: str, cluster_name: str) -> list[iam.PolicyStatement]:
-    """All statements of the provider's role, for one cluster."""
+def provider_statements(
+    *, scripts_bucket_arn: str, cluster_name: str, permissions_boundary: str | None, secret_arn: str | None
+) -> list[iam.PolicyStatement]:
+    """All statements of the provider's role, for one cluster.
+
+    Args:
+        permissions_boundary: ARN of the policy that must bound every role that the provider makes.
+        secret_arn: of the accounting database's password, which the library looks up.
+    """
     here: dict[str, object] = {"StringEquals": {"aws:RequestedRegion": Aws.REGION}}
     return [
         _allow("Ec2", "ec2", _EC2, conditions=here),
@@ -124,9 +133,10 @@ def provider_statements(*, scripts_bucket_arn: str, cluster_name: str) -> list[i
         ),
         _allow("Lustre", "fsx", _FSX, _arn("fsx", "*")),
         _allow("Efs", "elasticfilesystem", _EFS, _arn("elasticfilesystem", "*")),
-        *_login_node_statements(),
+        *([_allow("AccountingSecret", "secretsmanager", "DescribeSecret", secret_arn)] if secret_arn else []),
+        *_login_node_statements(here),
         _allow("ReservedCapacity", "resource-groups", "GetGroupConfiguration ListGroupResources"),
-        *_iam_statements(),
+        *_iam_statements(permissions_boundary),
     ]
 
 
@@ -144,21 +154,27 @@ def _stack_statements(cluster_name: str) -> list[iam.PolicyStatement]:
     ]
 
 
-def _login_node_statements() -> list[iam.PolicyStatement]:
-    """Always, not only with login nodes: they must also be able to go."""
-    tagged: dict[str, object] = {
-        "ForAllValues:StringEquals": {"aws:TagKeys": ["parallelcluster:cluster-name"]}
-    }
+def _login_node_statements(here: dict[str, object]) -> list[iam.PolicyStatement]:
+    """Always, not only with login nodes: they must also be able to go.
+
+    The published policy asks that no other tag is set; ours and ParallelCluster's own are.
+    """
+    services = ["autoscaling.amazonaws.com", "elasticloadbalancing.amazonaws.com"]
     return [
-        _allow("LoginNodeGroups", "autoscaling", _AUTOSCALING, conditions=tagged),
-        _allow("LoginNodeBalancers", "elasticloadbalancing", _LOAD_BALANCING, conditions=tagged),
-        # These carry further tags.
-        _allow("CreateLoginNodeGroups", "autoscaling", "CreateAutoScalingGroup"),
-        _allow("CreateLoginNodeBalancers", "elasticloadbalancing", "AddTags CreateLoadBalancer"),
+        _allow("LoginNodeGroups", "autoscaling", _AUTOSCALING, conditions=here),
+        _allow("LoginNodeBalancers", "elasticloadbalancing", _LOAD_BALANCING, conditions=here),
+        # The first of an account makes AWS's own role for it.
+        _allow(
+            "LoginNodeServiceRoles",
+            "iam",
+            "CreateServiceLinkedRole",
+            _arn("iam", "role/aws-service-role/*", region=""),
+            conditions={"StringEquals": {"iam:AWSServiceName": services}},
+        ),
     ]
 
 
-def _iam_statements() -> list[iam.PolicyStatement]:
+def _iam_statements(permissions_boundary: str | None) -> list[iam.PolicyStatement]:
     roles = _arn("iam", "role/parallelcluster/*", region="")
     anything_named = [
         _arn("iam", f"{kind}/*", region="") for kind in ("role", "policy", "instance-profile")
@@ -166,15 +182,23 @@ def _iam_statements() -> list[iam.PolicyStatement]:
     attachable = [_arn("iam", "policy/parallelcluster*", region="")] + [
         _arn("iam", f"policy/{name}", region="", account="aws") for name in _ATTACHABLE_AWS_POLICIES
     ]
+    bounded: dict[str, object] = (
+        {"StringEquals": {"iam:PermissionsBoundary": permissions_boundary}} if permissions_boundary else {}
+    )
+    # Without it a bounded provider could make a role without bounds, and use that.
+    may_bound = ["PutRolePermissionsBoundary"] if permissions_boundary else []
     return [
         _allow("ReadIam", "iam", _IAM_READ, *anything_named),
         _allow("Roles", "iam", _IAM_ROLE, roles),
+        _allow(
+            "BoundedRoles", "iam", " ".join([_IAM_BOUNDED, *may_bound]), roles, conditions=bounded or None
+        ),
         _allow(
             "RolePolicies",
             "iam",
             "AttachRolePolicy DetachRolePolicy",
             roles,
-            conditions={"ArnLike": {"iam:PolicyARN": attachable}},
+            conditions={"ArnLike": {"iam:PolicyARN": attachable}, **bounded},
         ),
         _allow(
             "InstanceProfiles",

@@ -6,10 +6,12 @@ merely does badly is advice (advice.py).
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import find_instance_type, head_node_size, load_base
 from training_cluster.problems import did_you_mean
 
@@ -22,6 +24,10 @@ NAME_LIMIT_WITH_ACCOUNTING = 40
 # The private subnet is a /17; AWS keeps five addresses of each, file systems and endpoints take some.
 PRIVATE_ADDRESSES = 2**15 - 5
 RESERVED_ADDRESSES = 64
+
+
+# The largest network that one owner has: 10.0.0.0/8 among the private ones.
+WIDEST_PREFIX = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +98,25 @@ def _capacity_block_has_no_group(settings: Settings) -> Iterator[Contradiction]:
             problem=f"placement_group={settings.placement_group}: a Capacity Block stands close together by "
             "itself, and another group would leave it without its capacity",
             mend="-c placement_group=off",
+        )
+
+
+def _placement_group_is_a_name(settings: Settings) -> Iterator[Contradiction]:
+    if settings.placement_group in {"on", "yes", "true", "new"}:
+        yield Contradiction(
+            problem=f"placement_group={settings.placement_group} would be the name of an existing group",
+            mend="-c placement_group=auto",
+        )
+
+
+def _family_is_supported(settings: Settings) -> Iterator[Contradiction]:
+    family = settings.family_facts
+    ours, needed = (tuple(map(int, v.split("."))) for v in (PCLUSTER_VERSION, family.pcluster_min_version))
+    if ours < needed:
+        yield Contradiction(
+            problem=f"family={family.name} needs ParallelCluster {family.pcluster_min_version}, and this app "
+            f"has {PCLUSTER_VERSION}",
+            mend="another family, or take a newer release of this app",
         )
 
 
@@ -188,9 +213,10 @@ def _own_network_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
-    if settings.ssh_from and settings.ssh_from.endswith("/0") and settings.ssh_from_anywhere == "no":
+    wide = settings.ssh_from and ipaddress.IPv4Network(settings.ssh_from).prefixlen < WIDEST_PREFIX
+    if wide and settings.ssh_from_anywhere == "no":
         yield Contradiction(
-            problem=f"ssh_from={settings.ssh_from} opens port 22 to the whole internet",
+            problem=f"ssh_from={settings.ssh_from} opens port 22 to the internet",
             mend="-c ssh_from=YOUR.ADDRESS/32, or, if you mean it: -c ssh_from_anywhere=yes",
         )
     if settings.ssh_from_anywhere == "yes" and not settings.ssh_from:
@@ -234,13 +260,13 @@ def _addresses_suffice(settings: Settings) -> Iterator[Contradiction]:
 def _head_node_has_the_memory(settings: Settings) -> Iterator[Contradiction]:
     known = head_node_size(settings.head_type)
     # ParallelCluster's HeadNodeMemorySizeValidator.
-    needed = min(settings.nodes / 25 + 0.6, 16)
+    needed = min(settings.most_nodes / 25 + 0.6, 16)
     if known and known.memory_gib < needed:
         types = load_base().head_node.types.items()
         fits = next(name for name, size in types if size.memory_gib >= needed)
         yield Contradiction(
             problem=f"head_node_type={settings.head_type} has {known.memory_gib} GiB of memory, and "
-            f"{settings.nodes} nodes take {needed:.2f}",
+            f"{settings.most_nodes} nodes take {needed:.2f}",
             mend=f"-c head_node_type={fits}",
         )
 
@@ -250,6 +276,8 @@ _RULES: tuple[Rule, ...] = (
     _capacity_is_sold,
     _capacity_block_always_runs,
     _capacity_block_has_no_group,
+    _placement_group_is_a_name,
+    _family_is_supported,
     _image_runs_on_the_family,
     _cpu_queue_stands_beside_accelerators,
     _accounting_is_complete,

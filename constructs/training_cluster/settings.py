@@ -67,6 +67,11 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
         return self.nodes if self.bought.kind == "capacity-block" else self.min_nodes
 
     @property
+    def most_nodes(self) -> int:
+        """Most compute nodes of all queues together."""
+        return self.nodes + (load_base().cpu_queue.nodes if self.cpu_queue_type else 0)
+
+    @property
     def wants_new_placement_group(self) -> bool:
         """Whether the queue gets a placement group of its own; its capacity and EFA decide."""
         return self.placement_group == "auto" and self.size.efa and self.bought.reservation_id is None

@@ -26,7 +26,8 @@ class Storage(Construct):
 
     `datasets/` of the bucket appears under /fsx/datasets; what is written to /fsx/checkpoints goes to
     `checkpoints/` of the bucket. Nothing that is deleted on one side is deleted on the other.
-    What is given by id is used as it is, and nothing is linked to it.
+    A file system that is given by id is used as it is, and not linked; a new one is linked to a bucket
+    that is given, too.
 
     Attributes:
         bucket, lustre_id, efs_id: what was made, or what was given.

@@ -17,7 +17,7 @@ class StorageFlags(BaseModel):
 
     bucket_name: str | None = Field(
         None,
-        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        pattern=r"^[a-z0-9]([a-z0-9-]|\.[a-z0-9]){1,61}[a-z0-9]$",
         description="A bucket that is there already. Default: a new one.",
     )
     fsx_id: str | None = Field(

@@ -171,6 +171,14 @@ def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None
     assert mine.read_text() == "precious"
 
 
+def test_an_efs_that_somebody_uses_keeps_its_root_as_it_is(node: Node) -> None:
+    node.publish()
+    (node.root / "efs" / "theirs").mkdir(parents=True)
+    before = (node.root / "efs").stat().st_mode
+    assert node.boot().returncode == 0
+    assert (node.root / "efs").stat().st_mode == before
+
+
 def test_every_step_states_its_budget_and_the_head_node_has_time_for_all(tmp_path: Path) -> None:
     base = load_base()
     assert base.compute_node.boot_s + bootstrap_budget_s() <= base.head_node.bootstrap_timeout_s

@@ -104,6 +104,8 @@ def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str
             "CDK_OUTDIR": str(out),
             "TMPDIR": str(out),
             "CDK_CONTEXT_JSON": context,
+            # Before what is installed: a copy runs its own code.
+            "PYTHONPATH": f"{root}:{root / 'constructs'}",
         },
         capture_output=True,
         text=True,
@@ -117,3 +119,18 @@ def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: P
     assert "allowed: g5, g6, g6e, hpc7a, m6i" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.glob("*.template.json")) == []
+
+
+def test_a_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    for name in ("constructs", "stacks", "assets", "cluster_configs"):
+        shutil.copytree(ROOT / name, copy / name)
+    shutil.copy(ROOT / "app.py", copy)
+    p5 = (copy / "cluster_configs" / "p5.yaml").read_text()
+    text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100")
+    (copy / "cluster_configs" / "p7.yaml").write_text(text)
+    out = tmp_path / "out"
+    out.mkdir()
+    done = _app(copy, '{"family": "p7"}', out)
+    assert done.returncode == 0, done.stderr
+    assert "p7.96xlarge" in (out / "TrainingClusterStack.template.json").read_text()

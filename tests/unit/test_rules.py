@@ -84,7 +84,9 @@ def settings(**flags: str) -> Settings:
             {**NETWORK, "security_group_id": "sg-0123456789abcdef0", "ssh_from": "203.0.113.0/24"},
             ["ssh_from=203.0.113.0/24 adds a rule", "leave ssh_from out"],
         ),
-        ({"ssh_from": "0.0.0.0/0"}, ["opens port 22 to the whole internet", "-c ssh_from_anywhere=yes"]),
+        ({"ssh_from": "0.0.0.0/0"}, ["opens port 22 to the internet", "-c ssh_from_anywhere=yes"]),
+        ({"ssh_from": "0.0.0.0/1"}, ["opens port 22 to the internet"]),
+        ({"placement_group": "on"}, ["the name of an existing group", "-c placement_group=auto"]),
         ({"ssh_from_anywhere": "yes"}, ["says nothing without ssh_from"]),
         (
             {"fsx_id": "fs-0123456789abcdef0", "fsx_gib": "2400", "fsx_type": "scratch2"},
@@ -117,6 +119,8 @@ def test_a_head_node_without_the_memory_is_refused_as_parallelcluster_would() ->
     ):
         settings(head_node_type="m6i.large", nodes="186")
     assert settings(head_node_type="m6i.xlarge", nodes="4000")
+    with pytest.raises(ConfigurationError, match=r"186 nodes take"):
+        settings(head_node_type="m6i.large", nodes="182", cpu_queue="on")
 
 
 def test_all_contradictions_are_told_at_once() -> None:
@@ -188,7 +192,20 @@ def test_zones_are_known_by_id() -> None:
     assert "us-west-2" in _advice(family="trn1", zone="euw1-az1")["zone-unknown"]
     assert "us-east-2" in _advice(family="hpc7a", zone="us-east-1a")["zone-unknown"]
     assert "zone-unknown" not in _advice(family="hpc7a", zone="us-east-2b")
+    assert "hpc7a" in _advice(family="p5", cpu_queue="hpc7a.96xlarge", zone="us-east-1a")["zone-unknown"]
     assert not [each for each in _advice(family="m6i", zone="us-east-1a") if "zone" in each]
+
+
+def test_login_nodes_that_nobody_reaches_say_so() -> None:
+    assert "-c ssh_from=" in _advice(login_nodes="2")["login-nodes-closed"]
+    assert "login-nodes-closed" not in _advice(login_nodes="2", ssh_from="203.0.113.0/24")
+
+
+def test_a_family_of_a_newer_parallelcluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training_cluster.rules.PCLUSTER_VERSION", "3.14.0")
+    with pytest.raises(ConfigurationError, match=r"p6-b300 needs ParallelCluster 3\.15\.0"):
+        settings(family="p6-b300")
+    assert settings(family="p6-b200")
 
 
 def test_provisioned_throughput_says_what_it_costs() -> None:

@@ -79,6 +79,8 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"tags": "aws:team=1"}, ["keys that start with aws:"]),
         ({"permissions_boundary": "boundary"}, ["an ARN such as arn:aws:iam::123456789012:policy/boundary"]),
         ({"bucket_name": "My_Bucket"}, ["bucket_name=My_Bucket", "lower-case letters"]),
+        ({"bucket_name": "a..b"}, ["bucket_name=a..b"]),
+        ({"tags": "AWS:team=1"}, ["keys that start with aws:"]),
         ({"fsx_type": "persistent1"}, ["allowed: persistent2, scratch2"]),
         ({"home": "fsx"}, ["allowed: ebs, efs"]),
         ({"pcluster_version": "3.15.0"}, ["another version's", "-c pcluster_version=3.16.1"]),

@@ -92,27 +92,9 @@ def test_no_statement_allows_every_action_or_a_whole_service(synthesise: Synthes
 
 
 def test_roles_are_passed_to_lambda_and_ec2_only(cluster: Template) -> None:
-    cluster.has_resource_properties(
-        "AWS::IAM::Policy",
-        {
-            "PolicyDocument": {
-                "Statement": Match.array_with(
-                    [
-                        Match.object_like(
-                            {
-                                "Action": "iam:PassRole",
-                                "Condition": {
-                                    "StringEqualsIfExists": {
-                                        "iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]
-                                    }
-                                },
-                            }
-                        )
-                    ]
-                )
-            }
-        },
-    )
+    (statement,) = _statements(cluster, "iam:PassRole")
+    services = ["lambda.amazonaws.com", "ec2.amazonaws.com"]
+    assert statement["Condition"] == {"StringEqualsIfExists": {"iam:PassedToService": services}}
 
 
 def test_another_cluster_has_another_stack_key_and_folder(synthesise: Synthesise) -> None:
@@ -136,7 +118,31 @@ def test_a_permissions_boundary_bounds_every_role(synthesise: Synthesise) -> Non
     roles = [role for t in templates.values() for role in t.find_resources("AWS::IAM::Role").values()]
     assert roles
     assert all(role["Properties"]["PermissionsBoundary"] == arn for role in roles)
-    assert _config(templates["TrainingClusterStack"])["Iam"] == {"PermissionsBoundary": arn}
+    cluster = templates["TrainingClusterStack"]
+    assert _config(cluster)["Iam"] == {"PermissionsBoundary": arn}
+    # And the provider may make no role without it.
+    for action in (
+        "iam:CreateRole",
+        "iam:PutRolePolicy",
+        "iam:AttachRolePolicy",
+        "iam:PutRolePermissionsBoundary",
+    ):
+        for statement in _statements(cluster, action):
+            assert statement["Condition"]["StringEquals"] == {"iam:PermissionsBoundary": arn}, action
+
+
+def _statements(template: Template, action: str) -> list[dict[str, Any]]:
+    # A role's policy that grows too long goes on in a managed one (CDK's own doing).
+    kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+    policies = [policy for kind in kinds for policy in template.find_resources(kind).values()]
+    found = [
+        statement
+        for policy in policies
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if action in statement["Action"]
+    ]
+    assert found, action
+    return found
 
 
 def test_tags_are_on_everything(synthesise: Synthesise) -> None:
@@ -148,12 +154,19 @@ def test_tags_are_on_everything(synthesise: Synthesise) -> None:
         "AWS::S3::Bucket", {"Tags": Match.array_with([{"Key": "project", "Value": "gpt2"}])}
     )
     assert {"Key": "team", "Value": "nlp"} in _config(templates["TrainingClusterStack"])["Tags"]
+    # Another tag would replace these two, and with them a key of that name, and the nodes' group.
+    untagged = synthesise()["TrainingClusterStack"]
+    for kind in ("AWS::EC2::KeyPair", "AWS::EC2::PlacementGroup"):
+        assert templates["TrainingClusterStack"].find_resources(kind) == untagged.find_resources(kind)
 
 
 def test_login_nodes_may_read_their_scripts_and_nothing_else(synthesise: Synthesise) -> None:
     cluster = synthesise(login_nodes="1")["TrainingClusterStack"]
-    (policy,) = cluster.find_resources("AWS::IAM::ManagedPolicy").values()
-    assert policy["Properties"]["ManagedPolicyName"] == "parallelcluster-training-login"
+    named = {"Properties": {"Description": "Login nodes read their scripts"}}
+    (policy,) = cluster.find_resources("AWS::IAM::ManagedPolicy", named).values()
+    assert policy["Properties"]["ManagedPolicyName"] == {
+        "Fn::Join": ["", ["parallelcluster-training-login-", {"Ref": "AWS::Region"}]]
+    }
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Action"] == "s3:GetObject"
     assert "/bootstrap/training/*" in str(statement["Resource"])
@@ -163,7 +176,14 @@ def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -
     templates = synthesise(accounting="new")
     accounting = templates["AccountingStack"]
     (database,) = accounting.find_resources("AWS::RDS::DBCluster").values()
-    assert database["DeletionPolicy"] == "Retain"
+    # Kept when it is deleted, and not when its creation failed: a second try must not find it.
+    assert database["DeletionPolicy"] == "RetainExceptOnCreate"
+    subnets = accounting.find_resources("AWS::EC2::Subnet").values()
+    assert {each["DeletionPolicy"] for each in subnets} == {"RetainExceptOnCreate"}
+    accounting.has_resource_properties(
+        "AWS::RDS::DBClusterParameterGroup",
+        {"Parameters": {"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"}},
+    )
     assert database["Properties"]["StorageEncrypted"] is True
     assert database["Properties"]["DeletionProtection"] is True
     (rule,) = accounting.find_resources("AWS::EC2::SecurityGroupIngress").values()

@@ -18,8 +18,8 @@ done
 
 if command -v apt-get >/dev/null; then
   # Another package run may hold the lock while the node boots.
-  apt-get -o DPkg::Lock::Timeout=300 update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq python3-venv
+  apt-get -o DPkg::Lock::Timeout=150 update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=150 install -y -qq python3-venv
 else
   dnf install -y -q python3.11
 fi
