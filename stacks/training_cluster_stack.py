@@ -70,6 +70,7 @@ class TrainingClusterStack(Stack):
             cluster_name=name,
             config=render_cluster_config(settings=settings, ids=ids),
             scripts_bucket=storage.bucket,
+            on_busy=settings.on_busy,
             permissions_boundary=settings.permissions_boundary,
             secret_arn=ids.database.secret_arn if ids.database else None,
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import fleet
 import library
 import messages
 
@@ -57,6 +58,8 @@ def _begins_late(kind: str, name: str, state: library.ClusterState, event: dict[
     try:
         if kind == "Update" and event.get("UpdatePending"):
             return library.update(name, _config(event))
+        if kind == "Update" and "FleetWas" in event:
+            return fleet.goes_on(name, state=state, event=event, config=_config(event))
         if kind == "Delete" and not state.status.startswith("DELETE_"):
             library.delete(name)
             return True
@@ -108,6 +111,11 @@ def _update(name: str, event: dict[str, Any]) -> dict[str, Any]:
         return pending
     try:
         return {"PhysicalResourceId": name, "UpdateStarted": library.update(name, _config(event))}
+    except library.RefusedError as refused:
+        if not refused.wants_stopped_fleet:
+            raise
+        stop = fleet.begin_stop(name, on_busy=_on_busy(event), refused=refused, state=existing)
+        return {"PhysicalResourceId": name, **stop}
     except library.TransientError as error:
         print(f"{name}: update was answered with an error: {error}")
         return pending
@@ -136,7 +144,15 @@ def _is_ours(state: library.ClusterState, event: dict[str, Any]) -> bool:
     return state.tags.get(OWNER_TAG) == str(event["StackId"])
 
 
+def _on_busy(event: dict[str, Any]) -> str:
+    return str(event["ResourceProperties"].get("OnBusy", "fail"))
+
+
 def _config(event: dict[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(event["ResourceProperties"]["ClusterConfiguration"])
     owner = {"Key": OWNER_TAG, "Value": event["StackId"]}
-    return {**config, "Tags": [*config.get("Tags", []), owner]}
+    config = {**config, "Tags": [*config.get("Tags", []), owner]}
+    if event["RequestType"] == "Update" and _on_busy(event) == "drain":
+        # It steers updates and is no change of its own: nodes end their jobs and are then replaced.
+        config["Scheduling"]["SlurmSettings"]["QueueUpdateStrategy"] = "DRAIN"
+    return config

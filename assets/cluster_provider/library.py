@@ -22,6 +22,8 @@ from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
 _NOT_FOUND, _THROTTLED, _SERVER_ERROR = 404, 429, 500
 _DENIED = {"AccessDenied", "AccessDeniedException", "AuthFailure", "Forbidden", "UnauthorizedOperation"}
 _NO_CHANGES = "no changes found"
+# The library's words (pcluster/config/update_policy.py) where a stopped fleet is all that is missing.
+_STOP_THE_FLEET = "stop the compute fleet"
 # One throttled call is no failure: 30 s in all, of the 15 minutes that a function has.
 _PAUSES_S = (2, 4, 8, 16)
 
@@ -41,6 +43,12 @@ class RefusedError(Exception):
         super().__init__(str(content.get("message", content)))
         self.content = content
 
+    @property
+    def wants_stopped_fleet(self) -> bool:
+        """Whether every change that was refused could be made with the compute fleet stopped."""
+        refused = self.content.get("update_validation_errors") or []
+        return bool(refused) and all(_STOP_THE_FLEET in str(each.get("message")).lower() for each in refused)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
@@ -52,6 +60,8 @@ class ClusterState:
     failures: tuple[dict[str, Any], ...]
     """failureCode and failureReason; only at CREATE_FAILED."""
     head_node_instance_id: str | None
+    last_updated: str
+    """When its stack was last created or updated."""
 
 
 def _content(error: BaseException) -> dict[str, Any]:
@@ -117,6 +127,7 @@ def _describe(cluster_name: str) -> ClusterState:
         tags={tag["key"]: tag["value"] for tag in answer.get("tags") or []},
         failures=tuple(answer.get("failures") or []),
         head_node_instance_id=(answer.get("headNode") or {}).get("instanceId"),
+        last_updated=str(answer.get("lastUpdatedTime")),
     )
 
 
@@ -147,6 +158,23 @@ def update(cluster_name: str, config: dict[str, Any]) -> bool:
             return False
         raise
     return True
+
+
+def fleet_status(cluster_name: str) -> str:
+    """RUNNING, STOP_REQUESTED, STOPPING, STOPPED, START_REQUESTED, STARTING, PROTECTED or UNKNOWN."""
+    return str(_call("describe_compute_fleet", cluster_name=cluster_name)["status"])
+
+
+def request_fleet(cluster_name: str, status: str) -> None:
+    """Ask the head node to stop or start the compute fleet: STOP_REQUESTED or START_REQUESTED."""
+    _call("update_compute_fleet", cluster_name=cluster_name, status=status)
+
+
+def running_compute_nodes(cluster_name: str) -> int:
+    """How many compute instances of the cluster run, or are about to."""
+    answer = _call("describe_cluster_instances", cluster_name=cluster_name, node_type="ComputeNode")
+    states = [str(each.get("state")) for each in answer.get("instances") or []]
+    return sum(state in {"pending", "running"} for state in states)
 
 
 def delete(cluster_name: str) -> None:

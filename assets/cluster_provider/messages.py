@@ -42,6 +42,31 @@ def failure(cluster_name: str, status: str, failures: Iterable[dict[str, Any]], 
     return fit(" | ".join([f"Cluster {cluster_name} is {status}", *reasons, more, *events]))
 
 
+def _refused_changes(content: dict[str, Any]) -> str:
+    changes = content.get("update_validation_errors") or []
+    return ", ".join(
+        f"{each.get('parameter')}: {each.get('current_value')} -> {each.get('requested_value')}"
+        for each in changes
+    )
+
+
+def busy(cluster_name: str, running: int, content: dict[str, Any]) -> str:
+    """Refuse to stop nodes that run."""
+    return fit(
+        f"{running} compute nodes of {cluster_name} run, and this update wants them stopped. Nothing was "
+        "changed. Wait until they are idle and gone (squeue, sinfo), or type: -c on_busy=stop, which ends "
+        f"their jobs. What wants it: {_refused_changes(content)}"
+    )
+
+
+def cannot_drain(cluster_name: str, content: dict[str, Any]) -> str:
+    """Refuse a change that draining does not make possible."""
+    return fit(
+        f"{cluster_name}: draining nodes is not enough for this update; the whole fleet has to stop. Nothing "
+        f"was changed. Type: -c on_busy=stop. What wants it: {_refused_changes(content)}"
+    )
+
+
 def not_ours(cluster_name: str) -> str:
     """Refuse to touch a cluster that this stack did not make."""
     return (

@@ -35,6 +35,7 @@ class Cluster(Construct):
         config: the cluster config; travels as one JSON string, since CloudFormation would turn its
             numbers and booleans into strings.
         scripts_bucket: where the nodes' scripts lie; the library checks that they exist.
+        on_busy: what an update does that wants the compute fleet stopped while nodes run: fail, drain, stop.
         permissions_boundary: ARN of the policy that bounds every role of the cluster.
         secret_arn: of the accounting database's password.
     """
@@ -47,6 +48,7 @@ class Cluster(Construct):
         cluster_name: str,
         config: dict[str, Any],
         scripts_bucket: s3.IBucket,
+        on_busy: str,
         permissions_boundary: str | None = None,
         secret_arn: str | None = None,
     ) -> None:
@@ -76,6 +78,7 @@ class Cluster(Construct):
             properties={
                 "ClusterName": cluster_name,
                 "ClusterConfiguration": Stack.of(self).to_json_string(config),
+                "OnBusy": on_busy,
             },
         )
         # The role's policy must exist before the first call and outlive the last one.

@@ -85,7 +85,7 @@ class ClusterFlags(BaseModel):
         "off",
         pattern=r"^(off|new|[a-z0-9][a-z0-9.-]*\.[a-z0-9-]+(:\d{2,5})?)$",
         description="Slurm's job accounting: off, new (an Aurora Serverless database in AccountingStack), or "
-        "the host[:port] of a MySQL database. Choose it with the cluster: a change wants a stopped fleet.",
+        "the host[:port] of a MySQL database. A change stops the fleet (on_busy).",
     )
     accounting_user: str = Field(
         "slurm", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$", description="User of that MySQL database."
@@ -99,6 +99,13 @@ class ClusterFlags(BaseModel):
         "training",
         pattern=r"^[a-zA-Z][a-zA-Z0-9-]{0,59}$",
         description="Name of the cluster. Another name is another cluster on the same network and storage.",
+    )
+    on_busy: Literal["fail", "drain", "stop"] = Field(
+        "fail",
+        description="What an update does that wants running compute nodes gone: fail and change nothing; "
+        "drain "
+        "them, where ParallelCluster can: their jobs end first; stop the fleet and its jobs, update, start "
+        "it again. A fleet without running nodes is always stopped and started.",
     )
     pcluster_version: str = Field(
         PCLUSTER_VERSION,

@@ -1,13 +1,15 @@
 """Stands in for a cluster's head node: publishes the fleet's status and signals that it is up.
 
 On AWS the head node runs ParallelCluster's chef recipes for some 10 minutes, writes the fleet's
-status to the cluster's DynamoDB table and signals the stack's WaitCondition.
+status to the cluster's DynamoDB table, signals the stack's WaitCondition, and from then on stops and
+starts the fleet as it is asked to in that table.
 """
 
 from __future__ import annotations
 
 import datetime
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ from rehearsal.local_aws import hooks
 from rehearsal.local_aws.address import LocalAwsAddress
 
 _LOGICAL_ID = "HeadNodeWaitCondition"
+_POLL_S = 0.5
 
 
 def install(address: LocalAwsAddress) -> None:
@@ -37,19 +40,53 @@ def install(address: LocalAwsAddress) -> None:
 def _boot(address: LocalAwsAddress, token: str, cluster_name: str) -> None:
     signal = hooks.find(hooks.SIGNAL)
     try:
-        _publish_fleet_status(address, cluster_name)
+        Fleet(address, cluster_name).publish("RUNNING")
     except Exception as error:
         reason = f"the stand-in for the head node failed: {error}"
         signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
         raise
     signal(token, {"Status": "SUCCESS", "Reason": "emulated", "UniqueId": "head-node", "Data": "emulated"})
+    Fleet(address, cluster_name).manage()
 
 
-def _publish_fleet_status(address: LocalAwsAddress, cluster_name: str) -> None:
-    now = datetime.datetime.now(datetime.UTC).isoformat()
-    status = {"status": {"S": "RUNNING"}, "lastStatusUpdatedTime": {"S": now}}
-    client = boto3.client("dynamodb", endpoint_url=address.url, verify=str(address.certificate))
-    client.put_item(
-        TableName=f"parallelcluster-{cluster_name}",
-        Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": status}},
-    )
+class Fleet:
+    """The compute fleet's status in the cluster's table, as clustermgtd on the head node keeps it."""
+
+    def __init__(self, address: LocalAwsAddress, cluster_name: str) -> None:
+        verify = str(address.certificate)
+        self._table = boto3.client("dynamodb", endpoint_url=address.url, verify=verify)
+        self._ec2 = boto3.client("ec2", endpoint_url=address.url, verify=verify)
+        self._cluster, self._name = cluster_name, f"parallelcluster-{cluster_name}"
+
+    def publish(self, status: str) -> None:
+        """Write the status."""
+        now = datetime.datetime.now(datetime.UTC).isoformat()
+        data = {"status": {"S": status}, "lastStatusUpdatedTime": {"S": now}}
+        self._table.put_item(TableName=self._name, Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": data}})
+
+    def manage(self) -> None:
+        """Do what is requested of the fleet, until the cluster is gone."""
+        while status := self._status():
+            if status == "STOP_REQUESTED":
+                self.publish("STOPPING")
+                self._terminate_compute_nodes()
+                self.publish("STOPPED")
+            elif status == "START_REQUESTED":
+                self.publish("STARTING")
+                self.publish("RUNNING")
+            time.sleep(_POLL_S)
+
+    def _status(self) -> str | None:
+        try:
+            item = self._table.get_item(TableName=self._name, Key={"Id": {"S": "COMPUTE_FLEET"}})
+        except self._table.exceptions.ResourceNotFoundException:
+            return None
+        return str(item["Item"]["Data"]["M"]["status"]["S"]) if "Item" in item else None
+
+    def _terminate_compute_nodes(self) -> None:
+        tags = {"parallelcluster:cluster-name": self._cluster, "parallelcluster:node-type": "Compute"}
+        filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+        found = self._ec2.describe_instances(Filters=filters)["Reservations"]
+        ids = [instance["InstanceId"] for each in found for instance in each["Instances"]]
+        if ids:
+            self._ec2.terminate_instances(InstanceIds=ids)

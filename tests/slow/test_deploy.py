@@ -105,6 +105,61 @@ def test_more_nodes_are_one_deploy(cloud: Cloud) -> None:
     assert len(cluster.partitions[0].node_names) == 3
 
 
+def _fleet(cloud: Cloud) -> str:
+    table = cloud.client("dynamodb")
+    item = table.get_item(TableName="parallelcluster-training", Key={"Id": {"S": "COMPUTE_FLEET"}})["Item"]
+    return str(item["Data"]["M"]["status"]["S"])
+
+
+def test_a_change_that_wants_a_stopped_fleet_is_one_deploy_and_the_fleet_runs_again(cloud: Cloud) -> None:
+    """Spot instead of on demand: the library takes it from a stopped fleet only."""
+    cloud.deploy("nodes=3", "capacity=spot")
+    queue = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"][0]
+    assert queue["CapacityType"] == "SPOT"
+    assert _fleet(cloud) == "RUNNING"
+
+
+def test_nodes_that_run_are_left_alone_unless_they_may_be_stopped(cloud: Cloud) -> None:
+    ec2 = cloud.client("ec2")
+    subnet = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["Networking"]["SubnetId"]
+    tags = {"parallelcluster:cluster-name": "training", "parallelcluster:node-type": "Compute"}
+    node = ec2.run_instances(
+        ImageId=ec2.describe_images()["Images"][0]["ImageId"],
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=subnet,
+        TagSpecifications=[
+            {"ResourceType": "instance", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}
+        ],
+    )["Instances"][0]["InstanceId"]
+    with pytest.raises(RehearsalError):
+        cloud.deploy("nodes=3")
+    busy = "1 compute nodes of training run, and this update wants them stopped"
+    assert any(busy in reason and "on_busy=stop" in reason for reason in _reasons(cloud))
+    parent = cloud.stack("TrainingClusterStack")
+    assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert _state(ec2, node) == "running"
+    assert _fleet(cloud) == "RUNNING"
+    cloud.deploy("nodes=3", "on_busy=stop")
+    assert _state(ec2, node) == "terminated"
+    assert _fleet(cloud) == "RUNNING"
+    queue = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"][0]
+    assert queue["CapacityType"] == "ONDEMAND"
+
+
+def _reasons(cloud: Cloud) -> list[str]:
+    """Why resources of our stack could not be updated."""
+    events = cloud.client("cloudformation").describe_stack_events(StackName="TrainingClusterStack")
+    return [
+        e["ResourceStatusReason"] for e in events["StackEvents"] if e["ResourceStatus"] == "UPDATE_FAILED"
+    ]
+
+
+def _state(ec2: Any, instance_id: str) -> str:
+    found = ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]
+    return str(found["State"]["Name"])
+
+
 def test_the_same_config_again_changes_nothing(cloud: Cloud) -> None:
     """As CloudFormation may send an event twice, and as a rollback does."""
     before = cloud.stack("training")
@@ -122,11 +177,7 @@ def test_the_same_config_again_changes_nothing(cloud: Cloud) -> None:
 def test_a_change_that_no_cluster_can_take_is_refused_with_its_name_and_rolled_back(cloud: Cloud) -> None:
     with pytest.raises(RehearsalError):
         cloud.deploy("nodes=3", "os=ubuntu2404")
-    events = cloud.client("cloudformation").describe_stack_events(StackName="TrainingClusterStack")[
-        "StackEvents"
-    ]
-    reasons = [e["ResourceStatusReason"] for e in events if e["ResourceStatus"] == "UPDATE_FAILED"]
-    assert any("Image.Os: ubuntu2204 -> ubuntu2404" in reason for reason in reasons)
+    assert any("Image.Os: ubuntu2204 -> ubuntu2404" in reason for reason in _reasons(cloud))
     parent = cloud.stack("TrainingClusterStack")
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     cluster = read_deployed_cluster(cloud.address, "training")

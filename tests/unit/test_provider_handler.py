@@ -27,6 +27,7 @@ class RefusedError(Exception):
     def __init__(self, content: dict[str, Any]) -> None:
         super().__init__(str(content))
         self.content = content
+        self.wants_stopped_fleet = content.get("wants_stopped_fleet", False)
 
 
 @dataclass
@@ -35,6 +36,7 @@ class State:
     tags: dict[str, str] = field(default_factory=lambda: {"training-cluster:stack-id": STACK})
     failures: tuple[dict[str, Any], ...] = ()
     head_node_instance_id: str | None = "i-1"
+    last_updated: str = "monday"
 
 
 class Library(types.ModuleType):
@@ -53,6 +55,7 @@ class Library(types.ModuleType):
         self.calls: list[str] = []
         self.fail: dict[str, Exception] = {}
         self.begun: State | None = None
+        self.fleet, self.running = "RUNNING", 0
 
     def _do(self, call: str) -> None:
         self.calls.append(call)
@@ -75,6 +78,16 @@ class Library(types.ModuleType):
     def delete(self, _name: str) -> None:
         self._do("delete")
 
+    def fleet_status(self, _name: str) -> str:
+        return self.fleet
+
+    def request_fleet(self, _name: str, status: str) -> None:
+        self._do(status)
+        self.fleet = status
+
+    def running_compute_nodes(self, _name: str) -> int:
+        return self.running
+
     def failed_events(self, _name: str) -> list[str]:
         return ["HeadNode: no address is free"]
 
@@ -88,7 +101,8 @@ def library() -> Library:
 def handler(library: Library, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     monkeypatch.syspath_prepend(str(PROVIDER))
     monkeypatch.setitem(sys.modules, "library", library)
-    monkeypatch.delitem(sys.modules, "messages", raising=False)
+    for module_name in ("messages", "fleet"):
+        monkeypatch.delitem(sys.modules, module_name, raising=False)
     spec = importlib.util.spec_from_file_location("provider_handler", PROVIDER / "handler.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -195,3 +209,109 @@ def test_a_throttled_poll_is_no_failure(
 
     monkeypatch.setattr(library, "describe", throttled)
     assert handler.is_complete(event("Create"), None) == {"IsComplete": False}
+
+
+WANTS_STOP = {
+    "wants_stopped_fleet": True,
+    "update_validation_errors": [
+        {"parameter": "CapacityType", "current_value": "ONDEMAND", "requested_value": "SPOT"}
+    ],
+}
+PROPERTIES = {"ClusterName": "c", "ClusterConfiguration": '{"Scheduling": {"SlurmSettings": {}}}'}
+
+
+def _update_event(on_busy: str = "fail", **more: Any) -> dict[str, Any]:
+    return event("Update", ResourceProperties=PROPERTIES | {"OnBusy": on_busy}, **more)
+
+
+def _begin(handler: Any, library: Library, on_busy: str = "fail") -> dict[str, Any]:
+    """An update that wants a stopped fleet has begun; the event of the next poll."""
+    library.state, library.fail["update"] = State("CREATE_COMPLETE"), RefusedError(WANTS_STOP)
+    answer = handler.on_event(_update_event(on_busy), None)
+    library.fail.clear()
+    return _update_event(on_busy, **answer)
+
+
+def _poll(handler: Any, asked: dict[str, Any]) -> bool:
+    return bool(handler.is_complete(asked, None)["IsComplete"])
+
+
+def test_a_fleet_is_stopped_for_an_update_that_wants_it_and_started_again(
+    handler: Any, library: Library
+) -> None:
+    asked = _begin(handler, library)
+    assert library.calls == ["update", "STOP_REQUESTED"]
+    for library.fleet in ("STOP_REQUESTED", "STOPPING"):
+        assert not _poll(handler, asked)
+    library.fleet = "STOPPED"
+    assert not _poll(handler, asked)
+    library.state = State("UPDATE_IN_PROGRESS", last_updated="tuesday")
+    assert not _poll(handler, asked)
+    library.state = State("UPDATE_COMPLETE", last_updated="tuesday")
+    for library.fleet in ("STOPPED", "START_REQUESTED", "STARTING"):
+        assert not _poll(handler, asked)
+    library.fleet = "RUNNING"
+    assert _poll(handler, asked)
+    assert library.calls == ["update", "STOP_REQUESTED", "update", "START_REQUESTED"]
+
+
+def test_a_fleet_is_started_again_when_the_update_failed_too(handler: Any, library: Library) -> None:
+    asked = _begin(handler, library)
+    library.state, library.fleet = State("UPDATE_FAILED", last_updated="tuesday"), "STOPPED"
+    assert not _poll(handler, asked)
+    assert library.calls[-1] == "START_REQUESTED"
+    library.fleet = "RUNNING"
+    with pytest.raises(RuntimeError, match="UPDATE_FAILED"):
+        _poll(handler, asked)
+
+
+def test_a_fleet_is_started_again_when_the_library_refuses_even_so(handler: Any, library: Library) -> None:
+    asked = _begin(handler, library)
+    library.fleet, library.fail["update"] = "STOPPED", RefusedError({"message": "never"})
+    with pytest.raises(RuntimeError, match="never"):
+        _poll(handler, asked)
+    assert library.calls[-1] == "START_REQUESTED"
+
+
+def test_a_fleet_that_somebody_stopped_stays_stopped(handler: Any, library: Library) -> None:
+    library.fleet = "STOPPED"
+    asked = _begin(handler, library)
+    library.state, library.fleet = State("UPDATE_COMPLETE", last_updated="tuesday"), "STOPPED"
+    assert _poll(handler, asked)
+    assert "START_REQUESTED" not in library.calls
+
+
+def test_a_fleet_that_somebody_starts_meanwhile_is_stopped_again(handler: Any, library: Library) -> None:
+    asked = _begin(handler, library)
+    library.fleet = "RUNNING"
+    assert not _poll(handler, asked)
+    assert library.calls == ["update", "STOP_REQUESTED", "STOP_REQUESTED"]
+
+
+def test_nodes_that_run_are_not_stopped_unless_that_is_asked_for(handler: Any, library: Library) -> None:
+    library.running = 3
+    with pytest.raises(RuntimeError, match=r"3 compute nodes of c run.*on_busy=stop.*ONDEMAND -> SPOT"):
+        _begin(handler, library)
+    assert library.calls == ["update"]
+    library.fail.clear()
+    _begin(handler, library, "stop")
+    assert library.calls[-1] == "STOP_REQUESTED"
+
+
+def test_what_cannot_be_drained_is_refused_with_the_way_round(handler: Any, library: Library) -> None:
+    with pytest.raises(RuntimeError, match=r"draining nodes is not enough.*-c on_busy=stop"):
+        _begin(handler, library, "drain")
+    assert library.calls == ["update"]
+
+
+def test_draining_is_the_librarys_own_strategy_and_only_in_updates(handler: Any) -> None:
+    drained = handler._config(_update_event("drain"))
+    assert drained["Scheduling"]["SlurmSettings"] == {"QueueUpdateStrategy": "DRAIN"}
+    created = handler._config(event("Create", ResourceProperties=PROPERTIES | {"OnBusy": "drain"}))
+    assert created["Scheduling"]["SlurmSettings"] == {}
+
+
+def test_a_throttled_fleet_call_is_no_failure(handler: Any, library: Library) -> None:
+    asked = _begin(handler, library)
+    library.fleet, library.fail["update"] = "STOPPED", TransientError("slow down")
+    assert not _poll(handler, asked)
