@@ -114,8 +114,7 @@ def _fleet(cloud: Cloud) -> str:
 def test_a_change_that_wants_a_stopped_fleet_is_one_deploy_and_the_fleet_runs_again(cloud: Cloud) -> None:
     """Spot instead of on demand: the library takes it from a stopped fleet only."""
     cloud.deploy("nodes=3", "capacity=spot")
-    queue = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"][0]
-    assert queue["CapacityType"] == "SPOT"
+    assert _capacity_type(cloud) == "SPOT"
     assert _fleet(cloud) == "RUNNING"
 
 
@@ -140,11 +139,18 @@ def test_nodes_that_run_are_left_alone_unless_they_may_be_stopped(cloud: Cloud) 
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert _state(ec2, node) == "running"
     assert _fleet(cloud) == "RUNNING"
-    cloud.deploy("nodes=3", "on_busy=stop")
+    cloud.deploy("nodes=3", "on_busy=drain")
+    assert _capacity_type(cloud) == "ONDEMAND"
+    assert _state(ec2, node) == "running", "draining is Slurm's, when the job has ended"
+    cloud.deploy("nodes=3", "capacity=spot", "on_busy=stop")
+    assert _capacity_type(cloud) == "SPOT"
     assert _state(ec2, node) == "terminated"
     assert _fleet(cloud) == "RUNNING"
-    queue = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"][0]
-    assert queue["CapacityType"] == "ONDEMAND"
+
+
+def _capacity_type(cloud: Cloud) -> str:
+    config = read_deployed_cluster(cloud.address, "training").config
+    return str(config["Scheduling"]["SlurmQueues"][0]["CapacityType"])
 
 
 def _reasons(cloud: Cloud) -> list[str]:
