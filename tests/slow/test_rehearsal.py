@@ -85,7 +85,7 @@ def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--family", "nonsense"], ["family=nonsense", "allowed: m6i, p4d, p5"]),
+        (["--family", "nonsense"], ["family=nonsense", "allowed: g5, g6, g6e, hpc7a, m6i"]),
         (["--workload", "gpt3"], ["WORKLOAD=gpt3", 'Did you mean "gpt2"?']),
         (["--nodes", "0"], ["nodes=0"]),
         (["--nodes", "two"], ["nodes=two"]),
