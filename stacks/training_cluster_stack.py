@@ -10,6 +10,7 @@ from constructs import Construct
 
 from training_cluster.accounting import Accounting
 from training_cluster.advice import advice, image_parameter
+from training_cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster import Cluster
 from training_cluster.cluster_config import render_cluster_config
 from training_cluster.config_check import check_settings
@@ -17,7 +18,7 @@ from training_cluster.families import load_base
 from training_cluster.network import Network
 from training_cluster.nodes import bootstrap_prefix
 from training_cluster.resource_ids import Database, ResourceIds
-from training_cluster.scripts import Scripts, bootstrap_budget_s
+from training_cluster.scripts import Scripts
 from training_cluster.settings import Settings
 from training_cluster.storage import Storage
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from training_cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster_config import render_cluster_config
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.config_rules import rule_problems
 from training_cluster.config_schema import schema_problems
 from training_cluster.problems import ConfigurationError
 from training_cluster.resource_ids import placeholders
-from training_cluster.scripts import bootstrap_budget_s
 from training_cluster.settings import Settings
 
 _SOME_IMAGE = "ami-0123456789abcdef0"

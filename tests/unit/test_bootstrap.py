@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from training_cluster.bundle import ASSETS, bootstrap_budget_s, build_bundle
 from training_cluster.families import load_base
 from training_cluster.problems import ConfigurationError
-from training_cluster.scripts import ASSETS, bootstrap_budget_s, build_bundle
 from training_cluster.settings import Settings
 
 

@@ -64,6 +64,12 @@ def test_nothing_that_synthesises_imports_boto3() -> None:
         assert "boto3" not in imported, path
 
 
+def test_a_rehearsal_loads_no_cdk_of_its_own() -> None:
+    """It starts Node when it is imported; only the CDK CLI, which brings Node along, runs the app."""
+    program = "import sys, rehearsal.__main__; sys.exit('aws_cdk' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
 def test_imports_point_one_way() -> None:
     forbidden = {
         "constructs/training_cluster": ("stacks", "rehearsal", "tools"),
