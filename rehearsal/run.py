@@ -21,6 +21,7 @@ from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
 from rehearsal.workspace import PROJECT, Workspace
 from training_cluster.advice import image_parameter
+from training_cluster.hardware import Family
 from training_cluster.settings import Settings
 
 MAX_NODES = 8
@@ -64,6 +65,12 @@ def ignore_interrupts() -> None:
 def workloads(assets: Path = PROJECT / "assets" / "training") -> tuple[str, ...]:
     """The workloads that can run: folders with a train.sh."""
     return tuple(sorted(path.parent.name for path in assets.glob("*/train.sh")))
+
+
+def region_of(family: Family) -> str:
+    """A region that is known to have the family: us-east-1 if it has it, or nothing is known."""
+    regions = sorted(family.zones, key=lambda region: (not region.startswith("us-"), region))
+    return REGION if REGION in regions or not regions else regions[0]
 
 
 class Rehearsal:
@@ -118,16 +125,21 @@ class Rehearsal:
         parts = LocalAwsParts(
             lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
         )
-        local_aws = LocalAws(folder=self._workspace.aws, parts=parts, marker=self._workspace.marker)
+        local_aws = LocalAws(
+            folder=self._workspace.aws,
+            parts=parts,
+            marker=self._workspace.marker,
+            region=region_of(self._options.settings.family_facts),
+        )
         with self._narrator.step(*_LOCAL_AWS):
             running.callback(local_aws.stop)
             address = local_aws.start()
-            self._narrator.say(f"{address.url}, account {ACCOUNT}, {REGION}")
+            self._narrator.say(f"{address.url}, account {ACCOUNT}, {address.region}")
         return address
 
     def _deploy(self, cdk: CdkCli, address: LocalAwsAddress) -> DeployedCluster:
         with self._narrator.step(*_DEPLOY):
-            self._cdk(cdk, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+            self._cdk(cdk, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
             self._publish_image(address)
             self._cdk(cdk, "deploy", "TrainingClusterStack", "--require-approval", "never")
             cluster = read_deployed_cluster(address, self._options.settings.cluster_name)

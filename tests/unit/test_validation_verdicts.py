@@ -9,6 +9,7 @@ from rich.console import Console
 
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
+from rehearsal.run import region_of
 from rehearsal.validation.cases import CAPACITIES, FEATURES, REFUSED_BY_US_ALONE, SYSTEMS, Case, all_cases
 from rehearsal.validation.library import Finding
 from rehearsal.validation.run import report
@@ -70,6 +71,12 @@ def test_a_difference_fails(wrong: Judged) -> None:
 def test_a_cell_says_each_system_where_they_differ() -> None:
     lines = render_matrix([_judged(), _judged(ERROR, case=_case(system="ubuntu2404"))])
     assert "ok/MISSED" in lines[1]
+
+
+def test_a_family_is_rehearsed_in_a_region_that_has_it() -> None:
+    regions = {name: region_of(load_family(name)) for name in family_names()}
+    elsewhere = {name: region for name, region in regions.items() if region != "us-east-1"}
+    assert elsewhere == {"hpc7a": "us-east-2", "p5e": "us-east-2", "trn2": "us-east-2"}
 
 
 def test_every_family_way_of_buying_system_and_size_is_a_case() -> None:
