@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from training_cluster.cluster_flags import PCLUSTER_VERSION
-from training_cluster.families import find_instance_type, head_node_size, load_base
+from training_cluster.families import head_node_size, load_base
 from training_cluster.hardware import Family
 from training_cluster.settings import Settings
 
@@ -85,8 +85,7 @@ def _zone(settings: Settings) -> Iterator[Advice]:
     if settings.vpc_id:
         return
     yield from _zone_of(settings, settings.family_facts)
-    beside = find_instance_type(settings.cpu_queue_type) if settings.cpu_queue_type else None
-    if beside:
+    if beside := settings.cpu_queue_facts:
         yield from _zone_of(settings, beside[0])
 
 

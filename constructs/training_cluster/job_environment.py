@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training_cluster.families import find_instance_type, load_base
+from training_cluster.families import load_base
 from training_cluster.hardware import Family, Size
 from training_cluster.settings import Settings
 
@@ -11,10 +11,10 @@ def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     family = settings.family_facts
     found = {family.queue: _render(family, settings.compute_type, settings.size)}
-    if cpu_type := settings.cpu_queue_type:
-        known = find_instance_type(cpu_type)
-        assert known, "rules.py refuses others; base.yaml's own is in the catalog (test)"
-        found[load_base().cpu_queue.name] = _render(known[0], cpu_type, known[1])
+    cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
+    if cpu_type and beside:
+        cpu_family, cpu_size = beside
+        found[load_base().cpu_queue.name] = _render(cpu_family, cpu_type, cpu_size)
     return found
 
 

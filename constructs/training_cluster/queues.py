@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training_cluster.families import find_instance_type, load_base
+from training_cluster.families import load_base
 from training_cluster.hardware import Size
 from training_cluster.nodes import Rendered, bootstrap_action, iam, root_volume
 from training_cluster.resource_ids import ResourceIds
@@ -58,21 +58,21 @@ def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
             tell_slurm_topology=family.slurm_topology is not None,
         )
     ]
-    if cpu_type := settings.cpu_queue_type:
-        known = find_instance_type(cpu_type)
-        assert known, "rules.py refuses others; base.yaml's own is in the catalog (test)"
+    cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
+    if cpu_type and beside:
+        cpu_family, cpu_size = beside
         found.append(
             Queue(
                 name=base.cpu_queue.name,
                 compute_resource=cpu_type.replace(".", "-"),
                 cluster_name=settings.cluster_name,
                 instance_type=cpu_type,
-                size=known[1],
+                size=cpu_size,
                 min_count=0,
                 max_count=base.cpu_queue.nodes,
                 capacity=Capacity("ondemand"),
                 root_gib=base.cpu_queue.root_gib,
-                scratch=known[0].scratch,
+                scratch=cpu_family.scratch,
                 # Data preparation is many single nodes: close together they are only harder to get.
                 placement_group=None,
                 image_id=None,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from training_cluster.account_flags import AccountFlags, parse_tags
 from training_cluster.cluster_flags import ClusterFlags
-from training_cluster.families import load_base, load_family
+from training_cluster.families import find_instance_type, load_base, load_family
 from training_cluster.flags import explain, explain_contradictions
 from training_cluster.hardware import CapacityKind, Family, Size
 from training_cluster.network_flags import NetworkFlags
@@ -65,6 +65,11 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
     def static_nodes(self) -> int:
         """Nodes that always run: all of a Capacity Block, else `min_nodes`."""
         return self.nodes if self.bought.kind == "capacity-block" else self.min_nodes
+
+    @property
+    def cpu_queue_facts(self) -> tuple[Family, Size] | None:
+        """The catalog's facts of that type; rules.py refuses types that it does not have."""
+        return find_instance_type(self.cpu_queue_type) if self.cpu_queue_type else None
 
     @property
     def most_nodes(self) -> int:

@@ -17,7 +17,7 @@ make_open() {
 
 make_open "$TRAINING_SHARED/venvs"
 # An EFS that has anything in it is somebody's: its root stays as it is.
-if [[ -z "$(ls -A "$TRAINING_EFS" 2>/dev/null || true)" ]]; then make_open "$TRAINING_EFS"; fi
+if [[ ! -d $TRAINING_EFS || -z "$(ls -A "$TRAINING_EFS")" ]]; then make_open "$TRAINING_EFS"; fi
 for folder in datasets checkpoints runs; do
   make_open "$TRAINING_SHARED/$folder"
   for workload in "$BUNDLE"/training/*/; do
