@@ -9,6 +9,9 @@ FAMILY ?= p4d
 WORKLOAD ?= gpt2
 NODES ?= 2
 KEEP ?=
+SAMPLE ?= 0
+SEED ?= 1
+ONLY ?=
 TORCH_INDEX ?=
 
 export PYTHON
@@ -59,6 +62,15 @@ check: setup ## Run every check that CI runs: ruff, mypy, shellcheck, shfmt, cfn
 validate: setup ## Ask the real ParallelCluster about every family x capacity x OS; prints the matrix
 	@$(VENV)/python -m rehearsal validate
 
+.PHONY: faults
+faults: setup ## Let AWS, head nodes and functions fail in every way; goes on where it was (SAMPLE SEED ONLY)
+	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" --only $(ONLY)
+
+.PHONY: permissions
+permissions: setup ## Write the table of the provider's permissions: calls recorded here, types of an AWS account
+	@$(VENV)/python -m tools.permissions_table calls
+	@$(VENV)/python -m tools.permissions_table types
+
 .PHONY: docs
 docs: setup ## Write the generated pages: docs/flags.md, docs/families.md
 	@$(VENV)/python -m tools.flags_page > docs/flags.md
@@ -68,6 +80,10 @@ docs: setup ## Write the generated pages: docs/flags.md, docs/families.md
 schema: setup ## Export the schema of cluster configs from the ParallelCluster library
 	@.venv-pcluster/bin/python -m tools.export_config_schema > .cache/tmp/schema.json
 	@mv .cache/tmp/schema.json constructs/training_cluster/pcluster_config.schema.json
+
+.PHONY: layer
+layer: ## Build the Lambda layer of -c layer=build from locked packages, without Docker
+	@$(VENV)/python -m tools.build_layer
 
 .PHONY: lock
 lock: ## Pin all packages, with hashes, after a change of requirements*.txt

@@ -1,14 +1,16 @@
-"""`python -m rehearsal run|stop|validate`: what `make rehearse`, `make stop`, `make validate` call."""
+"""`python -m rehearsal run|stop|validate|faults`: what `make rehearse`, `stop`, `validate`, `faults` call."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 from rehearsal import processes
+from rehearsal.faults.run import Plan, run_faults
 from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
@@ -56,11 +58,11 @@ def _run(arguments: argparse.Namespace, workspace: Workspace, narrator: Narrator
             _clean_up(workspace)
 
 
-def _validate(workspace: Workspace, narrator: Narrator) -> None:
+def _alone(workspace: Workspace, work: Callable[[], None]) -> None:
     with workspace.locked():
         _check_none_kept(workspace)
         try:
-            validate(workspace, narrator)
+            work()
         finally:
             _clean_up(workspace)
 
@@ -102,6 +104,10 @@ def main() -> int:
     run.add_argument("--keep", default="", help="1: leave it running (KEEP)")
     commands.add_parser("stop", help="end a rehearsal that was kept")
     commands.add_parser("validate", help="compare our flags with the ParallelCluster library's validators")
+    faults = commands.add_parser("faults", help="let AWS, head nodes and functions fail")
+    faults.add_argument("--sample", type=int, default=0, help="how many cases; 0: all (SAMPLE)")
+    faults.add_argument("--seed", type=int, default=1, help="which ones (SEED)")
+    faults.add_argument("--only", nargs="*", default=[], help="words of which a case's name holds one (ONLY)")
     arguments = parser.parse_args()
     # SIGINT as well: a shell's background jobs start with it ignored.
     for number in INTERRUPTS:
@@ -112,7 +118,10 @@ def main() -> int:
         if arguments.command == "stop":
             _stop(workspace, narrator)
         elif arguments.command == "validate":
-            _validate(workspace, narrator)
+            _alone(workspace, lambda: validate(workspace, narrator))
+        elif arguments.command == "faults":
+            plan = Plan(size=arguments.sample, seed=arguments.seed, only=tuple(arguments.only))
+            _alone(workspace, lambda: run_faults(workspace, narrator, plan))
         else:
             _run(arguments, workspace, narrator)
     except KeyboardInterrupt:

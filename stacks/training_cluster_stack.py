@@ -72,6 +72,7 @@ class TrainingClusterStack(Stack):
             config=render_cluster_config(settings=settings, ids=ids),
             scripts_bucket=storage.bucket,
             on_busy=settings.on_busy,
+            layer=settings.layer,
             permissions_boundary=settings.permissions_boundary,
             secret_arn=ids.database.secret_arn if ids.database else None,
         )

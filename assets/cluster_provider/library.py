@@ -1,12 +1,13 @@
-"""ParallelCluster's own library, typed: four calls, three kinds of error, no stale cache."""
+"""ParallelCluster's own library, typed: three kinds of error, a dry run that answers, no stale cache."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-import time
-from dataclasses import dataclass
 from typing import Any
+
+from answers import ClusterNotFoundError, ClusterState, DryRun, RefusedError, TransientError, passes
+from patience import patiently
 
 # The library logs and caches under HOME; in Lambda only the temporary folder can be written. Its
 # CDK v1 prints a banner for every Node newer than its own tests.
@@ -18,50 +19,15 @@ import pcluster.lib as pc  # noqa: E402
 from pcluster.api.errors import ParallelClusterApiException, exception_message  # noqa: E402
 from pcluster.aws.aws_api import AWSApi  # noqa: E402
 from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
+from pcluster.models.cluster import Cluster  # noqa: E402
 
-_NOT_FOUND, _THROTTLED, _SERVER_ERROR = 404, 429, 500
-_DENIED = {"AccessDenied", "AccessDeniedException", "AuthFailure", "Forbidden", "UnauthorizedOperation"}
+_NOT_FOUND, _DRY_RUN_PASSED = 404, 412
 _NO_CHANGES = "no changes found"
-# The library's words (pcluster/config/update_policy.py) where a stopped fleet is all that is missing.
-_STOP_THE_FLEET = "stop the compute fleet"
-# One throttled call is no failure: 30 s in all, of the 15 minutes that a function has.
-_PAUSES_S = (2, 4, 8, 16)
-
-
-class ClusterNotFoundError(Exception):
-    """No cluster of that name exists in the region."""
-
-
-class TransientError(Exception):
-    """Throttled, or AWS answered with an error of its own: the same call may pass later."""
-
-
-class RefusedError(Exception):
-    """The library refused. `content` is its answer: message, validation errors, change set."""
-
-    def __init__(self, content: dict[str, Any]) -> None:
-        super().__init__(str(content.get("message", content)))
-        self.content = content
-
-    @property
-    def wants_stopped_fleet(self) -> bool:
-        """Whether every change that was refused could be made with the compute fleet stopped."""
-        refused = self.content.get("update_validation_errors") or []
-        return bool(refused) and all(_STOP_THE_FLEET in str(each.get("message")).lower() for each in refused)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterState:
-    """What `pcluster describe-cluster` says, as far as the provider needs it."""
-
-    status: str
-    """clusterStatus: CREATE_COMPLETE, UPDATE_FAILED ..."""
-    tags: dict[str, str]
-    failures: tuple[dict[str, Any], ...]
-    """failureCode and failureReason; only at CREATE_FAILED."""
-    head_node_instance_id: str | None
-    last_updated: str
-    """When its stack was last created or updated."""
+_MISSING = {"404", "NoSuchBucket", "NoSuchKey", "NoSuchVersion"}
+# botocore's words for: no connection, a connection that broke, no answer in time.
+_NO_ANSWER = "endpoint URL"
+# The library's words where two asked for a fleet at once.
+_RETRY = "please retry"
 
 
 def _content(error: BaseException) -> dict[str, Any]:
@@ -73,16 +39,35 @@ def _content(error: BaseException) -> dict[str, Any]:
     return content
 
 
-def _may_pass_later(error: BaseException, code: int | None) -> bool:
-    """Whether it is AWS's trouble, not ours: the library answers 500 for everything, denials included."""
+def _code(error: BaseException) -> str | None:
+    """AWS's own code, somewhere in the chain of causes; None when AWS said nothing."""
     cause: BaseException | None = error
     while cause:
         response = getattr(cause, "response", None) or {}
-        aws_code = getattr(cause, "error_code", None) or response.get("Error", {}).get("Code")
-        if aws_code in _DENIED:
-            return False
-        cause = cause.__cause__
-    return code in (_THROTTLED, _SERVER_ERROR) or isinstance(error, AWSClientError)
+        code = getattr(cause, "error_code", None) or response.get("Error", {}).get("Code")
+        if code:
+            return str(code)
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _is_unanswered(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause:
+        if isinstance(cause, AWSClientError) and _NO_ANSWER in str(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _may_pass_later(error: BaseException) -> bool:
+    """Whether it is AWS's trouble, not ours.
+
+    The library answers 500 for almost everything, and a config "is invalid" when a validator's call was
+    throttled: what AWS said itself stands in the chain of causes.
+    """
+    code = _code(error)
+    return passes(code) if code else _is_unanswered(error)
 
 
 def _call(operation: str, **arguments: Any) -> dict[str, Any]:
@@ -96,12 +81,13 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
     try:
         return dict(getattr(pc, operation)(**arguments))
     except Exception as error:
-        code = getattr(error, "code", None)
+        code, content = getattr(error, "code", None), _content(error)
+        if code == _DRY_RUN_PASSED:
+            return content
         if code == _NOT_FOUND:
-            raise ClusterNotFoundError(str(_content(error).get("message"))) from error
-        if _may_pass_later(error, code):
-            raise TransientError(str(_content(error).get("message"))) from error
-        content = _content(error)
+            raise ClusterNotFoundError(str(content.get("message"))) from error
+        if _may_pass_later(error) or _RETRY in str(content.get("message")).lower():
+            raise TransientError(str(content.get("message"))) from error
         if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(
             content.get("message")
         ):
@@ -109,50 +95,125 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
         raise RefusedError(content) from error
 
 
-def describe(cluster_name: str) -> ClusterState:
-    """Describe a cluster, patiently. Raises ClusterNotFoundError, TransientError, RefusedError."""
-    for pause_s in _PAUSES_S:
-        try:
-            return _describe(cluster_name)
-        except TransientError as error:
-            print(f"{cluster_name}: asking again in {pause_s} s: {error}")
-            time.sleep(pause_s)
-    return _describe(cluster_name)
+def _patiently(operation: str, **arguments: Any) -> dict[str, Any]:
+    return patiently(operation, lambda: _call(operation, **arguments))
 
 
-def _describe(cluster_name: str) -> ClusterState:
-    answer = _call("describe_cluster", cluster_name=cluster_name)
+def find(cluster_name: str) -> ClusterState | None:
+    """Describe a cluster, patiently; None when there is none. Raises TransientError, RefusedError."""
+    try:
+        answer = _patiently("describe_cluster", cluster_name=cluster_name)
+    except ClusterNotFoundError:
+        return None
     return ClusterState(
         status=str(answer["clusterStatus"]),
         tags={tag["key"]: tag["value"] for tag in answer.get("tags") or []},
         failures=tuple(answer.get("failures") or []),
         head_node_instance_id=(answer.get("headNode") or {}).get("instanceId"),
-        last_updated=str(answer.get("lastUpdatedTime")),
+        stack_status=str(answer.get("cloudFormationStackStatus")),
+        created=str(answer.get("creationTime")),
+        changed=str(answer.get("lastUpdatedTime") or answer.get("creationTime")),
     )
 
 
-def failed_events(cluster_name: str) -> list[str]:
-    """What failed in the cluster's own stack, first things first; empty when AWS does not say."""
+def stack_events(cluster_name: str) -> list[dict[str, Any]]:
+    """The events of the cluster's stack, the newest first, 100 at most. Raises as `find` does."""
+    answer = _call("get_cluster_stack_events", cluster_name=cluster_name)
+    return list(answer.get("events") or [])
+
+
+def log_group(cluster_name: str) -> str:
+    """Name of the cluster's log group. Raises RefusedError."""
     try:
-        answer = _call("get_cluster_stack_events", cluster_name=cluster_name)
-    except (ClusterNotFoundError, TransientError, RefusedError) as error:
-        print(f"{cluster_name}: no stack events: {error}")
-        return []
-    failed = [e for e in answer.get("events") or [] if str(e.get("resourceStatus")).endswith("_FAILED")]
-    return [f"{e.get('logicalResourceId')}: {e.get('resourceStatusReason')}" for e in reversed(failed)]
+        return str(Cluster(cluster_name).stack.log_group_name)
+    except Exception as error:
+        raise RefusedError(_content(error)) from error
+
+
+def has_files(cluster_name: str) -> bool:
+    """Whether the library's bucket has what the cluster's stack is made from.
+
+    Raises TransientError, RefusedError.
+    """
+    Cache.clear_all()
+    AWSApi.reset()
+    try:
+        return bool(Cluster(cluster_name).source_config_text)
+    except Exception as error:
+        if _may_pass_later(error):
+            raise TransientError(str(_content(error).get("message"))) from error
+        if _code(error) in _MISSING:
+            return False
+        raise RefusedError(_content(error)) from error
+
+
+def head_node_log_streams(cluster_name: str) -> list[str]:
+    """Names of the head node's log streams: `<host>.<instance id>.<log>`."""
+    answer = _call(
+        "list_cluster_log_streams", cluster_name=cluster_name, filters=["Name=node-type,Values=HeadNode"]
+    )
+    return [str(stream["logStreamName"]) for stream in answer.get("logStreams") or []]
+
+
+def log_tail(cluster_name: str, stream: str, *, lines: int) -> str:
+    """The end of one log stream."""
+    answer = _call("get_cluster_log_events", cluster_name=cluster_name, log_stream_name=stream, limit=lines)
+    return "\n".join(f"{e.get('timestamp')} {e.get('message')}" for e in answer.get("events") or [])
+
+
+def check_create(cluster_name: str, config: dict[str, Any]) -> DryRun:
+    """Validate a new cluster; nothing is made. Raises TransientError, RefusedError."""
+    return _dry_run(
+        _patiently("create_cluster", cluster_name=cluster_name, cluster_configuration=config, dryrun=True)
+    )
+
+
+def check_update(cluster_name: str, config: dict[str, Any]) -> DryRun | None:
+    """Validate an update; None when the cluster has this config. Raises TransientError, RefusedError."""
+    try:
+        answer = _patiently(
+            "update_cluster", cluster_name=cluster_name, cluster_configuration=config, dryrun=True
+        )
+    except RefusedError as refused:
+        if _NO_CHANGES in str(refused.content).lower():
+            return None
+        raise
+    return _dry_run(answer)
+
+
+def _dry_run(answer: dict[str, Any]) -> DryRun:
+    messages = answer.get("validation_messages") or []
+    changes = answer.get("change_set") or []
+    return DryRun(
+        validation=tuple(f"{m['level']} {m['type']}: {m['message']}" for m in messages),
+        changes=tuple(f"{c['parameter']}: {c['current_value']} -> {c['requested_value']}" for c in changes),
+    )
+
+
+# check_create and check_update ask the validators; asking again takes a minute and tells nothing new.
+_VALIDATED = ["ALL"]
 
 
 def create(cluster_name: str, config: dict[str, Any]) -> None:
-    """Validate and start creating; a failed head node is kept until CloudFormation's own Delete."""
+    """Start creating what check_create passed; a failed head node is kept until somebody deletes it."""
     _call(
-        "create_cluster", cluster_name=cluster_name, cluster_configuration=config, rollback_on_failure=False
+        "create_cluster",
+        cluster_name=cluster_name,
+        cluster_configuration=config,
+        rollback_on_failure=False,
+        suppress_validators=_VALIDATED,
     )
 
 
 def update(cluster_name: str, config: dict[str, Any]) -> bool:
-    """Validate and start updating. Returns False when the cluster already has this config."""
+    """Start updating what check_update passed; False when the cluster has this config."""
     try:
-        _call("update_cluster", cluster_name=cluster_name, cluster_configuration=config)
+        _call(
+            "update_cluster",
+            cluster_name=cluster_name,
+            cluster_configuration=config,
+            suppress_validators=_VALIDATED,
+        )
     except RefusedError as refused:
         if _NO_CHANGES in str(refused.content).lower():
             return False

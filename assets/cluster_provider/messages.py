@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+
+from answers import ClusterState, RefusedError
 
 # A custom resource's answer is JSON of 4096 bytes at most; ids, attributes and what the framework
 # adds to a reason take the rest.
 MAX_REASON_BYTES = 2500
 _LEVELS = {"ERROR": 0, "WARNING": 1, "INFO": 2}
+_JOBS_SHOWN = 10
+# Of each of the library's reasons, so that where more is always fits behind them.
+_MAX_FAILURE_BYTES = 1000
 
 
 def fit(text: str, limit: int = MAX_REASON_BYTES) -> str:
@@ -23,47 +27,80 @@ def fit(text: str, limit: int = MAX_REASON_BYTES) -> str:
     return kept + mark
 
 
-def refusal(content: dict[str, Any]) -> str:
+def refusal(cluster_name: str, refused: RefusedError) -> str:
     """Explain a refused create or update: validation errors first, then refused changes."""
+    content = refused.content
     lines = [str(content.get("message", "The ParallelCluster library refused the request"))]
     validations = content.get("configuration_validation_errors") or []
     for problem in sorted(validations, key=lambda p: _LEVELS.get(str(p.get("level")), 9)):
         lines.append(f"{problem.get('level')} {problem.get('type')}: {problem.get('message')}")
+    if refused.is_impossible:
+        lines = [
+            f"{cluster_name} cannot take this change; nothing was changed. Restore the former flags, or make "
+            f"a second cluster on the same network and storage: {_second_cluster(cluster_name)}"
+        ]
     for problem in content.get("update_validation_errors") or []:
         change = f"{problem.get('current_value')} -> {problem.get('requested_value')}"
         lines.append(f"{problem.get('parameter')}: {change}: {problem.get('message')}")
     return fit(" | ".join(lines))
 
 
-def failure(cluster_name: str, status: str, failures: Iterable[dict[str, Any]], events: Iterable[str]) -> str:
-    """Explain a cluster that ended in a failed state: the library's reasons, its stack's, where more is."""
-    reasons = [f"{f.get('failureCode')}: {f.get('failureReason')}" for f in failures]
-    more = f"More: pcluster get-cluster-stack-events --cluster-name {cluster_name}"
-    return fit(" | ".join([f"Cluster {cluster_name} is {status}", *reasons, more, *events]))
+def failure(
+    cluster_name: str,
+    state: ClusterState,
+    *,
+    events: Iterable[str],
+    log_group: str | None,
+    saved_to: str | None,
+) -> str:
+    """Explain a cluster that ended in a failed state: what failed, where more is, all failed events."""
+    lines = [f"Cluster {cluster_name} is {state.status}"]
+    reasons = " | ".join(f"{f.get('failureCode')}: {f.get('failureReason')}" for f in state.failures)
+    lines += [fit(reasons, _MAX_FAILURE_BYTES)] if reasons else []
+    if state.stack_status == "UPDATE_ROLLBACK_FAILED":
+        lines.append(f"Type: aws cloudformation continue-update-rollback --stack-name {cluster_name}")
+    if saved_to:
+        lines.append(f"Saved: {saved_to}")
+    if log_group:
+        lines.append(f"Log group: {log_group}")
+    lines.append(f"More: pcluster get-cluster-stack-events --cluster-name {cluster_name}")
+    return fit(" | ".join([*lines, *events]))
 
 
-def _refused_changes(content: dict[str, Any]) -> str:
-    changes = content.get("update_validation_errors") or []
+def _refused_changes(refused: RefusedError) -> str:
+    changes = refused.content.get("update_validation_errors") or []
     return ", ".join(
         f"{each.get('parameter')}: {each.get('current_value')} -> {each.get('requested_value')}"
         for each in changes
     )
 
 
-def busy(cluster_name: str, running: int, content: dict[str, Any]) -> str:
-    """Refuse to stop nodes that run."""
+def busy(cluster_name: str, running: int, jobs: list[str] | None, refused: RefusedError) -> str:
+    """Refuse to stop nodes that run.
+
+    Args:
+        jobs: that run on them; None when they could not be asked.
+    """
+    drain = ", or -c on_busy=drain, which lets them end first" if refused.may_drain else ""
+    named = "The jobs could not be asked for (squeue on the head node tells)."
+    if jobs is not None:
+        shown = "; ".join(jobs[:_JOBS_SHOWN]) + (" ..." if len(jobs) > _JOBS_SHOWN else "")
+        named = f"Jobs: {shown}." if jobs else "No job runs on them; idle nodes end by themselves."
     return fit(
         f"{running} compute nodes of {cluster_name} run, and this update wants them stopped. Nothing was "
-        "changed. Wait until they are idle and gone (squeue, sinfo), or type: -c on_busy=stop, which ends "
-        f"their jobs. What wants it: {_refused_changes(content)}"
+        f"changed. {named} Wait until they are gone, or type: -c on_busy=stop, which ends their jobs{drain}. "
+        f"What wants it: {_refused_changes(refused)}"
     )
 
 
-def cannot_drain(cluster_name: str, content: dict[str, Any]) -> str:
+def cannot_drain(cluster_name: str, jobs: list[str] | None, refused: RefusedError) -> str:
     """Refuse a change that draining does not make possible."""
+    named = f" Jobs: {'; '.join(jobs[:_JOBS_SHOWN])}." if jobs else ""
     return fit(
         f"{cluster_name}: draining nodes is not enough for this update; the whole fleet has to stop. Nothing "
-        f"was changed. Type: -c on_busy=stop. What wants it: {_refused_changes(content)}"
+        f"was changed.{named} Wait until the nodes are gone, or type: -c on_busy=stop, which ends their "
+        "jobs. "
+        f"What wants it: {_refused_changes(refused)}"
     )
 
 
@@ -71,5 +108,35 @@ def not_ours(cluster_name: str) -> str:
     """Refuse to touch a cluster that this stack did not make."""
     return (
         f"A cluster named {cluster_name} exists already and was not made by this stack. It was not touched. "
-        f"Give yours another name: cdk deploy TrainingClusterStack -c cluster_name={cluster_name[:38]}-2"
+        f"Give yours another name: {_second_cluster(cluster_name)}"
     )
+
+
+def renamed(cluster_name: str, new_name: str) -> str:
+    """Refuse another name for the cluster of a stack."""
+    return f"A stack's cluster cannot be renamed ({cluster_name} to {new_name}). Nothing was changed. " + (
+        f"Another cluster_name is another stack: {_deploy(new_name)}"
+    )
+
+
+def superseded(cluster_name: str) -> str:
+    """End the polls of a request that another one has overtaken."""
+    return f"{cluster_name}: another request came after this one; nothing was changed by this one any more."
+
+
+def disappeared(cluster_name: str) -> str:
+    """Say that somebody else deleted the cluster."""
+    return f"Cluster {cluster_name} disappeared while it was being made. Type the same deploy again."
+
+
+def no_answer(cluster_name: str, error: Exception) -> str:
+    """Say that AWS did not answer, and that nothing happened."""
+    return fit(f"{cluster_name}: AWS gave no answer; nothing was changed. Type the deploy again. {error}")
+
+
+def _second_cluster(cluster_name: str) -> str:
+    return _deploy(f"{cluster_name[:38]}-2")
+
+
+def _deploy(cluster_name: str) -> str:
+    return f"cdk deploy TrainingClusterStack -c cluster_name={cluster_name}"

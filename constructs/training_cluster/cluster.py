@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from aws_cdk import Annotations, Aws, CustomResource, Duration, Stack
+from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ssm as ssm
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
-from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.layer import ARCHITECTURE, RUNTIME, library_layer
 from training_cluster.permissions import provider_statements
 
 PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provider"
 
-# The layer's own template names this runtime (aws-parallelcluster: custom_resource/cluster.yaml).
-RUNTIME = lambda_.Runtime.PYTHON_3_12
 RESOURCE_TYPE = "Custom::TrainingCluster"
 
 # CloudFormation gives a custom resource 3600 s. The framework counts attempts (total / interval), not
@@ -28,14 +27,21 @@ TOTAL_TIMEOUT = Duration.minutes(48)
 QUERY_INTERVAL = Duration.seconds(30)
 
 
+def progress_parameter(cluster_name: str) -> str:
+    """Name of the SSM parameter in which the provider keeps what it is at."""
+    return f"/training-cluster/clusters/{cluster_name}/progress"
+
+
 class Cluster(Construct):
     """Creates, updates and deletes one ParallelCluster cluster.
 
     Args:
         config: the cluster config; travels as one JSON string, since CloudFormation would turn its
             numbers and booleans into strings.
-        scripts_bucket: where the nodes' scripts lie; the library checks that they exist.
+        scripts_bucket: where the nodes' scripts lie; the library checks that they exist. What shows why a
+            cluster failed is saved to its `logs/`.
         on_busy: what an update does that wants the compute fleet stopped while nodes run: fail, drain, stop.
+        layer: where the library's Lambda layer comes from: hosted (by AWS), or build (make layer).
         permissions_boundary: ARN of the policy that bounds every role of the cluster.
         secret_arn: of the accounting database's password.
     """
@@ -49,19 +55,31 @@ class Cluster(Construct):
         config: dict[str, Any],
         scripts_bucket: s3.IBucket,
         on_busy: str,
+        layer: Literal["hosted", "build"],
         permissions_boundary: str | None = None,
         secret_arn: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
+        self._progress = ssm.StringParameter(
+            self,
+            "Progress",
+            parameter_name=progress_parameter(cluster_name),
+            description=f"What the deploy of the cluster {cluster_name} is at: make status shows it",
+            string_value="{}",
+        )
+        self._progress_log = logs.LogGroup(self, "ProgressLog", retention=logs.RetentionDays.THREE_MONTHS)
+        self._bucket = scripts_bucket
         self._role = self._provider_role(
             provider_statements(
                 scripts_bucket_arn=scripts_bucket.bucket_arn,
                 cluster_name=cluster_name,
                 permissions_boundary=permissions_boundary,
                 secret_arn=secret_arn,
+                progress_parameter_arn=self._progress.parameter_arn,
+                progress_log_group_arn=self._progress_log.log_group_arn,
             )
         )
-        self._layer = self._published_layer()
+        self._layer = library_layer(self, source=layer)
         provider = cr.Provider(
             self,
             "Provider",
@@ -89,22 +107,6 @@ class Cluster(Construct):
         """EC2 id of the head node (a token)."""
         return self.resource.get_att_string("HeadNodeInstanceId")
 
-    def _published_layer(self) -> lambda_.LayerVersion:
-        bucket = s3.Bucket.from_bucket_name(self, "PublishedLayers", f"{Aws.REGION}-aws-parallelcluster")
-        Annotations.of(bucket).acknowledge_warning(
-            "@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified",
-            "AWS's own bucket; the key holds the version, and what lies there never changes",
-        )
-        return lambda_.LayerVersion(
-            self,
-            "ParallelClusterLayer",
-            code=lambda_.Code.from_bucket(
-                bucket, f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip"
-            ),
-            compatible_runtimes=[RUNTIME],
-            description=f"aws-parallelcluster {PCLUSTER_VERSION}, as AWS publishes it",
-        )
-
     def _provider_role(self, statements: list[iam.PolicyStatement]) -> iam.Role:
         role = iam.Role(
             self,
@@ -125,6 +127,7 @@ class Cluster(Construct):
             self,
             name,
             runtime=RUNTIME,
+            architecture=ARCHITECTURE,
             handler=handler,
             code=lambda_.Code.from_asset(str(PROVIDER_CODE), exclude=["**/__pycache__", "**/.*"]),
             layers=[self._layer],
@@ -132,5 +135,10 @@ class Cluster(Construct):
             # The library synthesises the cluster's template with Node: 10 to 60 s, 1.2 GB.
             timeout=Duration.minutes(15),
             memory_size=2048,
+            environment={
+                "PROGRESS_PARAMETER": self._progress.parameter_name,
+                "PROGRESS_LOG_GROUP": self._progress_log.log_group_name,
+                "LOGS_BUCKET": self._bucket.bucket_name,
+            },
             log_group=logs.LogGroup(self, f"{name}Log", retention=logs.RetentionDays.THREE_MONTHS),
         )

@@ -112,6 +112,11 @@ class ClusterFlags(BaseModel):
         description="ParallelCluster's version: that of the library which this app is made with. A newer one "
         "is a newer release of this app, and a new cluster on the same storage.",
     )
+    layer: Literal["hosted", "build"] = Field(
+        "hosted",
+        description="The Lambda layer with the ParallelCluster library: hosted, AWS's own for this version; "
+        "build, of this app's locked packages, as `make layer` builds it.",
+    )
 
     @field_validator("family")
     @classmethod

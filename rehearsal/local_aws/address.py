@@ -70,6 +70,11 @@ class LocalAwsAddress:
         """Temporary folder of the server, its Lambda functions and its clients."""
         return self.folder / "tmp"
 
+    @property
+    def head_node_behaviour(self) -> Path:
+        """A file that says how head nodes boot: `signals` (as without it), `fails` or `is silent`."""
+        return self.folder / "head-node-behaviour"
+
     def client_variables(self) -> dict[str, str]:
         """Environment variables that make any AWS client talk to this server."""
         nothing = str(self.folder / "no-config")

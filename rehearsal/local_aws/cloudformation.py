@@ -1,7 +1,8 @@
-"""Three corrections to ministack's CloudFormation engine."""
+"""Four corrections to ministack's CloudFormation engine."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections.abc import Callable
@@ -13,15 +14,34 @@ _VIRTUAL_HOST = re.compile(
     r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
 )
 _MISSING_PARAMETER = re.compile(r"SSM parameter '(?P<name>[^']*)' does not exist")
+_POLL_S = 0.05
 _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
 
 def install() -> None:
-    """Accept virtual-host template URLs; create WaitConditions last; name missing SSM parameters."""
+    """Accept virtual-host template URLs; create WaitConditions last; delete what is still being made once it
+    is; name missing SSM parameters.
+    """
+    hooks.replace(hooks.DELETE_STACK, _delete_at_rest)
     hooks.replace(hooks.TEMPLATE_URL, _accept_virtual_hosts)
     hooks.replace(hooks.CREATION_ORDER, _wait_conditions_last)
     for hook in hooks.TEMPLATE_PARAMETERS:
         hooks.replace(hook, name_missing_parameter)
+
+
+def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
+    """AWS stops what it was at; here it comes to its end first, since the engine cannot be stopped."""
+    stacks = hooks.find(hooks.STACKS)
+
+    async def delete(stack_name: str, stack_id: str, retain_resources: Any = (), force: bool = False) -> None:
+        while (stack := stacks.get(stack_name)) and stack["StackStatus"].endswith("_IN_PROGRESS"):
+            if stack["StackStatus"] == "DELETE_IN_PROGRESS":
+                return
+            await asyncio.sleep(_POLL_S)
+        if stack and stack["StackId"] == stack_id:
+            await original(stack_name, stack_id, retain_resources, force)
+
+    return delete
 
 
 def path_style(url: str) -> str:

@@ -1,7 +1,8 @@
 """Lambda: Python functions run as on AWS with their layers, on this machine's .venv-pcluster.
 
 AWS publishes ParallelCluster as a layer for Lambda's own Python. Here the layer of that name is
-empty, and the interpreter is the one of .venv-pcluster, which holds the very same library.
+empty, and the interpreter is the one of .venv-pcluster, which holds the very same library. A layer of one's
+own (`-c layer=build`) is made for Lambda's Python and left out for the same reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from rehearsal.local_aws import hooks
 
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
-SLEEP_SCALE = 0.05
+SLEEP_SCALE = 0.005
 
 # Runs in the worker before the function's code. A layer's files appear under /opt on AWS (CDK's
 # BucketDeployment calls /opt/awscli/aws); here each layer lies in a folder of its own, and
@@ -22,6 +23,9 @@ _PRELUDE = """
 import os as _os, subprocess as _subprocess, sys as _sys, time as _time
 _sleep = _time.sleep
 _time.sleep = lambda seconds: _sleep(seconds * {sleep_scale})
+_layers = _os.environ.get("_LAMBDA_LAYERS_DIRS", "").split(_os.pathsep)
+_layers = [each for each in _layers if not _os.path.isdir(_os.path.join(each, "python", "pcluster"))]
+_os.environ["_LAMBDA_LAYERS_DIRS"] = _os.pathsep.join(_layers)
 _popen_init = _subprocess.Popen.__init__
 def _in_layers(self, args, *rest, **options):
     program = args[0] if isinstance(args, (list, tuple)) else ""

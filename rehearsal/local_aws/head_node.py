@@ -2,7 +2,8 @@
 
 On AWS the head node runs ParallelCluster's chef recipes for some 10 minutes, writes the fleet's
 status to the cluster's DynamoDB table, signals the stack's WaitCondition, and from then on stops and
-starts the fleet as it is asked to in that table.
+starts the fleet as it is asked to in that table. A file (LocalAwsAddress.head_node_behaviour) makes it
+fail or stay silent.
 """
 
 from __future__ import annotations
@@ -19,26 +20,51 @@ from rehearsal.local_aws import hooks
 from rehearsal.local_aws.address import LocalAwsAddress
 
 _LOGICAL_ID = "HeadNodeWaitCondition"
-_POLL_S = 0.5
+_POLL_S = 0.1
+_SILENCE_S = 1.0
+"""How long CloudFormation waits for a head node that is silent; HeadNodeBootstrapTimeout on AWS."""
 
 
 def install(address: LocalAwsAddress) -> None:
     """Boot a stand-in whenever a head node's WaitCondition starts to wait."""
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def wait_for(token: str, stack_id: str, stack_name: str, logical_id: str, *rest: Any) -> Any:
+        def wait_for(  # noqa: PLR0917
+            token: str,
+            stack_id: str,
+            stack_name: str,
+            logical_id: str,
+            resource_type: str,
+            count: int,
+            timeout_s: float,
+        ) -> Any:
             if logical_id.startswith(_LOGICAL_ID):
-                boot = threading.Thread(target=_boot, args=(address, token, stack_name), daemon=True)
-                boot.start()
-            return original(token, stack_id, stack_name, logical_id, *rest)
+                behaviour = _behaviour(address)
+                if behaviour == "is silent":
+                    timeout_s = _SILENCE_S
+                else:
+                    boot = threading.Thread(
+                        target=_boot, args=(address, token, stack_name, behaviour), daemon=True
+                    )
+                    boot.start()
+            return original(token, stack_id, stack_name, logical_id, resource_type, count, timeout_s)
 
         return wait_for
 
     hooks.replace(hooks.WAIT_CONDITION, make)
 
 
-def _boot(address: LocalAwsAddress, token: str, cluster_name: str) -> None:
+def _behaviour(address: LocalAwsAddress) -> str:
+    file = address.head_node_behaviour
+    return file.read_text().strip() if file.exists() else "signals"
+
+
+def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str) -> None:
     signal = hooks.find(hooks.SIGNAL)
+    if behaviour == "fails":
+        reason = "Failed to execute OnNodeConfigured script: return code 1 (as a fault)"
+        signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
+        return
     try:
         Fleet(address, cluster_name).publish("RUNNING")
     except Exception as error:

@@ -30,6 +30,36 @@ DEPENDENCIES = Hook(
     parameters=("resource_def", "all_resource_names"),
     why="to move what depends on a WaitCondition behind it",
 )
+STACKS = Hook(
+    target="ministack.services.cloudformation:_stacks",
+    parameters=None,
+    why="a stack's deletion waits for what the stack is at",
+)
+DELETE_STACK = Hook(
+    target="ministack.services.cloudformation.handlers:_delete_stack_async",
+    parameters=("stack_name", "stack_id", "retain_resources", "force"),
+    why="a stack that is deleted while it is being made would be made all the same",
+)
+CREATE_CUSTOM_RESOURCE = Hook(
+    target="ministack.services.cloudformation.provisioners:_custom_resource_create",
+    parameters=("logical_id", "props", "stack_name", "resource_type"),
+    why="one whose Create failed gets no Delete",
+)
+DELETE_CUSTOM_RESOURCE = Hook(
+    target="ministack.services.cloudformation.provisioners:_custom_resource_delete",
+    parameters=("physical_id", "props", "stack_name", "logical_id", "resource_type"),
+    why="to send that Delete",
+)
+CUSTOM_RESOURCE_ANSWER = Hook(
+    target="ministack.services.cloudformation.custom_resource:deliver_response",
+    parameters=("token", "response"),
+    why="the Delete carries the PhysicalResourceId of the failed answer",
+)
+ROLL_BACK = Hook(
+    target="ministack.services.cloudformation.handlers:_roll_back_operation",
+    parameters=("stack_name", "stack_id", "stack", "operation", "reason_override"),
+    why="a stack that failed with rollback disabled owes its failed custom resources their Delete",
+)
 WAIT_CONDITION = Hook(
     target="ministack.services.cloudformation.wait_conditions:wait_for",
     parameters=("token", "stack_id", "stack_name", "logical_id", "resource_type", "count", "timeout_s"),

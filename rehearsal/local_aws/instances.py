@@ -28,7 +28,10 @@ class InstanceType(MotoType):
         dropped = {"IamInstanceProfile", "BlockDeviceMappings", "NetworkInterfaces", "LaunchTemplate"}
         kept = {key: value for key, value in properties.items() if key not in dropped}
         tags = [*_instance_tags(properties), *properties.get("Tags", [])]
-        return super().create(logical_id, kept | {"SubnetId": subnet, "Tags": tags}, stack_name)
+        created = super().create(logical_id, kept | {"SubnetId": subnet, "Tags": tags}, stack_name)
+        for own in ec2().get_instance(created[0]).nics.values():
+            own.delete_on_termination = True  # EC2's default for an interface that came with the instance
+        return created
 
     def update(  # the engine's signature
         self,

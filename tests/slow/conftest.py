@@ -21,6 +21,13 @@ from rehearsal.workspace import PROJECT
 
 PCLUSTER_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
 
+PROVIDER_ENVIRONMENT = {
+    "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
+    "PROGRESS_PARAMETER": "/training-cluster/tests/progress",
+    "PROGRESS_LOG_GROUP": "tests",
+    "LOGS_BUCKET": "tests",
+}
+
 # Calls one handler of the provider as Lambda does: an event comes in, an answer or an error goes out.
 _DRIVER = """
 import json, sys
@@ -66,12 +73,11 @@ class Cloud:
         return found
 
     def provider(self, handler: str, event: dict[str, Any]) -> dict[str, Any]:
-        """Call `on_event` or `is_complete` of the provider with the real library."""
+        """Call `on_event` or `is_complete` of the deployed provider's code, with the real library."""
         done = subprocess.run(
             [PCLUSTER_PYTHON, "-c", _DRIVER, handler],
             input=json.dumps(event),
-            env=self.address.client_environment()
-            | {"PYTHONPATH": str(PROJECT / "assets" / "cluster_provider")},
+            env=self.address.client_environment() | PROVIDER_ENVIRONMENT,
             capture_output=True,
             text=True,
             check=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -21,12 +22,13 @@ def _event(kind: str, **changes: Any) -> dict[str, Any]:
     properties = {"ClusterName": "training", "ClusterConfiguration": json.dumps({"Region": "us-east-1"})}
     event = {
         "RequestType": kind,
+        "RequestId": str(uuid.uuid4()),
         "StackId": OTHER_STACK,
         "ResourceType": "Custom::TrainingCluster",
         "ResourceProperties": properties,
-        "PhysicalResourceId": "training",
     }
-    return event | changes
+    known = {} if kind == "Create" else {"PhysicalResourceId": "training"}
+    return event | known | changes
 
 
 def test_one_command_deploys_network_storage_and_cluster(cloud: Cloud) -> None:
@@ -175,8 +177,10 @@ def test_the_same_config_again_changes_nothing(cloud: Cloud) -> None:
     config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != "training-cluster:stack-id"]
     properties = {"ClusterName": "training", "ClusterConfiguration": json.dumps(config)}
     event = _event("Update", StackId=parent["StackId"], ResourceProperties=properties)
-    answer = cloud.provider("on_event", event)
-    assert answer == {"answer": {"PhysicalResourceId": "training", "UpdateStarted": False}}
+    assert cloud.provider("on_event", event) == {"answer": {"PhysicalResourceId": "training"}}
+    for _ in range(2):
+        answer = cloud.provider("is_complete", event)
+    assert answer["answer"]["IsComplete"] is True
     assert cloud.stack("training") == before
 
 

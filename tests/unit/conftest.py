@@ -14,6 +14,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from stacks.composition import add_stacks
+from tests.unit import provider_fakes
 from training_cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,3 +36,15 @@ def _synthesise(flags: tuple[tuple[str, str], ...]) -> Templates:
 def synthesise() -> Callable[..., Templates]:
     """Return templates by stack id, for context flags given as keywords."""
     return lambda **flags: _synthesise(tuple(sorted(flags.items())))
+
+
+@pytest.fixture(scope="module")
+def provider_modules() -> dict[str, Any]:
+    """Import the custom resource's code, fresh for each file of tests."""
+    return provider_fakes.load()
+
+
+@pytest.fixture
+def provider(provider_modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> provider_fakes.Provider:
+    """Give the custom resource's code, with ParallelCluster and AWS played in memory."""
+    return provider_fakes.play(provider_modules, monkeypatch)

@@ -1,0 +1,100 @@
+"""What ParallelCluster's library answers, typed; known without the library itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# AWS's codes for what passes by itself: too many calls, trouble of its own, credentials about to be renewed.
+_PASSING = {
+    *("BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown", "Throttled"),
+    *("Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException"),
+    *("500", "502", "503", "504", "InternalError", "InternalFailure", "InternalServerError"),
+    *("InternalServiceError", "InternalServiceException", "ServiceFailure", "ServiceUnavailable"),
+    *("Unavailable", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeout"),
+}
+# The library's words (pcluster/config/update_policy.py) where a stopped fleet is all that is missing, and
+# where it would take QueueUpdateStrategy: DRAIN as well.
+_STOP_THE_FLEET = "all compute nodes must be stopped"
+_OR_DRAIN = "or queueupdatestrategy must be set"
+_OR_TERMINATE = "must be set to terminate"
+_LOGIN_NODES = "login nodes"
+
+
+def passes(code: str) -> bool:
+    """Whether an error of AWS with this code passes by itself."""
+    return code in _PASSING
+
+
+class ClusterNotFoundError(Exception):
+    """No cluster of that name exists in the region."""
+
+
+class TransientError(Exception):
+    """Throttled, or AWS answered with an error of its own: the same call may pass later."""
+
+
+class RefusedError(Exception):
+    """The library refused. `content` is its answer: message, validation errors, change set."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        super().__init__(str(content.get("message", content)))
+        self.content = content
+
+    @property
+    def wants_stopped_fleet(self) -> bool:
+        """Whether every change that was refused could be made with the compute fleet stopped."""
+        return bool(self._refusals) and all(
+            _STOP_THE_FLEET in each and _LOGIN_NODES not in each for each in self._refusals
+        )
+
+    @property
+    def may_drain(self) -> bool:
+        """Whether every change that was refused could be made with QueueUpdateStrategy: DRAIN."""
+        drains = [_OR_DRAIN in each and _OR_TERMINATE not in each for each in self._refusals]
+        return bool(drains) and all(drains)
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether something was to change that never can in a cluster's life."""
+        return bool(self._refusals) and not self.wants_stopped_fleet
+
+    @property
+    def _refusals(self) -> list[str]:
+        return [
+            str(each.get("message")).lower() for each in self.content.get("update_validation_errors") or []
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """What `pcluster describe-cluster` says, as far as the provider needs it."""
+
+    status: str
+    """clusterStatus: CREATE_COMPLETE, UPDATE_FAILED ..."""
+    tags: dict[str, str]
+    failures: tuple[dict[str, Any], ...]
+    """failureCode and failureReason; only at CREATE_FAILED."""
+    head_node_instance_id: str | None
+    stack_status: str
+    """Of the cluster's stack, in CloudFormation's words."""
+    created: str
+    """When its stack was created: tells a cluster from a later one of the same name."""
+
+    changed: str
+    """When its stack was last created or updated."""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether its stack is at work."""
+        return self.status.endswith("_IN_PROGRESS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRun:
+    """What the library would do."""
+
+    validation: tuple[str, ...]
+    """Warnings and notes of its validators."""
+    changes: tuple[str, ...]
+    """Of an update: `parameter: old -> new`."""

@@ -1,0 +1,40 @@
+"""The jobs that run on a cluster, asked of its head node through Systems Manager."""
+
+from __future__ import annotations
+
+import time
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+# ParallelCluster installs Slurm there, and a command of Systems Manager has no login shell's PATH.
+_COMMAND = "PATH=$PATH:/opt/slurm/bin squeue --noheader --states=RUNNING --format='%i %j (%u, %M)'"
+_ENDED = {"Success", "Failed", "Cancelled", "TimedOut"}
+_POLLS, _POLL_S = 10, 2.0
+
+
+def running(head_node_instance_id: str | None) -> list[str] | None:
+    """Name the running jobs, `id name (user, time)`; None when the head node cannot be asked."""
+    if not head_node_instance_id:
+        return None
+    ssm = boto3.client("ssm")
+    try:
+        command = ssm.send_command(
+            InstanceIds=[head_node_instance_id],
+            DocumentName="AWS-RunShellScript",
+            Parameters={"commands": [_COMMAND]},
+        )["Command"]["CommandId"]
+        for _ in range(_POLLS):
+            time.sleep(_POLL_S)
+            answer = ssm.get_command_invocation(CommandId=command, InstanceId=head_node_instance_id)
+            if answer["Status"] in _ENDED:
+                break
+    except (ClientError, BotoCoreError) as error:
+        print(f"{head_node_instance_id}: its jobs are unknown: {error}")
+        return None
+    if answer["Status"] != "Success":
+        print(
+            f"{head_node_instance_id}: squeue ended as {answer['Status']}: {answer['StandardErrorContent']}"
+        )
+        return None
+    return [line.strip() for line in answer["StandardOutputContent"].splitlines() if line.strip()]

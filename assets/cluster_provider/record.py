@@ -1,0 +1,129 @@
+"""The provider's notebook: one SSM parameter, and one log stream of its stages.
+
+CloudFormation shows one line for half an hour; `make status` reads this instead. What must still be
+known when CDK's framework calls again lies here too: an event is the same each time, and a second
+request (a rollback) must know what the first one did to the fleet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields
+
+import boto3
+import messages
+from answers import TransientError
+from botocore.exceptions import BotoCoreError, ClientError
+
+_STREAM = "progress"
+# A standard parameter holds 4 KB; stages and names take little of it.
+_MAX_MESSAGES_BYTES = 1900
+_MAX_STAGES = 24
+
+
+class RecordError(TransientError):
+    """SSM did not answer as it should."""
+
+
+class SupersededError(Exception):
+    """Another request has begun since: what this one knows no longer holds."""
+
+
+@dataclass
+class Record:
+    """What one request did so far. Saved by `save`; `enter` saves as well, where it can."""
+
+    request_id: str
+    request: str
+    """Create, Update or Delete."""
+    cluster_name: str
+    stages: list[tuple[str, str]] = field(default_factory=list)
+    """Name and UTC time (ISO 8601) of each stage, in order."""
+    messages: str = ""
+    """What the library's validators and the provider had to say."""
+    begun: bool = False
+    """The library took the request: a stack is being made, changed or deleted."""
+    checked: bool = False
+    """A dry run of this request passed, or was refused for nothing but the fleet that runs."""
+    unchanged: bool = False
+    """There was nothing to update."""
+    fleet_before: str | None = None
+    """Status of the compute fleet before the provider stopped it; None when it did not, or has mended it."""
+    replaces: str | None = None
+    """Creation time of a cluster of ours that has to go before this one can be made."""
+    removing: bool = False
+    """Its deletion was asked for."""
+
+    def enter(self, stage: str, message: str = "") -> None:
+        """Note that a stage begins; for people, so that a failure to write it down stops nothing.
+
+        Raises:
+            SupersededError: another request has begun since.
+        """
+        if message:
+            self.messages = messages.fit(message, _MAX_MESSAGES_BYTES)
+        if self.stages and self.stages[-1][0] == stage and not message:
+            return
+        if not self.stages or self.stages[-1][0] != stage:
+            self.stages = [*self.stages, (stage, _now())][-_MAX_STAGES:]
+        line = f"{self.request} {self.cluster_name}: {stage}{': ' if message else ''}{message}"
+        print(line)
+        try:
+            self.save()
+            _log(line)
+        except RecordError as error:
+            print(f"{self.cluster_name}: the stage could not be published: {error}")
+
+    def save(self) -> None:
+        """Write it to SSM. Raises RecordError, SupersededError."""
+        found = load()
+        if found and found.request_id != self.request_id:
+            raise SupersededError(self.cluster_name)
+        self.open()
+
+    def open(self) -> None:
+        """Write it to SSM in the place of an earlier request's. Raises RecordError."""
+        try:
+            boto3.client("ssm").put_parameter(
+                Name=_parameter(), Value=json.dumps(asdict(self)), Type="String", Overwrite=True
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise RecordError(f"{_parameter()}: {error}") from error
+
+
+def load() -> Record | None:
+    """Read it; None when there is none, or nothing that this version understands. Raises RecordError."""
+    ssm = boto3.client("ssm")
+    try:
+        value = ssm.get_parameter(Name=_parameter())["Parameter"]["Value"]
+    except ssm.exceptions.ParameterNotFound:
+        return None
+    except (ClientError, BotoCoreError) as error:
+        raise RecordError(f"{_parameter()}: {error}") from error
+    try:
+        written = json.loads(value)
+        return Record(**{each.name: written[each.name] for each in fields(Record) if each.name in written})
+    except (TypeError, ValueError):
+        return None
+
+
+def _parameter() -> str:
+    return os.environ["PROGRESS_PARAMETER"]
+
+
+def _log(line: str) -> None:
+    group, logs = os.environ["PROGRESS_LOG_GROUP"], boto3.client("logs")
+    events = [{"timestamp": int(datetime.datetime.now(datetime.UTC).timestamp() * 1000), "message": line}]
+    try:
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_stream(logGroupName=group, logStreamName=_STREAM)
+        logs.put_log_events(logGroupName=group, logStreamName=_STREAM, logEvents=events)
+    except (ClientError, BotoCoreError) as error:
+        raise RecordError(f"{group}: {error}") from error
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,42 @@
+"""Pure: what a cluster's stack is busy with, in a word or two, from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+_CLUSTER = "cluster resources"
+# The first that fits, by the beginning of the resource's type.
+_STAGES = {
+    "AWS::CloudFormation::WaitCondition": "head node booting",
+    "AWS::EC2::Instance": "head node booting",
+    "AWS::CloudFormation::Stack": "fleet",
+    "AWS::EC2::LaunchTemplate": "fleet",
+    "AWS::AutoScaling": "fleet",
+    "AWS::FSx": "storage",
+    "AWS::EFS": "storage",
+    "AWS::EC2::Volume": "storage",
+    "AWS::EC2": "network",
+    "AWS::Route53": "network",
+    "AWS::ElasticLoadBalancing": "network",
+}
+
+
+def latest(events: Iterable[dict[str, Any]]) -> str:
+    """Say what is being made, changed or deleted now.
+
+    Args:
+        events: of the cluster's stack, the newest first, as `pcluster get-cluster-stack-events` has them.
+    """
+    ended = set[str]()
+    for event in events:
+        name, status = str(event.get("logicalResourceId")), str(event.get("resourceStatus"))
+        if not status.endswith("_IN_PROGRESS"):
+            ended.add(name)
+        elif name not in ended and event.get("physicalResourceId") != event.get("stackId"):
+            return _stage(str(event.get("resourceType")))
+    return _CLUSTER
+
+
+def _stage(resource_type: str) -> str:
+    return next((stage for prefix, stage in _STAGES.items() if resource_type.startswith(prefix)), _CLUSTER)

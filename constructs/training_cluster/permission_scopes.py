@@ -1,0 +1,175 @@
+"""What each scope of permissions.tsv stands for: resources, by prefix where they have one, and conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aws_cdk import Aws
+
+Conditions = dict[str, object]
+
+_CLUSTER_TAG = "parallelcluster:cluster-name"
+_ATTACHABLE_AWS_POLICIES = (
+    "CloudWatchAgentServerPolicy",
+    "AmazonSSMManagedInstanceCore",
+    "AmazonS3ReadOnlyAccess",
+    "service-role/AWSLambdaBasicExecutionRole",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What some actions may be done to: one statement of the role's policy."""
+
+    name: str
+    """As the table names it; its statement's Sid."""
+    resources: tuple[str, ...] = ("*",)
+    conditions: Conditions | None = None
+    any_resource: str = ""
+    """Why every resource of the account is meant; only with *."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """The cluster that the provider is for, as provider_statements describes it; None leaves a scope out."""
+
+    cluster_name: str
+    scripts_bucket_arn: str
+    permissions_boundary: str | None
+    secret_arn: str | None
+    progress_parameter_arn: str | None
+    progress_log_group_arn: str | None
+
+
+def scopes(target: Target) -> Iterator[Scope]:
+    """Every scope of the table."""
+    yield from _services(target)
+    yield from _stacks(target.cluster_name)
+    yield from _buckets(target.scripts_bucket_arn)
+    yield from _login_nodes()
+    yield from _roles(target.permissions_boundary)
+    yield from _own_calls(target)
+
+
+def _arn(service: str, resource: str, *, region: str = Aws.REGION, account: str = Aws.ACCOUNT_ID) -> str:
+    return f"arn:{Aws.PARTITION}:{service}:{region}:{account}:{resource}"
+
+
+def _here() -> Conditions:
+    return {"StringEquals": {"aws:RequestedRegion": Aws.REGION}}
+
+
+def _services(target: Target) -> Iterator[Scope]:
+    name = target.cluster_name
+    logs = _arn("logs", f"log-group:/aws/parallelcluster/{name}-*")
+    # Their functions' names, and those groups', end with the stack's id, which nobody knows beforehand.
+    function_logs = _arn("logs", "log-group:/aws/lambda/pcluster-*")
+    functions = [_arn("lambda", f"function:{prefix}-*") for prefix in ("parallelcluster", "pcluster")]
+    tables = [_arn("dynamodb", f"table/parallelcluster-{part}{name}") for part in ("", "slurm-")]
+    yield Scope(name="Ec2", conditions=_here())
+    yield Scope(name="Tables", resources=tuple(tables))
+    yield Scope(name="HostedZones", any_resource="a zone's ARN has no name in it; ParallelCluster makes one")
+    # A composite alarm can be made and described only with a right to all alarms.
+    yield Scope(name="CloudWatch", conditions=_here())
+    yield Scope(name="LogGroups", resources=(logs, function_logs))
+    yield Scope(name="AnyLogGroup", conditions=_here())
+    yield Scope(name="ClusterLogs", resources=(logs,))
+    yield Scope(name="Functions", resources=tuple(functions))
+    yield Scope(name="Lustre", resources=(_arn("fsx", "*"),))
+    yield Scope(name="Efs", resources=(_arn("elasticfilesystem", "*"),))
+    yield Scope(name="ReservedCapacity", any_resource="a group has whatever name its owner gave it")
+    # The library looks up a login pool's load balancer by its tags.
+    yield Scope(name="TaggedResources", conditions=_here())
+    if target.secret_arn:
+        yield Scope(name="AccountingSecret", resources=(target.secret_arn,))
+
+
+def _stacks(cluster_name: str) -> Iterator[Scope]:
+    # The cluster's stack, and its nested stacks, whose names start with it and a hyphen.
+    stacks = tuple(_arn("cloudformation", f"stack/{cluster_name}{rest}") for rest in ("/*", "-*"))
+    tagged: Conditions = {"ForAnyValue:StringEquals": {"aws:TagKeys": [_CLUSTER_TAG]}}
+    yield Scope(name="WriteStacks", resources=stacks, conditions=tagged)
+    yield Scope(name="Stacks", resources=stacks)
+    yield Scope(name="AnyStack", any_resource="a list of stacks is of all stacks")
+
+
+def _buckets(scripts: str) -> Iterator[Scope]:
+    def bucket(name: str) -> tuple[str, ...]:
+        return (f"arn:{Aws.PARTITION}:s3:::{name}",)
+
+    yield Scope(name="LibraryBucket", resources=bucket("parallelcluster-*"))
+    yield Scope(name="PublishedArtifacts", resources=bucket(f"{Aws.REGION}-aws-parallelcluster*"))
+    yield Scope(name="Scripts", resources=(scripts, f"{scripts}/*"))
+
+
+def _login_nodes() -> Iterator[Scope]:
+    """Always, not only with login nodes: they must also be able to go.
+
+    The published policy asks for one tag; it was loosened when that broke (aws-parallelcluster issue 7491).
+    """
+    services = ["autoscaling.amazonaws.com", "elasticloadbalancing.amazonaws.com"]
+    yield Scope(name="LoginNodeGroups", conditions=_here())
+    yield Scope(name="LoginNodeBalancers", conditions=_here())
+    # The first of an account makes AWS's own role for it.
+    yield Scope(
+        name="ServiceRoles",
+        resources=(_arn("iam", "role/aws-service-role/*", region=""),),
+        conditions={"StringEquals": {"iam:AWSServiceName": services}},
+    )
+
+
+def _roles(permissions_boundary: str | None) -> Iterator[Scope]:
+    def own(kind: str) -> tuple[str, ...]:
+        return (_arn("iam", f"{kind}/parallelcluster/*", region=""),)
+
+    named = [_arn("iam", f"{kind}/*", region="") for kind in ("role", "policy", "instance-profile")]
+    attachable = [_arn("iam", "policy/parallelcluster*", region="")] + [
+        _arn("iam", f"policy/{name}", region="", account="aws") for name in _ATTACHABLE_AWS_POLICIES
+    ]
+    bounded: Conditions = (
+        {"StringEquals": {"iam:PermissionsBoundary": permissions_boundary}} if permissions_boundary else {}
+    )
+    yield Scope(name="ReadIam", resources=(*named, _arn("iam", "policy/*", region="", account="aws")))
+    yield Scope(name="Roles", resources=own("role"))
+    yield Scope(name="BoundedRoles", resources=own("role"), conditions=bounded or None)
+    if bounded:
+        # Without it a bounded provider could make a role without bounds, and use that.
+        yield Scope(name="Bound", resources=own("role"), conditions=bounded)
+    yield Scope(
+        name="RolePolicies",
+        resources=own("role"),
+        conditions={"ArnLike": {"iam:PolicyARN": attachable}, **bounded},
+    )
+    yield Scope(name="InstanceProfiles", resources=own("instance-profile"))
+    yield Scope(
+        name="PassRoles",
+        resources=own("role"),
+        conditions={
+            "StringEqualsIfExists": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}
+        },
+    )
+
+
+def _own_calls(target: Target) -> Iterator[Scope]:
+    """For the provider's own calls, beside the library's: progress, logs of a failure, running jobs."""
+    name = target.cluster_name
+    instances = (_arn("ec2", "instance/*"),)
+    yield Scope(name="OwnStack", resources=(Aws.STACK_ID,))
+    yield Scope(name="SavedLogs", resources=(f"{target.scripts_bucket_arn}/logs/{name}/*",))
+    yield Scope(
+        name="ClusterInstances",
+        resources=instances,
+        conditions={"StringEquals": {f"aws:ResourceTag/{_CLUSTER_TAG}": name}},
+    )
+    yield Scope(name="CommandDocument", resources=(_arn("ssm", "document/AWS-RunShellScript", account=""),))
+    yield Scope(
+        name="CommandInstances",
+        resources=instances,
+        conditions={"StringEquals": {f"ssm:resourceTag/{_CLUSTER_TAG}": name}},
+    )
+    yield Scope(name="CommandResults", any_resource="IAM has no resources for it")
+    if target.progress_parameter_arn:
+        yield Scope(name="ProgressParameter", resources=(target.progress_parameter_arn,))
+    if target.progress_log_group_arn:
+        yield Scope(name="ProgressLog", resources=(target.progress_log_group_arn,))

@@ -1,0 +1,90 @@
+"""The table of permissions, permissions.tsv: which actions the provider takes, and who says so.
+
+A row is an action. What it may be done to is its scope, in permissions.py. docs/permissions.md says where
+the columns come from; `make permissions` writes those that machines know.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+PATH = Path(__file__).with_name("permissions.tsv")
+UNDECIDED = "?"
+"""Scope of a row that `make permissions` found, until a person decides about it."""
+_SEPARATOR = "; "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One action. It is allowed in its scopes, or left out for a reason."""
+
+    action: str
+    """`service:Action`. Rows that are left out may have a wildcard, or -: the types that take nothing."""
+    scopes: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    """Operations of the ParallelCluster library's calls, as recorded on the local AWS."""
+    types: tuple[str, ...] = ()
+    """`AWS::EC2::Instance create,delete`: what the registry says that handlers of this type take."""
+    policy: tuple[str, ...] = ()
+    """Statements of ParallelCluster's published policy; `Sid as s3:Get*` where a wildcard names it."""
+    provider: tuple[str, ...] = ()
+    """`evidence.py PutObject`: calls of the provider itself."""
+    documentation: tuple[str, ...] = ()
+    """Pages of AWS's documentation, for what nothing else names."""
+    left_out: tuple[str, ...] = ()
+    """Why it is not allowed; `unset: AWS::EC2::Instance Volumes` where no template sets the property."""
+
+    @property
+    def service(self) -> str:
+        """Of the action."""
+        return self.action.partition(":")[0]
+
+    @property
+    def type_names(self) -> frozenset[str]:
+        """The resource types that take it."""
+        return frozenset(each.partition(" ")[0] for each in self.types)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether anything takes it."""
+        return bool(self.calls or self.types or self.policy or self.provider or self.documentation)
+
+    @property
+    def unset(self) -> Mapping[str, tuple[str, ...]]:
+        """Properties that it is left out for, of each resource type."""
+        words = [each.split() for each in self.left_out if each.startswith("unset: ")]
+        return {name: tuple(properties) for _, name, *properties in words}
+
+
+COLUMNS = tuple(each.name for each in fields(Row))
+
+
+def load(path: Path = PATH) -> list[Row]:
+    """Read the table.
+
+    Raises:
+        ValueError: a line is not of the table's form; with its number.
+    """
+    rows = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for number, cells in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
+            if len(cells) != len(COLUMNS) or (number == 1 and tuple(cells) != COLUMNS):
+                raise ValueError(f"{path.name}:{number}: want the cells {', '.join(COLUMNS)}, got {cells}")
+            if number > 1:
+                several = {
+                    name: tuple(cell.split(_SEPARATOR)) if cell else ()
+                    for name, cell in zip(COLUMNS[1:], cells[1:], strict=True)
+                }
+                rows.append(Row(action=cells[0], **several))
+    return rows
+
+
+def dump(rows: Iterable[Row]) -> str:
+    """Write the table: sorted, so that the same rows are the same text."""
+    lines = ["\t".join(COLUMNS)]
+    for row in sorted(rows, key=lambda row: row.action.lower()):
+        lines.append("\t".join([row.action, *(_SEPARATOR.join(getattr(row, name)) for name in COLUMNS[1:])]))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,74 @@
+"""A process of .venv-pcluster that answers a JSON object a line: the library cannot be imported here."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT
+
+_GRACE_S = 5.0
+_TAIL_LINES = 15
+
+
+class AnsweringProcess:
+    """One script, kept running, since loading the library takes seconds.
+
+    Args:
+        environment: of a client of the local AWS.
+        log: takes what the script and the library print.
+        own_folder: whether the script imports modules that lie beside it.
+    """
+
+    def __init__(
+        self, script: Path, *, environment: Mapping[str, str], log: Path, own_folder: bool = False
+    ) -> None:
+        self._script, self._log = script, log
+        python = PROJECT / ".venv-pcluster" / "bin" / "python"
+        with log.open("w") as errors:
+            self._process = subprocess.Popen(
+                [python, *([] if own_folder else ["-P"]), script],
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait(_GRACE_S)
+
+    def tell(self, question: Mapping[str, Any]) -> None:
+        """Send a line that gets no answer."""
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):  # its log says why; the next answer is empty
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+
+    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a line and wait for the answer.
+
+        Raises:
+            RehearsalError: the process ended; with the end of its log.
+        """
+        self.tell(question)
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            raise RehearsalError(f"{self._script.name} ended at {question}. The end of {self._log}:\n{tail}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -1,0 +1,1 @@
+"""Faults: AWS answers badly, a head node fails, a Lambda dies; nothing of ours may be stranded or lost."""

@@ -1,0 +1,61 @@
+"""Which cases there are: every call of AWS that a request makes, times what can go wrong with it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+KINDS = ("throttled", "error-500", "denied", "dropped", "timeout")
+"""As rehearsal/faults/inside/injection.py brings them about."""
+REQUESTS = ("Create", "Update", "Delete")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One thing that goes wrong once."""
+
+    id: str
+    """For people, and to know which ones were tried."""
+    question: Mapping[str, object]
+    """What the driver is asked."""
+
+
+def named_cases(names: Iterable[str]) -> list[Case]:
+    """Cases that the driver knows by name."""
+    return [Case(id=name, question={"id": name, "named": name}) for name in names]
+
+
+def call_cases(request: str, calls: Sequence[str]) -> list[Case]:
+    """Each kind of fault at the first, a middle and the last call of each name.
+
+    Args:
+        calls: that the request makes when nothing goes wrong, in order.
+    """
+    cases = []
+    for call, count in Counter(calls).items():
+        for occurrence in sorted({1, (count + 1) // 2, count}):
+            for kind in KINDS:
+                fault = {"kind": kind, "call": call, "occurrence": occurrence}
+                name = f"{request}: {call} #{occurrence} {kind}"
+                cases.append(Case(id=name, question={"id": name, "request": request, "fault": fault}))
+    return cases
+
+
+def interleaved(cases: Mapping[str, Sequence[Case]]) -> list[Case]:
+    """Order them so that each finds what it needs: a create, some updates of it, its delete.
+
+    Args:
+        cases: by request.
+    """
+    rounds = max(1, min(len(cases["Create"]), max(len(cases["Delete"]), 1)))
+    shares = [[cases[request][start::rounds] for start in range(rounds)] for request in REQUESTS]
+    return [case for share in zip_longest(*shares, fillvalue=()) for part in share for case in part]
+
+
+def sample(cases: Sequence[Case], size: int, seed: int) -> list[Case]:
+    """A part of them, in their order; the same for the same seed."""
+    chosen = set(random.Random(seed).sample(range(len(cases)), min(size, len(cases))))  # noqa: S311
+    return [case for number, case in enumerate(cases) if number in chosen]

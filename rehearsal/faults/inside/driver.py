@@ -1,0 +1,155 @@
+"""Runs in .venv-pcluster: tries one case a line, with the real handler and the real library.
+
+Called by: rehearsal/faults/worker.py, with the environment of a client of the local AWS. The first line
+that comes in says what there is (`bystander`, `bucket`, `config`), each further one is a case; for each, one
+JSON object goes out.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import time
+from typing import Any
+
+from cloudformation import Stack
+from injection import Fault, Wire
+from inventory import Inventory
+from named import CASES, Named, Scene
+
+_UP = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
+
+
+class Rig:
+    """One cluster at a time, and what each case found."""
+
+    def __init__(self, *, bystander: str, bucket: str, config: dict[str, Any]) -> None:
+        self._config, self._count = config, 0
+        self._wire = Wire()
+        self._inventory = Inventory(bystander=bystander, bucket=bucket)
+        self._stack = self._new_stack()
+        self._before, self._data = self._inventory.resources(), self._inventory.data()
+
+    def _new_stack(self) -> Stack:
+        self._count += 1
+        return Stack(f"case-{self._count}", self._wire.watched)
+
+    def try_out(self, case: dict[str, Any]) -> dict[str, Any]:
+        """Bring about what the case needs, let it happen, and see what became of everything."""
+        started = time.monotonic()
+        request = CASES[case["named"]].request if "named" in case else case["request"]
+        self._prepare(request)
+        fault = case.get("fault")
+        self._stack.reasons.clear()
+        self._wire.arm(Fault(**fault) if fault else None)
+        wrong = list[str]()
+        try:
+            if "named" in case:
+                self._act(CASES[case["named"]])
+            else:
+                self._do(request)
+        except AssertionError as error:
+            wrong.append(str(error))
+        calls, fired, ended = self._wire.calls, self._wire.fired or "named" in case, self._stack.status
+        reasons = list(self._stack.reasons)
+        self._wire.arm(None)
+        orphans = self._left_behind() if ended in ("ROLLBACK_COMPLETE", "DELETE_COMPLETE") else []
+        try:
+            self._again(request)
+        except RuntimeError as error:
+            wrong.append(str(error))
+        return {
+            "id": case["id"],
+            "request": request,
+            "fired": fired,
+            "ended": ended,
+            "next": self._stack.status,
+            "reasons": reasons,
+            "stuck": wrong + self._stuck(request),
+            "orphans": orphans + (self._left_behind() if request == "Delete" else []),
+            "lost": sorted(self._data - self._inventory.data()),
+            "calls": [] if fault else calls,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+
+    def look(self) -> dict[str, Any]:
+        """What there is now, for cases that happen elsewhere."""
+        return {"resources": sorted(self._inventory.resources()), "data": sorted(self._inventory.data())}
+
+    def _prepare(self, request: str) -> None:
+        if self._stack.status in _UP and request == "Create":
+            self._stack.destroy()
+        if self._stack.status not in _UP:
+            self._stack = self._new_stack()
+            self._before = self._inventory.resources()
+        if request != "Create" and self._stack.status not in _UP:
+            self._stack.deploy(self._config)
+
+    def _do(self, request: str) -> None:
+        if request == "Delete":
+            self._stack.destroy()
+            return
+        if request == "Update":
+            self._config = _bought_otherwise(self._config)
+        self._stack.deploy(self._config)
+
+    def _act(self, named: Named) -> None:
+        scene = Scene(
+            stack=self._stack, wire=self._wire, config=self._config, wanted=_bought_otherwise(self._config)
+        )
+        named.act(scene)
+        if named.changes:
+            self._config = scene.wanted
+
+    def _again(self, request: str) -> None:
+        """The next deploy, or the next destroy, with nothing in its way."""
+        if request == "Delete":
+            if self._stack.status != "DELETE_COMPLETE":
+                self._stack.destroy()
+        elif self._stack.status != f"{request.upper()}_COMPLETE":
+            self._stack.deploy(self._config)
+
+    def _stuck(self, request: str) -> list[str]:
+        if request == "Delete":
+            gone = self._stack.status == "DELETE_COMPLETE"
+            return [] if gone else [self._stack.status, *self._stack.reasons]
+        wrong = []
+        if self._stack.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+            wrong += [self._stack.status, *self._stack.reasons]
+        if self._stack.fleet() != "RUNNING":
+            wrong.append(f"fleet {self._stack.fleet()}")
+        if self._stack.capacity() != _capacity(self._config):
+            wrong.append(f"the cluster has {self._stack.capacity()}, {_capacity(self._config)} was asked for")
+        return wrong
+
+    def _left_behind(self) -> list[str]:
+        return sorted(self._inventory.resources() - self._before)
+
+
+def _capacity(config: dict[str, Any]) -> str:
+    return str(config["Scheduling"]["SlurmQueues"][0]["CapacityType"])
+
+
+def _bought_otherwise(config: dict[str, Any]) -> dict[str, Any]:
+    """A change that wants a stopped fleet: the longest way that an update can take."""
+    changed = copy.deepcopy(config)
+    queue = changed["Scheduling"]["SlurmQueues"][0]
+    queue["CapacityType"] = {"ONDEMAND": "SPOT", "SPOT": "ONDEMAND"}[queue["CapacityType"]]
+    return changed
+
+
+def main() -> None:
+    """Try cases until there are no more."""
+    results, sys.stdout = sys.stdout, sys.stderr
+    rig = Rig(**json.loads(sys.stdin.readline()))
+    for line in sys.stdin:
+        print(f"=== {line.strip()}", flush=True)
+        case = json.loads(line)
+        questions = {"names": lambda: {"named": list(CASES)}, "look": rig.look}
+        answer = questions[case["id"]]() if case["id"] in questions else rig.try_out(case)
+        print(json.dumps(answer), file=results, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Runs in .venv-pcluster: makes one call of AWS fail, as its client sees it; and records all calls.
+
+A call is one operation of an AWS client with all of its retries: a fault that botocore's own retries
+cover would prove nothing, so each attempt of the chosen call fails.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.awsrequest import AWSResponse
+from botocore.endpoint import Endpoint
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+
+_READS = ("Describe", "Get", "List", "Head", "Filter", "Simulate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What goes wrong."""
+
+    kind: str
+    """One of KINDS, or expired."""
+    call: str
+    """`service.Operation`, such as `cloudformation.CreateStack`."""
+    occurrence: int
+    """Which of the calls of that name, from 1."""
+    times: int = 1
+    """How many of them, one after another."""
+
+    def strikes(self, call: str, count: int) -> bool:
+        """Whether the call fails, if it is the count-th of its name."""
+        return call == self.call and 0 <= count - self.occurrence < self.times
+
+
+_ERRORS = {
+    "throttled": (400, "Throttling", "Rate exceeded (injected)"),
+    "error-500": (500, "InternalFailure", "An internal error has occurred (injected)"),
+    "expired": (403, "ExpiredToken", "The security token included in the request is expired (injected)"),
+    "denied": (403, "AccessDenied", "User is not authorized to perform this action (injected)"),
+}
+KINDS = ("throttled", "error-500", "denied", "dropped", "timeout")
+# EC2 and SSM have words of their own.
+_CODES = {
+    ("ec2", "throttled"): "RequestLimitExceeded",
+    ("ec2", "denied"): "UnauthorizedOperation",
+    ("ec2", "error-500"): "InternalError",
+    ("s3", "throttled"): "SlowDown",
+    ("dynamodb", "throttled"): "ThrottlingException",
+    ("ssm", "throttled"): "ThrottlingException",
+    ("logs", "throttled"): "ThrottlingException",
+    ("dynamodb", "denied"): "AccessDeniedException",
+    ("ssm", "denied"): "AccessDeniedException",
+    ("logs", "denied"): "AccessDeniedException",
+}
+
+
+class Wire:
+    """Between the provider and AWS. Outside `watched` all calls pass unseen."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        """The calls seen since `arm`, in order."""
+        self.fired = False
+        """Whether the fault came about."""
+        self._watching = False
+        self._fault: Fault | None = None
+        self._struck: Any = None
+        self._attempts = 0
+        self._patch()
+
+    def arm(self, fault: Fault | None) -> None:
+        """Forget what was seen; let this happen next."""
+        self.calls, self.fired, self._fault = [], False, fault
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """The calls in here are the provider's."""
+        self._watching = True
+        try:
+            yield
+        finally:
+            self._watching = False
+
+    def _patch(self) -> None:
+        make_request, send = Endpoint.make_request, Endpoint._send
+
+        def one_call(endpoint: Any, operation: Any, request: Any) -> Any:
+            if not self._watching:
+                return make_request(endpoint, operation, request)
+            service = operation.service_model.service_name
+            call = f"{service}.{operation.name}"
+            self.calls.append(call)
+            fault = self._fault
+            self._struck = operation if fault and fault.strikes(call, self.calls.count(call)) else None
+            self._attempts = 0
+            try:
+                return make_request(endpoint, operation, request)
+            finally:
+                self._struck = None
+
+        def one_attempt(endpoint: Any, request: Any) -> Any:
+            if self._struck is None:
+                return send(endpoint, request)
+            self.fired = True
+            self._attempts += 1
+            return self._strike(request, lambda: send(endpoint, request))
+
+        Endpoint.make_request, Endpoint._send = one_call, one_attempt  # type: ignore[method-assign]
+
+    def _strike(self, request: Any, send: Callable[[], Any]) -> Any:
+        assert self._fault is not None
+        if self._fault.kind == "dropped":
+            raise ConnectionClosedError(endpoint_url=request.url)
+        if self._fault.kind == "timeout":
+            # AWS does what it was asked and its answer is lost; what changes something is then asked
+            # for again by botocore, and that answer arrives.
+            answer = send()
+            if self._attempts > 1 and not self._struck.name.startswith(_READS):
+                return answer
+            raise ReadTimeoutError(endpoint_url=request.url)
+        return self._error(request)
+
+    def _error(self, request: Any) -> AWSResponse:
+        assert self._fault is not None
+        model = self._struck.service_model
+        status, code, message = _ERRORS[self._fault.kind]
+        code = _CODES.get((model.service_name, self._fault.kind), code)
+        body, content_type = _body(model.metadata["protocol"], code, message)
+        headers = {"content-type": content_type, "x-amzn-errortype": code}
+        return AWSResponse(request.url, status, headers, _Raw(body))
+
+
+def _body(protocol: str, code: str, message: str) -> tuple[bytes, str]:
+    if protocol in ("json", "rest-json", "smithy-rpc-v2-cbor"):
+        return json.dumps({"__type": code, "message": message}).encode(), "application/x-amz-json-1.1"
+    inner = f"<Code>{code}</Code><Message>{message}</Message>"
+    if protocol == "ec2":
+        text = f"<Response><Errors><Error>{inner}</Error></Errors><RequestID>x</RequestID></Response>"
+    elif protocol == "rest-xml":
+        text = f"<Error>{inner}<RequestId>x</RequestId></Error>"
+    else:
+        inner = f"<Error><Type>Sender</Type>{inner}</Error>"
+        text = f"<ErrorResponse>{inner}<RequestId>x</RequestId></ErrorResponse>"
+    return text.encode(), "text/xml"
+
+
+class _Raw(io.BytesIO):
+    """urllib3's response, as far as botocore reads it."""
+
+    def stream(self, **_options: Any) -> Iterator[bytes]:
+        yield self.read()

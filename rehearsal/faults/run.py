@@ -1,0 +1,161 @@
+"""`make faults`: try every case on local AWSs, side by side; print a table; stop and go on at will."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from rehearsal.answering import AnsweringProcess
+from rehearsal.faults import whole_stacks
+from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
+from rehearsal.faults.verdict import Results, Verdict, summary
+from rehearsal.faults.worker import Site, deployed_site, driver
+from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import Workspace
+
+RESULTS = "faults.jsonl"
+_STEPS = {
+    "site": ("Local AWS", "The whole app is deployed; its cluster is the bystander that nothing may touch."),
+    "try": ("Faults", "Each case: what goes wrong, then the next deploy or destroy with nothing in its way."),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Which cases are tried.
+
+    Args:
+        size: how many of the in-process cases, 0 for all; whole stacks only with all of them.
+        seed: which ones.
+        only: words, one of which a case's name must hold; empty for all.
+    """
+
+    size: int = 0
+    seed: int = 1
+    only: tuple[str, ...] = ()
+    workers: int = 2
+
+
+class _Table:
+    """Prints and keeps the verdicts; the workers share it."""
+
+    def __init__(self, results: Results, narrator: Narrator) -> None:
+        self._results, self._narrator, self._lock = results, narrator, threading.Lock()
+        self.verdicts: dict[str, Verdict] = {}
+        self.total = 0
+
+    def add(self, verdict: Verdict) -> None:
+        with self._lock:
+            self.verdicts[verdict.id] = verdict
+            self._results.add(verdict)
+            row = verdict.row(len(self.verdicts), self.total)
+            self._narrator.console.print(row, markup=False, style=None if verdict.is_good else "red")
+
+
+def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
+    """Try all cases of the plan that were not tried yet.
+
+    Raises:
+        RehearsalError: something is stuck, left behind or lost, or a case could not be tried.
+    """
+    workspace.make_anew()
+    table = _Table(Results(workspace.root / RESULTS), narrator)
+    known = Results(workspace.root / RESULTS).read()
+    todo: queue.SimpleQueue[Case] = queue.SimpleQueue()
+    with ExitStack() as running:
+        with narrator.step(*_STEPS["site"]):
+            sites = _sites(workspace, narrator, plan.workers, running)
+        with narrator.step(*_STEPS["try"]):
+            cases = _cases(sites[0][1], plan)
+            table.total = len(cases)
+            table.verdicts = {case.id: known[case.id] for case in cases if case.id in known}
+            if table.verdicts:
+                narrator.say(f"{len(table.verdicts)} of {len(cases)} were tried before, with this code")
+            for case in cases:
+                if case.id not in table.verdicts:
+                    todo.put(case)
+            _work(sites, todo, table)
+    _report(table, narrator)
+
+
+def _sites(
+    workspace: Workspace, narrator: Narrator, count: int, running: ExitStack
+) -> list[tuple[Site, AnsweringProcess]]:
+    made: dict[int, tuple[Site, AnsweringProcess]] = {}
+
+    def make(number: int) -> None:
+        folder = workspace.aws / f"worker-{number}"
+        site = running.enter_context(deployed_site(folder, workspace.marker, narrator))
+        made[number] = (site, running.enter_context(driver(site, workspace.logs / f"driver-{number}.log")))
+
+    _side_by_side([partial(make, number) for number in range(count)])
+    return [made[number] for number in sorted(made)]
+
+
+def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
+    named = named_cases(process.ask({"id": "names"})["named"])
+    by_request = {}
+    for request in REQUESTS:  # in the order in which each finds what it needs
+        calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
+        by_request[request] = call_cases(request, calls)
+    if plan.size:
+        part = {r: sample(by_request[r], plan.size // (len(REQUESTS) + 1), plan.seed) for r in REQUESTS}
+        cases = [*sample(named, plan.size // (len(REQUESTS) + 1), plan.seed), *interleaved(part)]
+    else:
+        cases = [*whole_stacks.cases(), *named, *interleaved(by_request)]
+    return [case for case in cases if not plan.only or any(word in case.id for word in plan.only)]
+
+
+def _work(sites: list[tuple[Site, AnsweringProcess]], todo: queue.SimpleQueue[Case], table: _Table) -> None:
+    def work(site: Site, process: AnsweringProcess) -> None:
+        while True:
+            try:
+                case = todo.get_nowait()
+            except queue.Empty:
+                return
+            if "whole" in case.question:
+                table.add(whole_stacks.try_out(case, site, process))
+                continue
+            answer = process.ask(case.question)
+            answer.pop("calls")
+            table.add(Verdict(**answer))
+
+    _side_by_side([partial(work, site, process) for site, process in sites])
+
+
+def _side_by_side(jobs: Sequence[Callable[[], None]]) -> None:
+    """Like a pool's map, but a Ctrl-C need not wait for the others."""
+    errors: list[BaseException] = []
+
+    def guarded(job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(job,), daemon=True) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def _report(table: _Table, narrator: Narrator) -> None:
+    verdicts = list(table.verdicts.values())
+    ends = Counter((each.request, each.ended) for each in verdicts)
+    for (request, ended), count in sorted(ends.items()):
+        narrator.console.print(f"  {request:7} {ended:26} {count:4}")
+    missed = [each.id for each in verdicts if not each.fired]
+    if missed:
+        narrator.console.print(f"  not reached, not counted: {len(missed)}: {'; '.join(missed[:5])} ...")
+    narrator.console.print(summary(verdicts), markup=False)
+    if any(not each.is_good for each in verdicts):
+        raise RehearsalError("Something is stuck, left behind or lost: see the rows above.")

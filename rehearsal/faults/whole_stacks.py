@@ -1,0 +1,311 @@
+"""Cases through the real CDK CLI and whole stacks: what a person types when something went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import psutil
+import yaml
+from botocore.exceptions import ClientError
+
+from rehearsal import processes
+from rehearsal.answering import AnsweringProcess
+from rehearsal.deployed import client_options
+from rehearsal.faults.cases import Case
+from rehearsal.faults.verdict import Verdict
+from rehearsal.faults.worker import BYSTANDER, Site
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT
+
+_PCLUSTER = PROJECT / ".venv-pcluster" / "bin" / "pcluster"
+_numbers = itertools.count(1)
+_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster of its own, beside the bystander, and the commands of a person."""
+
+    site: Site
+    name: str
+
+    @property
+    def stack_name(self) -> str:
+        """Of our stack."""
+        return f"TrainingClusterStack-{self.name}"
+
+    def deploy(self, *arguments: str) -> bool:
+        """`cdk deploy TrainingClusterStack`; whether it succeeded."""
+        return self._cdk("deploy", "--require-approval", "never", *arguments)
+
+    def destroy(self) -> bool:
+        """`cdk destroy TrainingClusterStack`; whether it succeeded."""
+        return self._cdk("destroy", "--force")
+
+    def _cdk(self, command: str, *arguments: str) -> bool:
+        output = self.site.address.folder / f"cdk.out-{self.name}"
+        flags = ("-c", f"cluster_name={self.name}", "-c", "family=m6i")
+        try:
+            self.site.cdk.run(command, "TrainingClusterStack", *flags, *arguments, output=output)
+        except RehearsalError:
+            return False
+        return True
+
+    def pcluster(self, *arguments: str) -> str:
+        """ParallelCluster's own command, as somebody types it."""
+        done = subprocess.run(
+            [_PCLUSTER, *arguments],
+            env=self.site.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def client(self, service: str) -> Any:
+        """boto3 client of one service."""
+        url = self.site.address.s3_url if service == "s3" else self.site.address.url
+        return boto3.client(service, endpoint_url=url, **client_options(self.site.address))  # type: ignore[call-overload]
+
+    def status(self, stack: str) -> str:
+        """Of a stack; NONE when there is none."""
+        try:
+            answer = self.client("cloudformation").describe_stacks(StackName=stack)
+        except ClientError:
+            return "NONE"
+        return str(answer["Stacks"][0]["StackStatus"])
+
+    def reasons(self) -> list[str]:
+        """Why resources of our stack failed, the newest first."""
+        try:
+            events = self.client("cloudformation").describe_stack_events(StackName=self.stack_name)
+        except ClientError:
+            return []
+        failed = [e for e in events["StackEvents"] if _failed(e)]
+        return [
+            str(e.get("ResourceStatusReason")) for e in failed if e["LogicalResourceId"] != self.stack_name
+        ]
+
+    def instances(self, node_type: str) -> list[str]:
+        """Ids of the cluster's instances that run."""
+        tags = {"cluster-name": self.name, "node-type": node_type}
+        filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
+        filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
+        found = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
+        return [str(instance["InstanceId"]) for each in found for instance in each["Instances"]]
+
+    def saved(self) -> list[str]:
+        """What was saved of a failure: names under logs/<cluster_name>/<time>/."""
+        listed = self.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
+        return [str(entry["Key"]).rpartition("/")[2] for entry in listed.get("Contents", [])]
+
+    @contextmanager
+    def head_node(self, behaviour: str) -> Iterator[None]:
+        """Head nodes boot like this meanwhile."""
+        file = self.site.address.head_node_behaviour
+        file.write_text(behaviour)
+        try:
+            yield
+        finally:
+            file.unlink()
+
+
+def _failed(event: dict[str, Any]) -> bool:
+    return str(event["ResourceStatus"]).endswith("_FAILED")
+
+
+def _expect(what: str, holds: object) -> None:
+    if not holds:
+        raise AssertionError(what)
+
+
+def _head_node(behaviour: str, code: str) -> Callable[[Scene], None]:
+    def act(scene: Scene) -> None:
+        with scene.head_node(behaviour):
+            _expect("a deploy whose head node fails has to fail", not scene.deploy())
+        _expect(f"{scene.status(scene.name)}: the failed cluster is left", scene.status(scene.name) == "NONE")
+        _expect(f"no {code} in {scene.reasons()}", any(code in reason for reason in scene.reasons()))
+        _expect(f"saved: {scene.saved()}", {"failures.json", "stack-events.json"} <= {*scene.saved()})
+
+    return act
+
+
+def _kept(scene: Scene) -> None:
+    with scene.head_node("fails"):
+        _expect("it has to fail", not scene.deploy("--no-rollback"))
+    _expect(f"the head node is gone: {scene.status(scene.name)}", scene.instances("HeadNode"))
+    # Without a terminal the CLI cannot ask whether to roll back first: `cdk rollback`, or this.
+    _expect("the same deploy again", scene.deploy("--no-rollback"))
+
+
+def _killed(scene: Scene) -> None:
+    """The function that polls is killed, again and again, while the cluster is being made."""
+    with subprocess.Popen([*_deploy_command(scene)], **_quiet(scene)) as deploy:
+        _wait_for(lambda: scene.status(scene.name) == "CREATE_IN_PROGRESS")
+        while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS":
+            _kill_functions(scene)
+        _expect("a deploy whose function was killed has to fail", deploy.wait(_TIMEOUT_S))
+
+
+def _deploy_command(scene: Scene) -> list[str]:
+    output = str(scene.site.address.folder / f"cdk.out-{scene.name}")
+    flags = ["-c", f"cluster_name={scene.name}", "-c", "family=m6i", "--output", output]
+    return ["cdk", "deploy", "TrainingClusterStack", "--require-approval", "never", *flags]
+
+
+def _quiet(scene: Scene) -> dict[str, Any]:
+    cli = PROJECT / "node_modules" / ".bin"
+    path = f"{cli}{os.pathsep}{scene.site.environment['PATH']}"
+    nothing = subprocess.DEVNULL
+    environment = {**scene.site.environment, "PATH": path}
+    return {"cwd": PROJECT, "env": environment, "stdin": nothing, "stdout": nothing, "stderr": nothing}
+
+
+def _kill_functions(scene: Scene) -> int:
+    """SIGKILL to the provider's own functions; how many."""
+    killed = 0
+    for process in processes.find({"TMPDIR": str(scene.site.address.tmp)}):
+        with contextlib.suppress(psutil.Error):
+            name = process.environ().get("AWS_LAMBDA_FUNCTION_NAME", "")
+            if scene.name in name and "IsComplet" in name and "framework" not in name.lower():
+                process.kill()
+                killed += 1
+    return killed
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not condition():
+        _expect("it took too long", time.monotonic() < deadline)
+        time.sleep(0.02)
+
+
+def _failed_update(scene: Scene) -> None:
+    _expect("the first deploy", scene.deploy())
+    with scene.head_node("fails"):
+        _expect("it has to fail", not scene.deploy("-c", "nodes=4"))
+    _expect(scene.status(scene.stack_name), scene.status(scene.stack_name) == "UPDATE_ROLLBACK_COMPLETE")
+
+
+def _impossible(scene: Scene) -> None:
+    _expect("the first deploy", scene.deploy())
+    _expect("it has to fail", not scene.deploy("-c", "os=ubuntu2404"))
+    told = f"-c cluster_name={scene.name}-2"
+    _expect(f"no way round in {scene.reasons()}", any(told in reason for reason in scene.reasons()))
+
+
+def _second_cluster(scene: Scene) -> None:
+    """Deployed beside the first and destroyed: the first one's cluster, scripts and files stay."""
+    _expect("the deploy", scene.deploy())
+    _expect("the destroy", scene.destroy())
+    _expect("the first cluster", scene.status(BYSTANDER).endswith("_COMPLETE"))
+
+
+def _somebody_elses(scene: Scene) -> None:
+    """Made with `pcluster create-cluster`: the deploy fails, and so does nothing else."""
+    config = {key: value for key, value in scene.site.config.items() if key != "Tags"}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cluster.yaml"
+        file.write_text(yaml.safe_dump(config))
+        scene.pcluster("create-cluster", "-n", scene.name, "-c", str(file))
+    _wait_for(lambda: scene.status(scene.name) == "CREATE_COMPLETE")
+    _expect("it has to fail", not scene.deploy())
+    _expect(f"theirs is {scene.status(scene.name)}", scene.status(scene.name) == "CREATE_COMPLETE")
+    _expect(f"{scene.reasons()}", any("not made by this stack" in reason for reason in scene.reasons()))
+    _remove_by_hand(scene)
+
+
+def _by_hand(scene: Scene) -> None:
+    _expect("the first deploy", scene.deploy())
+    _remove_by_hand(scene)
+    _expect("a deploy after somebody deleted the cluster", scene.deploy("-c", "nodes=3"))
+
+
+def _remove_by_hand(scene: Scene) -> None:
+    answer = json.loads(scene.pcluster("delete-cluster", "-n", scene.name))
+    _expect(f"{answer}", answer["cluster"]["clusterStatus"] == "DELETE_IN_PROGRESS")
+    _wait_for(lambda: scene.status(scene.name) == "NONE")
+
+
+def _destroyed_with_jobs(scene: Scene) -> None:
+    _expect("the first deploy", scene.deploy())
+    ec2 = scene.client("ec2")
+    tags = {"cluster-name": scene.name, "node-type": "Compute"}
+    network = {
+        "DeviceIndex": 0,
+        "SubnetId": scene.site.config["HeadNode"]["Networking"]["SubnetId"],
+        "DeleteOnTermination": True,
+    }
+    given = [{"Key": f"parallelcluster:{key}", "Value": value} for key, value in tags.items()]
+    ec2.run_instances(
+        ImageId=ec2.describe_images()["Images"][0]["ImageId"],
+        MinCount=1,
+        MaxCount=1,
+        NetworkInterfaces=[network],
+        TagSpecifications=[{"ResourceType": "instance", "Tags": given}],
+    )
+    _expect("a node runs", scene.instances("Compute"))
+    _expect("the destroy", scene.destroy())
+    _expect("nodes of a destroyed cluster run", not scene.instances("Compute"))
+
+
+_CASES = {
+    "the head node signals FAILURE": _head_node("fails", "OnNodeConfiguredExecutionFailure"),
+    "the head node never signals": _head_node("is silent", "HeadNodeBootstrapFailure"),
+    "deploy --no-rollback keeps the head node": _kept,
+    "the Lambda is killed in mid-poll": _killed,
+    "an update fails on the head node": _failed_update,
+    "a change that no cluster can take": _impossible,
+    "a second cluster comes and goes": _second_cluster,
+    "somebody else's cluster of that name": _somebody_elses,
+    "the cluster was deleted by hand": _by_hand,
+    "destroy while jobs run": _destroyed_with_jobs,
+}
+
+
+def cases() -> list[Case]:
+    """All of them."""
+    return [Case(id=f"stacks: {name}", question={"whole": name}) for name in _CASES]
+
+
+def try_out(case: Case, site: Site, process: AnsweringProcess) -> Verdict:
+    """Try one; then deploy again, destroy, and see what is left."""
+    started = time.monotonic()
+    scene = Scene(site, f"whole-{os.getpid()}-{next(_numbers)}")
+    before = process.ask({"id": "look"})
+    stuck = []
+    try:
+        _CASES[str(case.question["whole"])](scene)
+    except AssertionError as error:
+        stuck.append(str(error))
+    ended, reasons = scene.status(scene.stack_name), scene.reasons()
+    if not scene.deploy():
+        stuck += ["the next deploy failed", *scene.reasons()[:2]]
+    then = scene.status(scene.stack_name)
+    if not scene.destroy():
+        stuck += ["destroy failed", *scene.reasons()[:2]]
+    after = process.ask({"id": "look"})
+    return Verdict(
+        id=case.id,
+        request="stacks",
+        fired=True,
+        ended=ended,
+        next=then,
+        stuck=stuck,
+        orphans=sorted({*after["resources"]} - {*before["resources"]}),
+        lost=sorted({*before["data"]} - {*after["data"]}),
+        reasons=reasons,
+        seconds=round(time.monotonic() - started, 1),
+    )

@@ -1,0 +1,84 @@
+"""One local AWS with our stacks on it, and the driver that tries cases there, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from rehearsal.answering import AnsweringProcess
+from rehearsal.cdk import CdkCli
+from rehearsal.deployed import client_options, read_deployed_cluster
+from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
+from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.narrator import Narrator
+from rehearsal.workspace import PROJECT
+
+BYSTANDER = "training"
+"""The cluster of the deployed stack: no case may touch it."""
+_DRIVER = Path(__file__).parent / "inside" / "driver.py"
+_OWNER_TAG = "training-cluster:stack-id"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A local AWS on which the whole app is deployed."""
+
+    address: LocalAwsAddress
+    cdk: CdkCli
+    environment: dict[str, str]
+    bucket: str
+    config: dict[str, Any]
+    """Of the deployed cluster, as ParallelCluster keeps it, without our own tag."""
+
+
+@contextmanager
+def deployed_site(folder: Path, marker: tuple[str, str], narrator: Narrator) -> Iterator[Site]:
+    """Start a local AWS in `folder` and deploy the app there; stop it at the end."""
+    folder.mkdir(parents=True)
+    parts = LocalAwsParts(
+        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
+    )
+    with ExitStack() as running:
+        local_aws = LocalAws(folder=folder, parts=parts, marker=marker)
+        running.callback(local_aws.stop)
+        address = local_aws.start()
+        environment = address.client_environment() | dict([marker])
+        cdk = CdkCli(project=PROJECT, environment=environment, logs=folder, narrator=narrator)
+        cdk.run("bootstrap", f"aws://{ACCOUNT}/{address.region}", output=folder / "cdk.out")
+        cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", output=folder / "cdk.out")
+        config = read_deployed_cluster(address, BYSTANDER).config
+        config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG]
+        yield Site(
+            address=address,
+            cdk=cdk,
+            environment=environment,
+            bucket=_bucket(address),
+            config=config,
+        )
+
+
+@contextmanager
+def driver(site: Site, log: Path) -> Iterator[AnsweringProcess]:
+    """The driver on this site: ask it one case after another."""
+    environment = site.environment | {
+        "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
+        "PROGRESS_LOG_GROUP": "faults",
+        "LOGS_BUCKET": site.bucket,
+        "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),
+    }
+    logs = boto3.client("logs", endpoint_url=site.address.url, **client_options(site.address))
+    logs.create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])
+    with AnsweringProcess(_DRIVER, environment=environment, log=log, own_folder=True) as process:
+        process.tell({"bystander": BYSTANDER, "bucket": site.bucket, "config": site.config})
+        yield process
+
+
+def _bucket(address: LocalAwsAddress) -> str:
+    client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
+    outputs = client.describe_stacks(StackName="StorageStack")["Stacks"][0]["Outputs"]
+    return next(str(o["OutputValue"]) for o in outputs if o["OutputKey"] == "BucketName")

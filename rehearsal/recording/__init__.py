@@ -1,0 +1,1 @@
+"""What creating, updating and deleting a cluster takes of AWS: calls and resource types, recorded locally."""

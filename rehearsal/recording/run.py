@@ -1,0 +1,179 @@
+"""Takes clusters through the provider on local AWSs, and writes down what that took."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.problems import RehearsalError
+from rehearsal.recording.ground import Ground
+from rehearsal.recording.provider import Provider
+from rehearsal.recording.recording import Recording
+from rehearsal.validation.cases import SECRET, SYSTEMS, Case, all_cases
+from rehearsal.validation.foundation import SITES, Site
+from rehearsal.workspace import PROJECT
+from training_cluster.families import family_names, load_family
+from training_cluster.problems import ConfigurationError
+
+MARKER = "TRAINING_CLUSTER_RECORDING"
+_POLL_S = 0.5
+_TIMEOUT_S = 120
+
+# One cluster lives a whole life, with everything that the library looks at later on, too.
+_EVERYTHING = {
+    "cpu_queue": "on",
+    "login_nodes": "1",
+    "accounting": "db.example.com",
+    "accounting_secret": SECRET,
+}
+# A change of its own; one that wants the fleet stopped, and so goes through the fleet's table.
+_UPDATES = ({"nodes": "3"}, {"nodes": "3", "capacity": "spot"})
+
+
+def record(folder: Path) -> Recording:
+    """Record everything; the sites side by side.
+
+    Args:
+        folder: what the local AWSs and the library write lies in it.
+
+    Raises:
+        RehearsalError: a cluster did not live as it should, or a family or feature stands nowhere.
+    """
+    features = [case for case in all_cases() if case.table == "feature" and case.system == SYSTEMS[0]]
+    left, whole = _Left(features), Recording()
+    with ThreadPoolExecutor(len(SITES)) as threads:
+        sites = [threads.submit(_record, site, folder / site.region, left, whole) for site in SITES]
+        for each in sites:
+            each.result()
+    wanted = {case.row for case in features} | set(family_names())
+    if nowhere := wanted - whole.made - set(whole.refused):
+        raise RehearsalError(f"No site has {', '.join(sorted(nowhere))}: rehearsal/validation/foundation.py")
+    return whole
+
+
+class _Left:
+    """The cases that no site has taken yet."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self._cases, self._lock = list(cases), threading.Lock()
+
+    def taken_by(self, ground: Ground) -> Iterator[Case]:
+        """Take those that a site suits, one by one, until there are no more."""
+        while True:
+            with self._lock:
+                case = next((each for each in self._cases if ground.suits(each)), None)
+                if case is None:
+                    return
+                self._cases.remove(case)
+            yield case
+
+
+def _record(site: Site, folder: Path, left: _Left, whole: Recording) -> None:
+    """One site's part: at the last site a cluster's life; then of families and features what is left."""
+    with ExitStack() as running:
+        ground, provider = _start(site, folder, running)
+        if site is SITES[-1]:
+            _live(ground, provider)
+        families = [case for case in _families(ground) if case.row not in whole.made]
+        _make_templates(families, ground, provider, whole)
+        for case in left.taken_by(ground):
+            _make_templates([case], ground, provider, whole)
+        whole.add(Recording(calls=provider.calls))
+
+
+def _families(ground: Ground) -> list[Case]:
+    """Every family that can be had at this site, and every way to buy one, once."""
+    chosen: dict[str, Case] = {}
+    for case in all_cases():
+        sold = case.table == "family" and case.column in load_family(case.row).capacity
+        if sold and case.system == SYSTEMS[0] and ground.suits(case):
+            chosen.setdefault(case.row, case)
+            chosen.setdefault(case.column, case)
+    return list({case.name: case for case in chosen.values()}.values())
+
+
+def _start(site: Site, folder: Path, running: ExitStack) -> tuple[Ground, Provider]:
+    folder.mkdir(parents=True)
+    parts = LocalAwsParts(
+        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
+    )
+    local_aws = LocalAws(folder=folder, parts=parts, marker=(MARKER, str(folder)), region=site.region)
+    running.callback(local_aws.stop)
+    address = local_aws.start()
+    ground = Ground(address, site.zone)
+    environment = address.client_environment() | {
+        # Without the public roots: the library reads the file for each of hundreds of clients.
+        "AWS_CA_BUNDLE": str(address.certificate),
+        "LOGS_BUCKET": ground.outputs["Bucket"],
+        "PROGRESS_LOG_GROUP": ground.outputs["Progress"],
+        "PROGRESS_PARAMETER": "/recording/progress",
+    }
+    return ground, running.enter_context(Provider(environment=environment, log=folder / "provider.log"))
+
+
+def _event(kind: str, ground: Ground, *cases: Case) -> dict[str, Any]:
+    """As CDK's framework passes it on. Raises ConfigurationError."""
+    name, config = ground.config(*cases)
+    event = {
+        "RequestType": kind,
+        "RequestId": f"{kind} {[case.flags for case in cases]}",
+        "StackId": ground.outputs["Stack"],
+        "ResourceType": "Custom::TrainingCluster",
+        "ResourceProperties": {
+            "ClusterName": name,
+            "ClusterConfiguration": json.dumps(config),
+            "OnBusy": "fail",
+        },
+    }
+    return event if kind == "Create" else event | {"PhysicalResourceId": name}
+
+
+def _make_templates(cases: Sequence[Case], ground: Ground, provider: Provider, recording: Recording) -> None:
+    """Create one cluster for these cases, but for its stack. Raises RehearsalError if the library refuses."""
+    names = {case.row for case in cases}
+    try:
+        event = _event("Create", ground, *cases)
+    except ConfigurationError as error:
+        recording.refused |= dict.fromkeys(names, str(error))
+        return
+    checked = provider.call("on_event", event)
+    tried = checked if checked.error else provider.call("is_complete", event, pretend="no-stack")
+    if not tried.types:
+        raise RehearsalError(f"{', '.join(sorted(names))}: {tried.error or 'no template was uploaded'}")
+    recording.add(Recording(made=names, types=tried.types))
+
+
+def _live(ground: Ground, provider: Provider) -> None:
+    """Create, update, fail and delete one cluster, each to its end."""
+    for kind, flags in (("Create", {}), *(("Update", each) for each in _UPDATES), ("Delete", {})):
+        case = Case(table="feature", row="life", column="", system="", flags=_EVERYTHING | flags)
+        event = _event(kind, ground, case)
+        if kind == "Delete":
+            provider.call("is_complete", event | {"RequestType": "Create"}, pretend="failed")
+            provider.call("on_event", event, pretend="failed")
+        begun = provider.call("on_event", event)
+        if begun.error:
+            raise RehearsalError(f"{kind} {flags}: {begun.error}")
+        ended = _wait(provider, event | begun.answer)
+        if kind == "Create":
+            node = ended["Data"]["HeadNodeInstanceId"]
+            ground.write_head_node_log(begun.answer["PhysicalResourceId"], node)
+
+
+def _wait(provider: Provider, event: dict[str, Any]) -> dict[str, Any]:
+    """Poll as CDK's framework does; the last answer."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        said = provider.call("is_complete", event)
+        if said.error or time.monotonic() > deadline:
+            raise RehearsalError(f"{event['RequestType']}: {said.error or 'did not end in time'}")
+        if said.answer["IsComplete"]:
+            return said.answer
+        time.sleep(_POLL_S)

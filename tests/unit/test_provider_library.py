@@ -1,0 +1,355 @@
+"""The one module that calls ParallelCluster, against one that answers as told (slow tests ask the real)."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.provider_fake_aws import client_error
+from tests.unit.provider_fake_library import FakeLibrary
+from tests.unit.provider_fakes import PROVIDER, Provider
+
+THROTTLED, DENIED = "ThrottlingException", "AccessDenied"
+FOUND = {
+    "clusterStatus": "UPDATE_FAILED",
+    "cloudFormationStackStatus": "UPDATE_ROLLBACK_COMPLETE",
+    "tags": [{"key": "team", "value": "language"}],
+    "headNode": {"instanceId": "i-1"},
+    "creationTime": "monday",
+    "lastUpdatedTime": "tuesday",
+}
+
+
+class ApiError(Exception):
+    """As ParallelClusterApiException: an HTTP code, and content that has a message."""
+
+    def __init__(self, code: int, **content: Any) -> None:
+        super().__init__(str(content))
+        self.code, self.content = code, content
+
+
+class AwsError(Exception):
+    """As AWSClientError."""
+
+    def __init__(self, message: str, error_code: str | None = None) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+class Cluster:
+    """As pcluster.models.cluster.Cluster."""
+
+    def __init__(self, files: str | Exception) -> None:
+        self._files = files
+
+    @property
+    def source_config_text(self) -> str:
+        if isinstance(self._files, Exception):
+            raise self._files
+        return self._files
+
+
+class Pcluster:
+    """Its operations: each answers from a list, an exception is raised."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.resets: list[str] = []
+        self.files: str | Exception = "Region: r"
+        """What the bucket has for the cluster's config."""
+
+    def cluster(self, _name: str) -> Cluster:
+        return Cluster(self.files)
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        def call(**arguments: Any) -> Any:
+            self.asked.append((operation, arguments))
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+@pytest.fixture
+def pcluster() -> Pcluster:
+    return Pcluster()
+
+
+@pytest.fixture
+def library(
+    provider: Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> types.ModuleType:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for variable in ("HOME", "XDG_CACHE_HOME", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"):
+        monkeypatch.setenv(variable, os.environ.get(variable, ""))  # the module sets them; this resets them
+    no_cache = types.SimpleNamespace(clear_all=lambda: pcluster.resets.append("cache"))
+    no_session = types.SimpleNamespace(reset=lambda: pcluster.resets.append("session"))
+    content = {"exception_message": lambda e: getattr(e, "content", {"message": str(e)})}
+    played: dict[str, dict[str, Any]] = {
+        "pcluster": {"lib": pcluster},
+        "pcluster.lib": {},
+        "pcluster.api": {},
+        "pcluster.api.errors": {"ParallelClusterApiException": ApiError, **content},
+        "pcluster.aws": {},
+        "pcluster.aws.aws_api": {"AWSApi": no_session},
+        "pcluster.aws.common": {"AWSClientError": AwsError, "Cache": no_cache},
+        "pcluster.models": {},
+        "pcluster.models.cluster": {"Cluster": pcluster.cluster},
+    }
+    for name, attributes in played.items():
+        module = types.ModuleType(name)
+        module.__dict__.update(attributes)
+        monkeypatch.setitem(sys.modules, name, module)
+    for name in ("answers", "patience"):
+        monkeypatch.setitem(sys.modules, name, provider.modules[name])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    spec = importlib.util.spec_from_file_location("library_under_test", PROVIDER / "library.py")
+    assert spec
+    assert spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def _because(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def test_the_played_library_has_the_functions_of_the_real_one_and_their_parameters() -> None:
+    tree = ast.parse((PROVIDER / "library.py").read_text())
+    real = {
+        node.name: [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    played = {
+        name: list(inspect.signature(function).parameters)[1:]
+        for name, function in inspect.getmembers(FakeLibrary, inspect.isfunction)
+        if name in real
+    }
+    assert played == real
+
+
+def test_a_cluster_is_described_as_far_as_the_provider_needs_it(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [FOUND]
+    assert library.find("c") == provider.answers.ClusterState(
+        status="UPDATE_FAILED",
+        tags={"team": "language"},
+        failures=(),
+        head_node_instance_id="i-1",
+        stack_status="UPDATE_ROLLBACK_COMPLETE",
+        created="monday",
+        changed="tuesday",
+    )
+
+
+def test_a_cluster_that_was_never_updated_changed_when_it_was_made(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [{"clusterStatus": "CREATE_COMPLETE", "creationTime": "monday"}]
+    found = library.find("c")
+    assert (found.changed, found.head_node_instance_id, found.tags) == ("monday", None, {})
+
+
+def test_a_cluster_that_is_not_there_is_none(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [ApiError(404, message="Cluster c does not exist")]
+    assert library.find("c") is None
+
+
+def test_caches_of_the_call_before_are_cleared_at_each_call(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [FOUND, FOUND]
+    library.find("c")
+    library.find("c")
+    assert pcluster.resets == ["cache", "session"] * 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AwsError("slow down", "Throttling"),
+        _because(ApiError(500, message="failed"), AwsError("slow down", "RequestLimitExceeded")),
+        _because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
+        _because(ApiError(500, message="failed"), client_error("ExpiredToken")),
+        _because(ApiError(500, message="failed"), client_error("503")),
+        AwsError('Could not connect to the endpoint URL: "https://ec2"'),
+    ],
+    ids=str,
+)
+def test_what_passes_by_itself_is_transient(
+    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
+) -> None:
+    pcluster.answers = [error]
+    with pytest.raises(provider.answers.TransientError):
+        library.delete("c")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApiError(400, message="Invalid"),
+        _because(ApiError(500, message="failed"), client_error(DENIED)),
+        AwsError("you may not", DENIED),
+        TypeError("endpoint URL"),
+    ],
+    ids=str,
+)
+def test_what_does_not_pass_is_refused(
+    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
+) -> None:
+    pcluster.answers = [error]
+    with pytest.raises(provider.answers.RefusedError):
+        library.delete("c")
+
+
+def test_of_several_codes_of_aws_the_outermost_counts(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    denied = _because(AwsError("no", DENIED), client_error(THROTTLED))
+    pcluster.answers = [_because(ApiError(500, message="failed"), denied)]
+    with pytest.raises(provider.answers.RefusedError):
+        library.delete("c")
+
+
+def test_an_unexpected_fatal_exception_is_told_by_its_own_name(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    error = OSError("no space left")
+    error.content = {"message": "Unexpected fatal exception. Please look at the logs"}  # type: ignore[attr-defined]
+    pcluster.answers = [error]
+    with pytest.raises(provider.answers.RefusedError, match="OSError: no space left"):
+        library.delete("c")
+
+
+def test_a_deleted_cluster_is_not_found_whichever_of_its_errors_says_so(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [
+        ApiError(404, message="gone"),
+        AwsError("Stack with id c does not exist", "Validation"),
+    ]
+    for _ in range(2):
+        with pytest.raises(provider.answers.ClusterNotFoundError):
+            library.delete("c")
+
+
+def test_reading_is_patient_for_half_a_minute(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [AwsError("slow down", "Throttling")] * 4 + [FOUND]
+    assert library.find("c").status == "UPDATE_FAILED"
+    assert provider.slept == [2, 4, 8, 16]
+
+
+def test_patience_ends(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [AwsError("slow down", "Throttling")] * 9
+    with pytest.raises(provider.answers.TransientError):
+        library.find("c")
+    assert len(pcluster.asked) == 5
+
+
+@pytest.mark.parametrize("operation", ["create", "update"])
+def test_a_change_is_asked_for_once_since_its_answer_may_be_what_was_lost(
+    provider: Provider, library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    pcluster.answers = [AwsError("slow down", "Throttling")] * 9
+    with pytest.raises(provider.answers.TransientError):
+        getattr(library, operation)("c", {})
+    assert len(pcluster.asked) == 1
+    assert provider.slept == []
+
+
+@pytest.mark.parametrize("operation", ["check_create", "check_update"])
+def test_a_dry_run_that_passed_tells_changes_and_warnings(
+    library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    change = {"parameter": "P", "current_value": "1", "requested_value": "2"}
+    warning = {"level": "WARNING", "type": "T", "message": "m"}
+    pcluster.answers = [ApiError(412, message="ok", change_set=[change], validation_messages=[warning])]
+    would = getattr(library, operation)("c", {"Region": "r"})
+    assert (would.changes, would.validation) == (("P: 1 -> 2",), ("WARNING T: m",))
+    ((_, arguments),) = pcluster.asked
+    assert arguments == {"cluster_name": "c", "cluster_configuration": {"Region": "r"}, "dryrun": True}
+
+
+def test_no_changes_are_no_refusal(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [ApiError(400, message="No changes found in your cluster configuration.")] * 2
+    assert library.check_update("c", {}) is None
+    assert library.update("c", {}) is False
+
+
+@pytest.mark.parametrize("operation", ["check_update", "update"])
+def test_a_refused_update_keeps_the_librarys_answer(
+    provider: Provider, library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    pcluster.answers = [ApiError(400, message="Update failure", update_validation_errors=[{"message": "no"}])]
+    with pytest.raises(provider.answers.RefusedError) as refused:
+        getattr(library, operation)("c", {})
+    assert refused.value.content["update_validation_errors"] == [{"message": "no"}]
+
+
+def test_a_failed_cluster_is_kept_and_what_was_validated_is_not_validated_again(
+    library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [{}, {}]
+    library.create("c", {})
+    assert library.update("c", {}) is True
+    (_, create), (_, update) = pcluster.asked
+    assert create["rollback_on_failure"] is False
+    assert create["suppress_validators"] == update["suppress_validators"] == ["ALL"]
+
+
+def test_compute_nodes_that_run_or_are_about_to_are_counted(library: Any, pcluster: Pcluster) -> None:
+    states = ["pending", "running", "shutting-down", "terminated", "stopping", "running"]
+    pcluster.answers = [{"instances": [{"state": state} for state in states]}, {}]
+    assert library.running_compute_nodes("c") == 3
+    assert library.running_compute_nodes("c") == 0
+    assert pcluster.asked[0][1]["node_type"] == "ComputeNode"
+
+
+def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    failed = ApiError(400, message="A concurrent update of the status. Please retry the operation.")
+    pcluster.answers = [_because(failed, client_error("ConditionalCheckFailedException"))]
+    with pytest.raises(provider.answers.TransientError, match="concurrent update"):
+        library.request_fleet("c", "START_REQUESTED")
+
+
+def test_a_clusters_files_are_there_when_its_config_can_be_read(library: Any, pcluster: Pcluster) -> None:
+    assert library.has_files("c") is True
+    pcluster.files = _because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
+    assert library.has_files("c") is False
+    assert pcluster.resets == ["cache", "session"] * 2
+
+
+def test_a_clusters_files_are_not_given_up_for_a_throttled_call(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.files = _because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
+    with pytest.raises(provider.answers.TransientError, match="Unable to load"):
+        library.has_files("c")
+
+
+def test_the_end_of_a_log_is_text(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [
+        {"events": [{"timestamp": "t1", "message": "a"}, {"timestamp": "t2", "message": "b"}]}
+    ]
+    assert library.log_tail("c", "s", lines=5) == "t1 a\nt2 b"
+    assert pcluster.asked[0][1]["limit"] == 5
+
+
+def test_the_library_writes_where_lambda_may(library: Any, tmp_path: Path) -> None:
+    assert os.environ["HOME"] == os.environ["XDG_CACHE_HOME"] == str(tmp_path / "pcluster-home")
+    assert (tmp_path / "pcluster-home").is_dir()
