@@ -11,6 +11,7 @@ NODES ?= 2
 KEEP ?=
 SAMPLE ?= 0
 SEED ?= 1
+ALL ?=
 ONLY ?=
 TORCH_INDEX ?=
 
@@ -63,8 +64,8 @@ validate: setup ## Ask the real ParallelCluster about every family x capacity x 
 	@$(VENV)/python -m rehearsal validate
 
 .PHONY: faults
-faults: setup ## Let AWS, head nodes and functions fail in every way; goes on where it was (SAMPLE SEED ONLY)
-	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" --only $(ONLY)
+faults: setup ## Let AWS, head nodes and functions fail in every way; goes on where it was (ALL=1 SAMPLE SEED ONLY)
+	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" --all "$(ALL)" --only $(ONLY)
 
 .PHONY: permissions
 permissions: setup ## Write the table of the provider's permissions: calls recorded here, types of an AWS account

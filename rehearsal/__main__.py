@@ -108,6 +108,7 @@ def main() -> int:
     faults.add_argument("--sample", type=int, default=0, help="how many cases; 0: all (SAMPLE)")
     faults.add_argument("--seed", type=int, default=1, help="which ones (SEED)")
     faults.add_argument("--only", nargs="*", default=[], help="words of which a case's name holds one (ONLY)")
+    faults.add_argument("--all", default="", help="1: at the first, a middle and the last call (ALL)")
     arguments = parser.parse_args()
     # SIGINT as well: a shell's background jobs start with it ignored.
     for number in INTERRUPTS:
@@ -120,7 +121,12 @@ def main() -> int:
         elif arguments.command == "validate":
             _alone(workspace, lambda: validate(workspace, narrator))
         elif arguments.command == "faults":
-            plan = Plan(size=arguments.sample, seed=arguments.seed, only=tuple(arguments.only))
+            plan = Plan(
+                size=arguments.sample,
+                seed=arguments.seed,
+                only=tuple(arguments.only),
+                everywhere=arguments.all == "1",
+            )
             _alone(workspace, lambda: run_faults(workspace, narrator, plan))
         else:
             _run(arguments, workspace, narrator)

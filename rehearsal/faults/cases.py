@@ -28,16 +28,19 @@ def named_cases(names: Iterable[str]) -> list[Case]:
     return [Case(id=name, question={"id": name, "named": name}) for name in names]
 
 
-def call_cases(request: str, calls: Sequence[str]) -> list[Case]:
-    """Each kind of fault at the first, a middle and the last call of each name.
+def call_cases(request: str, calls: Sequence[str], *, everywhere: bool) -> list[Case]:
+    """Each kind of fault at calls of each name.
 
     Args:
         calls: that the request makes when nothing goes wrong, in order.
+        everywhere: each kind at the first, a middle and the last call of a name; else the kinds take
+            turns, so that each name fails in each way, and at each place in some way.
     """
     cases = []
-    for call, count in Counter(calls).items():
-        for occurrence in sorted({1, (count + 1) // 2, count}):
-            for kind in KINDS:
+    for turn, (call, count) in enumerate(Counter(calls).items()):
+        places = sorted({1, (count + 1) // 2, count})
+        for number, kind in enumerate(KINDS):
+            for occurrence in places if everywhere else [places[(turn + number) % len(places)]]:
                 fault = {"kind": kind, "call": call, "occurrence": occurrence}
                 name = f"{request}: {call} #{occurrence} {kind}"
                 cases.append(Case(id=name, question={"id": name, "request": request, "fault": fault}))

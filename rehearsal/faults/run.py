@@ -33,12 +33,14 @@ class Plan:
     Args:
         size: how many of the in-process cases, 0 for all; whole stacks only with all of them.
         seed: which ones.
+        everywhere: each kind of fault at the first, a middle and the last call of a name: takes twice as long.
         only: words, one of which a case's name must hold; empty for all.
     """
 
     size: int = 0
     seed: int = 1
     only: tuple[str, ...] = ()
+    everywhere: bool = False
     workers: int = 2
 
 
@@ -103,7 +105,7 @@ def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
     by_request = {}
     for request in REQUESTS:  # in the order in which each finds what it needs
         calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
-        by_request[request] = call_cases(request, calls)
+        by_request[request] = call_cases(request, calls, everywhere=plan.everywhere)
     if plan.size:
         part = {r: sample(by_request[r], plan.size // (len(REQUESTS) + 1), plan.seed) for r in REQUESTS}
         cases = [*sample(named, plan.size // (len(REQUESTS) + 1), plan.seed), *interleaved(part)]

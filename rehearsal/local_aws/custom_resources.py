@@ -17,7 +17,7 @@ _TYPE = "AWS::CloudFormation::CustomResource"
 
 _answered: dict[tuple[str, str], str] = {}
 """PhysicalResourceId of the last answer, by stack id and logical id."""
-_failed: dict[str, list[Callable[[], None]]] = {}
+_failed: dict[str, dict[str, Callable[[], None]]] = {}
 """Deletes that are owed, by stack name."""
 
 

@@ -65,14 +65,16 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
         reason = "Failed to execute OnNodeConfigured script: return code 1 (as a fault)"
         signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
         return
+    fleet = Fleet(address, cluster_name)
     try:
-        Fleet(address, cluster_name).publish("RUNNING")
+        is_new = fleet.begin()
     except Exception as error:
         reason = f"the stand-in for the head node failed: {error}"
         signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
         raise
     signal(token, {"Status": "SUCCESS", "Reason": "emulated", "UniqueId": "head-node", "Data": "emulated"})
-    Fleet(address, cluster_name).manage()
+    if is_new:
+        fleet.manage()
 
 
 class Fleet:
@@ -83,6 +85,13 @@ class Fleet:
         self._table = boto3.client("dynamodb", endpoint_url=address.url, verify=verify)
         self._ec2 = boto3.client("ec2", endpoint_url=address.url, verify=verify)
         self._cluster, self._name = cluster_name, f"parallelcluster-{cluster_name}"
+
+    def begin(self) -> bool:
+        """Say that the fleet runs, if nobody has yet: an update leaves it as it is."""
+        if self._status() is not None:
+            return False
+        self.publish("RUNNING")
+        return True
 
     def publish(self, status: str) -> None:
         """Write the status."""
@@ -112,6 +121,7 @@ class Fleet:
     def _terminate_compute_nodes(self) -> None:
         tags = {"parallelcluster:cluster-name": self._cluster, "parallelcluster:node-type": "Compute"}
         filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+        filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
         found = self._ec2.describe_instances(Filters=filters)["Reservations"]
         ids = [instance["InstanceId"] for each in found for instance in each["Instances"]]
         if ids:

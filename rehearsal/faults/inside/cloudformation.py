@@ -23,13 +23,14 @@ _ACCOUNT, _REGION = "123456789012", os.environ["AWS_REGION"]
 _MAX_POLLS = 60
 """The framework asks 96 times; here each poll finds the last step done."""
 _REST_TIMEOUT_S = 60.0
+_POLL_S = 0.1
 _MOVING = {"STOP_REQUESTED", "STOPPING", "START_REQUESTED", "STARTING"}
 _sleep = time.sleep
 time.sleep = lambda _seconds: None
 
 # The provider's own modules; its `library` sets HOME before it loads ParallelCluster.
-handler = importlib.import_module("handler")
-parent = importlib.import_module("parent")
+handler: Any = importlib.import_module("handler")
+parent: Any = importlib.import_module("parent")
 AWSApi = importlib.import_module("pcluster.aws.aws_api").AWSApi
 Cache = importlib.import_module("pcluster.aws.common").Cache
 Cluster = importlib.import_module("pcluster.models.cluster").Cluster
@@ -53,7 +54,8 @@ class Stack:
     def __init__(self, cluster_name: str, watched: Callable[[], Any]) -> None:
         self.cluster_name, self._watched = cluster_name, watched
         self.status, self.reasons = "NONE", list[str]()
-        self._id, self._physical_id = "", None
+        self._id = ""
+        self._physical_id: str | None = None
         self._properties: dict[str, str] | None = None
         self._former: dict[str, str] | None = None
         self._dies_at, self._repeats = 0, False
@@ -177,7 +179,7 @@ class Stack:
             guid = uuid.uuid4()
             self._id = f"arn:aws:cloudformation:{_REGION}:{_ACCOUNT}:stack/{self.cluster_name}-parent/{guid}"
             self._put_parameter()
-        known = {"PhysicalResourceId": self._physical_id} if self._physical_id else {}
+        known: dict[str, str] = {"PhysicalResourceId": self._physical_id} if self._physical_id else {}
         return {
             "RequestType": kind,
             "RequestId": str(uuid.uuid4()),
@@ -228,7 +230,7 @@ class Stack:
         while self.stack_status().endswith("_IN_PROGRESS") or self.fleet() in _MOVING:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{self.cluster_name} does not come to rest: {self.stack_status()}")
-            _sleep(0.03)
+            _sleep(_POLL_S)
 
     def stack_status(self) -> str:
         """Of the cluster's own stack; NONE when there is none."""

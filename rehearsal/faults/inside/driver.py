@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from cloudformation import Stack
+from haste import make_haste
 from injection import Fault, Wire
 from inventory import Inventory
 from named import CASES, Named, Scene
@@ -142,6 +143,7 @@ def _bought_otherwise(config: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Try cases until there are no more."""
     results, sys.stdout = sys.stdout, sys.stderr
+    make_haste()
     rig = Rig(**json.loads(sys.stdin.readline()))
     for line in sys.stdin:
         print(f"=== {line.strip()}", flush=True)

@@ -88,11 +88,12 @@ class Wire:
             self._watching = False
 
     def _patch(self) -> None:
-        make_request, send = Endpoint.make_request, Endpoint._send
+        endpoint: Any = Endpoint  # two functions of botocore's own; its stubs do not know the second
+        make_request, send = endpoint.make_request, endpoint._send
 
-        def one_call(endpoint: Any, operation: Any, request: Any) -> Any:
+        def one_call(self_: Any, operation: Any, request: Any) -> Any:
             if not self._watching:
-                return make_request(endpoint, operation, request)
+                return make_request(self_, operation, request)
             service = operation.service_model.service_name
             call = f"{service}.{operation.name}"
             self.calls.append(call)
@@ -100,18 +101,18 @@ class Wire:
             self._struck = operation if fault and fault.strikes(call, self.calls.count(call)) else None
             self._attempts = 0
             try:
-                return make_request(endpoint, operation, request)
+                return make_request(self_, operation, request)
             finally:
                 self._struck = None
 
-        def one_attempt(endpoint: Any, request: Any) -> Any:
+        def one_attempt(self_: Any, request: Any) -> Any:
             if self._struck is None:
-                return send(endpoint, request)
+                return send(self_, request)
             self.fired = True
             self._attempts += 1
-            return self._strike(request, lambda: send(endpoint, request))
+            return self._strike(request, lambda: send(self_, request))
 
-        Endpoint.make_request, Endpoint._send = one_call, one_attempt  # type: ignore[method-assign]
+        endpoint.make_request, endpoint._send = one_call, one_attempt
 
     def _strike(self, request: Any, send: Callable[[], Any]) -> Any:
         assert self._fault is not None
@@ -132,7 +133,7 @@ class Wire:
         status, code, message = _ERRORS[self._fault.kind]
         code = _CODES.get((model.service_name, self._fault.kind), code)
         body, content_type = _body(model.metadata["protocol"], code, message)
-        headers = {"content-type": content_type, "x-amzn-errortype": code}
+        headers: Any = {"content-type": content_type, "x-amzn-errortype": code}
         return AWSResponse(request.url, status, headers, _Raw(body))
 
 

@@ -22,7 +22,7 @@ class Inventory:
     def __init__(self, *, bystander: str, bucket: str) -> None:
         self._bystander, self._bucket = bystander, bucket
         services = "cloudformation dynamodb ec2 efs fsx iam lambda route53 s3 cloudwatch".split()
-        self._client = {name: boto3.client(name) for name in services}
+        self._client: dict[str, Any] = {name: boto3.client(name) for name in services}  # type: ignore[call-overload]
 
     def resources(self) -> set[str]:
         """All that is not data; log groups stay after a deletion, as documented, and do not count."""
