@@ -12,6 +12,8 @@ KEEP ?=
 SAMPLE ?= 0
 SEED ?= 1
 ALL ?=
+CLUSTER ?= training
+WATCH ?=
 ONLY ?=
 TORCH_INDEX ?=
 
@@ -45,6 +47,10 @@ rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear d
 .PHONY: stop
 stop: ## End a rehearsal that was kept with KEEP=1
 	@$(VENV)/python -m rehearsal stop
+
+.PHONY: status
+status: ## Show what a deploy is at: stacks, the provider's stages and times (CLUSTER=training WATCH=1)
+	@$(VENV)/python -m ops status --cluster "$(CLUSTER)" --watch "$(WATCH)"
 
 .PHONY: test
 test: setup ## Run all tests, the rehearsal included

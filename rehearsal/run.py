@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -174,6 +175,7 @@ class Rehearsal:
             )
             running.callback(slurm.stop)
             slurm.start()
+            address.head_node_shell.write_text(json.dumps(slurm.client_env()))
             for partition in cluster.partitions:
                 self._narrator.say(f"partition {partition.name}: {', '.join(partition.node_names)}")
         return slurm

@@ -25,7 +25,7 @@ rm -rf .cache/synth
 mapfile -t scripts < <(shell_files)
 check ruff ruff check --quiet .
 check ruff-format ruff format --quiet --check .
-check mypy mypy --no-error-summary --exclude rehearsal/faults/inside app.py stacks constructs/training_cluster rehearsal tools tests
+check mypy mypy --no-error-summary --exclude rehearsal/faults/inside app.py stacks constructs/training_cluster ops rehearsal tools tests
 # What runs elsewhere is checked by itself, where its modules are top-level.
 check mypy-provider env -C assets/cluster_provider mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-faults env -C rehearsal/faults/inside MYPYPATH=../../../assets/cluster_provider \

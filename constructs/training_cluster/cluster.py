@@ -16,6 +16,7 @@ from constructs import Construct
 
 from training_cluster.layer import ARCHITECTURE, RUNTIME, library_layer
 from training_cluster.permissions import provider_statements
+from training_cluster.progress import progress_parameter
 
 PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provider"
 
@@ -25,11 +26,6 @@ RESOURCE_TYPE = "Custom::TrainingCluster"
 # time: 96 attempts, each 30 s apart and up to 5 s long, are 56 minutes, and on_event comes before.
 TOTAL_TIMEOUT = Duration.minutes(48)
 QUERY_INTERVAL = Duration.seconds(30)
-
-
-def progress_parameter(cluster_name: str) -> str:
-    """Name of the SSM parameter in which the provider keeps what it is at."""
-    return f"/training-cluster/clusters/{cluster_name}/progress"
 
 
 class Cluster(Construct):

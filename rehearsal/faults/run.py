@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rehearsal.answering import AnsweringProcess
-from rehearsal.faults import whole_stacks
+from rehearsal.faults import first_deploy, whole_stacks
 from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
 from rehearsal.faults.verdict import Results, Verdict, summary
 from rehearsal.faults.worker import Site, deployed_site, driver
@@ -33,7 +33,7 @@ class Plan:
     Args:
         size: how many of the in-process cases, 0 for all; whole stacks only with all of them.
         seed: which ones.
-        everywhere: each kind of fault at the first, a middle and the last call of a name: takes twice as long.
+        everywhere: each kind of fault at the first, a middle and the last call of a name (twice as long).
         only: words, one of which a case's name must hold; empty for all.
     """
 
@@ -82,7 +82,7 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
             for case in cases:
                 if case.id not in table.verdicts:
                     todo.put(case)
-            _work(sites, todo, table)
+            _work(sites, todo, table, workspace, narrator)
     _report(table, narrator)
 
 
@@ -110,17 +110,27 @@ def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
         part = {r: sample(by_request[r], plan.size // (len(REQUESTS) + 1), plan.seed) for r in REQUESTS}
         cases = [*sample(named, plan.size // (len(REQUESTS) + 1), plan.seed), *interleaved(part)]
     else:
-        cases = [*whole_stacks.cases(), *named, *interleaved(by_request)]
+        cases = [first_deploy.CASE, *whole_stacks.cases(), *named, *interleaved(by_request)]
     return [case for case in cases if not plan.only or any(word in case.id for word in plan.only)]
 
 
-def _work(sites: list[tuple[Site, AnsweringProcess]], todo: queue.SimpleQueue[Case], table: _Table) -> None:
+def _work(
+    sites: list[tuple[Site, AnsweringProcess]],
+    todo: queue.SimpleQueue[Case],
+    table: _Table,
+    workspace: Workspace,
+    narrator: Narrator,
+) -> None:
     def work(site: Site, process: AnsweringProcess) -> None:
         while True:
             try:
                 case = todo.get_nowait()
             except queue.Empty:
                 return
+            if "first" in case.question:
+                folder = workspace.aws / "first-deploy"
+                table.add(first_deploy.try_first_deploy(folder, workspace.marker, narrator))
+                continue
             if "whole" in case.question:
                 table.add(whole_stacks.try_out(case, site, process))
                 continue

@@ -75,6 +75,16 @@ class LocalAwsAddress:
         """A file that says how head nodes boot: `signals` (as without it), `fails` or `is silent`."""
         return self.folder / "head-node-behaviour"
 
+    @property
+    def lustre_quota_used_up(self) -> Path:
+        """A file; while it is there, no Lustre file system can be made."""
+        return self.folder / "lustre-quota-used-up"
+
+    @property
+    def head_node_shell(self) -> Path:
+        """A file with the environment (JSON) in which the local Slurm answers; there while one runs."""
+        return self.folder / "head-node-shell.json"
+
     def client_variables(self) -> dict[str, str]:
         """Environment variables that make any AWS client talk to this server."""
         nothing = str(self.folder / "no-config")

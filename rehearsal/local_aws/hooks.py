@@ -30,6 +30,16 @@ DEPENDENCIES = Hook(
     parameters=("resource_def", "all_resource_names"),
     why="to move what depends on a WaitCondition behind it",
 )
+MANAGED_INSTANCES = Hook(
+    target="ministack.services.ssm:_managed_instance_ids",
+    parameters=(),
+    why="Run Command reaches head nodes, which are moto's",
+)
+RUN_IN_INSTANCE = Hook(
+    target="ministack.services.ec2:exec_in_instance_blocking",
+    parameters=("instance_id", "argv"),
+    why="the local Slurm answers what a head node is asked",
+)
 STACKS = Hook(
     target="ministack.services.cloudformation:_stacks",
     parameters=None,

@@ -6,11 +6,12 @@ import functools
 import json
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from rehearsal.local_aws import hooks, moto_actions
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.handlers import changed, register, simple
+from rehearsal.local_aws.handlers import changed, register, simple, wrap
 from rehearsal.local_aws.moto_types import Created, Properties, ec2
 
 # Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem).
@@ -104,6 +105,19 @@ def _delete_interfaces(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, file_system_id, *rest, **more)
 
     return delete_file_system
+
+
+def refuse_while(file: Path) -> None:
+    """Refuse new file systems while this file is there, as when the account's quota is used up."""
+    original_create = hooks.find(hooks.RESOURCE_HANDLERS)["AWS::FSx::FileSystem"]["create"]
+
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        if file.exists():
+            raise RuntimeError("Service limit exceeded: Lustre file systems (as a fault)")
+        created: Created = original_create(logical_id, properties, stack)
+        return created
+
+    wrap("AWS::FSx::FileSystem", create=create)
 
 
 def _create(_logical_id: str, properties: Properties, _stack: str) -> Created:

@@ -58,12 +58,22 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
 
-    from rehearsal.local_aws import functions, head_node, hooks, moto_services, services  # noqa: PLC0415
+    from rehearsal.local_aws import (  # noqa: PLC0415
+        functions,
+        head_node,
+        hooks,
+        lustre,
+        moto_services,
+        run_commands,
+        services,
+    )
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
 
     functions.install(python=lambda_python)
     services.install()
     head_node.install(address)
+    run_commands.install(address)
+    lustre.refuse_while(address.lustre_quota_used_up)
     gateway = Gateway(
         ministack=hooks.find(hooks.ASGI_APP),
         moto=moto_services.MotoServices(address.port),

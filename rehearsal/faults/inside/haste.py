@@ -35,4 +35,4 @@ def make_haste() -> None:
         self._resource = resource(resource_name)
 
     common.Boto3Client.__init__, common.Boto3Resource.__init__ = keep_client, keep_resource
-    boto3.client = client  # type: ignore[assignment]
+    boto3.client = client

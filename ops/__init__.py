@@ -1,0 +1,1 @@
+"""What is not `cdk`: looking at a deploy while it runs."""

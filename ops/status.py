@@ -1,0 +1,161 @@
+"""What a deploy is at: the stacks, and the stages of the cluster's provider with their times."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from training_cluster.progress import progress_parameter
+from training_cluster.settings import Settings
+
+_FOUNDATIONS = ("NetworkStack", "StorageStack", "AccountingStack")
+_ENDED = "done"
+_SHOWN_MESSAGES = 12
+_LIFT = "aws cloudformation update-termination-protection --no-enable-termination-protection"
+
+
+class Client(Protocol):
+    """boto3's clients of CloudFormation and SSM, as far as they are asked."""
+
+    exceptions: Any
+
+    def describe_stacks(self, *, StackName: str) -> Any: ...  # noqa: D102, N803
+    def get_parameter(self, *, Name: str) -> Any: ...  # noqa: D102, N803
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Something that the provider was or is at."""
+
+    name: str
+    began: datetime.datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What the provider wrote down of its last request."""
+
+    request: str
+    """Create, Update or Delete."""
+    stages: tuple[Stage, ...]
+    messages: tuple[str, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the provider ended its work well."""
+        return bool(self.stages) and self.stages[-1].name == _ENDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """One look."""
+
+    cluster_name: str
+    stacks: tuple[tuple[str, str], ...]
+    """Name and status of each of our stacks that there is, the cluster's own among them."""
+    progress: Progress | None
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a stack is being made, changed or deleted."""
+        return any(status.endswith("_IN_PROGRESS") for _, status in self.stacks)
+
+
+def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
+    """Ask CloudFormation and SSM. Raises botocore's errors."""
+    own = Settings.from_context({"cluster_name": cluster_name}).stack_name
+    found = [(name, _stack_status(name, cloudformation)) for name in (*_FOUNDATIONS, own, cluster_name)]
+    return Status(
+        cluster_name=cluster_name,
+        stacks=tuple((name, status) for name, status in found if status),
+        progress=_progress(cluster_name, ssm),
+    )
+
+
+def _stack_status(name: str, cloudformation: Client) -> str | None:
+    try:
+        answer = cloudformation.describe_stacks(StackName=name)
+    except cloudformation.exceptions.ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return str(answer["Stacks"][0]["StackStatus"])
+
+
+def _progress(cluster_name: str, ssm: Client) -> Progress | None:
+    try:
+        value = ssm.get_parameter(Name=progress_parameter(cluster_name))["Parameter"]["Value"]
+    except ssm.exceptions.ParameterNotFound:
+        return None
+    written = json.loads(value)
+    if "request" not in written:  # as the stack makes it
+        return None
+    return Progress(
+        request=written["request"],
+        stages=tuple(
+            Stage(name=name, began=datetime.datetime.fromisoformat(at)) for name, at in written["stages"]
+        ),
+        messages=tuple(written["messages"].splitlines()),
+    )
+
+
+def render(status: Status, now: datetime.datetime) -> Iterator[str]:
+    """Lines for a terminal.
+
+    Args:
+        now: with a time zone.
+    """
+    if not status.stacks:
+        yield f"There is no stack of the cluster {status.cluster_name} here."
+        yield "  type: npx cdk deploy TrainingClusterStack"
+        return
+    width = max(len(name) for name, _ in status.stacks)
+    for name, state in status.stacks:
+        what = "  ParallelCluster's own stack" if name == status.cluster_name else ""
+        yield f"{name:{width}}  {state}{what}"
+    if status.progress:
+        yield ""
+        yield from _render_progress(status.progress, now)
+    yield from _advice(status)
+
+
+def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str]:
+    stages = progress.stages
+    began = stages[0].began if stages else now
+    over = progress.is_over
+    ended = stages[-1].began if over else now
+    yield f"{progress.request} of the cluster, {'took' if over else 'for'} {_duration(ended - began)}:"
+    following = [*(stage.began for stage in stages[1:]), now]
+    for stage, until in zip(stages, following, strict=True):
+        last = stage is stages[-1]
+        took = "" if stage.name == _ENDED else f"{'  ...' if last else ''} {_duration(until - stage.began)}"
+        yield f"  {stage.began:%H:%M:%S}Z  {stage.name:40}{took}".rstrip()
+    for line in progress.messages[:_SHOWN_MESSAGES]:
+        yield f"  {line}"
+
+
+def _advice(status: Status) -> Iterator[str]:
+    stacks = dict(status.stacks)
+    if stacks.get("StorageStack") in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
+        yield ""
+        yield "StorageStack's first deploy failed; its termination protection keeps the CDK from making it"
+        yield "again. It holds no data yet. Lift it, then type the deploy again:"
+        yield f"  {_LIFT} --stack-name StorageStack"
+    for name, state in status.stacks:
+        if state == "UPDATE_ROLLBACK_FAILED":
+            yield ""
+            yield f"{name} could not be rolled back. Once what its events name is mended:"
+            yield f"  aws cloudformation continue-update-rollback --stack-name {name}"
+        if state == "CREATE_FAILED" and name != status.cluster_name:
+            yield ""
+            yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"
+            yield "there is one. To try again: the same deploy with --no-rollback. To remove it:"
+            yield f"  npx cdk destroy TrainingClusterStack -c cluster_name={status.cluster_name}"
+
+
+def _duration(time: datetime.timedelta) -> str:
+    minutes, seconds = divmod(max(0, int(time.total_seconds())), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -1,0 +1,102 @@
+"""The very first deploy of StorageStack fails: termination protection and retention must not strand it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import boto3
+
+from rehearsal.cdk import CdkCli
+from rehearsal.deployed import client_options
+from rehearsal.faults.cases import Case
+from rehearsal.faults.verdict import Verdict
+from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
+from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT
+
+CASE = Case(id="stacks: the first deploy of StorageStack fails", question={"first": True})
+_STACK, _COMMAND = "StorageStack", "aws cloudformation update-termination-protection"
+
+
+def try_first_deploy(folder: Path, marker: tuple[str, str], narrator: Narrator) -> Verdict:
+    """Let it fail on a local AWS of its own; type the one command that is printed; deploy again."""
+    started = time.monotonic()
+    folder.mkdir(parents=True)
+    parts = LocalAwsParts(
+        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
+    )
+    with ExitStack() as running:
+        local_aws = LocalAws(folder=folder, parts=parts, marker=marker)
+        running.callback(local_aws.stop)
+        address = local_aws.start()
+        environment = address.client_environment() | dict([marker])
+        cdk = CdkCli(project=PROJECT, environment=environment, logs=folder, narrator=narrator)
+        cdk.run("bootstrap", f"aws://{ACCOUNT}/{address.region}", output=folder / "cdk.out")
+        address.lustre_quota_used_up.touch()
+        failed = not _deploy(cdk, folder)
+        address.lustre_quota_used_up.unlink()
+        ended, left = _status(address), _left(address)
+        printed = _printed(environment)
+        protected = not _deploy(cdk, folder)
+        if printed:
+            subprocess.run(shlex.split(printed), env=environment, check=True, capture_output=True)
+        works = _deploy(cdk, folder)
+        wrong = {
+            "the deploy did not fail": not failed,
+            f"{_STACK} was not protected, and this case shows nothing": not protected,
+            "no command was printed": not printed,
+            "the next deploy failed": not works,
+        }
+        return Verdict(
+            id=CASE.id,
+            request="stacks",
+            fired=True,
+            ended=ended,
+            next=_status(address),
+            stuck=[what for what, holds in wrong.items() if holds],
+            orphans=left,
+            lost=[],
+            reasons=["Service limit exceeded"],
+            seconds=round(time.monotonic() - started, 1),
+        )
+
+
+def _deploy(cdk: CdkCli, folder: Path) -> bool:
+    try:
+        cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", output=folder / "cdk.out")
+    except RehearsalError:
+        return False
+    return True
+
+
+def _status(address: LocalAwsAddress) -> str:
+    client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
+    return str(client.describe_stacks(StackName=_STACK)["Stacks"][0]["StackStatus"])
+
+
+def _left(address: LocalAwsAddress) -> list[str]:
+    """Buckets and file systems of a stack that was never made."""
+    s3 = boto3.client("s3", endpoint_url=address.s3_url, **client_options(address))
+    efs = boto3.client("efs", endpoint_url=address.url, **client_options(address))
+    buckets = [str(b["Name"]) for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("storage")]
+    return buckets + [str(f["FileSystemId"]) for f in efs.describe_file_systems()["FileSystems"]]
+
+
+def _printed(environment: dict[str, str]) -> str:
+    """The command that `make status` prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ops", "status"],
+        env=environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return next((line.strip() for line in done.stdout.splitlines() if _COMMAND in line), "")

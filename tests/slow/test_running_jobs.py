@@ -1,0 +1,84 @@
+"""What the provider learns of running jobs: Systems Manager, the head node, a real Slurm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
+from rehearsal.workspace import PROJECT
+
+from .account import PCLUSTER_PYTHON, Account
+
+pytestmark = pytest.mark.slow
+
+MARKER = ("TRAINING_CLUSTER_TEST", f"jobs-{os.getpid()}")
+RESOURCE = {"Name": "cpu", "InstanceType": "m6i.xlarge", "MinCount": 0, "MaxCount": 1}
+QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
+ASK = "import json, sys, jobs; print(json.dumps(jobs.running(sys.argv[1])))"
+
+
+def _head_node(account: Account) -> str:
+    ec2 = account.client("ec2")
+    tags = [{"Key": "parallelcluster:node-type", "Value": "HeadNode"}]
+    answer = ec2.run_instances(
+        ImageId=ec2.describe_images()["Images"][0]["ImageId"],
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    )
+    return str(answer["Instances"][0]["InstanceId"])
+
+
+def _asked(account: Account, head_node: str) -> Any:
+    done = subprocess.run(
+        [PCLUSTER_PYTHON, "-c", ASK, head_node],
+        env=account.address.client_environment()
+        | {"PYTHONPATH": str(PROJECT / "assets" / "cluster_provider")},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_running_jobs_are_named_once_the_head_node_answers(tmp_path: Path) -> None:
+    aws, root = tmp_path / "aws", tmp_path / "slurm"
+    aws.mkdir()
+    parts = LocalAwsParts(lambda_python=PCLUSTER_PYTHON, node_modules=PROJECT / "node_modules")
+    local_aws = LocalAws(folder=aws, parts=parts, marker=MARKER)
+    partitions = parse_partitions(
+        cluster_config={"Scheduling": {"SlurmQueues": [QUEUE]}},
+        shapes={"m6i.xlarge": NodeShape(vcpus=4, memory_mib=16_384)},
+    )
+    try:
+        account = Account(local_aws.start())
+        head_node = _head_node(account)
+        assert _asked(account, head_node) is None, "it boots, and cannot be reached yet"
+        with LocalSlurm(root=root, partitions=partitions, marker=MARKER) as slurm:
+            account.address.head_node_shell.write_text(json.dumps(slurm.client_env()))
+            assert _asked(account, head_node) == []
+            slurm.submit(["--job-name", "pretrain", "--wrap", "sleep 60"])
+            while not (named := _asked(account, head_node)):
+                pass
+            assert len(named) == 1
+            assert " pretrain (" in named[0]
+    finally:
+        local_aws.stop()
+
+
+def test_a_rehearsals_head_node_runs_nothing_but_squeue_and_sinfo(tmp_path: Path) -> None:
+    from rehearsal.local_aws.run_commands import _execute  # noqa: PLC0415
+
+    target = tmp_path / "made"
+    for command in (f"touch {target}", f"PATH=$PATH:/opt/slurm/bin squeue; touch {target}"):
+        code, _, said = _execute(command, dict(os.environ))
+        assert code != 0
+        assert "squeue and sinfo alone" in said
+    assert not target.exists()

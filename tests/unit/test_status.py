@@ -1,0 +1,140 @@
+"""`make status`: what a person sees while CloudFormation shows one line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+from ops.status import Progress, Stage, Status, read_status, render
+
+NOW = datetime.datetime(2026, 11, 21, 12, 10, tzinfo=datetime.UTC)
+
+
+class _Errors:
+    class ClientError(Exception):
+        pass
+
+    class ParameterNotFound(Exception):  # noqa: N818
+        pass
+
+
+class Aws:
+    """Stacks by name, and the value of the parameter."""
+
+    exceptions = _Errors
+
+    def __init__(self, stacks: dict[str, str], value: str | None = None) -> None:
+        self.stacks, self.value, self.asked = stacks, value, list[str]()
+
+    def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
+        if StackName not in self.stacks:
+            raise _Errors.ClientError(f"Stack with id {StackName} does not exist")
+        return {"Stacks": [{"StackStatus": self.stacks[StackName]}]}
+
+    def get_parameter(self, *, Name: str) -> Any:  # noqa: N803
+        self.asked.append(Name)
+        if self.value is None:
+            raise _Errors.ParameterNotFound
+        return {"Parameter": {"Value": self.value}}
+
+
+def _read(aws: Aws, cluster_name: str = "training") -> Status:
+    return read_status(cluster_name, cloudformation=aws, ssm=aws)
+
+
+def _progress(*stages: tuple[str, int], request: str = "Create", messages: str = "") -> Progress:
+    return Progress(
+        request=request,
+        stages=tuple(Stage(name=name, began=NOW.replace(minute=minute)) for name, minute in stages),
+        messages=tuple(messages.splitlines()),
+    )
+
+
+def _lines(status: Status) -> str:
+    return "\n".join(render(status, NOW))
+
+
+def test_stacks_that_are_there_are_shown_with_the_clusters_own() -> None:
+    aws = Aws({"NetworkStack": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"})
+    aws.stacks["training"] = "CREATE_IN_PROGRESS"
+    status = _read(aws)
+    assert status.is_moving
+    assert "StorageStack" not in _lines(status)
+    assert "training              CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
+
+
+def test_another_cluster_has_its_own_stack_and_parameter() -> None:
+    aws = Aws({"TrainingClusterStack-b": "UPDATE_COMPLETE", "TrainingClusterStack": "CREATE_COMPLETE"})
+    status = _read(aws, "b")
+    assert status.stacks == (("TrainingClusterStack-b", "UPDATE_COMPLETE"),)
+    assert aws.asked == ["/training-cluster/clusters/b/progress"]
+    assert not status.is_moving
+
+
+def test_an_error_of_aws_is_not_taken_for_a_stack_that_is_not_there() -> None:
+    class Denied(Aws):
+        def describe_stacks(self, *, StackName: str) -> Any:  # noqa: ARG002, N803
+            raise _Errors.ClientError("not authorized")
+
+    with pytest.raises(_Errors.ClientError, match="not authorized"):
+        _read(Denied({}))
+
+
+def test_the_providers_notes_are_read_as_it_writes_them() -> None:
+    written = {
+        "request": "Update",
+        "stages": [["validating", "2026-11-21T12:00:00+00:00"]],
+        "messages": "a\nb",
+        "begun": False,
+    }
+    progress = _read(Aws({}, json.dumps(written))).progress
+    assert progress == _progress(("validating", 0), request="Update", messages="a\nb")
+
+
+@pytest.mark.parametrize("value", [None, "{}"])
+def test_before_the_provider_began_there_is_nothing_to_tell(value: str | None) -> None:
+    assert _read(Aws({}, value)).progress is None
+
+
+def test_each_stage_has_its_beginning_and_its_time() -> None:
+    stacks = (("TrainingClusterStack", "CREATE_IN_PROGRESS"),)
+    stages = _progress(("validating", 0), ("head node booting", 1))
+    shown = _lines(Status(cluster_name="training", stacks=stacks, progress=stages))
+    assert "Create of the cluster, for 10 min 0 s:" in shown
+    assert "12:00:00Z  validating" in shown
+    assert "1 min 0 s" in shown
+    assert "... 9 min 0 s" in shown
+
+
+def test_work_that_has_ended_says_how_long_it_took() -> None:
+    stacks = (("TrainingClusterStack", "CREATE_COMPLETE"),)
+    shown = _lines(
+        Status(cluster_name="training", stacks=stacks, progress=_progress(("validating", 0), ("done", 4)))
+    )
+    assert "took 4 min 0 s" in shown
+    assert "..." not in shown
+
+
+def test_without_a_stack_it_says_what_to_type() -> None:
+    shown = _lines(Status(cluster_name="training", stacks=(), progress=None))
+    assert "npx cdk deploy TrainingClusterStack" in shown
+
+
+@pytest.mark.parametrize(
+    ("stack", "state", "command"),
+    [
+        ("StorageStack", "ROLLBACK_COMPLETE", "--no-enable-termination-protection --stack-name StorageStack"),
+        ("training", "UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name training"),
+        ("TrainingClusterStack", "CREATE_FAILED", "npx cdk destroy TrainingClusterStack"),
+    ],
+)
+def test_a_stack_that_stands_still_comes_with_the_command_that_moves_it(
+    stack: str, state: str, command: str
+) -> None:
+    status = Status(cluster_name="training", stacks=((stack, state),), progress=None)
+    assert command in _lines(status)
+    healthy = Status(cluster_name="training", stacks=((stack, "CREATE_COMPLETE"),), progress=None)
+    assert command not in _lines(healthy)
