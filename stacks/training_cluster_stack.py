@@ -77,7 +77,7 @@ class TrainingClusterStack(Stack):
             secret_arn=ids.database.secret_arn if ids.database else None,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
-        self._outputs(cluster)
+        self._outputs(cluster, name)
 
     def _advise(self, settings: Settings) -> None:
         for each in advice(settings):
@@ -119,12 +119,17 @@ class TrainingClusterStack(Stack):
         )
         return policy.managed_policy_arn
 
-    def _outputs(self, cluster: Cluster) -> None:
+    def _outputs(self, cluster: Cluster, name: str) -> None:
         connect = f"aws ssm start-session --region {Aws.REGION} --target {cluster.head_node_instance_id}"
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
+        stays = (
+            f"StorageStack with all data; log groups /aws/parallelcluster/{name}-*, /aws/lambda/pcluster-* and "
+            "of this stack's functions; ParallelCluster's bucket parallelcluster-*-v1-do-not-delete"
+        )
         CfnOutput(self, "HeadNodeInstanceId", value=cluster.head_node_instance_id)
         CfnOutput(self, "Connect", value=connect, description="A shell on the head node, no SSH needed")
         CfnOutput(self, "Submit", value=submit, description="A first training job, typed on the head node")
+        CfnOutput(self, "StaysAfterDestroy", value=stays, description="What cdk destroy leaves")
 
 
 def _database(settings: Settings, accounting: Accounting | None) -> Database | None:

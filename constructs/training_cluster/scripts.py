@@ -27,6 +27,9 @@ class Scripts(Construct):
         self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, settings: Settings
     ) -> None:
         super().__init__(scope, id_)
+        # By name: a bucket that CDK knows as its own gets a tag for each prefix, and StorageStack would change
+        # with every cluster.
+        target = s3.Bucket.from_bucket_name(self, "Target", bucket.bucket_name)
         bundle = build_bundle(settings=settings)
         self.sha256 = hashlib.sha256(bundle).hexdigest()
         with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
@@ -38,7 +41,7 @@ class Scripts(Construct):
                 self,
                 "Deployment",
                 sources=[s3_deployment.Source.asset(folder)],
-                destination_bucket=bucket,
+                destination_bucket=target,
                 destination_key_prefix=prefix,
                 prune=False,
             )

@@ -31,7 +31,7 @@ class Plan:
     """Which cases are tried.
 
     Args:
-        size: how many of the in-process cases, 0 for all; whole stacks only with all of them.
+        size: how many, and one of whole stacks; 0 for all.
         seed: which ones.
         everywhere: each kind of fault at the first, a middle and the last call of a name (twice as long).
         only: words, one of which a case's name must hold; empty for all.
@@ -106,11 +106,12 @@ def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
     for request in REQUESTS:  # in the order in which each finds what it needs
         calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
         by_request[request] = call_cases(request, calls, everywhere=plan.everywhere)
+    cases = [first_deploy.CASE, *whole_stacks.cases(), *named, *interleaved(by_request)]
     if plan.size:
-        part = {r: sample(by_request[r], plan.size // (len(REQUESTS) + 1), plan.seed) for r in REQUESTS}
-        cases = [*sample(named, plan.size // (len(REQUESTS) + 1), plan.seed), *interleaved(part)]
-    else:
-        cases = [first_deploy.CASE, *whole_stacks.cases(), *named, *interleaved(by_request)]
+        share = plan.size // (len(REQUESTS) + 1)
+        part = {request: sample(by_request[request], share, plan.seed) for request in REQUESTS}
+        whole = sample(whole_stacks.cases(), 1, plan.seed)
+        cases = [*whole, *sample(named, share, plan.seed), *interleaved(part)]
     return [case for case in cases if not plan.only or any(word in case.id for word in plan.only)]
 
 

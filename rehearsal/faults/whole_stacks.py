@@ -9,121 +9,23 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import psutil
 import yaml
-from botocore.exceptions import ClientError
 
 from rehearsal import processes
 from rehearsal.answering import AnsweringProcess
-from rehearsal.deployed import client_options
 from rehearsal.faults.cases import Case
+from rehearsal.faults.scene import Scene
 from rehearsal.faults.verdict import Verdict
 from rehearsal.faults.worker import BYSTANDER, Site
-from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
 
-_PCLUSTER = PROJECT / ".venv-pcluster" / "bin" / "pcluster"
 _numbers = itertools.count(1)
 _TIMEOUT_S = 120.0
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A cluster of its own, beside the bystander, and the commands of a person."""
-
-    site: Site
-    name: str
-
-    @property
-    def stack_name(self) -> str:
-        """Of our stack."""
-        return f"TrainingClusterStack-{self.name}"
-
-    def deploy(self, *arguments: str) -> bool:
-        """`cdk deploy TrainingClusterStack`; whether it succeeded."""
-        return self._cdk("deploy", "--require-approval", "never", *arguments)
-
-    def destroy(self) -> bool:
-        """`cdk destroy TrainingClusterStack`; whether it succeeded."""
-        return self._cdk("destroy", "--force")
-
-    def _cdk(self, command: str, *arguments: str) -> bool:
-        output = self.site.address.folder / f"cdk.out-{self.name}"
-        flags = ("-c", f"cluster_name={self.name}", "-c", "family=m6i")
-        try:
-            self.site.cdk.run(command, "TrainingClusterStack", *flags, *arguments, output=output)
-        except RehearsalError:
-            return False
-        return True
-
-    def pcluster(self, *arguments: str) -> str:
-        """ParallelCluster's own command, as somebody types it."""
-        done = subprocess.run(
-            [_PCLUSTER, *arguments],
-            env=self.site.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-    def client(self, service: str) -> Any:
-        """boto3 client of one service."""
-        url = self.site.address.s3_url if service == "s3" else self.site.address.url
-        return boto3.client(service, endpoint_url=url, **client_options(self.site.address))  # type: ignore[call-overload]
-
-    def status(self, stack: str) -> str:
-        """Of a stack; NONE when there is none."""
-        try:
-            answer = self.client("cloudformation").describe_stacks(StackName=stack)
-        except ClientError:
-            return "NONE"
-        return str(answer["Stacks"][0]["StackStatus"])
-
-    def reasons(self) -> list[str]:
-        """Why resources of our stack failed, the newest first."""
-        try:
-            events = self.client("cloudformation").describe_stack_events(StackName=self.stack_name)
-        except ClientError:
-            return []
-        failed = [e for e in events["StackEvents"] if _failed(e)]
-        return [
-            str(e.get("ResourceStatusReason")) for e in failed if e["LogicalResourceId"] != self.stack_name
-        ]
-
-    def instances(self, node_type: str) -> list[str]:
-        """Ids of the cluster's instances that run."""
-        tags = {"cluster-name": self.name, "node-type": node_type}
-        filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
-        filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
-        found = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
-        return [str(instance["InstanceId"]) for each in found for instance in each["Instances"]]
-
-    def saved(self) -> list[str]:
-        """What was saved of a failure: names under logs/<cluster_name>/<time>/."""
-        listed = self.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
-        return [str(entry["Key"]).rpartition("/")[2] for entry in listed.get("Contents", [])]
-
-    @contextmanager
-    def head_node(self, behaviour: str) -> Iterator[None]:
-        """Head nodes boot like this meanwhile."""
-        file = self.site.address.head_node_behaviour
-        file.write_text(behaviour)
-        try:
-            yield
-        finally:
-            file.unlink()
-
-
-def _failed(event: dict[str, Any]) -> bool:
-    return str(event["ResourceStatus"]).endswith("_FAILED")
 
 
 def _expect(what: str, holds: object) -> None:
@@ -154,7 +56,7 @@ def _killed(scene: Scene) -> None:
     """The function that polls is killed, again and again, while the cluster is being made."""
     with subprocess.Popen([*_deploy_command(scene)], **_quiet(scene)) as deploy:
         _wait_for(lambda: scene.status(scene.name) == "CREATE_IN_PROGRESS")
-        while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS":
+        while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS" and scene.request() == "Create":
             _kill_functions(scene)
         _expect("a deploy whose function was killed has to fail", deploy.wait(_TIMEOUT_S))
 

@@ -56,10 +56,11 @@ def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
             def send() -> None:
                 delete(physical_id, props, stack_name, logical_id, resource_type)
 
-            if stack.get("DisableRollback"):
+            if physical_id:
                 _failed.setdefault(stack_name, {})[logical_id] = send
-            elif physical_id:
-                send()
+                if not stack.get("DisableRollback"):
+                    send()  # if it fails, what is done to the stack next sends it again
+                    _failed[stack_name].pop(logical_id)
             raise
         return created
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rehearsal.cdk import CdkCli
 from rehearsal.deployed import read_deployed_cluster
+from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT
 
 from .conftest import Cloud
 
@@ -120,6 +127,13 @@ def test_a_change_that_wants_a_stopped_fleet_is_one_deploy_and_the_fleet_runs_ag
     assert _fleet(cloud) == "RUNNING"
 
 
+def test_a_queue_more_is_one_deploy(cloud: Cloud) -> None:
+    cloud.deploy("nodes=3", "capacity=spot", "cpu_queue=on")
+    cluster = read_deployed_cluster(cloud.address, "training")
+    assert [p.name for p in cluster.partitions] == ["gpu", "cpu"]
+    assert _fleet(cloud) == "RUNNING"
+
+
 def test_nodes_that_run_are_left_alone_unless_they_may_be_stopped(cloud: Cloud) -> None:
     ec2 = cloud.client("ec2")
     subnet = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["Networking"]["SubnetId"]
@@ -134,17 +148,17 @@ def test_nodes_that_run_are_left_alone_unless_they_may_be_stopped(cloud: Cloud) 
         ],
     )["Instances"][0]["InstanceId"]
     with pytest.raises(RehearsalError):
-        cloud.deploy("nodes=3")
+        cloud.deploy("nodes=3", "cpu_queue=on")
     busy = "1 compute nodes of training run, and this update wants them stopped"
     assert any(busy in reason and "on_busy=stop" in reason for reason in _reasons(cloud))
     parent = cloud.stack("TrainingClusterStack")
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert _state(ec2, node) == "running"
     assert _fleet(cloud) == "RUNNING"
-    cloud.deploy("nodes=3", "on_busy=drain")
+    cloud.deploy("nodes=3", "cpu_queue=on", "on_busy=drain")
     assert _capacity_type(cloud) == "ONDEMAND"
     assert _state(ec2, node) == "running", "draining is Slurm's, when the job has ended"
-    cloud.deploy("nodes=3", "capacity=spot", "on_busy=stop")
+    cloud.deploy("nodes=3", "cpu_queue=on", "capacity=spot", "on_busy=stop")
     assert _capacity_type(cloud) == "SPOT"
     assert _state(ec2, node) == "terminated"
     assert _fleet(cloud) == "RUNNING"
@@ -186,18 +200,33 @@ def test_the_same_config_again_changes_nothing(cloud: Cloud) -> None:
 
 def test_a_change_that_no_cluster_can_take_is_refused_with_its_name_and_rolled_back(cloud: Cloud) -> None:
     with pytest.raises(RehearsalError):
-        cloud.deploy("nodes=3", "os=ubuntu2404")
+        cloud.deploy("nodes=3", "cpu_queue=on", "capacity=spot", "os=ubuntu2404")
     assert any("Image.Os: ubuntu2204 -> ubuntu2404" in reason for reason in _reasons(cloud))
     parent = cloud.stack("TrainingClusterStack")
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     cluster = read_deployed_cluster(cloud.address, "training")
     assert len(cluster.partitions[0].node_names) == 3
-    cloud.deploy("nodes=3")
+    assert any("-c cluster_name=training-2" in reason for reason in _reasons(cloud)), "the way round"
+    cloud.deploy("nodes=3", "cpu_queue=on", "capacity=spot")
+
+
+def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ops", "status"],
+        cwd=PROJECT,
+        env=cloud.address.client_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "TrainingClusterStack  UPDATE_" in done.stdout
+    assert "of the cluster, took" in done.stdout
+    assert "Z  validating" in done.stdout
 
 
 def test_destroy_takes_the_cluster_and_leaves_network_storage_and_data(cloud: Cloud) -> None:
     systems = cloud.client("fsx").describe_file_systems()["FileSystems"]
-    cloud.destroy("nodes=3")
+    cloud.destroy("nodes=3", "cpu_queue=on", "capacity=spot")
     assert cloud.stack("training") is None
     assert cloud.stack("TrainingClusterStack") is None
     for name in ("NetworkStack", "StorageStack"):
@@ -216,3 +245,40 @@ def test_a_deploy_after_a_destroy_finds_the_same_storage(cloud: Cloud) -> None:
     assert cloud.client("fsx").describe_file_systems()["FileSystems"] == systems
     cluster = read_deployed_cluster(cloud.address, "training")
     assert cluster.partitions[0].node_names == ("cpu-dy-m6i-1", "cpu-dy-m6i-2")
+
+
+def test_another_size_is_one_deploy_and_the_fleet_runs_again(cloud: Cloud) -> None:
+    cloud.deploy("family=m6i", "instance_type=m6i.16xlarge")
+    config = read_deployed_cluster(cloud.address, "training").config
+    resource = config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
+    assert resource["Instances"] == [{"InstanceType": "m6i.16xlarge"}]
+    assert _fleet(cloud) == "RUNNING"
+
+
+def test_a_changed_script_is_one_deploy_on_the_same_head_node(cloud: Cloud, tmp_path: Path) -> None:
+    """From a copy of the project in which somebody edited a bootstrap step."""
+    copy = tmp_path / "project"
+    for name in ("assets", "cluster_configs", "constructs", "stacks"):
+        shutil.copytree(PROJECT / name, copy / name)
+    for name in ("app.py", "cdk.json", "requirements-pcluster.txt"):
+        shutil.copy(PROJECT / name, copy)
+    (copy / "node_modules").symlink_to(PROJECT / "node_modules")
+    step = next((copy / "assets" / "bootstrap" / "steps").glob("30-*.sh"))
+    step.write_text(step.read_text() + "# edited\n")
+    before = _head_node(cloud)
+    environment = cloud.address.client_environment() | {"PYTHONPATH": f"{copy}:{copy / 'constructs'}"}
+    edited = CdkCli(project=copy, environment=environment, logs=tmp_path, narrator=Narrator())
+    flags = ("-c", "family=m6i", "-c", "instance_type=m6i.16xlarge", "--require-approval", "never")
+    edited.run("deploy", "TrainingClusterStack", *flags, output=tmp_path / "cdk.out")
+    after = _head_node(cloud)
+    assert after[0] == before[0], "the instance"
+    assert after[1] != before[1], "the checksum among the arguments of OnNodeUpdated"
+    assert _fleet(cloud) == "RUNNING"
+
+
+def _head_node(cloud: Cloud) -> tuple[str, Any]:
+    stack = cloud.stack("TrainingClusterStack")
+    assert stack
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    actions = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["CustomActions"]
+    return outputs["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]

@@ -77,7 +77,9 @@ def test_no_flag_of_the_cluster_changes_network_or_storage(synthesise: Synthesis
     expected = synthesise()[stack].to_json()
     for family in family_names():
         assert synthesise(family=family)[stack].to_json() == expected
-    assert synthesise(nodes="7", min_nodes="1", os="ubuntu2404")[stack].to_json() == expected
+    assert (
+        synthesise(nodes="7", min_nodes="1", os="ubuntu2404", cluster_name="b")[stack].to_json() == expected
+    )
 
 
 def test_a_zone_can_be_named_or_given_by_its_id(synthesise: Synthesise) -> None:
