@@ -123,8 +123,8 @@ class TrainingClusterStack(Stack):
         connect = f"aws ssm start-session --region {Aws.REGION} --target {cluster.head_node_instance_id}"
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
         stays = (
-            f"StorageStack with all data; log groups /aws/parallelcluster/{name}-*, /aws/lambda/pcluster-* and "
-            "of this stack's functions; ParallelCluster's bucket parallelcluster-*-v1-do-not-delete"
+            f"StorageStack with all data; log groups /aws/parallelcluster/{name}-*, /aws/lambda/pcluster-* "
+            "and of this stack's functions; ParallelCluster's bucket parallelcluster-*-v1-do-not-delete"
         )
         CfnOutput(self, "HeadNodeInstanceId", value=cluster.head_node_instance_id)
         CfnOutput(self, "Connect", value=connect, description="A shell on the head node, no SSH needed")

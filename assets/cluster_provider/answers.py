@@ -13,6 +13,14 @@ _PASSING = {
     *("InternalServiceError", "InternalServiceException", "ServiceFailure", "ServiceUnavailable"),
     *("Unavailable", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeout"),
 }
+# AWS's and botocore's words for the same, where a validator made a finding of them and dropped the code.
+_PASSING_WORDS = (
+    "rate exceeded",
+    "request limit exceeded",
+    "too many requests",
+    "internal error has occurred",
+    "endpoint url",
+)
 # The library's words (pcluster/config/update_policy.py) where a stopped fleet is all that is missing, and
 # where it would take QueueUpdateStrategy: DRAIN as well.
 _STOP_THE_FLEET = "all compute nodes must be stopped"
@@ -40,6 +48,13 @@ class RefusedError(Exception):
     def __init__(self, content: dict[str, Any]) -> None:
         super().__init__(str(content.get("message", content)))
         self.content = content
+
+    @property
+    def may_pass_later(self) -> bool:
+        """Whether nothing but calls that AWS did not answer made the config invalid."""
+        findings = self.content.get("configuration_validation_errors") or []
+        errors = [str(each.get("message")).lower() for each in findings if each.get("level") == "ERROR"]
+        return bool(errors) and all(any(word in each for word in _PASSING_WORDS) for each in errors)
 
     @property
     def wants_stopped_fleet(self) -> bool:

@@ -92,7 +92,10 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
             content.get("message")
         ):
             raise ClusterNotFoundError(str(content["message"])) from error
-        raise RefusedError(content) from error
+        refused = RefusedError(content)
+        if refused.may_pass_later:
+            raise TransientError(str(content["configuration_validation_errors"])) from error
+        raise refused from error
 
 
 def _patiently(operation: str, **arguments: Any) -> dict[str, Any]:

@@ -77,7 +77,10 @@ class Results:
         if not self._path.exists():
             return
         for line in self._path.read_text().splitlines():
-            written = json.loads(line)
+            try:
+                written = json.loads(line)
+            except ValueError:  # the last one, of a run that was cut short
+                continue
             if written.pop("fingerprint") == self._fingerprint:
                 yield Verdict(**written)
 

@@ -197,6 +197,28 @@ def test_what_passes_by_itself_is_transient(
         library.delete("c")
 
 
+def _invalid(*findings: tuple[str, str]) -> ApiError:
+    errors = [{"level": level, "type": "V", "message": message} for level, message in findings]
+    return ApiError(400, message="Invalid cluster configuration.", configuration_validation_errors=errors)
+
+
+NO_ANSWER = ("ERROR", 'Read timeout on endpoint URL: "https://fsx"')
+
+
+def test_a_config_is_not_invalid_because_aws_did_not_answer_a_validator(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))]
+    with pytest.raises(provider.answers.TransientError):
+        library.create("c", {})
+    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "no such subnet"))]
+    with pytest.raises(provider.answers.RefusedError):
+        library.create("c", {})
+    pcluster.answers = [_invalid(("WARNING", "Rate exceeded"))]
+    with pytest.raises(provider.answers.RefusedError):
+        library.create("c", {})
+
+
 @pytest.mark.parametrize(
     "error",
     [
