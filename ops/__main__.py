@@ -16,7 +16,7 @@ from rich.text import Text
 from ops.status import read_status, render
 from training_cluster.problems import ConfigurationError
 
-_POLL_S = 5.0
+_POLL_S, _QUIET_LOOKS = 5.0, 4
 
 
 def _status(cluster_name: str, *, watch: bool, console: Console) -> None:
@@ -26,14 +26,19 @@ def _status(cluster_name: str, *, watch: bool, console: Console) -> None:
         status = read_status(cluster_name, **clients)
         return Text("\n".join(render(status, datetime.datetime.now(datetime.UTC)))), status.is_moving
 
-    shown, moving = look()
+    shown, _ = look()
     if not watch:
         console.print(shown)
         return
     with Live(shown, console=console, auto_refresh=False) as live:
-        while moving:
+        quiet = 0
+        while quiet < _QUIET_LOOKS:  # between two stacks nothing moves for a while
             time.sleep(_POLL_S)
-            shown, moving = look()
+            try:
+                shown, moving = look()
+            except (BotoCoreError, ClientError) as error:
+                shown, moving = Text(f"No answer: {error}"), True
+            quiet = 0 if moving else quiet + 1
             live.update(shown, refresh=True)
 
 

@@ -12,7 +12,7 @@ from training_cluster.progress import progress_parameter
 from training_cluster.settings import Settings
 
 _FOUNDATIONS = ("NetworkStack", "StorageStack", "AccountingStack")
-_ENDED = "done"
+_ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
 _LIFT = "aws cloudformation update-termination-protection --no-enable-termination-protection"
 
@@ -45,8 +45,8 @@ class Progress:
 
     @property
     def is_over(self) -> bool:
-        """Whether the provider ended its work well."""
-        return bool(self.stages) and self.stages[-1].name == _ENDED
+        """Whether the provider ended its work, well or not."""
+        return bool(self.stages) and self.stages[-1].name in _ENDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,6 @@ def _progress(cluster_name: str, ssm: Client) -> Progress | None:
     except ssm.exceptions.ParameterNotFound:
         return None
     written = json.loads(value)
-    if "request" not in written:  # as the stack makes it
-        return None
     return Progress(
         request=written["request"],
         stages=tuple(
@@ -128,10 +126,10 @@ def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str
     over = progress.is_over
     ended = stages[-1].began if over else now
     yield f"{progress.request} of the cluster, {'took' if over else 'for'} {_duration(ended - began)}:"
-    following = [*(stage.began for stage in stages[1:]), now]
+    following = [*(stage.began for stage in stages[1:]), now][: len(stages)]
     for stage, until in zip(stages, following, strict=True):
         last = stage is stages[-1]
-        took = "" if stage.name == _ENDED else f"{'  ...' if last else ''} {_duration(until - stage.began)}"
+        took = "" if stage.name in _ENDED else f"{'  ...' if last else ''} {_duration(until - stage.began)}"
         yield f"  {stage.began:%H:%M:%S}Z  {stage.name:40}{took}".rstrip()
     for line in progress.messages[:_SHOWN_MESSAGES]:
         yield f"  {line}"

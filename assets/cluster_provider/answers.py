@@ -72,7 +72,8 @@ class RefusedError(Exception):
     @property
     def is_impossible(self) -> bool:
         """Whether something was to change that never can in a cluster's life."""
-        return bool(self._refusals) and not self.wants_stopped_fleet
+        waits = self.wants_stopped_fleet or any(_LOGIN_NODES in each for each in self._refusals)
+        return bool(self._refusals) and not waits
 
     @property
     def _refusals(self) -> list[str]:

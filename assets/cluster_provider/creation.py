@@ -23,8 +23,12 @@ def check(request: Request, notes: Record) -> None:
     state = library.find(request.cluster_name)
     if state and not request.owns(state):
         raise RuntimeError(messages.not_ours(request.cluster_name))
-    if state and (state.status in _COMPLETE or (state.is_changing and not _is_going(state))):
-        return  # CloudFormation sent the event twice
+    if state and state.status in _COMPLETE:
+        notes.adopts = not notes.begun  # else CloudFormation sent the event twice
+        notes.save()
+        return
+    if state and state.is_changing and not _is_going(state):
+        return
     if state:
         replace(notes, state)
         return  # the library does not validate a name that is taken; _begin does, once it is free

@@ -5,6 +5,7 @@ from __future__ import annotations
 import evidence
 import library
 import messages
+import parent
 from answers import ClusterNotFoundError, ClusterState
 from record import Record
 from request import Request
@@ -22,6 +23,10 @@ def step(request: Request, notes: Record) -> bool:
     if found is None:
         return True
     name, state = found
+    if state.status in _WORKS and parent.cleans_up(request.stack_id):
+        # An update has replaced a failed cluster by this one: both have the same id, and this one stays.
+        print(f"{name} stands and stays: the update that made it is being cleaned up")
+        return True
     if state.status == "DELETE_IN_PROGRESS":
         notes.begun = True
         notes.enter("deleting")

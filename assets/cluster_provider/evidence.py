@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import boto3
@@ -20,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 _LOG_LINES = 500
 _LAST = "failures.json"
+_BEGINNINGS = {"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS"}
 # Of the head node, the ones that tell why it did not come up; the rest stays in CloudWatch.
 _LOGS = ("bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init-output", "clustermgtd", "slurmctld")
 _ERRORS = (
@@ -52,8 +53,17 @@ def _failed_events(cluster_name: str) -> list[str]:
     except _ERRORS as error:
         print(f"{cluster_name}: its stack's events are unknown: {error}")
         return []
-    failed = [e for e in events if str(e.get("resourceStatus")).endswith("_FAILED")]
+    failed = [e for e in _of_the_last_operation(events) if str(e.get("resourceStatus")).endswith("_FAILED")]
     return [f"{e.get('logicalResourceId')}: {e.get('resourceStatusReason')}" for e in reversed(failed)]
+
+
+def _of_the_last_operation(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Down to the event with which the stack itself began to be made, changed or deleted."""
+    for event in events:
+        yield event
+        is_stack = event.get("physicalResourceId") == event.get("stackId")
+        if is_stack and event.get("resourceStatus") in _BEGINNINGS:
+            return
 
 
 def _log_group(cluster_name: str) -> str | None:
@@ -122,5 +132,12 @@ def _failures(state: ClusterState) -> str:
 def _console(instance_id: str | None) -> str:
     if not instance_id:
         return "There was no head node."
-    answer: dict[str, Any] = boto3.client("ec2").get_console_output(InstanceId=instance_id)
+    ec2 = boto3.client("ec2")
+    answer: dict[str, Any]
+    try:
+        answer = ec2.get_console_output(InstanceId=instance_id, Latest=True)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "UnsupportedOperation":  # of instances that are not on Nitro
+            raise
+        answer = ec2.get_console_output(InstanceId=instance_id)
     return str(answer.get("Output") or "EC2 had no console output yet.")

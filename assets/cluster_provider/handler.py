@@ -7,10 +7,12 @@ that made it; nothing else is ever updated or deleted. Nothing here waits for a 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import creation
 import deletion
+import evidence
 import library
 import messages
 import record
@@ -24,7 +26,7 @@ _REQUESTS = {"Create": creation, "Update": updating, "Delete": deletion}
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Check what CloudFormation asks for; returns the physical id: the cluster's name.
+    """Check what CloudFormation asks for; returns the physical id, and when this request began.
 
     Raises:
         RuntimeError: it is refused; nothing was changed.
@@ -32,11 +34,11 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     request = Request.from_event(event)
     print(f"{request.kind} {request.cluster_name} for {request.stack_id}")
     try:
-        notes = patiently(request.cluster_name, lambda: _open(request))
+        notes = _open(request)
         _REQUESTS[request.kind].check(request, notes)
-    except (RefusedError, TransientError) as error:
+    except (RefusedError, TransientError, SupersededError) as error:
         raise RuntimeError(_explain(request, error)) from None
-    return {"PhysicalResourceId": request.physical_id}
+    return {"PhysicalResourceId": request.physical_id, "Began": notes.began}
 
 
 def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -44,28 +46,86 @@ def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
     request = Request.from_event(event)
     try:
         notes = _resume(request)
-        if not _REQUESTS[request.kind].step(request, notes):
-            return {"IsComplete": False}
-        attributes = {} if request.kind == "Delete" else _attributes(request)
-        notes.enter("done")
-    except (TransientError, ClusterNotFoundError) as error:
+    except TransientError as error:
         print(f"{request.cluster_name}: asking again later: {error}")
         return {"IsComplete": False}
-    except (RefusedError, SupersededError) as error:
+    except SupersededError as error:
         raise RuntimeError(_explain(request, error)) from None
-    return {"IsComplete": True, **attributes}
+    try:
+        done = _step(request, notes)
+    except (RefusedError, SupersededError) as error:
+        raise _failed(notes, RuntimeError(_explain(request, error))) from None
+    except RuntimeError as error:
+        raise _failed(notes, error) from None
+    if done is None:
+        return {"IsComplete": False}
+    return {"IsComplete": True, **done}
+
+
+def _step(request: Request, notes: Record) -> dict[str, Any] | None:
+    """Take one step; the answer's attributes when it was the last one, else None."""
+    module = updating if notes.adopts else _REQUESTS[request.kind]
+    try:
+        done = not _is_hopeless(notes) and module.step(request, notes)
+    except (TransientError, ClusterNotFoundError) as error:
+        print(f"{request.cluster_name}: asking again later: {error}")
+        done = False
+    try:
+        if not done and notes.is_late:
+            done = _give_up(request, notes)
+        if not done:
+            return None
+        if request.kind == "Delete":
+            _forget(request)
+            return {}
+        attributes = _attributes(request)
+        notes.enter("done")
+    except TransientError as error:
+        print(f"{request.cluster_name}: asking again later: {error}")
+        return None
+    return attributes
+
+
+def _is_hopeless(notes: Record) -> bool:
+    """Whether to begin now would only leave something half-made."""
+    return notes.is_late and not notes.begun
+
+
+def _give_up(request: Request, notes: Record) -> bool:
+    if (request.kind == "Update" or notes.adopts) and updating.give_up(request, notes):
+        return True
+    try:
+        state = library.find(request.cluster_name)
+    except TransientError:
+        state = None
+    late = messages.too_late(request.cluster_name, request.kind, state.status if state else "not to be seen")
+    if not state:
+        raise RuntimeError(late)
+    raise RuntimeError(messages.fit(f"{late} | {evidence.failure(request.cluster_name, state)}"))
+
+
+def _forget(request: Request) -> None:
+    """A parameter that stays is not worth a failed deletion."""
+    try:
+        patiently(request.cluster_name, record.forget)
+    except RecordError as error:
+        print(error)
+
+
+def _failed(notes: Record, error: RuntimeError) -> RuntimeError:
+    """For `make status`; to be raised."""
+    with contextlib.suppress(SupersededError):
+        notes.enter("failed", str(error))
+    return error
 
 
 def _explain(request: Request, error: Exception) -> str:
     if isinstance(error, RefusedError):
+        print(f"{request.cluster_name}: refused: {error.content}")
         return messages.refusal(request.cluster_name, error)
     if isinstance(error, SupersededError):
         return messages.superseded(request.cluster_name)
     return messages.no_answer(request.cluster_name, error)
-
-
-def _new(request: Request) -> Record:
-    return Record(request_id=request.id, request=request.kind, cluster_name=request.cluster_name)
 
 
 def _open(request: Request) -> Record:
@@ -76,12 +136,7 @@ def _open(request: Request) -> Record:
     """
     new = _new(request)
     try:
-        found = record.load()
-        if found and found.request_id == request.id:
-            return found
-        if found and request.kind == "Update":
-            new.fleet_before = found.fleet_before  # the update that this one rolls back may have stopped it
-        new.open()
+        return patiently(request.cluster_name, lambda: _open_with(request, new))
     except RecordError as error:
         if request.kind != "Delete":
             raise
@@ -89,12 +144,28 @@ def _open(request: Request) -> Record:
     return new
 
 
+def _open_with(request: Request, new: Record) -> Record:
+    found = record.load()
+    if found and found.request_id == request.id:
+        return found
+    if found and request.kind == "Update":
+        new.fleet_before = found.fleet_before  # the update that this one rolls back may have stopped it
+    new.open()
+    return new
+
+
+def _new(request: Request) -> Record:
+    return Record(
+        request_id=request.id, request=request.kind, cluster_name=request.cluster_name, began=request.began
+    )
+
+
 def _resume(request: Request) -> Record:
     """The notes on a request that is polled.
 
     Raises:
-        RecordError: they could not be read.
-        SupersededError: another request came since.
+        TransientError: they could not be read, or are those of before: SSM may lag behind.
+        SupersededError: another request came since, and what this one knows no longer holds.
     """
     try:
         found = record.load()
@@ -104,9 +175,11 @@ def _resume(request: Request) -> Record:
         found = None
     if found and found.request_id == request.id:
         return found
-    if request.kind != "Delete":
+    if request.kind == "Delete":
+        return _new(request)
+    if found and found.began > request.began:
         raise SupersededError(request.cluster_name)
-    return _new(request)
+    raise TransientError("the notes of this request are not there yet, or no more")
 
 
 def _attributes(request: Request) -> dict[str, Any]:

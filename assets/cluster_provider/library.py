@@ -16,6 +16,7 @@ os.makedirs(_home, exist_ok=True)  # noqa: PTH103
 os.environ.update(HOME=_home, XDG_CACHE_HOME=_home, JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION="1")
 
 import pcluster.lib as pc  # noqa: E402
+from botocore.exceptions import BotoCoreError  # noqa: E402
 from pcluster.api.errors import ParallelClusterApiException, exception_message  # noqa: E402
 from pcluster.aws.aws_api import AWSApi  # noqa: E402
 from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
@@ -26,8 +27,8 @@ _NO_CHANGES = "no changes found"
 _MISSING = {"404", "NoSuchBucket", "NoSuchKey", "NoSuchVersion"}
 # botocore's words for: no connection, a connection that broke, no answer in time.
 _NO_ANSWER = "endpoint URL"
-# The library's words where two asked for a fleet at once.
-_RETRY = "please retry"
+# The library's words where two asked for a fleet at once, and where its table did not answer.
+_RETRY = ("please retry", "could not retrieve compute fleet status")
 
 
 def _content(error: BaseException) -> dict[str, Any]:
@@ -54,7 +55,9 @@ def _code(error: BaseException) -> str | None:
 def _is_unanswered(error: BaseException) -> bool:
     cause: BaseException | None = error
     while cause:
-        if isinstance(cause, AWSClientError) and _NO_ANSWER in str(cause):
+        if isinstance(cause, BotoCoreError) or (
+            isinstance(cause, AWSClientError) and _NO_ANSWER in str(cause)
+        ):
             return True
         cause = cause.__cause__ or cause.__context__
     return False
@@ -68,6 +71,10 @@ def _may_pass_later(error: BaseException) -> bool:
     """
     code = _code(error)
     return passes(code) if code else _is_unanswered(error)
+
+
+def _is_retried(content: dict[str, Any]) -> bool:
+    return any(words in str(content.get("message")).lower() for words in _RETRY)
 
 
 def _call(operation: str, **arguments: Any) -> dict[str, Any]:
@@ -86,7 +93,7 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
             return content
         if code == _NOT_FOUND:
             raise ClusterNotFoundError(str(content.get("message"))) from error
-        if _may_pass_later(error) or _RETRY in str(content.get("message")).lower():
+        if _may_pass_later(error) or _is_retried(content):
             raise TransientError(str(content.get("message"))) from error
         if not isinstance(error, ParallelClusterApiException) and "does not exist" in str(
             content.get("message")

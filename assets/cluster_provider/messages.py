@@ -85,10 +85,11 @@ def busy(cluster_name: str, running: int, jobs: list[str] | None, refused: Refus
     named = "The jobs could not be asked for (squeue on the head node tells)."
     if jobs is not None:
         shown = "; ".join(jobs[:_JOBS_SHOWN]) + (" ..." if len(jobs) > _JOBS_SHOWN else "")
-        named = f"Jobs: {shown}." if jobs else "No job runs on them; idle nodes end by themselves."
+        named = f"Jobs: {shown}." if jobs else "No job runs on them."
     return fit(
         f"{running} compute nodes of {cluster_name} run, and this update wants them stopped. Nothing was "
-        f"changed. {named} Wait until they are gone, or type: -c on_busy=stop, which ends their jobs{drain}. "
+        f"changed. {named} Idle nodes above min_nodes end by themselves after some minutes; or type: "
+        f"-c on_busy=stop, which ends them and their jobs{drain}. "
         f"What wants it: {_refused_changes(refused)}"
     )
 
@@ -108,7 +109,8 @@ def not_ours(cluster_name: str) -> str:
     """Refuse to touch a cluster that this stack did not make."""
     return (
         f"A cluster named {cluster_name} exists already and was not made by this stack. It was not touched. "
-        f"Give yours another name: {_second_cluster(cluster_name)}"
+        f"Give yours another name: {_second_cluster(cluster_name)}; or, if that one is yours and abandoned: "
+        f"pcluster delete-cluster --cluster-name {cluster_name}"
     )
 
 
@@ -116,6 +118,14 @@ def renamed(cluster_name: str, new_name: str) -> str:
     """Refuse another name for the cluster of a stack."""
     return f"A stack's cluster cannot be renamed ({cluster_name} to {new_name}). Nothing was changed. " + (
         f"Another cluster_name is another stack: {_deploy(new_name)}"
+    )
+
+
+def too_late(cluster_name: str, kind: str, status: str) -> str:
+    """Give up before CloudFormation does, which would give no reason."""
+    return (
+        f"{kind} of {cluster_name} did not end within the hour that CloudFormation gives it; the cluster is "
+        f"{status}. What it was at last: make status."
     )
 
 

@@ -22,6 +22,8 @@ _STREAM = "progress"
 # A standard parameter holds 4 KB; stages and names take little of it.
 _MAX_MESSAGES_BYTES = 1900
 _MAX_STAGES = 24
+# CloudFormation waits for 60 minutes; a poll that finds the time up must still save and explain.
+_TIME_LIMIT = datetime.timedelta(minutes=55)
 
 
 class RecordError(TransientError):
@@ -40,10 +42,14 @@ class Record:
     request: str
     """Create, Update or Delete."""
     cluster_name: str
+    began: str
+    """UTC time (ISO 8601) at which on_event got the request."""
     stages: list[tuple[str, str]] = field(default_factory=list)
     """Name and UTC time (ISO 8601) of each stage, in order."""
     messages: str = ""
     """What the library's validators and the provider had to say."""
+    adopts: bool = False
+    """A Create that found a cluster of ours which stands: its config decides, as in an Update."""
     begun: bool = False
     """The library took the request: a stack is being made, changed or deleted."""
     checked: bool = False
@@ -56,6 +62,8 @@ class Record:
     """Creation time of a cluster of ours that has to go before this one can be made."""
     removing: bool = False
     """Its deletion was asked for."""
+    _is_fresh: bool = field(default=False, init=False)
+    """Whether this very call of the function opened it."""
 
     def enter(self, stage: str, message: str = "") -> None:
         """Note that a stage begins; for people, so that a failure to write it down stops nothing.
@@ -68,7 +76,7 @@ class Record:
         if self.stages and self.stages[-1][0] == stage and not message:
             return
         if not self.stages or self.stages[-1][0] != stage:
-            self.stages = [*self.stages, (stage, _now())][-_MAX_STAGES:]
+            self.stages = [*self.stages, (stage, now())][-_MAX_STAGES:]
         line = f"{self.request} {self.cluster_name}: {stage}{': ' if message else ''}{message}"
         print(line)
         try:
@@ -77,21 +85,43 @@ class Record:
         except RecordError as error:
             print(f"{self.cluster_name}: the stage could not be published: {error}")
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is up that CloudFormation gives a custom resource, but for an explanation."""
+        began, at = (datetime.datetime.fromisoformat(time) for time in (self.began, now()))
+        return at - began > _TIME_LIMIT
+
     def save(self) -> None:
         """Write it to SSM. Raises RecordError, SupersededError."""
-        found = load()
-        if found and found.request_id != self.request_id:
-            raise SupersededError(self.cluster_name)
-        self.open()
+        # Nothing comes after a Delete; and what was written a moment ago may not be read yet.
+        if self.request != "Delete" and not self._is_fresh:
+            found = load()
+            if not found or found.began > self.began:
+                raise SupersededError(self.cluster_name)
+        self._write()
 
     def open(self) -> None:
         """Write it to SSM in the place of an earlier request's. Raises RecordError."""
+        self._write()
+        self._is_fresh = True
+
+    def _write(self) -> None:
+        value = json.dumps({name: value for name, value in asdict(self).items() if not name.startswith("_")})
         try:
-            boto3.client("ssm").put_parameter(
-                Name=_parameter(), Value=json.dumps(asdict(self)), Type="String", Overwrite=True
-            )
+            boto3.client("ssm").put_parameter(Name=_parameter(), Value=value, Type="String", Overwrite=True)
         except (ClientError, BotoCoreError) as error:
             raise RecordError(f"{_parameter()}: {error}") from error
+
+
+def forget() -> None:
+    """Remove it, at the end of a Delete. Raises RecordError."""
+    ssm = boto3.client("ssm")
+    try:
+        ssm.delete_parameter(Name=_parameter())
+    except ssm.exceptions.ParameterNotFound:
+        return
+    except (ClientError, BotoCoreError) as error:
+        raise RecordError(f"{_parameter()} stays: {error}") from error
 
 
 def load() -> Record | None:
@@ -105,7 +135,8 @@ def load() -> Record | None:
         raise RecordError(f"{_parameter()}: {error}") from error
     try:
         written = json.loads(value)
-        return Record(**{each.name: written[each.name] for each in fields(Record) if each.name in written})
+        known = [each.name for each in fields(Record) if each.init]
+        return Record(**{name: written[name] for name in known if name in written})
     except (TypeError, ValueError):
         return None
 
@@ -125,5 +156,6 @@ def _log(line: str) -> None:
         raise RecordError(f"{group}: {error}") from error
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+def now(timespec: str = "seconds") -> str:
+    """UTC time (ISO 8601)."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import record
 from answers import ClusterState
 
 # The library's own rule; whatever else CloudFormation calls a resource is no cluster.
@@ -23,6 +24,8 @@ class Request:
     """Create, Update or Delete."""
     id: str
     """CloudFormation's RequestId: the same when it sends an event twice."""
+    began: str
+    """UTC time (ISO 8601) at which on_event got it: tells which of two requests came later."""
     stack_id: str
     physical_id: str
     """The cluster's name; of a Delete, what CloudFormation made up if it never got that."""
@@ -44,6 +47,7 @@ class Request:
         return cls(
             kind=kind,
             id=event["RequestId"],
+            began=event.get("Began") or record.now("microseconds"),
             stack_id=event["StackId"],
             physical_id=physical_id,
             cluster_name=physical_id if _CLUSTER_NAME.fullmatch(physical_id) else new_name,
@@ -57,8 +61,13 @@ class Request:
         """The cluster config, our tag in it."""
         config: dict[str, Any] = json.loads(self.configuration)
         config["Tags"] = [*config.get("Tags", []), {"Key": OWNER_TAG, "Value": self.stack_id}]
-        if self.kind == "Update" and self.on_busy == "drain":
-            # It steers updates and is no change of its own: nodes end their jobs and are then replaced.
+        return config
+
+    @property
+    def update_config(self) -> dict[str, Any]:
+        """The config of an update; how it treats busy nodes steers it and is no change of its own."""
+        config = self.config
+        if self.on_busy == "drain":  # nodes end their jobs and are then replaced
             config["Scheduling"]["SlurmSettings"]["QueueUpdateStrategy"] = "DRAIN"
         return config
 

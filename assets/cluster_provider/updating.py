@@ -76,7 +76,7 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
         return
     try:
         if not notes.checked:
-            would = library.check_update(name, request.config)
+            would = library.check_update(name, request.update_config)
             if would is None:
                 notes.unchanged = True
             else:
@@ -95,7 +95,7 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
 
 def _update(request: Request) -> bool:
     try:
-        return library.update(request.cluster_name, request.config)
+        return library.update(request.cluster_name, request.update_config)
     except (TransientError, RefusedError):
         after = library.find(request.cluster_name)
         if not after or not after.is_changing:
@@ -115,6 +115,15 @@ def _end(notes: Record, state: ClusterState, *, is_rollback: bool) -> bool:
     if failed and not is_rollback:
         raise evidence.failure(notes.cluster_name, state)
     return True
+
+
+def give_up(request: Request, notes: Record) -> bool:
+    """The time is up: whether that is an end, as it is for a rollback; else the fleet is asked for again."""
+    if parent.rolls_back(request.stack_id):
+        notes.enter("left as it is", f"The time is up; the rollback leaves {request.cluster_name} as it is.")
+        return True
+    _restart(notes)
+    return False
 
 
 def _restart(notes: Record) -> None:

@@ -10,7 +10,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_ssm as ssm
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
@@ -22,9 +21,9 @@ PROVIDER_CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_provid
 
 RESOURCE_TYPE = "Custom::TrainingCluster"
 
-# CloudFormation gives a custom resource 3600 s. The framework counts attempts (total / interval), not
-# time: 96 attempts, each 30 s apart and up to 5 s long, are 56 minutes, and on_event comes before.
-TOTAL_TIMEOUT = Duration.minutes(48)
+# CloudFormation gives a custom resource 60 minutes, of which the head node may take 45. The framework counts
+# attempts (total / interval), not time: more than fit, and the provider ends by its own clock (record.py).
+TOTAL_TIMEOUT = Duration.minutes(58)
 QUERY_INTERVAL = Duration.seconds(30)
 
 
@@ -56,12 +55,10 @@ class Cluster(Construct):
         secret_arn: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
-        self._progress = ssm.StringParameter(
-            self,
-            "Progress",
-            parameter_name=progress_parameter(cluster_name),
-            description=f"What the deploy of the cluster {cluster_name} is at: make status shows it",
-            string_value="{}",
+        # The provider makes it and removes it: CloudFormation would write over it at updates.
+        self._progress = progress_parameter(cluster_name)
+        parameter_arn = Stack.of(self).format_arn(
+            service="ssm", resource="parameter", resource_name=self._progress.removeprefix("/")
         )
         self._progress_log = logs.LogGroup(self, "ProgressLog", retention=logs.RetentionDays.THREE_MONTHS)
         self._bucket = scripts_bucket
@@ -71,7 +68,7 @@ class Cluster(Construct):
                 cluster_name=cluster_name,
                 permissions_boundary=permissions_boundary,
                 secret_arn=secret_arn,
-                progress_parameter_arn=self._progress.parameter_arn,
+                progress_parameter_arn=parameter_arn,
                 progress_log_group_arn=self._progress_log.log_group_arn,
             )
         )
@@ -132,7 +129,7 @@ class Cluster(Construct):
             timeout=Duration.minutes(15),
             memory_size=2048,
             environment={
-                "PROGRESS_PARAMETER": self._progress.parameter_name,
+                "PROGRESS_PARAMETER": self._progress,
                 "PROGRESS_LOG_GROUP": self._progress_log.log_group_name,
                 "LOGS_BUCKET": self._bucket.bucket_name,
             },

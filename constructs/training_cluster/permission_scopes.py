@@ -62,7 +62,9 @@ def _here() -> Conditions:
 
 def _services(target: Target) -> Iterator[Scope]:
     name = target.cluster_name
-    logs = _arn("logs", f"log-group:/aws/parallelcluster/{name}-*")
+    # Their names end with twelve digits, the time; no * there, or training's would be training-2's, too.
+    group = f"log-group:/aws/parallelcluster/{name}-{'?' * 12}"
+    logs = [_arn("logs", group), _arn("logs", f"{group}:*")]
     # Their functions' names, and those groups', end with the stack's id, which nobody knows beforehand.
     function_logs = _arn("logs", "log-group:/aws/lambda/pcluster-*")
     functions = [_arn("lambda", f"function:{prefix}-*") for prefix in ("parallelcluster", "pcluster")]
@@ -72,9 +74,9 @@ def _services(target: Target) -> Iterator[Scope]:
     yield Scope(name="HostedZones", any_resource="a zone's ARN has no name in it; ParallelCluster makes one")
     # A composite alarm can be made and described only with a right to all alarms.
     yield Scope(name="CloudWatch", conditions=_here())
-    yield Scope(name="LogGroups", resources=(logs, function_logs))
+    yield Scope(name="LogGroups", resources=(*logs, function_logs))
     yield Scope(name="AnyLogGroup", conditions=_here())
-    yield Scope(name="ClusterLogs", resources=(logs,))
+    yield Scope(name="ClusterLogs", resources=tuple(logs))
     yield Scope(name="Functions", resources=tuple(functions))
     yield Scope(name="Lustre", resources=(_arn("fsx", "*"),))
     yield Scope(name="Efs", resources=(_arn("elasticfilesystem", "*"),))
@@ -87,7 +89,10 @@ def _services(target: Target) -> Iterator[Scope]:
 
 def _stacks(cluster_name: str) -> Iterator[Scope]:
     # The cluster's stack, and its nested stacks, whose names start with it and a hyphen.
-    stacks = tuple(_arn("cloudformation", f"stack/{cluster_name}{rest}") for rest in ("/*", "-*"))
+    stacks = tuple(
+        _arn("cloudformation", f"stack/{cluster_name}{rest}")
+        for rest in ("/*", "-ComputeFleet*", "-LoginNodes*")
+    )
     tagged: Conditions = {"ForAnyValue:StringEquals": {"aws:TagKeys": [_CLUSTER_TAG]}}
     yield Scope(name="WriteStacks", resources=stacks, conditions=tagged)
     yield Scope(name="Stacks", resources=stacks)

@@ -27,8 +27,8 @@ class Scripts(Construct):
         self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, settings: Settings
     ) -> None:
         super().__init__(scope, id_)
-        # By name: a bucket that CDK knows as its own gets a tag for each prefix, and StorageStack would change
-        # with every cluster.
+        # By name: a bucket that CDK knows as its own gets a tag for each prefix, and StorageStack would
+        # change with every cluster.
         target = s3.Bucket.from_bucket_name(self, "Target", bucket.bucket_name)
         bundle = build_bundle(settings=settings)
         self.sha256 = hashlib.sha256(bundle).hexdigest()

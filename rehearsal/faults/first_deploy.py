@@ -42,9 +42,10 @@ def try_first_deploy(folder: Path, marker: tuple[str, str], narrator: Narrator) 
         address.lustre_quota_used_up.touch()
         failed = not _deploy(cdk, folder)
         address.lustre_quota_used_up.unlink()
-        ended, left = _status(address), _left(address)
+        ended, left, reasons = _status(address), _left(address), _reasons(address)
         printed = _printed(environment)
-        protected = not _deploy(cdk, folder)
+        _deploy(cdk, folder)
+        protected = "TerminationProtection is enabled" in (folder / "cdk-deploy.log").read_text()
         if printed:
             subprocess.run(shlex.split(printed), env=environment, check=True, capture_output=True)
         works = _deploy(cdk, folder)
@@ -63,7 +64,7 @@ def try_first_deploy(folder: Path, marker: tuple[str, str], narrator: Narrator) 
             stuck=[what for what, holds in wrong.items() if holds],
             orphans=left,
             lost=[],
-            reasons=["Service limit exceeded"],
+            reasons=reasons,
             seconds=round(time.monotonic() - started, 1),
         )
 
@@ -79,6 +80,12 @@ def _deploy(cdk: CdkCli, folder: Path) -> bool:
 def _status(address: LocalAwsAddress) -> str:
     client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
     return str(client.describe_stacks(StackName=_STACK)["Stacks"][0]["StackStatus"])
+
+
+def _reasons(address: LocalAwsAddress) -> list[str]:
+    client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
+    events = client.describe_stack_events(StackName=_STACK)["StackEvents"]
+    return [str(e["ResourceStatusReason"]) for e in events if e["ResourceStatus"] == "CREATE_FAILED"]
 
 
 def _left(address: LocalAwsAddress) -> list[str]:

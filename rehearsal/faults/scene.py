@@ -85,11 +85,25 @@ class Scene:
             str(e.get("ResourceStatusReason")) for e in failed if e["LogicalResourceId"] != self.stack_name
         ]
 
+    def fleet(self) -> str:
+        """Status of the compute fleet; NONE when there is none."""
+        client = self.client("dynamodb")
+        try:
+            item = client.get_item(
+                TableName=f"parallelcluster-{self.name}", Key={"Id": {"S": "COMPUTE_FLEET"}}
+            )
+        except ClientError:
+            return "NONE"
+        return str(item["Item"]["Data"]["M"]["status"]["S"])
+
     def request(self) -> str:
         """What the provider is at: Create, Update or Delete."""
         ssm = self.client("ssm")
-        value = ssm.get_parameter(Name=progress_parameter(self.name))["Parameter"]["Value"]
-        return str(json.loads(value).get("request"))
+        try:
+            value = ssm.get_parameter(Name=progress_parameter(self.name))["Parameter"]["Value"]
+        except ClientError:
+            return "none"
+        return str(json.loads(value)["request"])
 
     def instances(self, node_type: str) -> list[str]:
         """Ids of the cluster's instances that run."""

@@ -12,7 +12,7 @@ from rehearsal.workspace import PROJECT
 
 _REASON_SHOWN = 90
 # A result is worth nothing once one of these has changed.
-_DECIDING = ("assets/cluster_provider", "rehearsal/faults", "rehearsal/local_aws", "locks/pcluster.txt")
+_DECIDING = ("assets", "cluster_configs", "constructs", "ops", "rehearsal", "stacks", "locks", "cdk.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,10 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for name in _DECIDING:
         place = PROJECT / name
-        files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+        files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
         for file in files:
+            if "__pycache__" in file.parts:
+                continue
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -91,8 +93,8 @@ class Results:
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """The last line: figures of the cases whose fault came about."""
-    counted = [each for each in verdicts if each.fired]
+    """The last line: figures of the cases whose fault came about, and of whatever went wrong without."""
+    counted = [each for each in verdicts if each.fired or not each.is_good]
     stuck, orphans, lost = (
         sum(bool(getattr(each, what)) for each in counted) for what in ("stuck", "orphans", "lost")
     )

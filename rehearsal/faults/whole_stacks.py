@@ -75,16 +75,13 @@ def _quiet(scene: Scene) -> dict[str, Any]:
     return {"cwd": PROJECT, "env": environment, "stdin": nothing, "stdout": nothing, "stderr": nothing}
 
 
-def _kill_functions(scene: Scene) -> int:
-    """SIGKILL to the provider's own functions; how many."""
-    killed = 0
+def _kill_functions(scene: Scene) -> None:
+    """SIGKILL to the provider's own functions."""
     for process in processes.find({"TMPDIR": str(scene.site.address.tmp)}):
         with contextlib.suppress(psutil.Error):
             name = process.environ().get("AWS_LAMBDA_FUNCTION_NAME", "")
             if scene.name in name and "IsComplet" in name and "framework" not in name.lower():
                 process.kill()
-                killed += 1
-    return killed
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
@@ -193,9 +190,11 @@ def try_out(case: Case, site: Site, process: AnsweringProcess) -> Verdict:
     except AssertionError as error:
         stuck.append(str(error))
     ended, reasons = scene.status(scene.stack_name), scene.reasons()
-    if not scene.deploy():
+    if not scene.deploy("-c", "nodes=5"):
         stuck += ["the next deploy failed", *scene.reasons()[:2]]
     then = scene.status(scene.stack_name)
+    if then not in ("CREATE_COMPLETE", "UPDATE_COMPLETE") or scene.fleet() != "RUNNING":
+        stuck.append(f"{then}, fleet {scene.fleet()}")
     if not scene.destroy():
         stuck += ["destroy failed", *scene.reasons()[:2]]
     after = process.ask({"id": "look"})

@@ -72,7 +72,8 @@ class LocalAwsAddress:
 
     @property
     def head_node_behaviour(self) -> Path:
-        """A file that says how head nodes boot: `signals` (as without it), `fails` or `is silent`."""
+        """A file that says how head nodes boot: `signals` (as without it), `fails`, `is silent`, or
+        `is deaf` to what is asked of the fleet."""
         return self.folder / "head-node-behaviour"
 
     @property

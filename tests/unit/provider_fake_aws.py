@@ -31,10 +31,12 @@ class StreamExistsError(ClientError):
 class FakeAws:
     """Plays `boto3.client`, as far as the provider asks."""
 
-    parameters: dict[str, str] = field(default_factory=lambda: {PARAMETER: "{}"})
+    parameters: dict[str, str] = field(default_factory=dict)
     log: dict[str, list[str]] = field(default_factory=dict)
     objects: dict[str, str] = field(default_factory=dict)
     console: str | None = "Linux boots"
+    is_nitro: bool = True
+    """Of the head node's instance: whether EC2 has its console as it is now."""
     parent_status: str = "UPDATE_IN_PROGRESS"
     invocations: list[dict[str, Any]] = field(default_factory=list)
     commands: list[dict[str, Any]] = field(default_factory=list)
@@ -80,6 +82,10 @@ class FakeAws:
             raise client_error("ValidationException", "PutParameter")
         self.parameters[Name] = Value
 
+    def ssm_delete_parameter(self, *, Name: str) -> None:
+        if self.parameters.pop(Name, None) is None:
+            raise ParameterNotFoundError({"Error": {"Code": "ParameterNotFound"}}, "DeleteParameter")
+
     def ssm_send_command(self, **command: Any) -> dict[str, Any]:
         self.commands.append(command)
         return {"Command": {"CommandId": "command-1"}}
@@ -107,7 +113,9 @@ class FakeAws:
     def s3_put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
         self.objects[f"{Bucket}/{Key}"] = Body.decode()
 
-    def ec2_get_console_output(self, *, InstanceId: str) -> dict[str, Any]:
+    def ec2_get_console_output(self, *, InstanceId: str, Latest: bool = False) -> dict[str, Any]:
+        if Latest and not self.is_nitro:
+            raise client_error("UnsupportedOperation", "GetConsoleOutput")
         return {"InstanceId": InstanceId} | ({"Output": self.console} if self.console else {})
 
     def cloudformation_describe_stacks(self, *, StackName: str) -> dict[str, Any]:

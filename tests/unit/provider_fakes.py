@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,22 @@ from tests.unit.provider_fake_library import NAME, STACK, FakeLibrary, config
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVIDER = ROOT / "assets" / "cluster_provider"
+
+
+@dataclass
+class Clock:
+    """Plays `record.now`: goes on a little whenever somebody looks."""
+
+    at: datetime.datetime = field(
+        default_factory=lambda: datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+    )
+
+    def now(self, timespec: str = "seconds") -> str:
+        self.at += datetime.timedelta(microseconds=1)
+        return self.at.isoformat(timespec=timespec)
+
+    def goes_on(self, *, minutes: int) -> None:
+        self.at += datetime.timedelta(minutes=minutes)
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,7 @@ class Provider:
     library: FakeLibrary
     aws: FakeAws
     slept: list[float]
+    clock: Clock
 
     def __getattr__(self, module: str) -> Any:
         try:
@@ -142,13 +160,14 @@ def load() -> dict[str, Any]:
 
 def play(modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Provider:
     """Give these modules a library, an AWS and an environment of their own, for one test."""
-    library, aws, slept = FakeLibrary(modules["answers"]), FakeAws(), list[float]()
+    library, aws, slept, clock = FakeLibrary(modules["answers"]), FakeAws(), list[float](), Clock()
     for module in modules.values():
         if hasattr(module, "library"):
             monkeypatch.setattr(module, "library", library)
+    monkeypatch.setattr(modules["record"], "now", clock.now)
     monkeypatch.setattr(boto3, "client", aws.client)
     monkeypatch.setattr(time, "sleep", slept.append)
     monkeypatch.setenv("PROGRESS_PARAMETER", PARAMETER)
     monkeypatch.setenv("PROGRESS_LOG_GROUP", LOG_GROUP)
     monkeypatch.setenv("LOGS_BUCKET", BUCKET)
-    return Provider(modules, library, aws, slept)
+    return Provider(modules, library, aws, slept, clock)

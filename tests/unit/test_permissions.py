@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,45 @@ def test_a_cluster_cannot_reach_another_ones_stack_tables_logs_or_instances(role
     document, instances = allowing(role, "ssm:SendCommand")
     assert "document/AWS-RunShellScript" in json.dumps(document["Resource"])
     assert instances["Condition"] == {"StringEquals": {"ssm:resourceTag/parallelcluster:cluster-name": name}}
+
+
+def _arns(role: Template, sid: str) -> list[str]:
+    """Patterns of one statement's resources, every reference a wildcard."""
+    (statement,) = (each for each in statements(role) if each.get("Sid") == sid)
+    several = statement["Resource"]
+    return [
+        "".join(part if isinstance(part, str) else "*" for part in each["Fn::Join"][1])
+        for each in (several if isinstance(several, list) else [several])
+    ]
+
+
+@pytest.mark.parametrize("sid", ["WriteStacks", "Stacks"])
+def test_a_role_reaches_its_clusters_stacks_and_not_those_of_a_cluster_with_a_longer_name(
+    role: Template, sid: str
+) -> None:
+    def reaches(stack: str) -> bool:
+        arn = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{stack}/0a1b2c3d"
+        return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
+
+    assert reaches("training")
+    assert reaches("training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C")
+    for another in ("training-2", "training2", "another-training", "train"):
+        assert not reaches(another), another
+
+
+@pytest.mark.parametrize("sid", ["LogGroups", "ClusterLogs"])
+def test_a_role_reaches_its_clusters_logs_and_not_those_of_a_cluster_with_a_longer_name(
+    role: Template, sid: str
+) -> None:
+    def reaches(group: str) -> bool:
+        arn = f"arn:aws:logs:us-east-1:123456789012:log-group:/aws/parallelcluster/{group}"
+        return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
+
+    assert reaches("training-202601011200")
+    assert reaches("training-202601011200:log-stream:ip-10-0-0-1.i-0123.slurmctld")
+    assert not reaches("another-training-202601011200")
+    assert not reaches("training2-202601011200")
+    assert not reaches("training-2-202601011200")
 
 
 def test_roles_of_the_cluster_alone_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:

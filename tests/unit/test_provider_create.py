@@ -7,8 +7,16 @@ import json
 import pytest
 
 from tests.unit.provider_fake_aws import BUCKET
-from tests.unit.provider_fake_library import ANOTHER_STACK, HEAD_NODE, OWNER_TAG, STACK
-from tests.unit.provider_fakes import Provider
+from tests.unit.provider_fake_library import (
+    ANOTHER_STACK,
+    HEAD_NODE,
+    NEVER,
+    OWNER_TAG,
+    STACK,
+    config,
+    refused_change,
+)
+from tests.unit.provider_fakes import Asked, Provider
 
 BOOT_FAILED = {"failureCode": "HeadNodeBootstrapFailure", "failureReason": "20-mount-storage.sh ended as 1"}
 
@@ -365,3 +373,50 @@ def test_a_cluster_deleted_by_hand_while_it_is_made_is_told_once_it_is_gone(
     provider.library.is_gone()
     assert "disappeared while it was being made" in asked.fails()
     assert provider.library.changes == ["create"]
+
+
+def _left_from_before(provider: Provider, capacity: str) -> Asked:
+    """A create that finds a cluster of ours which stands."""
+    provider.library.exists()
+    return provider.create(ClusterConfiguration=json.dumps(config(capacity)))
+
+
+def test_a_cluster_of_ours_that_stands_is_adopted_and_updated(provider: Provider) -> None:
+    asked = _left_from_before(provider, "SPOT")
+    assert provider.notes["adopts"]
+    assert provider.library.changes == []
+    assert not asked.poll()
+    assert provider.library.changes == ["update"]
+    assert not asked.poll()
+    provider.library.becomes("UPDATE_COMPLETE")
+    assert asked.answer() == {"IsComplete": True, "Data": {"HeadNodeInstanceId": HEAD_NODE}}
+    assert provider.library.config["Scheduling"]["SlurmQueues"] == [{"CapacityType": "SPOT"}]
+
+
+def test_an_adopted_cluster_that_has_this_config_is_left_alone(provider: Provider) -> None:
+    asked = _left_from_before(provider, "ONDEMAND")
+    assert not asked.poll()
+    assert asked.poll()
+    assert provider.library.changes == []
+
+
+def test_an_adopted_cluster_whose_update_is_refused_says_why(provider: Provider) -> None:
+    provider.library.impossible = [refused_change(NEVER)]
+    asked = _left_from_before(provider, "SPOT")
+    assert "cannot take this change" in asked.fails()
+    assert provider.library.changes == []
+
+
+def test_an_adopted_cluster_whose_update_fails_says_why(provider: Provider) -> None:
+    asked = _left_from_before(provider, "SPOT")
+    asked.poll()
+    provider.library.becomes("UPDATE_FAILED")
+    assert "Cluster training is UPDATE_FAILED | Saved: " in asked.fails()
+
+
+def test_a_create_that_comes_twice_adopts_nothing(provider: Provider) -> None:
+    provider.create().poll()
+    provider.library.becomes("CREATE_COMPLETE")
+    assert provider.create().poll()
+    assert not provider.notes["adopts"]
+    assert "check_update" not in " ".join(provider.library.asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.provider_fake_aws import PARAMETER
+from tests.unit.provider_fake_aws import LOG_GROUP, PARAMETER
 from tests.unit.provider_fake_library import ANOTHER_STACK
 from tests.unit.provider_fakes import Asked, Provider
 
@@ -27,7 +27,7 @@ def test_our_cluster_is_deleted_and_waited_for(provider: Provider, status: str) 
     assert provider.library.changes == []
     _ends(provider, asked)
     assert provider.library.changes == ["delete"]
-    assert provider.stages[-2:] == ["deleting", "done"]
+    assert provider.aws.log[f"{LOG_GROUP}/progress"][-1] == "Delete training: deleting"
 
 
 @pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_FAILED", "DELETE_FAILED"])
@@ -196,3 +196,65 @@ def test_the_notes_of_another_version_stop_no_deletion(provider: Provider, text:
     provider.library.exists()
     provider.aws.parameters[PARAMETER] = text
     _ends(provider, provider.delete())
+
+
+def test_a_deletion_that_has_ended_leaves_no_notes(provider: Provider) -> None:
+    provider.library.exists()
+    asked = provider.delete()
+    assert not asked.poll()
+    assert PARAMETER in provider.aws.parameters
+    _ends(provider, provider.delete())
+    assert provider.aws.parameters == {}
+    assert asked.poll()
+    assert provider.aws.parameters == {}
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+def test_notes_that_cannot_be_removed_are_no_failure(provider: Provider, code: str) -> None:
+    provider.library.exists()
+    provider.aws.denied["ssm.delete_parameter"] = code
+    _ends(provider, provider.delete())
+    assert provider.notes["request"] == "Delete"
+
+
+CLEANUPS = ["UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"]
+
+
+@pytest.mark.parametrize("parent", CLEANUPS)
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "UPDATE_COMPLETE"])
+def test_a_cluster_that_stands_stays_when_its_parent_cleans_up(
+    provider: Provider, status: str, parent: str
+) -> None:
+    provider.library.exists(status)
+    asked = provider.delete()
+    provider.aws.parent_status = parent
+    assert asked.answer() == {"IsComplete": True}
+    assert provider.library.changes == []
+    assert provider.aws.objects == {}
+
+
+@pytest.mark.parametrize("status", ["CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED"])
+def test_a_failed_cluster_is_deleted_also_when_its_parent_cleans_up(provider: Provider, status: str) -> None:
+    provider.library.exists(status)
+    asked = provider.delete()
+    provider.aws.parent_status = CLEANUPS[0]
+    _ends(provider, asked)
+    assert provider.library.changes == ["delete"]
+
+
+def test_a_cluster_that_stands_is_not_deleted_before_cloudformation_says_what_it_does(
+    provider: Provider,
+) -> None:
+    provider.library.exists()
+    asked = provider.delete()
+    provider.aws.unreachable.add("cloudformation")
+    assert not asked.poll()
+    assert provider.library.changes == []
+    provider.aws.unreachable.clear()
+    _ends(provider, asked)
+
+
+@pytest.mark.parametrize("status", ["DELETE_IN_PROGRESS", "DELETE_COMPLETE", "ROLLBACK_IN_PROGRESS", ""])
+def test_a_stack_that_goes_or_was_never_made_cleans_nothing_up(provider: Provider, status: str) -> None:
+    provider.aws.parent_status = status
+    assert not provider.parent.cleans_up("stack/ours")

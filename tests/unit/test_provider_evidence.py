@@ -163,3 +163,56 @@ def test_what_shows_a_failed_deletion_is_saved_beside_that_of_the_failed_create(
     provider.library.becomes("DELETE_FAILED")
     _save(provider)
     assert any("Vpc" in text for text in provider.aws.objects.values())
+
+
+def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:
+    return {"logicalResourceId": name, "resourceStatus": status, "resourceStatusReason": reason} | {
+        "physicalResourceId": name,
+        "stackId": "training",
+    }
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_only_what_failed_in_the_last_operation_explains_a_failure(
+    provider: Provider, operation: str
+) -> None:
+    provider.library.events = [
+        _event("training", f"{operation}_FAILED", "it failed"),
+        _event("Queue", f"{operation}_FAILED", "quota"),
+        _event("Queue", f"{operation}_IN_PROGRESS"),
+        _event("training", f"{operation}_IN_PROGRESS"),
+        _event("Former", "UPDATE_FAILED", "of last week"),
+        _event("training", "UPDATE_IN_PROGRESS"),
+    ]
+    said = str(provider.evidence.failure("training", provider.library.cluster))
+    assert said.endswith(" | Queue: quota | training: it failed")
+    assert "of last week" not in said
+
+
+def test_a_rollback_of_the_clusters_stack_belongs_to_what_it_undoes(provider: Provider) -> None:
+    provider.library.events = [
+        _event("training", "UPDATE_ROLLBACK_COMPLETE"),
+        _event("training", "UPDATE_ROLLBACK_IN_PROGRESS"),
+        _event("Queue", "UPDATE_FAILED", "quota"),
+        _event("training", "UPDATE_IN_PROGRESS"),
+    ]
+    assert str(provider.evidence.failure("training", provider.library.cluster)).endswith(" | Queue: quota")
+
+
+def test_the_console_of_an_instance_that_shows_only_its_boot_is_taken_as_it_is(provider: Provider) -> None:
+    provider.aws.is_nitro = False
+    _save(provider)
+    assert provider.saved["console-output.txt"] == "Linux boots"
+    assert "missing.txt" not in provider.saved
+
+
+def test_the_console_is_asked_for_as_it_is_now(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[dict[str, Any]]()
+
+    def answer(**arguments: Any) -> dict[str, Any]:
+        asked.append(arguments)
+        return {}
+
+    monkeypatch.setattr(provider.aws, "ec2_get_console_output", answer)
+    _save(provider)
+    assert [each["Latest"] for each in asked] == [True]

@@ -141,7 +141,7 @@ def test_busy_nodes_are_not_stopped_and_their_jobs_are_named(provider: Provider)
     said = provider.update().fails()
     assert said.startswith("3 compute nodes of training run, and this update wants them stopped. Nothing was")
     assert "Jobs: 7 gpt2 (ann, 1:02); 8 bert (bob, 0:10)." in said
-    assert "-c on_busy=stop, which ends their jobs." in said
+    assert "-c on_busy=stop, which ends them and their jobs." in said
     assert "SlurmQueues[q].CapacityType: ONDEMAND -> SPOT" in said
     assert provider.library.changes == []
     assert provider.aws.commands[0]["InstanceIds"] == [HEAD_NODE]
@@ -149,7 +149,8 @@ def test_busy_nodes_are_not_stopped_and_their_jobs_are_named(provider: Provider)
 
 def test_nodes_that_run_without_a_job_are_said_to_end_by_themselves(provider: Provider) -> None:
     provider.library.running, provider.aws.invocations = 1, [NO_JOBS]
-    assert "No job runs on them; idle nodes end by themselves." in provider.update().fails()
+    said = provider.update().fails()
+    assert "No job runs on them. Idle nodes above min_nodes end by themselves after some minutes" in said
     assert provider.library.changes == []
 
 

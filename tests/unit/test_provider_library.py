@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
 from tests.unit.provider_fake_aws import client_error
 from tests.unit.provider_fake_library import FakeLibrary
@@ -186,6 +187,9 @@ def test_caches_of_the_call_before_are_cleared_at_each_call(library: Any, pclust
         _because(ApiError(500, message="failed"), client_error("ExpiredToken")),
         _because(ApiError(500, message="failed"), client_error("503")),
         AwsError('Could not connect to the endpoint URL: "https://ec2"'),
+        EndpointConnectionError(endpoint_url="https://ec2"),
+        _because(ApiError(500, message="failed"), NoCredentialsError()),
+        ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
     ],
     ids=str,
 )

@@ -49,7 +49,7 @@ def test_an_answer_without_a_message_is_a_sentence_too(provider: Provider) -> No
 @pytest.mark.parametrize("length", [8, 40, 60])
 def test_the_second_clusters_name_is_another_and_not_too_long(provider: Provider, length: int) -> None:
     said = provider.messages.not_ours("c" * length)
-    name = said.rpartition("cluster_name=")[2]
+    name = said.rpartition("cluster_name=")[2].partition(";")[0]
     assert name.endswith("-2")
     assert len(name) <= 40
 
@@ -154,7 +154,7 @@ def test_draining_without_known_jobs_names_none(provider: Provider) -> None:
         ([NEVER], False, False, True),
         ([STOP, NEVER], False, False, True),
         ([OR_DRAIN, NEVER], False, False, True),
-        ([STOP, LOGIN_NODES], False, False, True),
+        ([STOP, LOGIN_NODES], False, False, False),
     ],
 )
 def test_the_librarys_words_tell_what_would_make_a_change_possible(
@@ -167,3 +167,14 @@ def test_the_librarys_words_tell_what_would_make_a_change_possible(
         drain,
         impossible,
     )
+
+
+def test_anothers_cluster_comes_with_the_command_that_removes_it(provider: Provider) -> None:
+    assert "pcluster delete-cluster --cluster-name abandoned" in provider.messages.not_ours("abandoned")
+
+
+def test_login_nodes_that_must_stop_are_no_reason_for_a_second_cluster(provider: Provider) -> None:
+    refused = provider.refused("Update failure", update_validation_errors=[refused_change(LOGIN_NODES)])
+    said = provider.messages.refusal("training", refused)
+    assert "cannot take this change" not in said
+    assert LOGIN_NODES in said

@@ -13,6 +13,7 @@ from tests.unit.provider_fakes import Provider
 
 # CDK's framework polls every 30 s (constructs/training_cluster/cluster.py), 58 minutes at most.
 POLLS = 58 * 2
+BEFORE, LATER = "2026-01-01T11:00:00.000000+00:00", "2026-01-01T13:00:00.000000+00:00"
 _BEGINS = {"stackId": "stack/cluster", "resourceStatus": "CREATE_IN_PROGRESS"}
 BOOTING = _BEGINS | {"logicalResourceId": "HeadNode", "resourceType": "AWS::EC2::Instance"}
 QUEUE = _BEGINS | {"logicalResourceId": "Queue", "resourceType": "AWS::CloudFormation::Stack"}
@@ -105,7 +106,11 @@ def _stopped(provider: Provider) -> dict[str, Any]:
     """Notes of an update that stopped a fleet that ran."""
     values = {"begun": True, "checked": True, "unchanged": True, "removing": True}
     texts = {"fleet_before": "RUNNING", "messages": "m", "replaces": "r"}
-    return {"request_id": "Update-0", "request": "Update", "cluster_name": "training"} | values | texts
+    return (
+        {"request_id": "Update-0", "request": "Update", "cluster_name": "training", "began": BEFORE}
+        | values
+        | texts
+    )
 
 
 def test_an_update_takes_over_what_the_one_before_did_to_the_fleet_and_no_more(
@@ -194,3 +199,116 @@ def test_notes_that_this_version_does_not_understand_are_none(provider: Provider
     assert provider.record.load() is None
     provider.create()
     assert provider.notes["request_id"] == "Create-1"
+
+
+def _another(provider: Provider, began: str) -> Any:
+    """Have another request's notes."""
+    another = provider.record.Record(
+        request_id="Another-1", request="Update", cluster_name="training", began=began
+    )
+    provider.aws.parameters[PARAMETER] = json.dumps(vars(another))
+    return another
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provider, kind: str) -> None:
+    began = "2026-01-01T12:00:00.000000+00:00"
+    own = provider.record.Record(request_id="Own-1", request=kind, cluster_name="training", began=began)
+    _another(provider, LATER)
+    with pytest.raises(provider.record.SupersededError):
+        own.save()
+    assert provider.notes["request_id"] == "Another-1"
+    _another(provider, BEFORE)
+    own.save()
+    assert provider.notes["request_id"] == "Own-1"
+
+
+def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) -> None:
+    _another(provider, LATER)
+    own = provider.record.Record(
+        request_id="Delete-1", request="Delete", cluster_name="training", began=BEFORE
+    )
+    own.save()
+    assert provider.notes["request_id"] == "Delete-1"
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_poll_that_finds_the_notes_of_an_earlier_request_does_nothing_yet(
+    provider: Provider, kind: str
+) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    own = provider.aws.parameters[PARAMETER]
+    _another(provider, BEFORE)
+    provider.library.asked.clear()
+    assert not asked.poll()
+    assert provider.library.asked == []
+    provider.aws.parameters[PARAMETER] = own
+    assert not asked.poll()
+    assert provider.library.changes == [kind]
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_poll_that_finds_the_notes_of_a_later_request_ends(provider: Provider, kind: str) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    _another(provider, LATER)
+    assert "another request came after this one" in asked.fails()
+    assert provider.library.changes == []
+    assert provider.notes["request_id"] == "Another-1"
+
+
+def test_a_deletion_goes_on_whatever_notes_it_finds(provider: Provider) -> None:
+    provider.library.exists()
+    asked = provider.delete()
+    _another(provider, LATER)
+    assert not asked.poll()
+    assert provider.library.changes == ["delete"]
+
+
+@pytest.mark.parametrize("kind", ["create", "update", "delete"])
+def test_an_event_that_comes_twice_began_when_it_first_came(provider: Provider, kind: str) -> None:
+    first = getattr(provider, kind)()
+    provider.clock.goes_on(minutes=1)
+    assert getattr(provider, kind)().event["Began"] == first.event["Began"] == provider.notes["began"]
+
+
+def test_notes_that_are_forgotten_are_none(provider: Provider) -> None:
+    provider.create()
+    provider.record.forget()
+    assert provider.aws.parameters == {}
+    assert provider.record.load() is None
+    provider.record.forget()
+
+
+def test_a_deletion_opens_its_notes_patiently_and_goes_on_without(provider: Provider) -> None:
+    provider.aws.denied["ssm.put_parameter"] = "AccessDeniedException"
+    provider.delete()
+    assert provider.slept == [2, 4, 8, 16]
+    assert provider.aws.parameters == {}
+
+
+def test_a_request_that_fails_ends_in_a_stage_that_says_why(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.becomes("CREATE_FAILED")
+    said = asked.fails()
+    assert provider.stages[-1] == "failed"
+    assert provider.notes["messages"] == said
+
+
+def test_a_request_that_is_refused_fails_with_the_librarys_words(provider: Provider) -> None:
+    asked = provider.create()
+    provider.library.fail("create", provider.refused("no right to iam:CreateRole"))
+    asked.fails()
+    assert (provider.stages[-1], provider.notes["messages"]) == ("failed", "no right to iam:CreateRole")
+
+
+def test_a_failure_that_cannot_be_noted_is_told_all_the_same(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.becomes("CREATE_FAILED")
+    provider.aws.denied["ssm.put_parameter"] = "AccessDeniedException"
+    assert "CREATE_FAILED" in asked.fails()

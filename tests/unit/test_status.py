@@ -94,9 +94,16 @@ def test_the_providers_notes_are_read_as_it_writes_them() -> None:
     assert progress == _progress(("validating", 0), request="Update", messages="a\nb")
 
 
-@pytest.mark.parametrize("value", [None, "{}"])
-def test_before_the_provider_began_there_is_nothing_to_tell(value: str | None) -> None:
-    assert _read(Aws({}, value)).progress is None
+def test_before_the_provider_began_there_is_nothing_to_tell() -> None:
+    assert _read(Aws({})).progress is None
+
+
+def test_a_request_that_has_not_begun_a_stage_has_lasted_no_time() -> None:
+    stacks = (("TrainingClusterStack", "DELETE_IN_PROGRESS"),)
+    progress = _progress(request="Delete")
+    assert not progress.is_over
+    shown = _lines(Status(cluster_name="training", stacks=stacks, progress=progress))
+    assert "Delete of the cluster, for 0 s:" in shown
 
 
 def test_each_stage_has_its_beginning_and_its_time() -> None:
@@ -109,10 +116,11 @@ def test_each_stage_has_its_beginning_and_its_time() -> None:
     assert "... 9 min 0 s" in shown
 
 
-def test_work_that_has_ended_says_how_long_it_took() -> None:
+@pytest.mark.parametrize("end", ["done", "failed"])
+def test_work_that_has_ended_says_how_long_it_took(end: str) -> None:
     stacks = (("TrainingClusterStack", "CREATE_COMPLETE"),)
     shown = _lines(
-        Status(cluster_name="training", stacks=stacks, progress=_progress(("validating", 0), ("done", 4)))
+        Status(cluster_name="training", stacks=stacks, progress=_progress(("validating", 0), (end, 4)))
     )
     assert "took 4 min 0 s" in shown
     assert "..." not in shown

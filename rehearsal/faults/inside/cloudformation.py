@@ -7,21 +7,22 @@ to rest, and nobody waits.
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import json
 import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
 
 _ACCOUNT, _REGION = "123456789012", os.environ["AWS_REGION"]
-_MAX_POLLS = 60
-"""The framework asks 96 times; here each poll finds the last step done."""
+_MAX_POLLS, _POLL_INTERVAL = 116, datetime.timedelta(seconds=30)
+"""As cluster.py tells the framework; here each poll finds the last step done."""
 _REST_TIMEOUT_S = 60.0
 _POLL_S = 0.1
 _MOVING = {"STOP_REQUESTED", "STOPPING", "START_REQUESTED", "STARTING"}
@@ -31,6 +32,7 @@ time.sleep = lambda _seconds: None
 # The provider's own modules; its `library` sets HOME before it loads ParallelCluster.
 handler: Any = importlib.import_module("handler")
 parent: Any = importlib.import_module("parent")
+record: Any = importlib.import_module("record")
 AWSApi = importlib.import_module("pcluster.aws.aws_api").AWSApi
 Cache = importlib.import_module("pcluster.aws.common").Cache
 Cluster = importlib.import_module("pcluster.models.cluster").Cluster
@@ -59,7 +61,9 @@ class Stack:
         self._properties: dict[str, str] | None = None
         self._former: dict[str, str] | None = None
         self._dies_at, self._repeats = 0, False
-        self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb", "ssm")}
+        self.is_deaf = False
+        """Whether its head node does not hear what is asked of the fleet."""
+        self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb")}
         self.parameter = f"/training-cluster/clusters/{cluster_name}/progress"
 
     def deploy(self, config: dict[str, Any], **properties: str) -> None:
@@ -78,7 +82,6 @@ class Stack:
     def _create(self, wanted: dict[str, str]) -> None:
         guid = uuid.uuid4()
         self._id = f"arn:aws:cloudformation:{_REGION}:{_ACCOUNT}:stack/{self.cluster_name}-parent/{guid}"
-        self._put_parameter()
         self._physical_id = None
         outcome = self._request("Create", wanted)
         if outcome.failure is None:
@@ -93,8 +96,6 @@ class Stack:
             if undone.failure:
                 self.reasons.append(undone.failure)
                 self.status, self._properties = "ROLLBACK_FAILED", wanted
-                return
-        self._delete_parameter()
 
     def _update(self, wanted: dict[str, str]) -> None:
         if wanted == self._properties:
@@ -117,7 +118,6 @@ class Stack:
             self.reasons.append(outcome.failure)
             return
         self._properties = None
-        self._delete_parameter()
 
     def begin_create(self, config: dict[str, Any], *, polls: int, refused: bool = False) -> None:
         """Start a Create, poll it some times, and leave it there; `refused`: on_event has to refuse it."""
@@ -178,7 +178,6 @@ class Stack:
         if not self._id:
             guid = uuid.uuid4()
             self._id = f"arn:aws:cloudformation:{_REGION}:{_ACCOUNT}:stack/{self.cluster_name}-parent/{guid}"
-            self._put_parameter()
         known: dict[str, str] = {"PhysicalResourceId": self._physical_id} if self._physical_id else {}
         return {
             "RequestType": kind,
@@ -193,12 +192,15 @@ class Stack:
         self, kind: str, properties: dict[str, str], *, rolls_back: bool = False, **more: Any
     ) -> Outcome:
         event, answer = self._event(kind, properties, **more), dict[str, Any]()
-        asked = parent.rolls_back
+        began = datetime.datetime.now(datetime.UTC)
+        asked, real_now = parent.rolls_back, record.now
         parent.rolls_back = lambda stack_id: asked(stack_id) or rolls_back
         try:
             for _ in range(2 if self._repeats else 1):
                 answer = self._call("on_event", event)
             for poll in range(1, _MAX_POLLS):
+                passed = began + poll * _POLL_INTERVAL
+                record.now = lambda timespec="seconds", at=passed: at.isoformat(timespec=timespec)
                 done = self._call("is_complete", event | answer)["IsComplete"]
                 if poll == self._dies_at:
                     self._dies_at = 0
@@ -211,7 +213,7 @@ class Stack:
         except Exception as error:  # whatever a Lambda raises, CloudFormation takes for a failure
             return Outcome(physical_id=answer.get("PhysicalResourceId"), failure=f"{kind}: {error}")
         finally:
-            parent.rolls_back = asked
+            parent.rolls_back, record.now = asked, real_now
         return Outcome(physical_id=answer["PhysicalResourceId"], failure=f"{kind}: it did not end in time")
 
     def _call(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -227,10 +229,13 @@ class Stack:
             RuntimeError: it takes too long: a fault of the local AWS.
         """
         deadline = time.monotonic() + _REST_TIMEOUT_S
-        while self.stack_status().endswith("_IN_PROGRESS") or self.fleet() in _MOVING:
+        while self.stack_status().endswith("_IN_PROGRESS") or self._fleet_moves():
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{self.cluster_name} does not come to rest: {self.stack_status()}")
             _sleep(_POLL_S)
+
+    def _fleet_moves(self) -> bool:
+        return not self.is_deaf and self.fleet() in _MOVING
 
     def stack_status(self) -> str:
         """Of the cluster's own stack; NONE when there is none."""
@@ -257,10 +262,3 @@ class Stack:
         AWSApi.reset()
         config: dict[str, Any] = Cluster(self.cluster_name).config.source_config
         return str(config["Scheduling"]["SlurmQueues"][0]["CapacityType"])
-
-    def _delete_parameter(self) -> None:
-        with suppress(self._clients["ssm"].exceptions.ParameterNotFound):
-            self._clients["ssm"].delete_parameter(Name=self.parameter)
-
-    def _put_parameter(self) -> None:
-        self._clients["ssm"].put_parameter(Name=self.parameter, Value="{}", Type="String", Overwrite=True)

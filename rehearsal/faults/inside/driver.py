@@ -40,11 +40,11 @@ class Rig:
         """Bring about what the case needs, let it happen, and see what became of everything."""
         started = time.monotonic()
         request = CASES[case["named"]].request if "named" in case else case["request"]
-        self._prepare(request)
+        wrong = list[str]()
+        self._prepare(request, wrong)
         fault = case.get("fault")
         self._stack.reasons.clear()
         self._wire.arm(Fault(**fault) if fault else None)
-        wrong = list[str]()
         try:
             if "named" in case:
                 self._act(CASES[case["named"]])
@@ -78,9 +78,12 @@ class Rig:
         """What there is now, for cases that happen elsewhere."""
         return {"resources": sorted(self._inventory.resources()), "data": sorted(self._inventory.data())}
 
-    def _prepare(self, request: str) -> None:
+    def _prepare(self, request: str, wrong: list[str]) -> None:
         if self._stack.status in _UP and request == "Create":
             self._stack.destroy()
+            left = self._left_behind()
+            if self._stack.status != "DELETE_COMPLETE" or left:
+                wrong.append(f"what stood before: {self._stack.status}, left behind: {left}")
         if self._stack.status not in _UP:
             self._stack = self._new_stack()
             self._before = self._inventory.resources()
@@ -120,7 +123,7 @@ class Rig:
             wrong += [self._stack.status, *self._stack.reasons]
         if self._stack.fleet() != "RUNNING":
             wrong.append(f"fleet {self._stack.fleet()}")
-        if self._stack.capacity() != _capacity(self._config):
+        elif self._stack.capacity() != _capacity(self._config):
             wrong.append(f"the cluster has {self._stack.capacity()}, {_capacity(self._config)} was asked for")
         return wrong
 

@@ -21,7 +21,7 @@ class Inventory:
 
     def __init__(self, *, bystander: str, bucket: str) -> None:
         self._bystander, self._bucket = bystander, bucket
-        services = "cloudformation dynamodb ec2 efs fsx iam lambda route53 s3 cloudwatch".split()
+        services = "cloudformation dynamodb ec2 efs fsx iam lambda route53 s3 ssm cloudwatch".split()
         self._client: dict[str, Any] = {name: boto3.client(name) for name in services}  # type: ignore[call-overload]
 
     def resources(self) -> set[str]:
@@ -78,6 +78,8 @@ class Inventory:
             "describe_network_interfaces": ("NetworkInterfaces", "NetworkInterfaceId"),
             "describe_launch_templates": ("LaunchTemplates", "LaunchTemplateId"),
             "describe_volumes": ("Volumes", "VolumeId"),
+            "describe_key_pairs": ("KeyPairs", "KeyName"),
+            "describe_placement_groups": ("PlacementGroups", "GroupName"),
             "describe_addresses": ("Addresses", "AllocationId"),
         }
         for operation, (key, name) in kinds.items():
@@ -91,6 +93,7 @@ class Inventory:
             ("iam", "list_instance_profiles"): ("InstanceProfiles", "InstanceProfileName"),
             ("lambda", "list_functions"): ("Functions", "FunctionName"),
             ("route53", "list_hosted_zones"): ("HostedZones", "Id"),
+            ("ssm", "describe_parameters"): ("Parameters", "Name"),
             ("cloudwatch", "describe_alarms"): ("MetricAlarms", "AlarmName"),
             ("cloudwatch", "list_dashboards"): ("DashboardEntries", "DashboardName"),
         }

@@ -61,6 +61,15 @@ def _booting(behaviour: str) -> Iterator[None]:
         file.unlink()
 
 
+def _deaf(scene: Scene) -> None:
+    """The head node runs and signals, and does nothing that is asked of the fleet, until all is over."""
+    with _booting("is deaf"):
+        scene.stack.is_deaf = True
+        scene.stack.deploy(scene.wanted)
+    scene.stack.is_deaf = False
+    scene.stack.come_to_rest()
+
+
 def _dies(request: str, at: int) -> Callable[[Scene], None]:
     """The function ends without an answer after the nth poll did its work."""
 
@@ -217,6 +226,7 @@ CASES = {
     "the head node never signals in an update": Named(
         request="Update", act=_head_node("is silent"), changes=True
     ),
+    "the head node is deaf to the fleet's requests": Named(request="Update", act=_deaf, changes=True),
     "the Lambda dies in the first poll of a create": Named(request="Create", act=_dies("Create", 1)),
     "the Lambda dies in a later poll of a create": Named(request="Create", act=_dies("Create", 2)),
     "the Lambda dies while the fleet stops": Named(request="Update", act=_dies("Update", 1), changes=True),
