@@ -55,7 +55,7 @@ status: ## Show what a deploy is at: stacks, the provider's stages and times (CL
 .PHONY: test
 test: setup ## Run all tests, the rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
-	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m slow
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m slow -n 2 --dist loadfile
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no training

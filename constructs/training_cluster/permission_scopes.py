@@ -88,7 +88,7 @@ def _services(target: Target) -> Iterator[Scope]:
 
 
 def _stacks(cluster_name: str) -> Iterator[Scope]:
-    # The cluster's stack, and its nested stacks, whose names start with it and a hyphen.
+    # The cluster's stack, and its nested ones; no -*, or training's would be training-2's, too.
     stacks = tuple(
         _arn("cloudformation", f"stack/{cluster_name}{rest}")
         for rest in ("/*", "-ComputeFleet*", "-LoginNodes*")

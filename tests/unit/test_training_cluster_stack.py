@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from training_cluster.resource_ids import placeholders
 from training_cluster.settings import Settings
 
 Synthesise = Callable[..., dict[str, Template]]
+RECORD = Path(__file__).parents[2] / "assets" / "cluster_provider" / "record.py"
 
 
 @pytest.fixture
@@ -77,7 +79,11 @@ def test_the_provider_gives_up_before_cloudformation_does(cluster: Template) -> 
     machine = next(iter(cluster.find_resources("AWS::StepFunctions::StateMachine").values()))
     definition = json.dumps(machine["Properties"]["DefinitionString"])
     assert '\\\\\\"IntervalSeconds\\\\\\":30' in json.dumps(definition)
-    assert '\\\\\\"MaxAttempts\\\\\\":96' in json.dumps(definition)
+    attempts = re.search(r"MaxAttempts\W+(\d+)", definition)
+    own_clock = re.search(r"_TIME_LIMIT = datetime.timedelta\(minutes=(\d+)\)", RECORD.read_text())
+    assert attempts and own_clock
+    assert int(own_clock[1]) * 60 < int(attempts[1]) * 30, "the framework, which gives no reason, comes later"
+    assert int(own_clock[1]) <= 55, "CloudFormation's hour begins before, and a failure has to be saved"
 
 
 def test_no_statement_allows_every_action_or_a_whole_service(synthesise: Synthesise) -> None:
