@@ -155,12 +155,11 @@ def _live(ground: Ground, provider: Provider) -> None:
     for kind, flags in (("Create", {}), *(("Update", each) for each in _UPDATES), ("Delete", {})):
         case = Case(table="feature", row="life", column="", system="", flags=_EVERYTHING | flags)
         event = _event(kind, ground, case)
-        if kind == "Delete":
-            provider.call("is_complete", event | {"RequestType": "Create"}, pretend="failed")
-            provider.call("on_event", event, pretend="failed")
         begun = provider.call("on_event", event)
         if begun.error:
             raise RehearsalError(f"{kind} {flags}: {begun.error}")
+        if kind == "Delete":  # of a cluster that seems to have failed: what shows it is saved first
+            provider.call("is_complete", event | begun.answer, pretend="failed")
         ended = _wait(provider, event | begun.answer)
         if kind == "Create":
             node = ended["Data"]["HeadNodeInstanceId"]
