@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from rehearsal.problems import RehearsalError
+from rehearsal.answering import AnsweringProcess
 from rehearsal.workspace import PROJECT
 
 CODE = PROJECT / "assets" / "cluster_provider"
 _RECORDER = Path(__file__).with_name("recorder.py")
-_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +24,7 @@ class Answer:
     """Of the resources in the templates that were uploaded, with their properties."""
 
 
-class Provider:
+class Provider(AnsweringProcess):
     """Runs handlers one after another.
 
     Attributes:
@@ -37,26 +33,7 @@ class Provider:
 
     def __init__(self, *, environment: Mapping[str, str], log: Path) -> None:
         self.calls: set[str] = set()
-        self._log = log
-        with log.open("w") as errors:
-            self._process = subprocess.Popen(
-                [PROJECT / ".venv-pcluster" / "bin" / "python", "-P", _RECORDER],
-                env=dict(environment) | {"PYTHONPATH": str(CODE)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.wait(_GRACE_S)
+        super().__init__(_RECORDER, environment=dict(environment) | {"PYTHONPATH": str(CODE)}, log=log)
 
     def call(self, handler: str, event: Mapping[str, Any], *, pretend: str = "") -> Answer:
         """Run one handler.
@@ -67,18 +44,7 @@ class Provider:
         Raises:
             RehearsalError: the process ended; with the end of its log.
         """
-        assert self._process.stdin and self._process.stdout
-        try:
-            request = {"handler": handler, "event": event, "pretend": pretend}
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # its log says why; the empty answer below tells
-        line = self._process.stdout.readline()
-        if not line:
-            tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
-            raise RehearsalError(f"The provider ended at {handler}. The end of {self._log}:\n{tail}")
-        said = json.loads(line)
+        said = self.ask({"handler": handler, "event": event, "pretend": pretend})
         self.calls |= set(said["calls"])
         return Answer(
             answer=said.get("answer") or {},

@@ -25,7 +25,7 @@ class Fault:
     """What goes wrong."""
 
     kind: str
-    """One of KINDS, or expired."""
+    """One of cases.KINDS, or expired."""
     call: str
     """`service.Operation`, such as `cloudformation.CreateStack`."""
     occurrence: int
@@ -44,7 +44,6 @@ _ERRORS = {
     "expired": (403, "ExpiredToken", "The security token included in the request is expired (injected)"),
     "denied": (403, "AccessDenied", "User is not authorized to perform this action (injected)"),
 }
-KINDS = ("throttled", "error-500", "denied", "dropped", "timeout")
 # EC2 and SSM have words of their own.
 _CODES = {
     ("ec2", "throttled"): "RequestLimitExceeded",
