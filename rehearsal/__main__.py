@@ -121,6 +121,11 @@ def main() -> int:
         elif arguments.command == "validate":
             _alone(workspace, lambda: validate(workspace, narrator))
         elif arguments.command == "faults":
+            if arguments.sample < 0:
+                raise RehearsalError(
+                    f"SAMPLE={arguments.sample}: not allowed.\n  allowed: a number of cases, or 0 for all\n"
+                    "  type:    make faults SAMPLE=24"
+                )
             plan = Plan(
                 size=arguments.sample,
                 seed=arguments.seed,

@@ -75,6 +75,8 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
             sites = _sites(workspace, narrator, plan.workers, running)
         with narrator.step(*_STEPS["try"]):
             cases = _cases(sites[0][1], plan)
+            if not cases:
+                raise RehearsalError(f"ONLY={' '.join(plan.only)}: no case has that in its name.")
             table.total = len(cases)
             table.verdicts = {case.id: known[case.id] for case in cases if case.id in known}
             if table.verdicts:
