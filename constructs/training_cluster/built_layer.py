@@ -12,8 +12,7 @@ from pathlib import Path
 
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.flags import explain_contradictions
-from training_cluster.problems import ConfigurationError
-from training_cluster.rules import Contradiction
+from training_cluster.problems import ConfigurationError, Contradiction
 
 PYTHON = "3.12"
 """Python of AWS's own layer for this version (aws-parallelcluster: custom_resource/cluster.yaml)."""

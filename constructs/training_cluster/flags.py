@@ -9,8 +9,7 @@ from pydantic.fields import FieldInfo
 
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import family_names
-from training_cluster.problems import did_you_mean
-from training_cluster.rules import Contradiction
+from training_cluster.problems import Contradiction, did_you_mean
 from training_cluster.storage_flags import FSX_STEP_GIB
 
 # What text flags take, in words. Every flag with a pattern stands here (tests/unit/test_settings.py).

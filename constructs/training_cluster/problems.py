@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 
 class ConfigurationError(Exception):
@@ -14,3 +15,12 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return ' Did you mean "x"?' for the closest of the choices, or an empty string."""
     close = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
     return f' Did you mean "{close[0]}"?' if close else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradiction:
+    """Values that do not go together."""
+
+    problem: str
+    mend: str
+    """What to type instead."""
