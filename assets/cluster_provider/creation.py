@@ -62,7 +62,7 @@ def step(request: Request, notes: Record) -> bool:
         raise RuntimeError(messages.not_ours(name))
     if _is_going(state) and not notes.replaces:
         replace(notes, state)
-    if not notes.begun and not notes.replaces and not library.has_files(name):
+    if not notes.begun and not notes.replaces and library.stored_config(name) is None:
         # The answer to its creation was lost, and the library has removed what its stack is made from.
         replace(notes, state)
     if state.created == notes.replaces:

@@ -16,6 +16,7 @@ os.makedirs(_home, exist_ok=True)  # noqa: PTH103
 os.environ.update(HOME=_home, XDG_CACHE_HOME=_home, JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION="1")
 
 import pcluster.lib as pc  # noqa: E402
+import yaml  # noqa: E402
 from botocore.exceptions import BotoCoreError  # noqa: E402
 from pcluster.api.errors import ParallelClusterApiException, exception_message  # noqa: E402
 from pcluster.aws.aws_api import AWSApi  # noqa: E402
@@ -140,20 +141,21 @@ def log_group(cluster_name: str) -> str:
         raise RefusedError(_content(error)) from error
 
 
-def has_files(cluster_name: str) -> bool:
-    """Whether the library's bucket has what the cluster's stack is made from.
+def stored_config(cluster_name: str) -> dict[str, Any] | None:
+    """The config that a cluster was last given, out of the library's bucket; None when it is not there.
 
+    It is among the files that the cluster's stack is made from, the first to be written and to go.
     Raises TransientError, RefusedError.
     """
     Cache.clear_all()
     AWSApi.reset()
     try:
-        return bool(Cluster(cluster_name).source_config_text)
+        return dict(yaml.safe_load(Cluster(cluster_name).source_config_text))
     except Exception as error:
         if _may_pass_later(error):
             raise TransientError(str(_content(error).get("message"))) from error
         if _code(error) in _MISSING:
-            return False
+            return None
         raise RefusedError(_content(error)) from error
 
 

@@ -67,6 +67,15 @@ def failure(
     return fit(" | ".join([*lines, *events]))
 
 
+def mounts_change(cluster_name: str, changes: list[str]) -> str:
+    """Refuse to mount another file system where people and jobs have their files."""
+    return fit(
+        f"{cluster_name} keeps what it mounts for its life; nothing was changed ({'; '.join(changes)}). "
+        "Restore the former flags (home, fsx_id, efs_id), or make a second cluster that mounts it so: "
+        f"{_second_cluster(cluster_name)}"
+    )
+
+
 def _refused_changes(refused: RefusedError) -> str:
     changes = refused.content.get("update_validation_errors") or []
     return ", ".join(

@@ -12,6 +12,7 @@ import evidence
 import fleet
 import library
 import messages
+import mounts
 import parent
 from answers import ClusterNotFoundError, ClusterState, RefusedError, TransientError
 from record import Record
@@ -76,6 +77,7 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
         return
     try:
         if not notes.checked:
+            _check_mounts(request)
             would = library.check_update(name, request.update_config)
             if would is None:
                 notes.unchanged = True
@@ -91,6 +93,12 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
         return
     notes.begun = True
     notes.save()
+
+
+def _check_mounts(request: Request) -> None:
+    stored = library.stored_config(request.cluster_name)
+    if stored and (changes := mounts.changed(stored, request.config)):
+        raise RuntimeError(messages.mounts_change(request.cluster_name, changes))
 
 
 def _update(request: Request) -> bool:

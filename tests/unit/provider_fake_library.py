@@ -228,8 +228,9 @@ class FakeLibrary(types.ModuleType):
     def log_group(self, cluster_name: str) -> str:
         return str(self._read("log_group", cluster_name, lambda: f"/aws/parallelcluster/{cluster_name}-1"))
 
-    def has_files(self, cluster_name: str) -> bool:
-        return bool(self._do("has_files", lambda: self._is_named(cluster_name) and self.files))
+    def stored_config(self, cluster_name: str) -> dict[str, Any] | None:
+        there = self._is_named(cluster_name) and self.files
+        return self._do("stored_config", lambda: self.config if there else None)  # type: ignore[no-any-return]
 
     def head_node_log_streams(self, cluster_name: str) -> list[str]:
         return list(self._read("head_node_log_streams", cluster_name, lambda: self.streams))

@@ -148,7 +148,7 @@ def test_a_cluster_whose_answer_was_lost_is_removed_and_made_anew(provider: Prov
     assert asked.poll()
 
 
-@pytest.mark.parametrize("operation", ["find", "has_files"])
+@pytest.mark.parametrize("operation", ["find", "stored_config"])
 def test_a_cluster_whose_answer_was_lost_is_removed_also_when_aws_stays_silent_for_a_while(
     provider: Provider, operation: str
 ) -> None:

@@ -354,9 +354,9 @@ def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
 
 
 def test_a_clusters_files_are_there_when_its_config_can_be_read(library: Any, pcluster: Pcluster) -> None:
-    assert library.has_files("c") is True
+    assert library.stored_config("c") == {"Region": "r"}
     pcluster.files = _because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
-    assert library.has_files("c") is False
+    assert library.stored_config("c") is None
     assert pcluster.resets == ["cache", "session"] * 2
 
 
@@ -365,7 +365,7 @@ def test_a_clusters_files_are_not_given_up_for_a_throttled_call(
 ) -> None:
     pcluster.files = _because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
     with pytest.raises(provider.answers.TransientError, match="Unable to load"):
-        library.has_files("c")
+        library.stored_config("c")
 
 
 def test_the_end_of_a_log_is_text(library: Any, pcluster: Pcluster) -> None:

@@ -288,3 +288,37 @@ def test_an_update_without_a_word_on_busy_nodes_fails_on_them(provider: Provider
     provider.library.wants, provider.library.running = [refused_change(STOP)], 1
     provider.aws.unreachable.add("ssm.send_command")
     assert "1 compute nodes of training run" in provider.ask(event).fails()
+
+
+def _mounting(folder: str) -> dict[str, object]:
+    home = {"MountDir": folder, "StorageType": "Efs", "Name": "efs", "EfsSettings": {"FileSystemId": "fs-1"}}
+    return config() | {"SharedStorage": [home]}
+
+
+@pytest.mark.parametrize("fleet", ["RUNNING", "STOPPED"])
+def test_what_a_cluster_mounts_stays_though_the_library_would_change_it(
+    provider: Provider, fleet: str
+) -> None:
+    provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
+    provider.library.fleet = fleet
+    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
+    asked = provider.ask(provider.event("Update", ClusterConfiguration=json.dumps(_mounting("/home"))))
+    said = asked.fails()
+    assert "(/efs: fs-1 -> nothing; /home: nothing -> fs-1)" in said
+    assert "Restore the former flags (home, fsx_id, efs_id)" in said
+    assert "-c cluster_name=training-2" in said
+    assert provider.library.changes == []
+
+
+def test_an_update_that_mounts_the_same_goes_on(provider: Provider) -> None:
+    provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
+    wanted = _mounting("/efs") | {"Scheduling": config("SPOT")["Scheduling"]}
+    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
+    provider.ask(provider.event("Update", ClusterConfiguration=json.dumps(wanted))).poll()
+    assert provider.library.changes == ["update"]
+
+
+def test_a_cluster_whose_stored_config_is_gone_is_updated_all_the_same(provider: Provider) -> None:
+    provider.library.files = False
+    provider.update().poll()
+    assert provider.library.changes == ["update"]
