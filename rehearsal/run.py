@@ -13,7 +13,7 @@ from rehearsal.cdk import CdkCli
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
 from rehearsal.kept import job_variables, leave_running
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.metrics import Training, read_training
 from rehearsal.narrator import Narrator
@@ -123,12 +123,8 @@ class Rehearsal:
         cdk.run(*arguments, *flags, output=self._workspace.aws / "cdk.out")
 
     def _start_local_aws(self, running: ExitStack) -> LocalAwsAddress:
-        parts = LocalAwsParts(
-            lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
-        )
         local_aws = LocalAws(
             folder=self._workspace.aws,
-            parts=parts,
             marker=self._workspace.marker,
             region=region_of(self._options.settings.family_facts),
         )

@@ -6,17 +6,16 @@ import shlex
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 import boto3
 
+from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options
 from rehearsal.faults.cases import Case
 from rehearsal.faults.verdict import Verdict
-from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
@@ -28,17 +27,8 @@ _STACK, _COMMAND = "StorageStack", "aws cloudformation update-termination-protec
 def try_first_deploy(folder: Path, marker: tuple[str, str], narrator: Narrator) -> Verdict:
     """Let it fail on a local AWS of its own; type the one command that is printed; deploy again."""
     started = time.monotonic()
-    folder.mkdir(parents=True)
-    parts = LocalAwsParts(
-        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
-    )
-    with ExitStack() as running:
-        local_aws = LocalAws(folder=folder, parts=parts, marker=marker)
-        running.callback(local_aws.stop)
-        address = local_aws.start()
-        environment = address.client_environment() | dict([marker])
-        cdk = CdkCli(project=PROJECT, environment=environment, logs=folder, narrator=narrator)
-        cdk.run("bootstrap", f"aws://{ACCOUNT}/{address.region}", output=folder / "cdk.out")
+    with local_account(folder, marker=marker, narrator=narrator) as account:
+        address, cdk, environment = account.address, account.cdk, account.environment
         address.lustre_quota_used_up.touch()
         failed = not _deploy(cdk, folder)
         address.lustre_quota_used_up.unlink()

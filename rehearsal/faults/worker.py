@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
 
+from rehearsal.account import local_account
 from rehearsal.answering import AnsweringProcess
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options, read_deployed_cluster
-from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
 
@@ -39,24 +39,15 @@ class Site:
 @contextmanager
 def deployed_site(folder: Path, marker: tuple[str, str], narrator: Narrator) -> Iterator[Site]:
     """Start a local AWS in `folder` and deploy the app there; stop it at the end."""
-    folder.mkdir(parents=True)
-    parts = LocalAwsParts(
-        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
-    )
-    with ExitStack() as running:
-        local_aws = LocalAws(folder=folder, parts=parts, marker=marker)
-        running.callback(local_aws.stop)
-        address = local_aws.start()
-        environment = address.client_environment() | dict([marker])
-        cdk = CdkCli(project=PROJECT, environment=environment, logs=folder, narrator=narrator)
-        cdk.run("bootstrap", f"aws://{ACCOUNT}/{address.region}", output=folder / "cdk.out")
+    with local_account(folder, marker=marker, narrator=narrator) as account:
+        address, cdk = account.address, account.cdk
         cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", output=folder / "cdk.out")
         config = read_deployed_cluster(address, BYSTANDER).config
         config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG]
         yield Site(
             address=address,
             cdk=cdk,
-            environment=environment,
+            environment=account.environment,
             bucket=_bucket(address),
             config=config,
         )

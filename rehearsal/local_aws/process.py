@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT
 
 # Printed by rehearsal.local_aws.server once every service answers.
 READY = "local AWS ready"
@@ -20,13 +21,9 @@ START_TIMEOUT_S = 60
 GRACE_S = 5.0
 _POLL_S = 0.1
 
-
-@dataclass(frozen=True, kw_only=True)
-class LocalAwsParts:
-    """What the local AWS is made with: the interpreter and the SDK of its Lambda functions."""
-
-    lambda_python: Path
-    node_modules: Path
+# The interpreter and the SDK of its Lambda functions.
+_LAMBDA_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+_NODE_MODULES = PROJECT / "node_modules"
 
 
 class LocalAws:
@@ -37,12 +34,18 @@ class LocalAws:
         marker: environment variable that all of its processes carry.
     """
 
-    def __init__(
-        self, *, folder: Path, parts: LocalAwsParts, marker: tuple[str, str], region: str = REGION
-    ) -> None:
-        self._folder, self._parts, self._marker, self._region = folder, parts, marker, region
+    def __init__(self, *, folder: Path, marker: tuple[str, str], region: str = REGION) -> None:
+        self._folder, self._marker, self._region = folder, marker, region
         self._process: subprocess.Popen[bytes] | None = None
         self.log = folder / "server.log"
+
+    def __enter__(self) -> LocalAwsAddress:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def start(self) -> LocalAwsAddress:
         """Start it and wait until it answers.
@@ -91,8 +94,8 @@ class LocalAws:
             "--port": address.port,
             "--listener": listener,
             "--folder": address.folder,
-            "--lambda-python": self._parts.lambda_python,
-            "--node-modules": self._parts.node_modules,
+            "--lambda-python": _LAMBDA_PYTHON,
+            "--node-modules": _NODE_MODULES,
         }
         flat = [str(part) for option in options.items() for part in option]
         return [sys.executable, "-m", "rehearsal.local_aws.server", *flat]

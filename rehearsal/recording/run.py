@@ -11,14 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.process import LocalAws
 from rehearsal.problems import RehearsalError
 from rehearsal.recording.ground import Ground
 from rehearsal.recording.provider import Provider
 from rehearsal.recording.recording import Recording
 from rehearsal.validation.cases import SECRET, SYSTEMS, Case, all_cases
 from rehearsal.validation.foundation import SITES, Site
-from rehearsal.workspace import PROJECT
 from training_cluster.families import family_names, load_family
 from training_cluster.problems import ConfigurationError
 
@@ -101,12 +100,7 @@ def _families(ground: Ground) -> list[Case]:
 
 def _start(site: Site, folder: Path, running: ExitStack) -> tuple[Ground, Provider]:
     folder.mkdir(parents=True)
-    parts = LocalAwsParts(
-        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
-    )
-    local_aws = LocalAws(folder=folder, parts=parts, marker=(MARKER, str(folder)), region=site.region)
-    running.callback(local_aws.stop)
-    address = local_aws.start()
+    address = running.enter_context(LocalAws(folder=folder, marker=(MARKER, str(folder)), region=site.region))
     ground = Ground(address, site.zone)
     environment = address.client_environment() | {
         # Without the public roots: the library reads the file for each of hundreds of clients.

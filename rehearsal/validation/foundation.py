@@ -163,5 +163,4 @@ def deploy(cdk: CdkCli, site: Site, output: Path) -> None:
     """Deploy FLAGS: the real CDK CLI, the real provider, the real library."""
     flags = FLAGS | {"zone": site.zone}
     context = [part for flag, value in flags.items() for part in ("-c", f"{flag}={value}")]
-    cdk.run("bootstrap", f"aws://{ACCOUNT}/{site.region}", *context, output=output)
     cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", *context, output=output)

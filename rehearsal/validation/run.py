@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from rehearsal.cdk import CdkCli
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.account import local_account
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.validation.cases import Case, all_cases
@@ -23,7 +22,7 @@ from rehearsal.validation.verdicts import (
     render_unexpected,
     render_warnings,
 )
-from rehearsal.workspace import PROJECT, Workspace
+from rehearsal.workspace import Workspace
 from training_cluster.cluster_config import render_cluster_config
 from training_cluster.config_check import check_settings
 from training_cluster.problems import ConfigurationError
@@ -75,16 +74,13 @@ def _deploy(
     site: Site, folder: Path, workspace: Workspace, narrator: Narrator, running: ExitStack
 ) -> tuple[dict[str, str], Foundation]:
     """Start a local AWS and deploy on it; the environment of its clients, and what stands there."""
-    parts = LocalAwsParts(
-        lambda_python=PROJECT / ".venv-pcluster" / "bin" / "python", node_modules=PROJECT / "node_modules"
+    account = running.enter_context(
+        local_account(
+            folder, marker=workspace.marker, narrator=narrator, region=site.region, logs=workspace.logs
+        )
     )
-    local_aws = LocalAws(folder=folder, parts=parts, marker=workspace.marker, region=site.region)
-    running.callback(local_aws.stop)
-    address = local_aws.start()
-    environment = address.client_environment() | dict([workspace.marker])
-    cdk = CdkCli(project=PROJECT, environment=environment, logs=workspace.logs, narrator=narrator)
-    deploy(cdk, site, folder / "cdk.out")
-    return environment, Foundation(address, site.zone)
+    deploy(account.cdk, site, folder / "cdk.out")
+    return account.environment, Foundation(account.address, site.zone)
 
 
 def report(judged: list[Judged], narrator: Narrator) -> None:

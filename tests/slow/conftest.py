@@ -12,10 +12,10 @@ from typing import Any
 import boto3
 import pytest
 
+from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options
-from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
 
@@ -90,14 +90,6 @@ class Cloud:
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """A local AWS, bootstrapped for the CDK."""
     folder = tmp_path_factory.mktemp("aws")
-    parts = LocalAwsParts(lambda_python=PCLUSTER_PYTHON, node_modules=PROJECT / "node_modules")
-    local_aws = LocalAws(folder=folder, parts=parts, marker=("TRAINING_CLUSTER_TEST", str(folder)))
-    address = local_aws.start()
-    try:
-        cdk = CdkCli(
-            project=PROJECT, environment=address.client_environment(), logs=folder, narrator=Narrator()
-        )
-        cdk.run("bootstrap", f"aws://{ACCOUNT}/{REGION}", output=folder / "cdk.out")
-        yield Cloud(address=address, cdk=cdk, folder=folder)
-    finally:
-        local_aws.stop()
+    marker = ("TRAINING_CLUSTER_TEST", str(folder))
+    with local_account(folder, marker=marker, narrator=Narrator()) as account:
+        yield Cloud(address=account.address, cdk=account.cdk, folder=folder)

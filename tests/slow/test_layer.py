@@ -20,12 +20,12 @@ from packaging.requirements import Requirement
 from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
 from packaging.utils import canonicalize_name
 
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.process import LocalAws
 from rehearsal.workspace import PROJECT
 from training_cluster.built_layer import PYTHON
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 
-from .account import PCLUSTER_PYTHON, Account
+from .account import Account
 
 pytestmark = pytest.mark.slow
 
@@ -76,8 +76,7 @@ def for_lambda(layers: dict[str, Path]) -> Iterator[zipfile.ZipFile]:
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[Account]:
-    parts = LocalAwsParts(lambda_python=PCLUSTER_PYTHON, node_modules=PROJECT / "node_modules")
-    local_aws = LocalAws(folder=tmp_path, parts=parts, marker=("TRAINING_CLUSTER_TEST", str(tmp_path)))
+    local_aws = LocalAws(folder=tmp_path, marker=("TRAINING_CLUSTER_TEST", str(tmp_path)))
     try:
         yield Account(local_aws.start())
     finally:

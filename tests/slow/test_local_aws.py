@@ -10,10 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.local_aws.address import ACCOUNT
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
-from rehearsal.workspace import PROJECT
+from rehearsal.local_aws.process import LocalAws
 
-from .account import PCLUSTER_PYTHON, Account, Config, Queue
+from .account import Account, Config, Queue
 
 pytestmark = pytest.mark.slow
 
@@ -24,8 +23,7 @@ EFA = {"Efa": {"Enabled": True}}
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     folder = tmp_path_factory.mktemp("aws")
-    parts = LocalAwsParts(lambda_python=PCLUSTER_PYTHON, node_modules=PROJECT / "node_modules")
-    local_aws = LocalAws(folder=folder, parts=parts, marker=("TRAINING_CLUSTER_TEST", str(folder)))
+    local_aws = LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder)))
     try:
         yield Account(local_aws.start())
     finally:

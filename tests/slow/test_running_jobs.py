@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.process import LocalAws, LocalAwsParts
+from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from rehearsal.workspace import PROJECT
 
@@ -51,8 +51,7 @@ def _asked(account: Account, head_node: str) -> Any:
 def test_running_jobs_are_named_once_the_head_node_answers(tmp_path: Path) -> None:
     aws, root = tmp_path / "aws", tmp_path / "slurm"
     aws.mkdir()
-    parts = LocalAwsParts(lambda_python=PCLUSTER_PYTHON, node_modules=PROJECT / "node_modules")
-    local_aws = LocalAws(folder=aws, parts=parts, marker=MARKER)
+    local_aws = LocalAws(folder=aws, marker=MARKER)
     partitions = parse_partitions(
         cluster_config={"Scheduling": {"SlurmQueues": [QUEUE]}},
         shapes={"m6i.xlarge": NodeShape(vcpus=4, memory_mib=16_384)},

@@ -1,0 +1,51 @@
+"""An account to deploy to: a local AWS, bootstrapped for the CDK, and the CDK CLI that reaches it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.cdk import CdkCli
+from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
+from rehearsal.local_aws.process import LocalAws
+from rehearsal.narrator import Narrator
+from rehearsal.workspace import PROJECT
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAccount:
+    """A local AWS that runs, and how to work with it."""
+
+    address: LocalAwsAddress
+    environment: dict[str, str]
+    """Of a client of it."""
+    cdk: CdkCli
+
+
+@contextmanager
+def local_account(
+    folder: Path,
+    *,
+    marker: tuple[str, str],
+    narrator: Narrator,
+    region: str = REGION,
+    logs: Path | None = None,
+) -> Iterator[LocalAccount]:
+    """Start a local AWS and bootstrap it; stop it at the end.
+
+    Args:
+        folder: everything it writes lies in it; made if need be.
+        marker: environment variable that all of its processes carry.
+        logs: takes the logs of the CDK CLI; `folder` unless told otherwise.
+
+    Raises:
+        RehearsalError: it does not start, or the bootstrap fails.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with LocalAws(folder=folder, marker=marker, region=region) as address:
+        environment = address.client_environment() | dict([marker])
+        cdk = CdkCli(project=PROJECT, environment=environment, logs=logs or folder, narrator=narrator)
+        cdk.run("bootstrap", f"aws://{ACCOUNT}/{region}", output=folder / "cdk.out")
+        yield LocalAccount(address=address, environment=environment, cdk=cdk)
