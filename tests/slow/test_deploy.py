@@ -229,25 +229,37 @@ def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
     assert "Z  validating" in done.stdout
 
 
+def _data(cloud: Cloud) -> dict[str, Any]:
+    """What must outlive every cluster: file systems, their links to the bucket, its objects."""
+    fsx, efs, stack = cloud.client("fsx"), cloud.client("efs"), cloud.stack("StorageStack")
+    assert stack
+    bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
+    objects = cloud.client("s3").list_objects_v2(Bucket=bucket)["Contents"]
+    return {
+        "lustre": fsx.describe_file_systems()["FileSystems"],
+        "associations": fsx.describe_data_repository_associations()["Associations"],
+        "efs": [each["FileSystemId"] for each in efs.describe_file_systems()["FileSystems"]],
+        "objects": [each["Key"] for each in objects],
+    }
+
+
 def test_destroy_takes_the_cluster_and_leaves_network_storage_and_data(cloud: Cloud) -> None:
-    systems = cloud.client("fsx").describe_file_systems()["FileSystems"]
+    before = _data(cloud)
+    assert len(before["associations"]) == 2
+    assert len(before["objects"]) == 3
     cloud.destroy("nodes=3", "cpu_queue=on", "capacity=spot")
     assert cloud.stack("training") is None
     assert cloud.stack("TrainingClusterStack") is None
     for name in ("NetworkStack", "StorageStack"):
         stack = cloud.stack(name)
         assert stack and stack["StackStatus"] == "CREATE_COMPLETE"
-    assert cloud.client("fsx").describe_file_systems()["FileSystems"] == systems
-    stack = cloud.stack("StorageStack")
-    assert stack
-    bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
-    assert cloud.client("s3").list_objects_v2(Bucket=bucket)["KeyCount"] == 3
+    assert _data(cloud) == before
 
 
 def test_a_deploy_after_a_destroy_finds_the_same_storage(cloud: Cloud) -> None:
-    systems = cloud.client("fsx").describe_file_systems()["FileSystems"]
+    before = _data(cloud)
     cloud.deploy("family=m6i")
-    assert cloud.client("fsx").describe_file_systems()["FileSystems"] == systems
+    assert _data(cloud) == before
     cluster = read_deployed_cluster(cloud.address, "training")
     assert cluster.partitions[0].node_names == ("cpu-dy-m6i-1", "cpu-dy-m6i-2")
 
@@ -287,3 +299,16 @@ def _head_node(cloud: Cloud) -> tuple[str, Any]:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     actions = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["CustomActions"]
     return outputs["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
+
+
+def test_destroy_all_takes_the_cluster_and_stops_at_the_data(cloud: Cloud) -> None:
+    before = _data(cloud)
+    with pytest.raises(RehearsalError, match="`cdk destroy` failed"):
+        cloud.cdk.run("destroy", "--all", "--force", output=cloud.folder / "cdk.out")
+    assert "TerminationProtection" in (cloud.folder / "cdk-destroy.log").read_text()
+    assert cloud.stack("TrainingClusterStack") is None
+    assert cloud.stack("training") is None
+    for name in ("NetworkStack", "StorageStack"):
+        stack = cloud.stack(name)
+        assert stack and stack["StackStatus"].endswith("_COMPLETE")
+    assert _data(cloud) == before
