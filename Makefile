@@ -14,6 +14,7 @@ SEED ?= 1
 ALL ?=
 CLUSTER ?= training
 WATCH ?=
+FLAGS ?=
 ONLY ?=
 TORCH_INDEX ?=
 
@@ -52,6 +53,14 @@ stop: ## End a rehearsal that was kept with KEEP=1
 status: ## Show what a deploy is at: stacks, the provider's stages and times (CLUSTER=training WATCH=1)
 	@$(VENV)/python -m ops status --cluster "$(CLUSTER)" --watch "$(WATCH)"
 
+.PHONY: teardown-plan
+teardown-plan: ## Show what cdk destroy takes, what stays and costs, how to delete the rest (CLUSTER=training)
+	@$(VENV)/python -m ops teardown-plan --cluster "$(CLUSTER)"
+
+.PHONY: preflight
+preflight: ## Look whether the account has what a deploy needs: own network and storage (FLAGS="-c vpc_id=...")
+	@$(VENV)/python -m ops preflight $(FLAGS)
+
 .PHONY: test
 test: setup ## Run all tests, the rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
@@ -79,9 +88,10 @@ permissions: setup ## Write the table of the provider's permissions: calls recor
 	@$(VENV)/python -m tools.permissions_table types
 
 .PHONY: docs
-docs: setup ## Write the generated pages: docs/flags.md, docs/families.md
+docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 	@$(VENV)/python -m tools.flags_page > docs/flags.md
 	@$(VENV)/python -m tools.families_page > docs/families.md
+	@$(VENV)/python -m tools.changes_page > docs/changes.md
 
 .PHONY: schema
 schema: setup ## Export the schema of cluster configs from the ParallelCluster library

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 #
-# Runs every check: style, types, shell scripts, CloudFormation templates of all families.
+# Runs every check: style, types, shell scripts, CloudFormation templates of all families (also by
+# cdk-nag).
 #
 # Called by: `make check`. Safe to run again. Runs all of them, then fails if one did.
 set -uo pipefail
@@ -28,6 +29,8 @@ check ruff-format ruff format --quiet --check .
 check mypy mypy --no-error-summary --exclude rehearsal/faults/inside app.py stacks constructs/training_cluster ops rehearsal tools tests
 # What runs elsewhere is checked by itself, where its modules are top-level.
 check mypy-provider env -C assets/cluster_provider mypy --no-error-summary --config-file ../../pyproject.toml .
+check mypy-guard env -C assets/guard mypy --no-error-summary --config-file ../../pyproject.toml .
+check mypy-zone env -C assets/compute_zone mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-faults env -C rehearsal/faults/inside MYPYPATH=../../../assets/cluster_provider \
   mypy --no-error-summary --config-file ../../../pyproject.toml .
 check mypy-training env -C assets/training/gpt2 mypy --no-error-summary --ignore-missing-imports \
@@ -35,6 +38,7 @@ check mypy-training env -C assets/training/gpt2 mypy --no-error-summary --ignore
 check shellcheck shellcheck "${scripts[@]}"
 check shfmt shfmt -i 2 -ci -d "${scripts[@]}"
 check synth python -m tools.synth_families .cache/synth
+check nag python -m tools.nag .cache/synth/*
 # W3005: CDK's own constructs name a dependency that a reference already makes.
 check cfn-lint cfn-lint --ignore-checks W3005 -- .cache/synth/*/*.template.json
 

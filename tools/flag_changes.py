@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"  # noqa: S105  # a name
 _DATABASE = {"accounting": "db.example.com", "accounting_secret": _SECRET}
+_NEXT_SECRET = {"accounting_secret": _SECRET.replace("slurm", "next")}
+_G5 = {"family": "g5"}
 _ONE_LOGIN_NODE = {"login_nodes": "1"}
 
 
@@ -36,8 +38,9 @@ class Sample:
 
 
 SAMPLES = (
-    Sample(flag="family", after={"family": "p5"}),
-    Sample(flag="instance_type", before={"family": "g5"}, after={"family": "g5", "instance_type": "g5.12xlarge"}),
+    Sample(flag="family", after={"family": "p5"}, what="with the same head node (docs/families.md)"),
+    Sample(flag="family", after={"family": "trn1"}, what="with another head node"),
+    Sample(flag="instance_type", before=_G5, after=_G5 | {"instance_type": "g5.12xlarge"}),
     Sample(flag="nodes", after={"nodes": "4"}, what="more"),
     Sample(flag="nodes", before={"nodes": "4"}, what="fewer"),
     Sample(flag="min_nodes", after={"min_nodes": "1"}, what="more"),
@@ -56,12 +59,12 @@ SAMPLES = (
     Sample(flag="login_nodes", before=_ONE_LOGIN_NODE, what="none"),
     Sample(flag="accounting", after=_DATABASE),
     Sample(flag="accounting_user", before=_DATABASE, after=_DATABASE | {"accounting_user": "jobs"}),
-    Sample(flag="accounting_secret", before=_DATABASE, after=_DATABASE | {"accounting_secret": f"{_SECRET[:-1]}x"}),
+    Sample(flag="accounting_secret", before=_DATABASE, after=_DATABASE | _NEXT_SECRET),
     Sample(flag="home", after={"home": "efs"}),
     Sample(flag="key_name", after={"key_name": "another"}),
     Sample(flag="permissions_boundary", after={"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}),
     Sample(flag="tags", after={"tags": "team=nlp"}),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +88,9 @@ def ask_library(samples: Iterable[Sample]) -> list[Refused]:
         text=True,
         check=True,
     )
-    return [Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in json.loads(asked.stdout)]
+    return [
+        Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in json.loads(asked.stdout)
+    ]
 
 
 def _config(flags: Mapping[str, str]) -> dict[str, Any]:

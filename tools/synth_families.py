@@ -1,6 +1,7 @@
 """`python -m tools.synth_families FOLDER`: the templates of every family, for checks that read templates.
 
-Network and storage are the same for all (a test compares them), so they are written once.
+Beside them lies what cdk-nag and CDK's own validation find in each (tools/nag.py). Network and storage are
+the same for all (a test compares them), so their templates are written once.
 """
 
 from __future__ import annotations
@@ -12,30 +13,46 @@ from pathlib import Path
 import aws_cdk as cdk
 
 from stacks.composition import add_stacks
+from tools.nag import DO_NOT_FAIL, add_rules
 from training_cluster.families import family_names
 from training_cluster.settings import Settings
 
-# Beside one cluster a family: one with everything that a flag can add.
-_EVERYTHING = {"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "efs_mibps": "64"}
-_OWN_NETWORK = {
-    "vpc_id": "vpc-0123456789abcdef0",
-    "public_subnet_id": "subnet-0123456789abcdef0",
-    "private_subnet_id": "subnet-0123456789abcdef1",
+# Beside one cluster a family: one with everything that a flag can add, and those that add less.
+OTHERS = {
+    "everything": {
+        **{"cpu_queue": "on", "login_nodes": "2", "home": "efs", "accounting": "new", "endpoints": "private"},
+        **{"efs_mibps": "64", "fsx_efa": "on", "fsx_gib": "19200", "fsx_mbps_per_tib": "250"},
+        **{"ssh_from": "0.0.0.0/0", "ssh_from_anywhere": "yes"},
+        **{"alarm_email": "somebody@example.com", "budget_usd": "1000"},
+    },
+    "own-network": {
+        "vpc_id": "vpc-0123456789abcdef0",
+        "public_subnet_id": "subnet-0123456789abcdef0",
+        "private_subnet_id": "subnet-0123456789abcdef1",
+        "bucket_name": "training-data",
+        "fsx_type": "scratch2",
+    },
+    "own-storage": {
+        "bucket_name": "training-data",
+        "fsx_id": "fs-0123456789abcdef0",
+        "efs_id": "fs-0123456789abcdef1",
+    },
 }
 
 
 def synth(folder: Path, name: str, flags: dict[str, str]) -> None:
     """Synthesise the app with flags into a folder of its own."""
     context = json.loads(Path("cdk.json").read_text())["context"]
-    app = cdk.App(context=context, outdir=str(folder / name), analytics_reporting=False)
+    app = cdk.App(context=context | DO_NOT_FAIL, outdir=str(folder / name), analytics_reporting=False)
     add_stacks(app, Settings.from_context(flags))
+    add_rules(app)
     app.synth()
 
 
 def main(folder: Path) -> None:
-    """Synthesise every family, and two apps with other stacks."""
-    synth(folder, "everything", _EVERYTHING)
-    synth(folder, "own-network", _OWN_NETWORK)
+    """Synthesise every family, and apps with other stacks."""
+    for name, flags in OTHERS.items():
+        synth(folder, name, flags)
     for name in family_names():
         synth(folder, name, {"family": name})
         for same in ("NetworkStack", "StorageStack"):

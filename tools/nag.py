@@ -1,0 +1,110 @@
+"""`python -m tools.nag FOLDER...`: what cdk-nag and CDK's validation of templates found in apps.
+
+tools/synth_families.py writes the apps. Fails for a finding that nobody acknowledged, for rules that could
+not run, and for an acknowledgement in the code that none of the apps needs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks
+
+from training_cluster.acknowledgements import PACK
+
+# Not in synth: the report is read here, where all apps are known.
+DO_NOT_FAIL = {"@aws-cdk/core:failSynthOnValidationErrors": False}
+
+OWN_ADVICE = "training-cluster:"
+"""Begins the ids of what the app itself says of flags (advice.py): meant for people, and no finding."""
+
+_REPORT = "validation-report.json"
+_ACKNOWLEDGED = "aws:cdk:acknowledged-rules"
+
+Acknowledgement = tuple[str, str]
+"""Path of the construct; id of the rule."""
+
+
+def add_rules(app: cdk.App) -> None:
+    """Let the app's synth write a report. CDK's own validation is in it without asking."""
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+
+
+@dataclass
+class Found:
+    """What the reports of some apps say, together."""
+
+    problems: dict[str, set[str]] = field(default_factory=dict)
+    """Findings that nobody acknowledged, and the apps that have each."""
+    acknowledged: set[Acknowledgement] = field(default_factory=set)
+    used: set[Acknowledgement] = field(default_factory=set)
+
+    def read(self, folder: Path) -> None:
+        """Add an app's report.
+
+        Raises:
+            FileNotFoundError: the app was written without one, so no rule ran.
+        """
+        report = json.loads((folder / _REPORT).read_text())
+        for plugin in report["pluginReports"]:
+            violations = plugin["violations"]
+            if plugin["conclusion"] == "failure" and not violations:
+                self._problem(folder, f"{plugin['pluginName']} could not run: {plugin.get('metadata')}")
+            for violation in violations:
+                if not violation["ruleName"].removeprefix("Annotation::").startswith(OWN_ADVICE):
+                    for construct in violation["violatingConstructs"]:
+                        self._problem(folder, _finding(violation, construct["constructPath"]))
+            for violation in plugin.get("suppressedViolations") or ():
+                self.used.add((violation["acknowledgedAt"], violation["acknowledgedId"]))
+        for metadata in folder.glob("*.metadata.json"):
+            self.acknowledged |= set(_acknowledgements(json.loads(metadata.read_text())))
+
+    def _problem(self, folder: Path, text: str) -> None:
+        self.problems.setdefault(text, set()).add(folder.name)
+
+    @property
+    def idle(self) -> list[Acknowledgement]:
+        """Acknowledgements of nothing: what they were for is gone, or was never so."""
+        # CDK acknowledges some of its own rules itself.
+        own = {each for each in self.acknowledged if each[1].startswith(f"{PACK}::")}
+        return sorted(own - self.used)
+
+
+def _finding(violation: dict[str, Any], path: str) -> str:
+    return f"{path}\n  {violation['ruleName']}: {violation['description']}"
+
+
+def _acknowledgements(metadata: dict[str, list[dict[str, Any]]]) -> list[Acknowledgement]:
+    return [
+        (path.removeprefix("/"), id_)
+        for path, entries in metadata.items()
+        for entry in entries
+        if entry["type"] == _ACKNOWLEDGED
+        for id_ in entry["data"]
+    ]
+
+
+def main(folders: list[Path]) -> int:
+    """Print every problem with the apps that have it; 1 when there is one."""
+    found = Found()
+    for folder in folders:
+        found.read(folder)
+    for text, apps in sorted(found.problems.items()):
+        print(f"{text}\n  in: {', '.join(sorted(apps))}", file=sys.stderr)
+    for path, id_ in found.idle:
+        print(f"{path}\n  {id_}: is acknowledged, and found in no app", file=sys.stderr)
+    if found.problems:
+        print(
+            f'Mend it, or say why it is meant: acknowledge(construct, "{PACK}-...", reason)', file=sys.stderr
+        )
+    print(f"nag: {len(folders)} apps, {len(found.used)} acknowledged findings", file=sys.stderr)
+    return 1 if found.problems or found.idle else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main([Path(each) for each in sys.argv[1:]]))
