@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ops.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_status
 from training_cluster.progress import progress_parameter
-from training_cluster.settings import Settings
 
-_FOUNDATIONS = ("NetworkStack", "StorageStack", "AccountingStack")
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
-_LIFT = "aws cloudformation update-termination-protection --no-enable-termination-protection"
 
 
 class Client(Protocol):
@@ -66,23 +64,13 @@ class Status:
 
 def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
     """Ask CloudFormation and SSM. Raises botocore's errors."""
-    own = Settings.from_context({"cluster_name": cluster_name}).stack_name
-    found = [(name, _stack_status(name, cloudformation)) for name in (*_FOUNDATIONS, own, cluster_name)]
+    own = cluster_stack_name(cluster_name)
+    found = [(name, stack_status(name, cloudformation)) for name in (*FOUNDATIONS, own, cluster_name)]
     return Status(
         cluster_name=cluster_name,
         stacks=tuple((name, status) for name, status in found if status),
         progress=_progress(cluster_name, ssm),
     )
-
-
-def _stack_status(name: str, cloudformation: Client) -> str | None:
-    try:
-        answer = cloudformation.describe_stacks(StackName=name)
-    except cloudformation.exceptions.ClientError as error:
-        if "does not exist" in str(error):
-            return None
-        raise
-    return str(answer["Stacks"][0]["StackStatus"])
 
 
 def _progress(cluster_name: str, ssm: Client) -> Progress | None:
@@ -141,7 +129,7 @@ def _advice(status: Status) -> Iterator[str]:
         yield ""
         yield "StorageStack's first deploy failed; its termination protection keeps the CDK from making it"
         yield "again. It holds no data yet. Lift it, then type the deploy again:"
-        yield f"  {_LIFT} --stack-name StorageStack"
+        yield f"  {LIFT_PROTECTION} StorageStack"
     for name, state in status.stacks:
         if state == "UPDATE_ROLLBACK_FAILED":
             yield ""

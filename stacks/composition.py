@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnResource, CfnWaitConditionHandle, Stack, Tags
+from aws_cdk import Stack, Tags
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -10,7 +10,11 @@ from stacks.accounting_stack import AccountingStack
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack
+from training_cluster.account_flags import CLUSTER_TAG
 from training_cluster.settings import Settings
+
+SHARED = "_shared"
+"""In the place of a cluster's name, on what all clusters share; no cluster can have it."""
 
 # A change of their tags replaces them, and with them a key by the same name, or the nodes' group.
 NEVER_RETAGGED = ("AWS::EC2::KeyPair", "AWS::EC2::PlacementGroup")
@@ -35,17 +39,19 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
         storage=storage_stack.storage,
         accounting=accounting,
     )
+    cluster.add_stack_dependency(storage_stack)  # it imports by name, which CDK does not see
     stacks.append(cluster)
+    for stack in stacks[1:]:
+        stack.add_stack_dependency(network_stack)  # so do all
     for stack in stacks:
         _apply_account_flags(stack, settings)
-        if not any(isinstance(each, CfnResource) for each in stack.node.find_all()):
-            # You brought all of it, and CloudFormation takes no stack without a resource: this one is
-            # nothing but an address.
-            CfnWaitConditionHandle(stack, "Nothing")
     return stacks
 
 
 def _apply_account_flags(stack: Stack, settings: Settings) -> None:
+    # For cost allocation. It never changes in a stack's life, so it may stand on everything.
+    whose = settings.cluster_name if isinstance(stack, TrainingClusterStack) else SHARED
+    Tags.of(stack).add(CLUSTER_TAG, whose)
     for key, value in settings.own_tags.items():
         Tags.of(stack).add(key, value, exclude_resource_types=list(NEVER_RETAGGED))
     if settings.permissions_boundary:

@@ -1,30 +1,72 @@
-"""NetworkStack: what all clusters share. Depends on network flags only, never on a family."""
+"""NetworkStack: what all clusters share. Of a cluster's flags only the zone's inputs follow."""
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput, Stack, Token
+from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from training_cluster.endpoints import InterfaceEndpoints
+from training_cluster.guard import Guard
+from training_cluster.kept_network import kept_network
 from training_cluster.network import Network
+from training_cluster.node_security_group import NodeSecurityGroup
 from training_cluster.settings import Settings
+from training_cluster.vpc import ComputeVpc
+from training_cluster.zone import ComputeZone, instance_types
 
 
 class NetworkStack(Stack):
-    """VPC, subnets, NAT, S3 endpoint, the nodes' security group."""
+    """A VPC with all that nodes need of it, or the names of one that is there already.
+
+    Attributes:
+        network: for the other stacks, which depend on this one.
+    """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
         super().__init__(scope, id_, description="Training Cluster: network, shared by all clusters")
-        self.network = Network(self, "Network", flags=settings)
-        CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id)
-        if self.network.zone_name:
-            CfnOutput(self, "Zone", value=self.network.zone_name)
-        # A fixed set of exports, whatever the flags: an export in use cannot change or go away. What
-        # you brought yourself is no resource of this stack, and needs none.
-        for value in (
-            self.network.vpc.vpc_id,
-            self.network.public_subnet.subnet_id,
-            self.network.private_subnet.subnet_id,
-            self.network.node_security_group.security_group_id,
-        ):
-            if Token.is_unresolved(value):
-                self.export_value(value)
+        self._guard = Guard(self, "Guard", values=kept_network(settings))
+        own = None if settings.vpc_id else self._own(settings)
+        vpc_id = own.vpc.vpc_id if own else settings.vpc_id
+        public_id = own.public_subnet.subnet_id if own else settings.public_subnet_id
+        private_id = own.private_subnet.subnet_id if own else settings.private_subnet_id
+        assert vpc_id and public_id and private_id, "rules.py"
+        nodes_id = settings.security_group_id
+        if nodes_id is None:
+            nodes = NodeSecurityGroup(self, "NodeSecurityGroup", vpc_id=vpc_id, ssh_from=settings.ssh_from)
+            self._guard.protect(nodes)
+            nodes_id = nodes.group.security_group_id
+            if own and settings.endpoints == "private":
+                self._guard.protect(
+                    InterfaceEndpoints(
+                        self, "Endpoints", vpc=own.vpc, subnet=own.private_subnet, nodes=nodes.group
+                    )
+                )
+        self.network = Network(
+            self,
+            "Exported",
+            vpc_id=self._export("VpcId", vpc_id),
+            public_subnet_id=self._export("PublicSubnetId", public_id),
+            private_subnet_id=self._export("PrivateSubnetId", private_id),
+            node_security_group_id=self._export("NodeSecurityGroupId", nodes_id),
+        )
+
+    def _own(self, settings: Settings) -> ComputeVpc:
+        zone = ComputeZone(
+            self,
+            "Zone",
+            zone=settings.zone,
+            instance_types=instance_types(settings),
+            reservation_id=settings.bought.reservation_id,
+        )
+        CfnOutput(self, "ZoneId", value=zone.id)
+        CfnOutput(self, "ZoneName", value=zone.name)
+        network = ComputeVpc(self, "Network", zone_name=zone.name)
+        self._guard.protect(zone, network)
+        return network
+
+    def _export(self, name: str, value: str) -> str:
+        """Export a value, made or given, under a name that no flag changes; returns its import.
+
+        CloudFormation refuses to change or remove an export in use: no other network slips under a cluster.
+        """
+        return CfnOutput(self, name, value=value, export_name=f"{self.stack_name}:{name}").import_value

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput, Stack, Token
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from training_cluster.guard import Guard
+from training_cluster.kept_storage import kept_storage
 from training_cluster.network import Network
 from training_cluster.settings import Settings
-from training_cluster.storage import Storage
+from training_cluster.storage import SharedStorage, Storage
 
 
 class StorageStack(Stack):
-    """Bucket, Lustre and EFS: retained, and under termination protection."""
+    """Bucket, Lustre and EFS: retained, guarded, and under termination protection.
+
+    Attributes:
+        storage: for the other stacks, which depend on this one.
+    """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, network: Network) -> None:
         super().__init__(
             scope, id_, description="Training Cluster: data, kept when it goes", termination_protection=True
         )
-        self.storage = Storage(
+        made = Storage(
             self,
             "Storage",
             vpc=network.vpc,
@@ -25,13 +32,25 @@ class StorageStack(Stack):
             node_security_group=network.node_security_group,
             flags=settings,
         )
-        CfnOutput(self, "BucketName", value=self.storage.bucket.bucket_name)
-        CfnOutput(self, "FileSystemId", value=self.storage.lustre_id)
-        CfnOutput(self, "EfsId", value=self.storage.efs_id)
-        for value in (
-            self.storage.bucket.bucket_name,
-            self.storage.lustre_id,
-            self.storage.efs_id,
-        ):
-            if Token.is_unresolved(value):
-                self.export_value(value)
+        values = kept_storage(
+            settings,
+            vpc_id=network.vpc.vpc_id,
+            subnet_id=network.private_subnet.subnet_id,
+            node_security_group_id=network.node_security_group.security_group_id,
+        )
+        Guard(self, "Guard", values=values).protect(made)
+        self.storage = SharedStorage(
+            bucket=s3.Bucket.from_bucket_name(
+                self, "SharedBucket", self._export("BucketName", made.bucket_name)
+            ),
+            lustre_id=self._export("FileSystemId", made.lustre_id),
+            efs_id=self._export("EfsId", made.efs_id),
+        )
+
+    def _export(self, name: str, value: str) -> str:
+        """Export a value, ours or given, and return its import for other stacks.
+
+        By a name of our own: CDK's would change when an id is given. So CloudFormation refuses whatever would
+        give a stack that lives another id, and lets an id be given that is the same.
+        """
+        return CfnOutput(self, name, value=value, export_name=f"{self.stack_name}:{name}").import_value

@@ -9,22 +9,25 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from training_cluster.accounting import Accounting
+from training_cluster.acknowledgements import acknowledge_wildcards
 from training_cluster.advice import advice, image_parameter
+from training_cluster.budget import ACTIVATE_TAG
 from training_cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster import Cluster
 from training_cluster.cluster_config import render_cluster_config
 from training_cluster.config_check import check_settings
 from training_cluster.families import load_base
+from training_cluster.monitoring import Monitoring
 from training_cluster.network import Network
 from training_cluster.nodes import bootstrap_prefix
 from training_cluster.resource_ids import Database, ResourceIds
 from training_cluster.scripts import Scripts
 from training_cluster.settings import Settings
-from training_cluster.storage import Storage
+from training_cluster.storage import SharedStorage
 
 
 class TrainingClusterStack(Stack):
-    """Key pair, placement group, scripts, provider, cluster."""
+    """Key pair, placement group, scripts, provider, cluster, dashboard, alarms, budget."""
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class TrainingClusterStack(Stack):
         *,
         settings: Settings,
         network: Network,
-        storage: Storage,
+        storage: SharedStorage,
         accounting: Accounting | None,
     ) -> None:
         super().__init__(
@@ -77,7 +80,15 @@ class TrainingClusterStack(Stack):
             secret_arn=ids.database.secret_arn if ids.database else None,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
+        monitoring = Monitoring(
+            self,
+            "Monitoring",
+            settings=settings,
+            head_node_instance_id=cluster.head_node_instance_id,
+            lustre_id=storage.lustre_id,
+        )
         self._outputs(cluster, name)
+        self._outputs_of_monitoring(monitoring, settings)
 
     def _advise(self, settings: Settings) -> None:
         for each in advice(settings):
@@ -87,8 +98,19 @@ class TrainingClusterStack(Stack):
                 Annotations.of(self).add_info(each.text)
 
     def _key_name(self, cluster_name: str) -> str:
-        name = f"{cluster_name}-key"
-        return ec2.KeyPair(self, "KeyPair", key_pair_name=name, type=ec2.KeyPairType.ED25519).key_pair_name
+        pair = ec2.KeyPair(self, "KeyPair", key_pair_name=f"{cluster_name}-key", type=ec2.KeyPairType.ED25519)
+        fetch = (
+            f"aws ssm get-parameter --region {Aws.REGION} --name {pair.private_key.parameter_name} "
+            f"--with-decryption --query Parameter.Value --output text > {pair.key_pair_name}.pem"
+        )
+        CfnOutput(
+            self,
+            "PrivateKey",
+            value=fetch,
+            description="For SSH. The key was made with this stack and goes with it; the next stack makes "
+            "another, to which an old copy is no key",
+        )
+        return pair.key_pair_name
 
     def _image_id(self, settings: Settings) -> str | None:
         if settings.node_image == "build":
@@ -105,7 +127,7 @@ class TrainingClusterStack(Stack):
         group = ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
         return group.placement_group_name
 
-    def _login_policy_arn(self, settings: Settings, storage: Storage) -> str | None:
+    def _login_policy_arn(self, settings: Settings, storage: SharedStorage) -> str | None:
         if not settings.login_nodes:
             return None
         scripts = storage.bucket.arn_for_objects(f"{bootstrap_prefix(settings.cluster_name)}/*")
@@ -117,6 +139,7 @@ class TrainingClusterStack(Stack):
             description="Login nodes read their scripts",
             statements=[iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])],
         )
+        acknowledge_wildcards(policy, [scripts], "this cluster's scripts, all of them")
         return policy.managed_policy_arn
 
     def _outputs(self, cluster: Cluster, name: str) -> None:
@@ -130,6 +153,15 @@ class TrainingClusterStack(Stack):
         CfnOutput(self, "Connect", value=connect, description="A shell on the head node, no SSH needed")
         CfnOutput(self, "Submit", value=submit, description="A first training job, typed on the head node")
         CfnOutput(self, "StaysAfterDestroy", value=stays, description="What cdk destroy leaves")
+
+    def _outputs_of_monitoring(self, monitoring: Monitoring, settings: Settings) -> None:
+        name = monitoring.dashboard_name
+        CfnOutput(self, "Dashboard", value=name, description="In CloudWatch: what runs, what fails, the cost")
+        if settings.budget_usd:
+            once = (
+                "Once, in the account that pays, a day after the first deploy: the budget counts by this tag"
+            )
+            CfnOutput(self, "ActivateCostTag", value=ACTIVATE_TAG, description=once)
 
 
 def _database(settings: Settings, accounting: Accounting | None) -> Database | None:

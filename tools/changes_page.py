@@ -41,7 +41,7 @@ _MOUNTS = "refused: what a cluster mounts stays for its life; a second cluster"
 _SECOND = "refused: a second cluster"
 
 # What no cluster config and no guard shows.
-_SAID: Mapping[str, str] = {
+_SAID = {
     "cluster_name": "another stack, with a cluster of its own; this one is not touched",
     "on_busy": "live: how the next update treats nodes that run",
     "pcluster_version": "refused at synth: a newer one is a newer release of this app, and a second cluster",
@@ -57,7 +57,8 @@ _SAID: Mapping[str, str] = {
 }
 _MAY = {
     "never": "refused by the guard",
-    "grows": "more: live, FSx grows in place; less: refused by the guard",
+    "changes": "live",
+    "grows": "more: live, FSx grows in place, if it is the only change of storage; less: refused by the guard",
     "adopts": "given: the own one is kept and no longer used, once no cluster uses it; "
     "another, or left out: refused by the guard",
 }
@@ -99,12 +100,14 @@ def _guarded() -> dict[str, Kept]:
 
 def _safe_ways() -> Iterator[str]:
     for flag, kept in _guarded().items():
+        if kept.may == "changes":
+            continue
         yield f"- `{flag}`: {kept.safe_way.replace('{old}', 'OLD').replace('{new}', 'NEW')}\n"
 
 
 def verdicts() -> dict[str, str]:
     """What happens, by flag: every flag has an answer, and one only."""
-    return dict(_SAID) | {flag: _MAY[kept.may] for flag, kept in _guarded().items()} | _of_the_cluster()
+    return {flag: _MAY[kept.may] for flag, kept in _guarded().items()} | _SAID | _of_the_cluster()
 
 
 def render_changes_page() -> str:

@@ -1,8 +1,11 @@
-"""Flags of the account: keys, boundaries, tags."""
+"""Flags of the account: keys, boundaries, tags, and who is told what it costs."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, Field, field_validator
+
+CLUSTER_TAG = "training-cluster:cluster"
+"""Key of the tag that says which cluster a resource belongs to; costs are counted by it."""
 
 _RESERVED = ("aws:", "parallelcluster:", "training-cluster:")
 _MOST_TAGS = 20
@@ -26,6 +29,18 @@ class AccountFlags(BaseModel):
         None,
         description="Tags of everything, as KEY=VALUE,KEY=VALUE. Default: none but ours "
         "(training-cluster:cluster).",
+    )
+    budget_usd: int | None = Field(
+        None,
+        ge=1,
+        description="Budget of the cluster's nodes and disks, whole USD a month. alarm_email is told at 80 % "
+        "of it, at 100 %, and when 100 % is forecast. Default: no budget.",
+    )
+    alarm_email: str | None = Field(
+        None,
+        pattern=r"^[^@\s]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        description="Address that the cluster's alarms and its budget write to. AWS asks it first whether it "
+        "wants the alarms. Default: alarms are on the dashboard only.",
     )
 
     @field_validator("tags")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import head_node_size, load_base
 from training_cluster.hardware import Family
+from training_cluster.idle_cost import idle_cost, render_idle_cost
 from training_cluster.settings import Settings
 
 
@@ -82,8 +83,8 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
 
 
 def _zone(settings: Settings) -> Iterator[Advice]:
-    if settings.vpc_id:
-        return
+    if settings.vpc_id or (settings.zone == "auto" and settings.bought.reservation_id):
+        return  # the zone is given: by your subnets, or by the reservation
     yield from _zone_of(settings, settings.family_facts)
     if beside := settings.cpu_queue_facts:
         yield from _zone_of(settings, beside[0])
@@ -96,8 +97,9 @@ def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
     if zone == "auto":
         yield Advice(
             id="zone-auto",
-            text=f"zone=auto takes the region's first zone, whether it has {family.name} or not; "
-            f"docs/families.md#{family.name} lists those that do. To choose one: -c zone={_example(known)}",
+            text="zone=auto takes the region's first zone that offers every instance type, and NetworkStack "
+            "keeps it: a family that it lacks is refused later. To choose one that has "
+            f"{family.name}: -c zone={_example(known)} (docs/families.md#{family.name})",
             warns=False,
         )
         return
@@ -120,12 +122,11 @@ def _example(zones: list[str]) -> str:
 
 def _efs(settings: Settings) -> Iterator[Advice]:
     if settings.efs_mibps is not None:
-        base = load_base()
-        month = settings.efs_mibps * base.efs_usd_per_mibps_month
+        price = load_base().prices.efs_mibps_month
         yield Advice(
             id="efs-provisioned",
-            text=f"efs_mibps={settings.efs_mibps} costs about {month:,.0f} USD a month, used or not "
-            f"({base.efs_usd_per_mibps_month:.2f} a MiB/s, us-east-1, {base.efs_price_date}, unconfirmed). "
+            text=f"efs_mibps={settings.efs_mibps} costs about {settings.efs_mibps * price.usd:,.0f} USD a "
+            f"month, used or not ({price.usd:.2f} a MiB/s, us-east-1, {price.date}). "
             "Without it throughput is elastic: paid by what is read and written",
         )
 
@@ -137,6 +138,26 @@ def _scratch(settings: Settings) -> Iterator[Advice]:
             text="fsx_type=scratch2 is not durable: when one of its servers fails, the files on it are gone, "
             "checkpoints that were not yet exported to the bucket too",
         )
+
+
+# EFA to Lustre wants Nitro v4 or later, and no trn2 (FSx for Lustre guide, "Configuring EFA clients"). These
+# are Nitro v3 (EC2's instance types guide, "Instance family summary"); p3dn is older, unconfirmed.
+_LUSTRE_OVER_TCP = frozenset({"p3dn", "p4d", "p4de", "g5", "trn2"})
+
+
+def _lustre_efa(settings: Settings) -> Iterator[Advice]:
+    if settings.fsx_efa == "off":
+        return
+    able = settings.size.efa and settings.family not in _LUSTRE_OVER_TCP
+    why = (
+        "nodes reach it over EFA when each has run AWS's configure-efa-fsx-lustre-client (FSx for Lustre "
+        'guide, "Configuring EFA clients"; on Ubuntu with Linux 6.8 or later), which this app does not do '
+        "yet. Until then they reach it over TCP"
+        if able
+        else f"{settings.compute_type} reaches it over TCP only: EFA to Lustre wants an EFA instance type of "
+        "Nitro v4 or later, and no trn2"
+    )
+    yield Advice(id="lustre-efa", text=f"fsx_efa=on: {why}")
 
 
 def _spot(settings: Settings) -> Iterator[Advice]:
@@ -167,8 +188,12 @@ def _static(settings: Settings) -> Iterator[Advice]:
         )
 
 
+def _idle_cost(settings: Settings) -> Iterator[Advice]:
+    yield Advice(id="idle-cost", text=render_idle_cost(idle_cost(settings)), warns=False)
+
+
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
     *(_image, _head_node, _placement_group, _zone),
-    *(_efs, _scratch, _spot, _login, _static),
+    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _idle_cost),
 )

@@ -13,6 +13,11 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
+from training_cluster.acknowledgements import (
+    acknowledge_provider,
+    acknowledge_runtime,
+    acknowledge_wildcards,
+)
 from training_cluster.layer import ARCHITECTURE, RUNTIME, library_layer
 from training_cluster.permissions import provider_statements
 from training_cluster.progress import progress_parameter
@@ -80,7 +85,9 @@ class Cluster(Construct):
             is_complete_handler=self._function("IsComplete"),
             query_interval=QUERY_INTERVAL,
             total_timeout=TOTAL_TIMEOUT,
+            log_group=logs.LogGroup(self, "FrameworkLog", retention=logs.RetentionDays.THREE_MONTHS),
         )
+        acknowledge_provider(provider)
         self.resource = CustomResource(
             self,
             "Cluster",
@@ -106,17 +113,19 @@ class Cluster(Construct):
             "ProviderRole",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description="Drives ParallelCluster, which creates the cluster's stack with these rights",
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaBasicExecutionRole")
-            ],
         )
         for statement in statements:
             role.add_to_policy(statement)
+        wide = [resource for statement in statements for resource in statement.resources]
+        reason = "docs/permissions.md: each by its prefix, under a condition, or with the reason why neither"
+        acknowledge_wildcards(role, wide, reason)
         return role
 
     def _function(self, name: str) -> lambda_.Function:
         handler = {"OnEvent": "handler.on_event", "IsComplete": "handler.is_complete"}[name]
-        return lambda_.Function(
+        log_group = logs.LogGroup(self, f"{name}Log", retention=logs.RetentionDays.THREE_MONTHS)
+        log_group.grant_write(self._role)
+        function = lambda_.Function(
             self,
             name,
             runtime=RUNTIME,
@@ -133,5 +142,7 @@ class Cluster(Construct):
                 "PROGRESS_LOG_GROUP": self._progress_log.log_group_name,
                 "LOGS_BUCKET": self._bucket.bucket_name,
             },
-            log_group=logs.LogGroup(self, f"{name}Log", retention=logs.RetentionDays.THREE_MONTHS),
+            log_group=log_group,
         )
+        acknowledge_runtime(function)
+        return function

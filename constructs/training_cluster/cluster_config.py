@@ -10,6 +10,7 @@ nodes, capacity, image or workload; tests/unit/test_cluster_config.py renders pa
 
 from __future__ import annotations
 
+from training_cluster.account_flags import CLUSTER_TAG
 from training_cluster.families import load_base
 from training_cluster.nodes import Rendered, bootstrap_action, iam, managed_policies, root_volume
 from training_cluster.queues import queues, render_queue
@@ -42,7 +43,7 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
         },
         "Tags": [
             {"Key": key, "Value": value}
-            for key, value in {"training-cluster:cluster": settings.cluster_name, **settings.own_tags}.items()
+            for key, value in {CLUSTER_TAG: settings.cluster_name, **settings.own_tags}.items()
         ],
     }
     if settings.permissions_boundary:

@@ -20,6 +20,7 @@ from training_cluster.hardware import (
     Size,
     Strict,
 )
+from training_cluster.prices import Price, Prices
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 CATALOG = Path(__file__).resolve().parents[2] / "cluster_configs"
@@ -30,6 +31,7 @@ class HeadNodeSize(Strict):
 
     vcpus: int
     memory_gib: int
+    usd_per_hour: float | None = Field(description="on demand, us-east-1")
 
 
 class HeadNode(Strict):
@@ -38,6 +40,7 @@ class HeadNode(Strict):
     bootstrap_timeout_s: int
     nodes_per_vcpu: int = Field(description="most compute nodes that one vCPU of the head node serves well")
     types: dict[str, HeadNodeSize] = Field(description="smallest first")
+    price_date: datetime.date = Field(description="of the types' usd_per_hour")
 
 
 class ComputeNode(Strict):
@@ -62,6 +65,13 @@ class LoginNode(Strict):
     grace_min: int = Field(ge=3, le=120, description="minutes that people have when a login node goes")
 
 
+class AccountingDatabase(Strict):
+    """How small and large Slurm's accounting database gets, in Aurora capacity units."""
+
+    min_acu: float = Field(gt=0)
+    max_acu: float = Field(gt=0)
+
+
 class Base(Strict):
     """cluster_configs/base.yaml: what every cluster shares."""
 
@@ -75,8 +85,8 @@ class Base(Strict):
     shared_dir: str
     efs_dir: str
     links: dict[str, str]
-    efs_usd_per_mibps_month: float
-    efs_price_date: datetime.date
+    accounting_database: AccountingDatabase
+    prices: Prices
     sources: dict[str, str]
 
     def source(self, family: Family, fact: str) -> str:
@@ -96,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 _MODELS = (
     *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
-    *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, Base),
+    *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, AccountingDatabase, Price, Prices, Base),
 )
 _KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
 
@@ -159,8 +169,24 @@ def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Fam
 
 
 def head_node_size(instance_type: str) -> HeadNodeSize | None:
-    """vCPUs and memory of a head node's type, or None when neither base.yaml nor a family has it."""
+    """Facts of a head node's type, or None when neither base.yaml nor a family has it."""
     if offered := load_base().head_node.types.get(instance_type):
         return offered
     found = find_instance_type(instance_type)
-    return HeadNodeSize(vcpus=found[1].vcpus, memory_gib=found[1].memory_gib) if found else None
+    if found is None:
+        return None
+    size = found[1]
+    return HeadNodeSize(vcpus=size.vcpus, memory_gib=size.memory_gib, usd_per_hour=size.usd_per_hour)
+
+
+def instance_hour(instance_type: str) -> Price | None:
+    """What an hour of an instance costs, on demand; None when the catalog does not say."""
+    base = load_base()
+    if offered := base.head_node.types.get(instance_type):
+        usd, date, source = offered.usd_per_hour, base.head_node.price_date, base.sources["usd_per_hour"]
+    elif found := find_instance_type(instance_type):
+        family, size = found
+        usd, date, source = size.usd_per_hour, family.price_date, base.source(family, "usd_per_hour")
+    else:
+        return None
+    return None if usd is None else Price(usd=usd, date=date, source=source)

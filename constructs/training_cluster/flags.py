@@ -17,6 +17,7 @@ _IN_WORDS = {
     "accounting": "off, new, or host[:port] of a MySQL database",
     "accounting_secret": "an ARN such as arn:aws:secretsmanager:us-east-1:123456789012:secret:name-AbCdEf",
     "accounting_user": "a letter, then letters, digits and underscores, 32 characters at most",
+    "alarm_email": "an e-mail address",
     "bucket_name": "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens",
     "capacity": "ondemand, spot, reservation:cr-..., capacity-block:cr-... (8 or 17 hex digits)",
     "cluster_name": "a letter, then letters, digits and hyphens, 60 characters at most",
@@ -40,7 +41,9 @@ _IN_WORDS = {
 # What to type where there is no default to name.
 _EXAMPLES = {
     "accounting_secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",
+    "alarm_email": "me@example.com",
     "bucket_name": "my-bucket",
+    "budget_usd": "5000",
     "efs_id": "fs-0123456789abcdef0",
     "efs_mibps": "1024",
     "fsx_id": "fs-0123456789abcdef0",

@@ -9,6 +9,25 @@ from pydantic import BaseModel, Field, field_validator
 
 from training_cluster.cluster_flags import AWS_ID
 
+# What nodes call beside S3 and DynamoDB, whose gateway endpoints are always there. From ParallelCluster's
+# guide ("a single subnet with no internet access"), its cookbook, and the roles that it gives to nodes.
+# Left out, since no node may call them: FSx and EFS (mounts go by DNS), Elastic Load Balancing (only with a
+# munge key of one's own). Without an endpoint: Route 53, in which the head node records the names of compute
+# nodes; that, and packages, still takes the NAT gateway.
+INTERFACE_ENDPOINTS = (
+    "cloudformation",  # every node reads its settings, login and head nodes signal
+    "ec2",  # the head node starts and ends nodes
+    "logs",  # every node's
+    "monitoring",  # memory, disk and our own metrics
+    "autoscaling",  # a login node says that it may go
+    "secretsmanager",  # the password of the accounting database
+    "sts",  # `aws sts get-caller-identity`, and jobs that take on a role
+    # Session Manager. Not ec2messages: agents since 3.3.40 (2024) take ssmmessages for all of it, and it is
+    # paid by the hour like the rest.
+    "ssm",
+    "ssmmessages",
+)
+
 
 class NetworkFlags(BaseModel):
     """Without ids of an own network, NetworkStack makes one."""
@@ -16,8 +35,9 @@ class NetworkFlags(BaseModel):
     zone: str = Field(
         "auto",
         pattern=r"^(auto|[a-z]{2}(-[a-z]+)+-\d[a-z]|[a-z]{2,4}\d-az\d)$",
-        description="Availability zone of everything: auto (the region's first), a name (us-east-1a) or an "
-        "id (use1-az4; the same place in every account). Kept for the life of NetworkStack.",
+        description="Availability zone of everything: auto (the reservation's, else the first that offers "
+        "every instance type), a name (us-east-1a) or an id (use1-az4; the same place in every account). "
+        "Kept for the life of NetworkStack.",
     )
     vpc_id: str | None = Field(
         None,
@@ -42,7 +62,8 @@ class NetworkFlags(BaseModel):
     endpoints: Literal["none", "private"] = Field(
         "none",
         description="private: interface endpoints for the AWS APIs that nodes call, so that those calls do "
-        "not leave the VPC; paid by the hour. S3 has its gateway endpoint always.",
+        "not leave the VPC (but for Route 53, which has none); paid by the hour. S3 and DynamoDB always have "
+        "theirs.",
     )
     ssh_from: str | None = Field(
         None,

@@ -172,6 +172,14 @@ def _head_node_has_the_memory(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
+def _budget_tells_somebody(settings: Settings) -> Iterator[Contradiction]:
+    if settings.budget_usd and not settings.alarm_email:
+        yield Contradiction(
+            problem=f"budget_usd={settings.budget_usd}: nobody would be told, since alarm_email is missing",
+            mend=f"-c budget_usd={settings.budget_usd} -c alarm_email=me@example.com",
+        )
+
+
 _RULES: tuple[Rule, ...] = (
     *NETWORK_RULES,
     *STORAGE_RULES,
@@ -185,4 +193,5 @@ _RULES: tuple[Rule, ...] = (
     _cpu_queue_stands_beside_accelerators,
     _accounting_is_complete,
     _head_node_has_the_memory,
+    _budget_tells_somebody,
 )

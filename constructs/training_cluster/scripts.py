@@ -7,10 +7,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct
 
+from training_cluster.acknowledgements import LOGS_POLICY, acknowledge, acknowledge_wildcards
 from training_cluster.bundle import ASSETS, build_bundle
 from training_cluster.settings import Settings
 
@@ -45,3 +47,23 @@ class Scripts(Construct):
                 destination_key_prefix=prefix,
                 prune=False,
             )
+        self._acknowledge(target)
+
+    def _acknowledge(self, target: s3.IBucket) -> None:
+        """CDK's function that copies has the rights that its construct gives it."""
+        role = self.deployment.handler_role
+        function = role.node.scope
+        assert function
+        stack = Stack.of(self)
+        qualifier = stack.synthesizer.bootstrap_qualifier
+        assets = f"cdk-{qualifier}-assets-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+        acknowledge_wildcards(
+            function,
+            [f"arn:{Aws.PARTITION}:s3:::{assets}/*", target.arn_for_objects("*")],
+            "CDK's own function: it may read all assets and write to all of the bucket",
+        )
+        for action in ("GetBucket*", "GetObject*", "List*", "Abort*", "DeleteObject*"):
+            rule = f"AwsSolutions-IAM5[Action::s3:{action}]"
+            acknowledge(function, rule, "CDK's own function: the actions of its Bucket.grant_read and _write")
+        acknowledge(function, LOGS_POLICY, "CDK's own function; AWS's own policy of the right to log")
+        acknowledge(function, "AwsSolutions-L1", "CDK's own function: its Python comes with aws-cdk-lib")

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration, RemovalPolicy, Size, Tags
+from dataclasses import dataclass
+
+from aws_cdk import Duration, Size
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
-from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from training_cluster.acknowledgements import acknowledge
+from training_cluster.guard import KEPT
+from training_cluster.lustre import keep_with_its_rules, link, lustre_file_system
 from training_cluster.storage_flags import StorageFlags
 
-# Lustre's own ports (FSx for Lustre guide, "File system access control with Amazon VPC"). CDK's
-# construct opens the group to itself, for the servers among themselves.
-LUSTRE_PORTS = (ec2.Port.tcp(988), ec2.Port.tcp_range(1018, 1023))
-LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
 NFS_PORT = ec2.Port.tcp(2049)
 
-KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+OLD_VERSIONS = Duration.days(90)
+"""How long an object that was overwritten or deleted can be had back: a quarter, in which a checkpoint that
+was lost by mistake is missed. Every overwritten checkpoint is paid for until then."""
+BROKEN_UPLOADS = Duration.days(7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedStorage:
+    """What other stacks use of it: imports by a fixed name, whatever the flags."""
+
+    bucket: s3.IBucket
+    lustre_id: str
+    efs_id: str
 
 
 class Storage(Construct):
@@ -30,7 +42,8 @@ class Storage(Construct):
     that is given, too.
 
     Attributes:
-        bucket, lustre_id, efs_id: what was made, or what was given.
+        bucket_name, lustre_id, efs_id: of what was made, or of what was given. For the own stack; others
+            take StorageStack's `storage`.
     """
 
     def __init__(
@@ -45,16 +58,12 @@ class Storage(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self._vpc, self._subnet, self._nodes = vpc, subnet, node_security_group
-        self.bucket = (
-            s3.Bucket.from_bucket_name(self, "Bucket", flags.bucket_name)
-            if flags.bucket_name
-            else self._bucket()
-        )
+        self.bucket_name = flags.bucket_name or self._bucket()
         self.lustre_id = flags.fsx_id or self._lustre(flags)
         self.efs_id = flags.efs_id or self._efs(flags.efs_mibps)
 
-    def _bucket(self) -> s3.Bucket:
-        return s3.Bucket(
+    def _bucket(self) -> str:
+        bucket = s3.Bucket(
             self,
             "Bucket",
             encryption=s3.BucketEncryption.S3_MANAGED,
@@ -63,53 +72,37 @@ class Storage(Construct):
             minimum_tls_version=1.2,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             removal_policy=KEPT,
+            # No rule here ever deletes a current object.
             lifecycle_rules=[
-                s3.LifecycleRule(id="BrokenUploads", abort_incomplete_multipart_upload_after=Duration.days(7))
+                s3.LifecycleRule(id="BrokenUploads", abort_incomplete_multipart_upload_after=BROKEN_UPLOADS),
+                s3.LifecycleRule(
+                    id="OldVersions",
+                    noncurrent_version_expiration=OLD_VERSIONS,
+                    # The mark of a deletion goes when no version is left behind it.
+                    expired_object_delete_marker=True,
+                ),
             ],
         )
+        reason = "who reads what is CloudTrail's to log, if wanted; this log takes another bucket"
+        acknowledge(bucket, "AwsSolutions-S1", reason)
+        assert bucket.policy, "enforce_ssl makes one"
+        bucket.policy.apply_removal_policy(KEPT)
+        return bucket.bucket_name
 
     def _lustre(self, flags: StorageFlags) -> str:
-        durable = flags.fsx_type == "persistent2"
-        kind = fsx.LustreDeploymentType
-        file_system = fsx.LustreFileSystem(
-            self,
-            "Lustre",
-            vpc=self._vpc,
-            vpc_subnet=self._subnet,
-            security_group=self._lustre_security_group(),
-            storage_capacity_gib=flags.fsx_gib,
-            file_system_type_version=LUSTRE_VERSION,
-            lustre_configuration=fsx.LustreConfiguration(
-                deployment_type=kind.PERSISTENT_2 if durable else kind.SCRATCH_2,
-                per_unit_storage_throughput=int(flags.fsx_mbps_per_tib) if durable else None,
-                data_compression_type=fsx.LustreDataCompressionType.LZ4,
-            ),
-            removal_policy=KEPT,
-        )
-        Tags.of(file_system).add("Name", "training-cluster")
-        self._link("Datasets", "datasets", file_system, imports=True)
-        self._link("Checkpoints", "checkpoints", file_system, imports=False)
-        return file_system.file_system_id
-
-    def _link(self, id_: str, folder: str, file_system: fsx.LustreFileSystem, *, imports: bool) -> None:
-        # Never DELETED, in neither direction: a file that is removed by mistake is still on the other side.
-        events = ["NEW", "CHANGED"]
-        kind = fsx.CfnDataRepositoryAssociation
-        policy = (
-            kind.S3Property(auto_import_policy=kind.AutoImportPolicyProperty(events=events))
-            if imports
-            else kind.S3Property(auto_export_policy=kind.AutoExportPolicyProperty(events=events))
-        )
-        association = fsx.CfnDataRepositoryAssociation(
-            self,
-            id_,
-            file_system_id=file_system.file_system_id,
-            file_system_path=f"/{folder}",
-            data_repository_path=f"s3://{self.bucket.bucket_name}/{folder}/",
-            batch_import_meta_data_on_create=imports,
-            s3=policy,
-        )
-        association.apply_removal_policy(KEPT)
+        id_ = lustre_file_system(
+            self, vpc=self._vpc, subnet=self._subnet, node_security_group=self._nodes, flags=flags
+        ).file_system_id
+        for name, folder in {"Datasets": "datasets", "Checkpoints": "checkpoints"}.items():
+            link(
+                self,
+                name,
+                folder=folder,
+                bucket_name=self.bucket_name,
+                file_system_id=id_,
+                imports=folder == "datasets",
+            )
+        return id_
 
     def _efs(self, mibps: int | None) -> str:
         group = ec2.SecurityGroup(
@@ -119,9 +112,9 @@ class Storage(Construct):
             description="EFS: nodes, over NFS",
             allow_all_outbound=False,
         )
-        group.apply_removal_policy(KEPT)
         group.add_ingress_rule(self._nodes, NFS_PORT, "NFS clients: the nodes")
         group.add_egress_rule(self._nodes, NFS_PORT, "EFS answers the nodes")
+        keep_with_its_rules(group)
         elastic = mibps is None
         file_system = efs.FileSystem(
             self,
@@ -137,23 +130,16 @@ class Storage(Construct):
             file_system_policy=_over_tls_only(),
             removal_policy=KEPT,
         )
+        _keep_mount_target(file_system)
         return file_system.file_system_id
 
-    def _lustre_security_group(self) -> ec2.SecurityGroup:
-        group = ec2.SecurityGroup(
-            self,
-            "LustreSecurityGroup",
-            vpc=self._vpc,
-            description="FSx for Lustre: nodes and its own servers, on the Lustre ports",
-            allow_all_outbound=False,
-        )
-        # The group outlives a deleted stack with the file system that stands in it.
-        group.apply_removal_policy(KEPT)
-        for port in LUSTRE_PORTS:
-            group.add_ingress_rule(self._nodes, port, "Lustre clients: the nodes")
-            group.add_egress_rule(self._nodes, port, "Lustre servers answer the nodes")
-            group.add_egress_rule(group, port, "Lustre servers among themselves")
-        return group
+
+def _keep_mount_target(file_system: efs.FileSystem) -> None:
+    """Keep it with the file system, which could not be mounted without; a new stack takes both by efs_id."""
+    (target,) = [part for part in file_system.node.find_all() if isinstance(part, efs.CfnMountTarget)]
+    target.apply_removal_policy(KEPT)
+    # CDK names it after the subnet; another name would make another one, and a zone holds one only.
+    target.override_logical_id("StorageEfsMountTarget")
 
 
 def _over_tls_only() -> iam.PolicyDocument:

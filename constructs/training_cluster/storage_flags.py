@@ -8,8 +8,11 @@ from pydantic import BaseModel, Field, field_validator
 
 from training_cluster.cluster_flags import AWS_ID
 
-# FSx's rule for SCRATCH_2 and PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400.
+# FSx's rule for SCRATCH_2 and PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400 (API reference,
+# CreateFileSystem's StorageCapacity). There is no largest one: what an account may have is a quota.
 FSX_STEP_GIB = 2400
+# With EFA, by MB/s a TiB (FSx for Lustre guide, "Getting started" and "Increasing storage capacity").
+EFA_STEPS_GIB = {"1000": 4800, "500": 9600, "250": 19200, "125": 38400}
 
 
 class StorageFlags(BaseModel):
@@ -34,6 +37,11 @@ class StorageFlags(BaseModel):
     )
     fsx_mbps_per_tib: Literal["125", "250", "500", "1000"] = Field(
         "250", description="Throughput of the Lustre file system, MB/s for each TiB of capacity."
+    )
+    fsx_efa: Literal["off", "on"] = Field(
+        "off",
+        description="on: nodes with EFA reach the Lustre file system over it. For its life; a multiple of "
+        "4800 GiB at 1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
     )
     efs_id: str | None = Field(
         None,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from training_cluster.problems import Contradiction
+from training_cluster.storage_flags import EFA_STEPS_GIB
 
 if TYPE_CHECKING:
     from training_cluster.settings import Settings
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
     for own, ours in {
-        "fsx_id": ("fsx_type", "fsx_gib", "fsx_mbps_per_tib"),
+        "fsx_id": ("fsx_type", "fsx_gib", "fsx_mbps_per_tib", "fsx_efa"),
         "efs_id": ("efs_mibps",),
     }.items():
         asked = [flag for flag in ours if flag in settings.model_fields_set]
@@ -30,4 +31,27 @@ def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
-STORAGE_RULES: tuple[Callable[[Settings], Iterator[Contradiction]], ...] = (_given_storage_is_left_alone,)
+def _efa_has_the_size_it_needs(settings: Settings) -> Iterator[Contradiction]:
+    if settings.fsx_efa == "off" or settings.fsx_id:
+        return
+    if settings.fsx_type == "scratch2":
+        yield Contradiction(
+            problem="fsx_efa=on is for persistent2; FSx has no scratch file system with EFA",
+            mend="-c fsx_type=persistent2, or leave fsx_efa out",
+        )
+        return
+    speed, step = settings.fsx_mbps_per_tib, EFA_STEPS_GIB[settings.fsx_mbps_per_tib]
+    if settings.fsx_gib % step:
+        fastest, smallest = min(EFA_STEPS_GIB.items(), key=lambda item: item[1])
+        yield Contradiction(
+            problem=f"fsx_gib={settings.fsx_gib}: with fsx_efa=on and {speed} MB/s a TiB, FSx takes "
+            f"multiples of {step} GiB",
+            mend=f"-c fsx_gib={-(-settings.fsx_gib // step) * step}, or the smallest there is: -c "
+            f"fsx_mbps_per_tib={fastest} -c fsx_gib={smallest}",
+        )
+
+
+STORAGE_RULES: tuple[Callable[[Settings], Iterator[Contradiction]], ...] = (
+    _given_storage_is_left_alone,
+    _efa_has_the_size_it_needs,
+)

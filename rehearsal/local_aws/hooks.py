@@ -50,6 +50,19 @@ DELETE_STACK = Hook(
     parameters=("stack_name", "stack_id", "retain_resources", "force"),
     why="a stack that is deleted while it is being made would be made all the same",
 )
+EXPORTS = Hook(
+    target="ministack.services.cloudformation:_exports", parameters=None, why="what a stack exported before"
+)
+IMPORTED_EXPORTS = Hook(
+    target="ministack.services.cloudformation.handlers:_imported_export_names",
+    parameters=("stack", "stack_name"),
+    why="whether an export is in use",
+)
+STACK_OUTPUTS = Hook(
+    target="ministack.services.cloudformation.stacks:_resolve_stack_outputs",
+    parameters=tuple("outputs_defs conditions resources param_values mappings stack_name stack_id".split()),
+    why="an export in use cannot change",
+)
 CREATE_CUSTOM_RESOURCE = Hook(
     target="ministack.services.cloudformation.provisioners:_custom_resource_create",
     parameters=("logical_id", "props", "stack_name", "resource_type"),

@@ -14,8 +14,10 @@ from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.handlers import changed, register, simple, wrap
 from rehearsal.local_aws.moto_types import Created, Properties, ec2
 
-# Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem).
+# Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), and so do these
+# of its LustreConfiguration, which UpdateFileSystem does not take (FSx's API reference).
 _IN_PLACE = {"StorageCapacity", "LustreConfiguration", "Tags"}
+_LUSTRE_CREATE_ONLY = ("CopyTagsToBackups", "DeploymentType", "DriveCacheType", "EfaEnabled")
 _OLD_MOUNT_NAME = "fsx"
 """Of SCRATCH_1; every other file system has a name of its own."""
 
@@ -68,6 +70,9 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_file_system(self: Any, **wanted: Any) -> Any:
         lustre = {"DeploymentType": "SCRATCH_1"} | (wanted["lustre_configuration"] or {})
+        if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
+            words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
+            raise hooks.find(hooks.MOTO_FSX_ERROR)("BadRequest", words)
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]
         system = original(self, **{**wanted, "lustre_configuration": lustre})
@@ -149,13 +154,24 @@ def _created(system: Any) -> Created:
 
 def _update(id_: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
     was, wanted = old.get("LustreConfiguration") or {}, new.get("LustreConfiguration") or {}
-    if changed(old, new) - _IN_PLACE or was.get("DeploymentType") != wanted.get("DeploymentType"):
+    if changed(old, new) - _IN_PLACE or any(was.get(key) != wanted.get(key) for key in _LUSTRE_CREATE_ONLY):
         return _create(logical_id, new, stack)
     system = existing(id_)
+    _refuse_what_fsx_cannot_change(system, new)
     system.storage_capacity = int(new.get("StorageCapacity", system.storage_capacity))
     system.lustre_configuration |= wanted
     fsx().tagger.tag_resource(system.resource_arn, new.get("Tags", []))
     return _created(system)
+
+
+def _refuse_what_fsx_cannot_change(system: Any, new: Properties) -> None:
+    """UpdateFileSystem's refusals (FSx for Lustre guide, "Managing storage capacity"); words are ours."""
+    wanted = new.get("LustreConfiguration") or {}
+    if int(new.get("StorageCapacity", system.storage_capacity)) < system.storage_capacity:
+        raise ValueError("Storage capacity can only be increased")
+    kept, throughput = system.lustre_configuration, "PerUnitStorageThroughput"
+    if kept.get("EfaEnabled") and kept.get(throughput) != wanted.get(throughput):
+        raise ValueError("The throughput of an EFA-enabled file system cannot be changed")
 
 
 def _delete(id_: str, _: Properties) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rehearsal.local_aws import (
+    alarms,
     budgets,
     capacity_blocks,
     capacity_reservations,
@@ -11,6 +12,7 @@ from rehearsal.local_aws import (
     data_repositories,
     databases,
     efs,
+    exports,
     images,
     load_balancers,
     lustre,
@@ -23,6 +25,7 @@ from rehearsal.local_aws import (
 
 # Their order does not matter: each corrects types and actions of its own.
 _MODULES = (
+    alarms,
     budgets,
     capacity_blocks,
     capacity_reservations,
@@ -31,6 +34,7 @@ _MODULES = (
     data_repositories,
     databases,
     efs,
+    exports,
     images,
     load_balancers,
     lustre,

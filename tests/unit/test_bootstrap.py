@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +15,8 @@ from training_cluster.bundle import ASSETS, bootstrap_budget_s, build_bundle
 from training_cluster.families import load_base
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
+
+METRICS = "training-cluster-metrics"
 
 
 class Node:
@@ -177,6 +181,102 @@ def test_an_efs_that_somebody_uses_keeps_its_root_as_it_is(node: Node) -> None:
     before = (node.root / "efs").stat().st_mode
     assert node.boot().returncode == 0
     assert (node.root / "efs").stat().st_mode == before
+
+
+def _real_node(node: Node, *, queue: str = "gpu", systemctl: str = "true") -> Path:
+    """Make it a node of ParallelCluster's, with systemd; returns where units are."""
+    etc = node.root / "slash" / "etc"
+    (etc / "parallelcluster").mkdir(parents=True)
+    (etc / "parallelcluster" / "cfnconfig").write_text(
+        "stack_name=training\ncfn_preinstall_args=()\ncfn_region=us-east-1\n"
+        f"cfn_scheduler_queue_name={queue}\n"
+    )
+    program = node.root / "bin" / "systemctl"
+    program.write_text(f'#!/bin/sh\necho "$*" >>"{node.root}/systemctl"\n{systemctl}\n')
+    program.chmod(0o755)
+    # A real node has a Python that can make environments, so step 15 installs none.
+    python = node.root / "bin" / "python3.13"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    return etc / "systemd" / "system"
+
+
+def _what_runs(units: Path) -> list[str]:
+    (line,) = re.findall("^ExecStart=(.*)$", (units / f"{METRICS}.service").read_text(), re.MULTILINE)
+    return shlex.split(line)
+
+
+@pytest.mark.parametrize(
+    ("family", "node_type", "queue", "program"),
+    [
+        ("p4d", "HeadNode", "", ["node_states.py"]),
+        ("p4d", "ComputeFleet", "gpu", ["accelerators.py", "gpu"]),
+        ("trn1", "ComputeFleet", "neuron", ["accelerators.py", "neuron"]),
+    ],
+)
+def test_a_node_publishes_what_it_alone_knows_once_a_minute(
+    node: Node, family: str, node_type: str, queue: str, program: list[str]
+) -> None:
+    units = _real_node(node, queue=queue)
+    digest = node.publish(family)
+    done = node.boot(node_type=node_type)
+    assert done.returncode == 0, done.stderr
+    _, interpreter, path, *arguments = _what_runs(units)
+    assert interpreter == "python3"
+    assert Path(path).is_file()
+    assert Path(path) == node.root / "opt" / digest / "bootstrap" / "metrics" / program[0]
+    assert arguments == [*program[1:], "--cluster", "training", "--region", "us-east-1"]
+    assert "OnCalendar=minutely" in (units / f"{METRICS}.timer").read_text()
+    assert (node.root / "systemctl").read_text().split() == [
+        *("daemon-reload", "enable", "--now", f"{METRICS}.timer")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node_type", "queue"), [("LoginNode", ""), ("ComputeFleet", "cpu")], ids=["login", "cpu"]
+)
+def test_a_node_with_nothing_to_publish_has_no_timer(node: Node, node_type: str, queue: str) -> None:
+    units = _real_node(node, queue=queue)
+    node.publish("p4d", cpu_queue="on")
+    assert node.boot(node_type=node_type).returncode == 0
+    assert not units.exists()
+
+
+def test_a_rehearsal_starts_no_timer(node: Node) -> None:
+    units = _real_node(node)
+    (node.root / "slash" / "etc" / "parallelcluster" / "cfnconfig").unlink()
+    node.publish()
+    assert node.boot().returncode == 0
+    assert not units.exists()
+    assert not (node.root / "systemctl").exists()
+
+
+def test_after_an_update_the_timer_runs_the_new_bundles_program(node: Node) -> None:
+    units = _real_node(node)
+    node.publish()
+    node.boot()
+    digest = node.publish("p5")
+    assert node.boot(digest).returncode == 0
+    assert digest in _what_runs(units)[2]
+    assert sorted(path.name for path in units.iterdir()) == [f"{METRICS}.service", f"{METRICS}.timer"]
+
+
+@pytest.mark.parametrize("fault", ["no systemd", "no queue", "no partition"])
+def test_a_node_that_cannot_publish_starts_all_the_same_and_says_so(node: Node, fault: str) -> None:
+    _real_node(
+        node,
+        queue={"no queue": "", "no partition": "elsewhere"}.get(fault, "gpu"),
+        systemctl="echo 'no systemd here' >&2; exit 1" if fault == "no systemd" else "true",
+    )
+    node.publish()
+    done = node.boot(node_type="ComputeFleet")
+    assert done.returncode == 0, done.stderr
+    assert "this node publishes no metrics" in done.stderr
+    assert {
+        "no systemd": "no systemd here",
+        "no queue": "cfn_scheduler_queue_name: is not in cfnconfig",
+        "no partition": "elsewhere.env",
+    }[fault] in done.stderr
 
 
 def test_every_step_states_its_budget_and_the_head_node_has_time_for_all(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_trainium_has_what_seed_003_asked_for(synthesise: Any) -> None:
     assert config["HeadNode"]["LocalStorage"]["RootVolume"]["Size"] == 800
     # By zone id; the throughput of the seed, whose cost is said; elastic otherwise.
     templates = synthesise(**TRAINIUM)
-    templates["NetworkStack"].has_resource_properties("AWS::EC2::Subnet", {"AvailabilityZoneId": "use1-az4"})
+    templates["NetworkStack"].has_resource_properties("Custom::ComputeZone", {"Zone": "use1-az4"})
     templates["StorageStack"].has_resource_properties(
         "AWS::EFS::FileSystem", {"ThroughputMode": "provisioned", "ProvisionedThroughputInMibps": 1024}
     )

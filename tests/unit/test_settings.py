@@ -84,6 +84,12 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"fsx_type": "persistent1"}, ["allowed: persistent2, scratch2"]),
         ({"home": "fsx"}, ["allowed: ebs, efs"]),
         ({"pcluster_version": "3.15.0"}, ["another version's", "-c pcluster_version=3.16.1"]),
+        (
+            {"budget_usd": "0", "alarm_email": "me@example.com"},
+            ["a whole number from 1", "-c budget_usd=5000"],
+        ),
+        ({"budget_usd": "12.50"}, ["budget_usd=12.50", "a whole number from 1"]),
+        ({"alarm_email": "me"}, ["alarm_email=me", "an e-mail address", "-c alarm_email=me@example.com"]),
         ({"family": "p6", "nodes": "-1"}, ["2 problems", "family=p6", "nodes=-1"]),
     ],
 )

@@ -16,14 +16,50 @@ def storage(synthesise: Synthesise) -> Template:
     return synthesise()["StorageStack"]
 
 
-@pytest.mark.parametrize("kind", ["AWS::S3::Bucket", "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup"])
-def test_what_holds_data_is_kept_on_delete_and_on_replacement(storage: Template, kind: str) -> None:
+KEPT_TYPES = (
+    "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
+    "AWS::FSx::FileSystem",
+    "AWS::FSx::DataRepositoryAssociation",
+    "AWS::EFS::FileSystem",
+    "AWS::EFS::MountTarget",
+    "AWS::EC2::SecurityGroup",
+    "AWS::EC2::SecurityGroupIngress",
+    "AWS::EC2::SecurityGroupEgress",
+)
+
+
+@pytest.mark.parametrize("kind", KEPT_TYPES)
+def test_what_holds_data_and_the_way_to_it_are_kept_on_delete_and_on_replacement(
+    storage: Template, kind: str
+) -> None:
+    """A file system without its mount target, or without its group's rules, would be out of reach."""
     found = storage.find_resources(kind)
     assert found
     for resource in found.values():
         # Kept, unless the very stack that creates it fails: then it is empty.
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
         assert resource["UpdateReplacePolicy"] == "Retain"
+
+
+def test_nothing_but_the_guard_goes_with_the_stack(storage: Template) -> None:
+    gone = {
+        name
+        for name, resource in storage.to_json()["Resources"].items()
+        if resource.get("DeletionPolicy", "Delete") == "Delete"
+    }
+    assert gone
+    assert all(name.startswith("Guard") for name in gone)
+
+
+def test_no_rule_of_the_bucket_deletes_a_current_object(storage: Template) -> None:
+    (bucket,) = storage.find_resources("AWS::S3::Bucket").values()
+    rules = {rule["Id"]: rule for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"]}
+    assert all(rule["Status"] == "Enabled" and "Prefix" not in rule for rule in rules.values())
+    assert not any({"ExpirationInDays", "ExpirationDate"} & rule.keys() for rule in rules.values())
+    assert rules["OldVersions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 90}
+    assert rules["OldVersions"]["ExpiredObjectDeleteMarker"] is True
+    assert rules["BrokenUploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
 
 
 def test_the_bucket_is_private_encrypted_versioned_and_tls_only(storage: Template) -> None:
@@ -111,14 +147,43 @@ def test_size_and_throughput_follow_the_flags(synthesise: Synthesise) -> None:
     )
 
 
+GIVEN = {"bucket_name": "mine", "fsx_id": "fs-0123456789abcdef0", "efs_id": "fs-0123456789abcdef1"}
+
+
 def test_storage_that_is_there_already_is_used_and_not_made_again(synthesise: Synthesise) -> None:
-    flags = {"bucket_name": "mine", "fsx_id": "fs-0123456789abcdef0", "efs_id": "fs-0123456789abcdef1"}
-    templates = synthesise(**flags)
-    (nothing,) = templates["StorageStack"].to_json()["Resources"].values()
-    assert nothing["Type"] == "AWS::CloudFormation::WaitConditionHandle"
-    config = str(templates["TrainingClusterStack"].find_resources("Custom::TrainingCluster"))
-    for given in ("s3://mine/bootstrap/training", "fs-0123456789abcdef0", "fs-0123456789abcdef1"):
-        assert given in config
+    storage = synthesise(**GIVEN)["StorageStack"].to_json()
+    assert not {each["Type"] for each in storage["Resources"].values()} & set(KEPT_TYPES)
+    values = {name: output["Value"] for name, output in storage["Outputs"].items()}
+    assert values == dict(zip(("BucketName", "FileSystemId", "EfsId"), GIVEN.values(), strict=True))
+
+
+def test_the_same_three_exports_stand_in_for_made_and_given_storage(synthesise: Synthesise) -> None:
+    """CloudFormation refuses to change an export in use: no other storage slips under a living cluster."""
+    for flags in ({}, GIVEN, {"fsx_id": GIVEN["fsx_id"]}, {"efs_id": GIVEN["efs_id"]}):
+        templates = synthesise(**flags)
+        outputs = templates["StorageStack"].to_json()["Outputs"]
+        exports = {output["Export"]["Name"] for output in outputs.values()}
+        assert exports == {f"StorageStack:{name}" for name in ("BucketName", "FileSystemId", "EfsId")}
+        cluster = str(templates["TrainingClusterStack"].find_resources("Custom::TrainingCluster"))
+        for export in exports:
+            assert f"{{'Fn::ImportValue': '{export}'}}" in cluster
+        assert not any(id_ in cluster for id_ in GIVEN.values())
+
+
+def test_the_guard_may_only_look_at_its_own_stack(storage: Template) -> None:
+    statements = [
+        statement
+        for policy in storage.find_resources("AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    looks = [each for each in statements if "cloudformation" in str(each["Action"])]
+    assert looks == [
+        {
+            "Action": "cloudformation:DescribeStacks",
+            "Effect": "Allow",
+            "Resource": {"Ref": "AWS::StackId"},
+        }
+    ]
 
 
 def test_a_scratch_file_system_has_no_throughput_of_its_own(synthesise: Synthesise) -> None:

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+#
+# Starts a timer that publishes to CloudWatch, once a minute, what nobody else does: on the head node how many
+# nodes are in which Slurm state, on compute nodes the use of their accelerators.
+#
+# Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, and PATH, which
+#   the timer gets, too. Safe to run again: a timer that is there takes the programs of the new bundle. Does
+#   nothing on a machine that is no ParallelCluster node, such as a rehearsal's. Never fails the start of a node,
+#   which computes as well without metrics; what went wrong is said.
+# Budget: 30 s
+set -euo pipefail
+shopt -s inherit_errexit
+
+readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
+readonly UNITS="$TRAINING_ROOT/etc/systemd/system" NAME=training-cluster-metrics
+[[ -e $CFNCONFIG ]] || exit 0
+
+# On exit, since a variable that is not set ends a script past every other trap.
+pass_over() {
+  local -r status=$?
+  if ((status)); then printf 'this node publishes no metrics: see the line above (%s)\n' "$status" >&2; fi
+  exit 0
+}
+trap pass_over EXIT
+
+# Prints which of the bundle's programs runs here, with its first argument; nothing where none does.
+program() {
+  case $NODE_TYPE in
+    HeadNode) printf 'node_states.py\n' ;;
+    ComputeFleet)
+      # shellcheck source=/dev/null
+      source "$TRAINING_ETC/partitions/${cfn_scheduler_queue_name:?is not in cfnconfig}.env"
+      if [[ $ACCELERATOR_KIND != none ]]; then printf 'accelerators.py %s\n' "$ACCELERATOR_KIND"; fi
+      ;;
+  esac
+}
+
+# shellcheck source=/dev/null
+source "$CFNCONFIG"
+cluster="--cluster ${stack_name:?is not in cfnconfig} --region ${cfn_region:?is not in cfnconfig}"
+runs="$(program)"
+[[ -n $runs ]] || exit 0
+
+mkdir -p "$UNITS"
+cat >"$UNITS/$NAME.service" <<END
+[Unit]
+Description=Training Cluster: publish metrics of this node
+
+[Service]
+Type=oneshot
+Environment="PATH=/opt/slurm/bin:/opt/aws/neuron/bin:$PATH"
+ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/metrics/$runs $cluster
+TimeoutStartSec=50
+Nice=10
+END
+# Each node at its own second of the minute, always the same.
+cat >"$UNITS/$NAME.timer" <<END
+[Unit]
+Description=Training Cluster: publish metrics every minute
+
+[Timer]
+OnCalendar=minutely
+AccuracySec=1s
+RandomizedDelaySec=50s
+FixedRandomDelay=true
+
+[Install]
+WantedBy=timers.target
+END
+
+timeout 10 systemctl daemon-reload
+timeout 10 systemctl enable --now "$NAME.timer"

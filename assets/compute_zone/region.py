@@ -1,0 +1,86 @@
+"""What AWS says of this region: zones, which instance types they offer, where a reservation is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+# A region's quota of Describe calls is shared by everybody in the account.
+_PATIENTLY = Config(retries={"mode": "standard", "max_attempts": 10})
+_UNKNOWN_RESERVATION = "InvalidCapacityReservationId"
+
+
+@dataclass(frozen=True)
+class Zone:
+    """One availability zone; its name is this account's, its id the same in every account."""
+
+    id: str
+    name: str
+    available: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.name})"
+
+
+class Region:
+    """The region that the function runs in. Every answer is asked for once."""
+
+    def __init__(self) -> None:
+        self._ec2 = boto3.client("ec2", config=_PATIENTLY)
+        self.name: str = self._ec2.meta.region_name
+        self._offered: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def zones(self) -> tuple[Zone, ...]:
+        """The region's zones that this account has, by id; local zones are none."""
+        found = self._ec2.describe_availability_zones()["AvailabilityZones"]
+        return tuple(
+            sorted(
+                (
+                    Zone(each["ZoneId"], each["ZoneName"], each["State"] == "available")
+                    for each in found
+                    if each["ZoneType"] == "availability-zone"
+                ),
+                key=lambda zone: zone.id,
+            )
+        )
+
+    def zone_ids_with(self, instance_type: str) -> frozenset[str]:
+        """Ids of the zones that offer an instance type; none for one that EC2 does not know."""
+        if instance_type not in self._offered:
+            pages: Iterable[dict[str, Any]] = self._ec2.get_paginator(
+                "describe_instance_type_offerings"
+            ).paginate(
+                LocationType="availability-zone-id",
+                Filters=[{"Name": "instance-type", "Values": [instance_type]}],
+            )
+            self._offered[instance_type] = frozenset(
+                each["Location"] for page in pages for each in page["InstanceTypeOfferings"]
+            )
+        return self._offered[instance_type]
+
+    def zone_of_reservation(self, reservation_id: str) -> str | None:
+        """Id or name of the zone of a capacity reservation or Capacity Block; None when there is none."""
+        try:
+            found = self._ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])
+        except ClientError as error:
+            if error.response["Error"]["Code"].startswith(_UNKNOWN_RESERVATION):
+                return None
+            raise
+        (reservation,) = found["CapacityReservations"]
+        # The id holds, too, for one that another account shares: names differ between accounts.
+        zone: str = reservation.get("AvailabilityZoneId") or reservation["AvailabilityZone"]
+        return zone
+
+
+def rolls_back(stack_id: str) -> bool:
+    """Whether a stack undoes an update."""
+    cloudformation = boto3.client("cloudformation", config=_PATIENTLY)
+    stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
+    return str(stack["StackStatus"]).startswith("UPDATE_ROLLBACK")

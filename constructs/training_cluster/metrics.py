@@ -1,0 +1,142 @@
+"""The CloudWatch metrics of a cluster: names, dimensions, statistics. Alarms and the dashboard share them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+MINUTE, FIVE_MINUTES = Duration.minutes(1), Duration.minutes(5)
+
+# What our nodes publish themselves (assets/bootstrap/metrics).
+OWN_NAMESPACE = "TrainingCluster"
+NODE_STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
+ACCELERATOR_METRICS = ("AcceleratorUtilization", "AcceleratorMemoryUsed")
+ACCELERATOR_USE, ACCELERATOR_MEMORY = ACCELERATOR_METRICS
+
+# What ParallelCluster publishes: filters of its event log, and its CloudWatch agent on the head node
+# (pcluster/templates/cw_dashboard_builder.py and cluster_stack.py, 3.16.1). The last two exist since our
+# queues have custom actions.
+LIBRARY_NAMESPACE = "ParallelCluster"
+AGENT_NAMESPACE = "CWAgent"
+HEARTBEAT = "ClustermgtdHeartbeat"
+LAUNCH_FAILURES = (
+    "IamPolicyErrors",
+    "VcpuLimitErrors",
+    "VolumeLimitErrors",
+    "InsufficientCapacityErrors",
+    "OtherInstanceLaunchFailures",
+    "InstanceBootstrapTimeoutErrors",
+    "OnNodeConfiguredDownloadErrors",
+    "OnNodeConfiguredRunErrors",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterMetrics:
+    """Metrics of one cluster. Ids may be CDK tokens."""
+
+    cluster_name: str
+    head_node_instance_id: str
+    lustre_id: str
+    partitions: Sequence[str]
+    """Names of its Slurm partitions."""
+
+    def head_node_cpu(self) -> cloudwatch.Metric:
+        """Percent. EC2 publishes it every five minutes."""
+        return self._of_head_node("AWS/EC2", "CPUUtilization", "Average", FIVE_MINUTES)
+
+    def head_node_memory(self) -> cloudwatch.Metric:
+        """Percent of the head node's memory."""
+        return self._of_head_node(AGENT_NAMESPACE, "mem_used_percent", "Maximum")
+
+    def head_node_disk(self) -> cloudwatch.Metric:
+        """Percent of the head node's root volume."""
+        return self._of_head_node(AGENT_NAMESPACE, "disk_used_percent", "Maximum", path="/")
+
+    def head_node_checks(self) -> cloudwatch.Metric:
+        """1 when EC2's checks of the head node fail. A node that is stopped has none."""
+        return self._of_head_node("AWS/EC2", "StatusCheckFailed", "Maximum")
+
+    def heartbeat(self) -> cloudwatch.Metric:
+        """1 in each minute in which clustermgtd, which starts and stops nodes, was alive."""
+        return self._of_head_node(LIBRARY_NAMESPACE, HEARTBEAT, "Maximum", ClusterName=self.cluster_name)
+
+    def launch_failures(self) -> dict[str, cloudwatch.IMetric]:
+        """Nodes that did not start, by cause. Nothing is published while nothing fails."""
+        return {
+            f"failures{number}": cloudwatch.Metric(
+                namespace=LIBRARY_NAMESPACE,
+                metric_name=name,
+                dimensions_map={"ClusterName": self.cluster_name},
+                statistic="Sum",
+                period=FIVE_MINUTES,
+                label=name,
+            )
+            for number, name in enumerate(LAUNCH_FAILURES)
+        }
+
+    def nodes(self, partition: str, state: str) -> cloudwatch.Metric:
+        """Nodes of a partition in one state."""
+        dimensions = {"Partition": partition, "State": state}
+        return self._own("Nodes", "Average", **dimensions).with_(label=state)
+
+    def accelerators(self, name: str, statistic: str) -> cloudwatch.Metric:
+        """Percent, over all accelerators of all nodes that run."""
+        return self._own(name, statistic).with_(label=statistic.lower())
+
+    def lustre(self, name: str, statistic: str = "Sum") -> cloudwatch.Metric:
+        """One of FSx's metrics; each of the file system's disks publishes a value a minute."""
+        return cloudwatch.Metric(
+            namespace="AWS/FSx",
+            metric_name=name,
+            dimensions_map={"FileSystemId": self.lustre_id},
+            statistic=statistic,
+            period=FIVE_MINUTES,
+        )
+
+    def lustre_free_percent(self) -> cloudwatch.MathExpression:
+        """Free space, percent of all: FSx publishes no capacity, but what is free and what is taken."""
+        return cloudwatch.MathExpression(
+            expression="100 * free / (free + used)",
+            using_metrics={
+                "free": self.lustre("FreeDataStorageCapacity"),
+                "used": self.lustre("PhysicalDiskUsage"),
+            },
+            label="free, percent",
+            period=FIVE_MINUTES,
+        )
+
+    def _of_head_node(
+        self, namespace: str, name: str, statistic: str, period: Duration = MINUTE, **dimensions: str
+    ) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=namespace,
+            metric_name=name,
+            dimensions_map={"InstanceId": self.head_node_instance_id, **dimensions},
+            statistic=statistic,
+            period=period,
+        )
+
+    def _own(self, name: str, statistic: str, **dimensions: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=OWN_NAMESPACE,
+            metric_name=name,
+            dimensions_map={"ClusterName": self.cluster_name, **dimensions},
+            statistic=statistic,
+            period=MINUTE,
+        )
+
+
+def account_charges() -> cloudwatch.Metric:
+    """The whole account's charges since the month began, USD; published several times a day, in us-east-1."""
+    return cloudwatch.Metric(
+        namespace="AWS/Billing",
+        metric_name="EstimatedCharges",
+        dimensions_map={"Currency": "USD"},
+        statistic="Maximum",
+        period=Duration.hours(6),
+        label="the whole account",
+    )

@@ -1,0 +1,38 @@
+"""What a check found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+Verdict = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One line of the report."""
+
+    check: str
+    found: str
+    verdict: Verdict = "ok"
+    """warning: it works, worse or dearer; problem: the deploy would fail, or the cluster not work."""
+    mend: str = ""
+    """What to type."""
+
+
+def judged(check: str, found: str, *, good: bool, mend: str, else_: Verdict = "problem") -> Finding:
+    """Say ok, or what to type."""
+    return Finding(check=check, found=found, verdict="ok" if good else else_, mend="" if good else mend)
+
+
+def unless(call: Callable[[], Any], *codes: str) -> Any | None:
+    """What AWS answers, None for an error of one of these codes. Raises other errors."""
+    try:
+        return call()
+    except ClientError as error:
+        if error.response["Error"]["Code"] in codes:
+            return None
+        raise

@@ -1,0 +1,113 @@
+"""Your own network: VPC, subnets, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.preflight.finding import Finding, judged
+from ops.preflight.place import Place, Subnet
+from ops.preflight.routes import WORLD, default_route, route_table, s3_endpoint, way_out
+from training_cluster.families import load_base
+from training_cluster.network_rules import RESERVED_ADDRESSES
+from training_cluster.settings import Settings
+
+
+def check_network(settings: Settings, place: Place, ec2: Any) -> Iterator[Finding]:
+    """All there is to say of an own network; nothing for one of ours."""
+    if not settings.vpc_id:
+        return
+    vpcs = ec2.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [settings.vpc_id]}])["Vpcs"]
+    here = ec2.meta.region_name
+    if not vpcs:
+        yield Finding(
+            check="VPC",
+            found=f"no {settings.vpc_id} in {here}",
+            verdict="problem",
+            mend="aws ec2 describe-vpcs, then -c vpc_id=...",
+        )
+        return
+    yield from _dns(settings.vpc_id, ec2)
+    for flag, subnet in (("public_subnet_id", place.public), ("private_subnet_id", place.private)):
+        yield _belongs(flag, subnet, settings)
+    if place.public and place.private:
+        yield _same_zone(place.public, place.private)
+    if place.public:
+        yield from _public(place.public, settings, ec2)
+    if place.private:
+        yield from _private(place.private, settings, ec2)
+
+
+def _dns(vpc_id: str, ec2: Any) -> Iterator[Finding]:
+    # ParallelCluster's SubnetsValidator refuses a VPC without either.
+    for attribute, option in (("DnsSupport", "dns-support"), ("DnsHostnames", "dns-hostnames")):
+        key = f"Enable{attribute}"
+        on = ec2.describe_vpc_attribute(VpcId=vpc_id, Attribute=f"enable{attribute}")[key]["Value"]
+        yield judged(
+            f"VPC: {option}",
+            "on" if on else "off",
+            good=on,
+            mend=f"aws ec2 modify-vpc-attribute --vpc-id {vpc_id} --enable-{option}",
+        )
+
+
+def _belongs(flag: str, subnet: Subnet | None, settings: Settings) -> Finding:
+    id_, vpc_id = getattr(settings, flag), settings.vpc_id
+    found = f"in {subnet['VpcId']}, {subnet['AvailabilityZoneId']}" if subnet else "not there"
+    return judged(
+        f"{flag} {id_}",
+        found,
+        good=subnet is not None and subnet["VpcId"] == vpc_id,
+        mend=f"aws ec2 describe-subnets --filters Name=vpc-id,Values={vpc_id}, then -c {flag}=...",
+    )
+
+
+def _same_zone(public: Subnet, private: Subnet) -> Finding:
+    zones = [subnet["AvailabilityZoneId"] for subnet in (public, private)]
+    return judged(
+        "both subnets in one zone",
+        " and ".join(dict.fromkeys(zones)),
+        good=zones[0] == zones[1],
+        mend=f"-c public_subnet_id=... of a public subnet in {zones[1]}",
+    )
+
+
+def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
+    id_, route = subnet["SubnetId"], default_route(route_table(subnet, ec2))
+    gateway = str((route or {}).get("GatewayId", ""))
+    yield judged(
+        "public subnet: way out",
+        gateway or "no route to the world",
+        good=gateway.startswith("igw-"),
+        mend=f"-c public_subnet_id=... of a subnet whose {WORLD} goes to an internet gateway",
+    )
+    on = bool(subnet.get("MapPublicIpOnLaunch"))
+    yield judged(
+        "public subnet: gives public addresses",
+        "yes" if on else "no: the head node would have no way out",
+        good=on,
+        mend=f"aws ec2 modify-subnet-attribute --subnet-id {id_} --map-public-ip-on-launch",
+    )
+    yield _addresses("public", subnet, 1 + settings.login_nodes + (1 if settings.login_nodes else 0))
+
+
+def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
+    table = route_table(subnet, ec2)
+    yield way_out(table)
+    yield s3_endpoint(table, subnet["VpcId"], ec2)
+    beside = settings.cpu_queue_facts
+    cpu = load_base().cpu_queue.nodes * beside[1].network_cards if beside else 0
+    yield _addresses(
+        "private", subnet, settings.nodes * settings.size.network_cards + cpu + RESERVED_ADDRESSES
+    )
+
+
+def _addresses(name: str, subnet: Subnet, needed: int) -> Finding:
+    free = subnet["AvailableIpAddressCount"]
+    return judged(
+        f"{name} subnet: free addresses",
+        f"{free}, of which a full cluster takes {needed}",
+        good=free >= needed,
+        mend=f"-c {name}_subnet_id=... of a larger subnet"
+        + (", or fewer: -c nodes=..." if name == "private" else ""),
+    )

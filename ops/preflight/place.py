@@ -1,0 +1,56 @@
+"""Where the cluster will stand, as far as it is known before the deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ops.session import ClientOf
+from ops.stacks import find_stacks
+from training_cluster.settings import Settings
+
+Subnet = Mapping[str, Any]
+"""As EC2 describes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A network: yours, or that of a NetworkStack which is there already; all None before there is one."""
+
+    vpc_id: str | None
+    public: Subnet | None
+    private: Subnet | None
+    node_group_id: str | None
+    """Security group of the nodes."""
+
+    @property
+    def zone_id(self) -> str | None:
+        """The private subnet's zone: compute nodes and file systems stand there."""
+        return str(self.private["AvailabilityZoneId"]) if self.private else None
+
+    @property
+    def cidr(self) -> str | None:
+        """The private subnet's addresses."""
+        return str(self.private["CidrBlock"]) if self.private else None
+
+
+def read_place(settings: Settings, client: ClientOf) -> Place:
+    """Ask EC2 and CloudFormation. Raises botocore's errors."""
+    stack = find_stacks(client("cloudformation")).get("NetworkStack")
+    made = stack.outputs if stack else {}
+    if settings.vpc_id and made.get("VpcId") != settings.vpc_id:
+        made = {}  # of another network
+    return Place(
+        vpc_id=settings.vpc_id or made.get("VpcId"),
+        public=_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
+        private=_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
+        node_group_id=settings.security_group_id or made.get("NodeSecurityGroupId"),
+    )
+
+
+def _subnet(id_: str | None, ec2: Any) -> Subnet | None:
+    if id_ is None:
+        return None
+    found: list[Subnet] = ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": [id_]}])["Subnets"]
+    return found[0] if found else None

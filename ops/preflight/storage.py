@@ -1,0 +1,154 @@
+"""Your own storage: bucket, Lustre, EFS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.preflight.finding import Finding, judged, unless
+from ops.preflight.place import Place
+from ops.preflight.security_groups import Peer, authorize, describe_groups, ports_open
+from ops.session import ClientOf
+from training_cluster.settings import Settings
+
+# FSx for Lustre guide, "File system access control with Amazon VPC"; NFS.
+_LUSTRE_PORTS = ((988, 988), (1018, 1023))
+_NFS_PORTS = ((2049, 2049),)
+# Older ones take no data repository associations (FSx's API reference), and whether today's clients mount
+# them is unconfirmed.
+_OLDEST_LUSTRE = (2, 12)
+
+
+def check_storage(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+    """What is given by name or id."""
+    if settings.bucket_name:
+        yield from _bucket(settings.bucket_name, client)
+    if settings.fsx_id:
+        yield from _lustre(settings.fsx_id, place, client)
+    if settings.efs_id:
+        yield from _efs(settings.efs_id, place, client)
+
+
+def _bucket(name: str, client: ClientOf) -> Iterator[Finding]:
+    s3, region = client("s3"), client("ec2").meta.region_name
+    check = f"bucket_name {name}"
+    answer = unless(lambda: s3.head_bucket(Bucket=name), "404", "NoSuchBucket", "403")
+    if answer is None:
+        mend = "aws s3 ls, then -c bucket_name=..."
+        yield Finding(check=check, found="not there, or not yours", verdict="problem", mend=mend)
+        return
+    headers = answer["ResponseMetadata"].get("HTTPHeaders", {})
+    where = answer.get("BucketRegion") or headers.get("x-amz-bucket-region") or region
+    mend = f"-c bucket_name=... of a bucket in {region}"
+    yield judged(check, f"in {where}", good=where == region, mend=mend)
+
+
+def _lustre(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
+    fsx, check = client("fsx"), f"fsx_id {id_}"
+    answer = unless(lambda: fsx.describe_file_systems(FileSystemIds=[id_]), "FileSystemNotFound")
+    found = answer["FileSystems"] if answer else []
+    if not found or found[0]["FileSystemType"] != "LUSTRE":
+        what = f"of type {found[0]['FileSystemType']}" if found else "not there"
+        mend = "aws fsx describe-file-systems, then -c fsx_id=..."
+        yield Finding(check=check, found=what, verdict="problem", mend=mend)
+        return
+    system = found[0]
+    state, version = system["Lifecycle"], system.get("FileSystemTypeVersion", "2.10")
+    yield judged(check, state, good=state in {"AVAILABLE", "UPDATING"}, mend=_wait("fsx", id_))
+    yield judged(
+        "Lustre: version",
+        version,
+        good=_numbers(version) >= _OLDEST_LUSTRE,
+        else_="warning",
+        mend=f"aws fsx update-file-system --file-system-id {id_} --file-system-type-version 2.15",
+    )
+    yield _same_vpc("Lustre", system["VpcId"], place)
+    ids = system.get("NetworkInterfaceIds", [])
+    interfaces = (
+        client("ec2").describe_network_interfaces(NetworkInterfaceIds=ids)["NetworkInterfaces"] if ids else []
+    )
+    groups = {group["GroupId"] for interface in interfaces for group in interface["Groups"]}
+    yield _reachable("Lustre", groups, _LUSTRE_PORTS, place, client("ec2"))
+
+
+def _efs(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
+    efs, check = client("efs"), f"efs_id {id_}"
+    answer = unless(lambda: efs.describe_mount_targets(FileSystemId=id_), "FileSystemNotFound")
+    if answer is None:
+        mend = "aws efs describe-file-systems, then -c efs_id=..."
+        yield Finding(check=check, found="not there", verdict="problem", mend=mend)
+        return
+    yield Finding(check=check, found="there")
+    targets: list[Mapping[str, Any]] = answer["MountTargets"]
+    yield _has_mount_target(id_, targets, place)
+    for target in targets[:1]:  # all of them are in one VPC
+        yield _same_vpc("EFS", target["VpcId"], place)
+    for target in (each for each in targets if each.get("AvailabilityZoneId") == place.zone_id):
+        groups = efs.describe_mount_target_security_groups(MountTargetId=target["MountTargetId"])
+        yield _reachable("EFS", set(groups["SecurityGroups"]), _NFS_PORTS, place, client("ec2"))
+
+
+def _has_mount_target(id_: str, targets: list[Mapping[str, Any]], place: Place) -> Finding:
+    zones = sorted(str(each.get("AvailabilityZoneId")) for each in targets)
+    listed = f"in {', '.join(zones)}" if zones else "none"
+    if place.private is None:
+        return Finding(
+            check="EFS: mount target",
+            found=f"{listed}; the zone of the network is not known yet",
+            verdict="warning",
+            mend="npx cdk deploy NetworkStack, with your flags, then this again",
+        )
+    group = place.node_group_id or "sg-..."
+    return judged(
+        f"EFS: mount target in {place.zone_id}",
+        listed,
+        good=place.zone_id in zones,
+        mend=f"aws efs create-mount-target --file-system-id {id_} --subnet-id {place.private['SubnetId']} "
+        f"--security-groups {group}",
+    )
+
+
+def _same_vpc(name: str, vpc_id: str, place: Place) -> Finding:
+    here = place.vpc_id or "a new VPC"
+    return judged(
+        f"{name}: in the nodes' VPC",
+        vpc_id if vpc_id == place.vpc_id else f"{vpc_id}, and the nodes in {here}",
+        good=vpc_id == place.vpc_id,
+        mend=f"-c vpc_id={vpc_id} -c public_subnet_id=... -c private_subnet_id=...",
+    )
+
+
+def _reachable(
+    name: str, group_ids: set[str], ports: tuple[tuple[int, int], ...], place: Place, ec2: Any
+) -> Finding:
+    """Whether its groups let the nodes in and out: ParallelCluster refuses to create without."""
+    listed = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)
+    check = f"{name}: open to the nodes on {listed}"
+    groups = describe_groups(group_ids, ec2) if group_ids else []
+    shown = ", ".join(sorted(group_ids)) or "no security group"
+    peer = Peer(group_id=place.node_group_id, cidr=place.cidr)
+    if all(ports_open(groups, each, peer) for each in ports):
+        return Finding(check=check, found=shown)
+    if place.node_group_id is None:
+        return Finding(
+            check=check,
+            found=f"{shown}; the nodes' security group is made with NetworkStack",
+            verdict="warning",
+            mend="npx cdk deploy NetworkStack, with your flags, then this again: it prints the rules to add",
+        )
+    group_id = min(group_ids, default="sg-...")
+    return Finding(
+        check=check,
+        found=f"{shown}, not in and out",
+        verdict="problem",
+        mend=authorize(group_id, ports, place.node_group_id),
+    )
+
+
+def _wait(service: str, id_: str) -> str:
+    return f"aws {service} describe-file-systems --file-system-ids {id_}, until it is AVAILABLE"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))

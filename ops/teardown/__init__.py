@@ -1,0 +1,1 @@
+"""`make teardown-plan`: what goes, what stays, what it costs, and how to delete the rest; deletes nothing."""

@@ -1,0 +1,158 @@
+"""Pure: the commands that delete what stays, in the order in which AWS lets it go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ops.stacks import Stack, cluster_of
+from ops.teardown.accounting import accounting_steps
+from ops.teardown.left import Left, Lustre
+from ops.teardown.step import Step, destroy_stack
+
+
+def steps(stacks: dict[str, Stack], left: Left, cluster_name: str) -> list[Step]:
+    """Everything to type, first things first."""
+    found = (
+        *_clusters(stacks),
+        *accounting_steps(stacks.get("AccountingStack"), left.accounting),
+        *_storage_stack(stacks.get("StorageStack")),
+        *_lustre(left),
+        *_efs(left),
+        *_groups(left),
+        *_buckets(left),
+        *_network(stacks.get("NetworkStack")),
+        *_leftovers(left, cluster_name),
+    )
+    return [step for step in found if step.commands]
+
+
+def destroy_cluster(cluster_name: str) -> str:
+    """The command that takes one cluster."""
+    flag = "" if cluster_name == "training" else f" -c cluster_name={cluster_name}"
+    return f"npx cdk destroy TrainingClusterStack{flag}"
+
+
+def _clusters(stacks: dict[str, Stack]) -> Iterator[Step]:
+    names = [name for stack in stacks if (name := cluster_of(stack))]
+    yield Step(
+        title="The clusters: they use the network and the storage, which cannot go before them",
+        commands=tuple(map(destroy_cluster, names)),
+    )
+
+
+def _storage_stack(stack: Stack | None) -> Iterator[Step]:
+    if stack:
+        yield Step(
+            title="StorageStack: lets go of bucket and file systems, and deletes none of their data",
+            commands=destroy_stack(stack),
+        )
+
+
+def _lustre(left: Left) -> Iterator[Step]:
+    for system in left.lustre:
+        yield _export(system)
+        yield _unlink(system)
+        yield Step(
+            title=f"{system.id}, with all files that are in no bucket",
+            commands=(
+                f"aws fsx delete-file-system --file-system-id {system.id}",
+                f"while aws fsx describe-file-systems --file-system-ids {system.id} >/dev/null 2>&1; "
+                "do sleep 30; done  # minutes",
+            ),
+            is_data_lost=True,
+        )
+
+
+def _export(system: Lustre) -> Step:
+    folders = [link.folder.strip("/") for link in system.links if link.exports]
+    tasks = [
+        "aws fsx create-data-repository-task --type EXPORT_TO_REPOSITORY --report Enabled=false "
+        f"--file-system-id {system.id} --paths {folder}"
+        for folder in folders
+    ]
+    ends = (
+        "aws fsx describe-data-repository-tasks --query 'DataRepositoryTasks[].Lifecycle' "
+        f"--filters Name=file-system-id,Values={system.id}  # again, until SUCCEEDED"
+    )
+    return Step(
+        title=f"What {system.id} has in {' and '.join(folders)} and the bucket lacks, if you want it",
+        commands=(*tasks, ends) if tasks else (),
+    )
+
+
+def _unlink(system: Lustre) -> Step:
+    deletes = [
+        "aws fsx delete-data-repository-association --no-delete-data-in-file-system "
+        f"--association-id {link.id}"
+        for link in system.links
+    ]
+    ends = (
+        "until [[ $(aws fsx describe-data-repository-associations --query 'length(Associations)' "
+        f"--filters Name=file-system-id,Values={system.id}) == 0 ]]; do sleep 10; done"
+    )
+    where = " and ".join(f"{link.folder} to {link.target}" for link in system.links)
+    return Step(title=f"Its links: {where}", commands=(*deletes, ends) if deletes else ())
+
+
+def _efs(left: Left) -> Iterator[Step]:
+    for system in left.efs:
+        targets = system.mount_target_ids
+        yield Step(
+            title=f"{system.id}, with all files on it",
+            commands=(
+                *(f"aws efs delete-mount-target --mount-target-id {id_}" for id_ in targets),
+                *(("sleep 60  # until the mount targets are gone",) if targets else ()),
+                f"aws efs delete-file-system --file-system-id {system.id}",
+            ),
+            is_data_lost=True,
+        )
+
+
+def _groups(left: Left) -> Iterator[Step]:
+    yield Step(
+        title="The security groups of the file systems, once those are gone",
+        commands=tuple(f"aws ec2 delete-security-group --group-id {id_}" for id_ in left.groups),
+    )
+
+
+def _buckets(left: Left) -> Iterator[Step]:
+    for name in left.buckets:
+        yield Step(
+            title=f"The bucket {name}, with every version of every object",
+            commands=(_empty(name), f"aws s3api delete-bucket --bucket {name}"),
+            is_data_lost=True,
+        )
+
+
+def _empty(bucket: str) -> str:
+    # `aws s3 rm` leaves old versions and delete markers.
+    versions = f'boto3.resource("s3").Bucket("{bucket}").object_versions'
+    return f".venv/bin/python -c 'import boto3; {versions}.delete()'"
+
+
+def _network(stack: Stack | None) -> Iterator[Step]:
+    if stack:
+        yield Step(title="NetworkStack", commands=destroy_stack(stack))
+
+
+def _leftovers(left: Left, cluster_name: str) -> Iterator[Step]:
+    delete = "aws logs delete-log-group --log-group-name {}"
+    yield Step(
+        title=f"The logs, and what is noted of the cluster {cluster_name}",
+        commands=(
+            *map(delete.format, left.log_groups),
+            *(f"aws ssm delete-parameter --name {name}" for name in left.parameters),
+        ),
+    )
+    yield Step(
+        title="What ParallelCluster shares between all of its clusters in this region, those of others too: "
+        "only if there is none any more",
+        commands=(
+            *map(delete.format, left.pcluster_log_groups),
+            *(
+                command
+                for name in left.pcluster_buckets
+                for command in (_empty(name), f"aws s3api delete-bucket --bucket {name}")
+            ),
+        ),
+    )

@@ -1,0 +1,152 @@
+"""The plan: read from the account, and told to a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ops.session import ClientOf
+from ops.stacks import Stack, cluster_of, cluster_stack_name, find_stacks, stack_status
+from ops.teardown.commands import destroy_cluster, steps
+from ops.teardown.costs import Cost, read_costs
+from ops.teardown.left import Left, read_left
+from ops.teardown.step import Step
+from training_cluster.families import load_base
+
+_NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "compute node"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What there is, and what to type."""
+
+    cluster_name: str
+    region: str
+    stacks: dict[str, Stack]
+    pcluster_status: str | None
+    """Of the stack that ParallelCluster made for the cluster."""
+    nodes: Counter[str]
+    """Instances of the cluster, by kind."""
+    left: Left
+    costs: tuple[Cost, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def cluster(self) -> Stack | None:
+        """The cluster's own TrainingClusterStack."""
+        return self.stacks.get(cluster_stack_name(self.cluster_name))
+
+
+def read_plan(cluster_name: str, client: ClientOf) -> Plan:
+    """Ask the account; changes nothing.
+
+    Raises:
+        ConfigurationError: no cluster can have this name.
+        BotoCoreError, ClientError: no answer of AWS.
+    """
+    cluster_stack_name(cluster_name)
+    cloudformation = client("cloudformation")
+    stacks = find_stacks(cloudformation)
+    left = read_left(stacks, cluster_name, client)
+    return Plan(
+        cluster_name=cluster_name,
+        region=cloudformation.meta.region_name,
+        stacks=stacks,
+        pcluster_status=stack_status(cluster_name, cloudformation),
+        nodes=_nodes(cluster_name, client("ec2")),
+        left=left,
+        costs=tuple(read_costs(stacks, left, client)),
+        steps=tuple(steps(stacks, left, cluster_name)),
+    )
+
+
+def _nodes(cluster_name: str, ec2: Any) -> Counter[str]:
+    filters = [
+        {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster_name]},
+        {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
+    ]
+    found: Counter[str] = Counter()
+    for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
+        for reservation in page["Reservations"]:
+            for instance in reservation["Instances"]:
+                tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+                found[_NODES.get(tags.get("parallelcluster:node-type", ""), "instance")] += 1
+    return found
+
+
+def render_plan(plan: Plan) -> Iterator[str]:
+    """Lines for a terminal. None is longer than what must be typed in one piece."""
+    if not plan.steps:
+        yield f"There is nothing of ours in {plan.region}."
+        return
+    yield from _goes(plan)
+    yield ""
+    yield from _stays(plan)
+    if "StorageStack" not in plan.stacks:
+        yield from _adopt(plan.left)
+    yield ""
+    yield "To delete everything, in this order; none of it was done:"
+    yield f"export AWS_REGION={plan.region} AWS_DEFAULT_REGION={plan.region}"
+    for number, step in enumerate(plan.steps, 1):
+        yield ""
+        yield f"# {number}. {step.title}"
+        if step.is_data_lost:
+            yield "# THE DATA IS GONE AFTER THIS"
+        yield from step.commands
+    yield ""
+    yield "Left alone: CDKToolkit and its bucket cdk-*, which serve all of your CDK apps, and what you"
+    yield "brought yourself by id."
+
+
+def _goes(plan: Plan) -> Iterator[str]:
+    name, stack = plan.cluster_name, plan.cluster
+    if stack is None and plan.pcluster_status is None:
+        yield f"There is no cluster {name} here."
+    else:
+        yield f"{destroy_cluster(name)} takes the cluster {name}, and nothing else:"
+        if stack:
+            yield f"  {stack.name}  {stack.status}"
+        if plan.pcluster_status:
+            yield f"  {name}  {plan.pcluster_status}  ParallelCluster's own stack"
+        if plan.nodes:
+            counted = ", ".join(f"{count} {kind}(s)" for kind, count in plan.nodes.items())
+            yield f"  {counted}: their jobs end"
+        for key in stack.of_type("AWS::EC2::KeyPair") if stack else ():
+            yield f"  the key pair {key.physical_id}, and its private half in Parameter Store"
+    others = [
+        (other.name, other.status)
+        for other in plan.stacks.values()
+        if cluster_of(other.name) and other != stack
+    ]
+    for other, status in others:
+        yield f"Another cluster uses the same network and storage: {other}  {status}"
+
+
+def _stays(plan: Plan) -> Iterator[str]:
+    prices = load_base().prices
+    month = sum(cost.usd_per_month or 0 for cost in plan.costs)
+    dates = f"list prices of {prices.region}; your region may differ"
+    yield f"What stays, and costs about {month:,.0f} USD a month ({dates}):"
+    for name in ("NetworkStack", "StorageStack", "AccountingStack"):
+        if stack := plan.stacks.get(name):
+            protected = ", termination protection on" if stack.is_protected else ""
+            yield f"  {name}  {stack.status}{protected}"
+    width = max((len(cost.what) for cost in plan.costs), default=0)
+    for cost in plan.costs:
+        shown = "-" if cost.usd_per_month is None else f"{cost.usd_per_month:,.0f}"
+        yield f"  {cost.what:{width}} {shown:>8}  {cost.note}".rstrip()
+
+
+def _adopt(left: Left) -> Iterator[str]:
+    flags = [
+        *(f"bucket_name={name}" for name in left.buckets[:1]),
+        *(f"fsx_id={system.id}" for system in left.lustre[:1]),
+        *(f"efs_id={system.id}" for system in left.efs[:1]),
+    ]
+    if flags:
+        given = " ".join(f"-c {flag}" for flag in flags)
+        yield ""
+        yield "StorageStack is gone, its data is not. To take it up again, after make preflight:"
+        yield f"  npx cdk deploy TrainingClusterStack {given}"

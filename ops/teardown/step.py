@@ -1,0 +1,23 @@
+"""One thing to do, as a person types it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ops.stacks import LIFT_PROTECTION, Stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What to type at one go."""
+
+    title: str
+    commands: tuple[str, ...]
+    is_data_lost: bool = False
+
+
+def destroy_stack(stack: Stack, *flags: str) -> tuple[str, ...]:
+    """Commands that delete one of the shared stacks."""
+    context = "".join(f" -c {flag}" for flag in flags)
+    unprotect = (f"{LIFT_PROTECTION} {stack.name}",) if stack.is_protected else ()
+    return (*unprotect, f"npx cdk destroy {stack.name}{context}")

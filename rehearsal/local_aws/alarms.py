@@ -1,0 +1,50 @@
+"""Alarms on metric math, which ministack's AWS::CloudWatch::Alarm refuses: records, as most alarms here."""
+
+from __future__ import annotations
+
+import re
+
+from rehearsal.local_aws.handlers import original, wrap
+from rehearsal.local_aws.moto_types import Created, Properties
+
+_ALARM = "AWS::CloudWatch::Alarm"
+_ID = re.compile(r"[a-z][A-Za-z0-9_]*")
+# CloudWatch's limit of the metrics that an alarm's expression takes.
+_MOST_METRICS = 10
+
+
+def install() -> None:
+    """Take `Metrics` in the place of a metric's name."""
+    handler = original(_ALARM)
+
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        created: Created = handler["create"](logical_id, _named(properties), stack)
+        return created
+
+    def update(name: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
+        created: Created = handler["update"](name, _named(old), _named(new), stack, logical_id)
+        return created
+
+    wrap(_ALARM, create=create, update=update)
+
+
+def _named(properties: Properties) -> Properties:
+    """Let the expression stand for a metric's name: nothing has that name, so nothing sets the alarm off."""
+    queries = properties.get("Metrics")
+    if not queries:
+        return properties
+    _check(queries)
+    expression = next(query.get("Expression", "-") for query in queries if query.get("ReturnData", True))
+    rest = {key: value for key, value in properties.items() if key != "Metrics"}
+    return rest | {"Namespace": "metric math", "MetricName": expression}
+
+
+def _check(queries: list[Properties]) -> None:
+    """Refuse what PutMetricAlarm refuses; the words are ours."""
+    ids = [query.get("Id", "") for query in queries]
+    if not all(_ID.fullmatch(id_) for id_ in ids) or len(set(ids)) < len(ids):
+        raise ValueError(f"Metrics: each Id is a lower-case letter, then letters and digits, and once: {ids}")
+    if [query.get("ReturnData", True) for query in queries].count(True) != 1:
+        raise ValueError("Metrics: exactly one of them returns data")
+    if sum("MetricStat" in query for query in queries) > _MOST_METRICS:
+        raise ValueError(f"Metrics: {_MOST_METRICS} metrics at most")

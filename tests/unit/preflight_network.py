@@ -1,0 +1,165 @@
+"""A network and storage that pass `make preflight`; a test makes one thing of it bad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ops.preflight.checks import run_checks
+from ops.preflight.finding import Finding
+from tests.unit.fake_account import Account, Refused
+from training_cluster.settings import Settings
+
+VPC, PUBLIC, PRIVATE = "vpc-0aaaaaaaaaaaaaaaa", "subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"
+GROUP, FSX, EFS = "sg-0aaaaaaaaaaaaaaaa", "fs-0aaaaaaaaaaaaaaaa", "fs-0eeeeeeeeeeeeeeee"
+OWN = {"vpc_id": VPC, "public_subnet_id": PUBLIC, "private_subnet_id": PRIVATE}
+ITSELF = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": GROUP}]}
+WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+IGW, NAT = {"GatewayId": "igw-1"}, {"NatGatewayId": "nat-1"}
+
+
+def tcp(first: int, last: int, **peer: Any) -> dict[str, Any]:
+    return {"IpProtocol": "tcp", "FromPort": first, "ToPort": last} | peer
+
+
+FROM_NODES = {"UserIdGroupPairs": [{"GroupId": GROUP}]}
+LUSTRE_RULES = [tcp(988, 988, **FROM_NODES), tcp(1018, 1023, **FROM_NODES)]
+
+
+class Network:
+    """What the account has."""
+
+    def __init__(self) -> None:
+        self.vpcs = [VPC]
+        self.dns = {"enableDnsSupport": True, "enableDnsHostnames": True}
+        self.subnets = {
+            PUBLIC: {"MapPublicIpOnLaunch": True, "CidrBlock": "10.1.0.0/20"},
+            PRIVATE: {"MapPublicIpOnLaunch": False, "CidrBlock": "10.1.128.0/17"},
+        }
+        for id_, subnet in self.subnets.items():
+            subnet |= {"SubnetId": id_, "VpcId": VPC, "AvailabilityZoneId": "use1-az4"}
+            subnet |= {"AvailableIpAddressCount": 4000}
+        self.routes: dict[str, list[dict[str, str]]] = {PUBLIC: [IGW], PRIVATE: [NAT]}
+        self.s3_endpoint_of = [PRIVATE]
+        self.group: dict[str, Any] = {"in": [ITSELF], "out": [ITSELF, WORLD], "vpc": VPC}
+        self.offered = {"use1-az4": ["p4d.24xlarge", "c5.4xlarge"], "use1-az1": ["c5.4xlarge"]}
+        self.network_stack: dict[str, str] = {}
+        self.bucket: Any = {"BucketRegion": "us-east-1"}
+        self.lustre: Any = {"FileSystemType": "LUSTRE", "FileSystemTypeVersion": "2.15"}
+        self.lustre |= {"Lifecycle": "AVAILABLE", "VpcId": VPC}
+        self.lustre_rules: dict[str, Any] = {"in": LUSTRE_RULES, "out": LUSTRE_RULES}
+        self.efs: Any = [{"zone": "use1-az4"}]
+        nfs = [tcp(2049, 2049, **FROM_NODES)]
+        self.efs_rules: dict[str, Any] = {"in": nfs, "out": nfs}
+        self.key: str | None = "ed25519"
+        self.image: Any = {"State": "available", "Architecture": "x86_64"}
+
+    def account(self) -> Account:
+        return Account(
+            {
+                "DescribeVpcs": {"Vpcs": [{"VpcId": id_} for id_ in self.vpcs]},
+                "DescribeVpcAttribute": lambda asked: {
+                    asked["Attribute"].replace("enable", "Enable"): {"Value": self.dns[asked["Attribute"]]}
+                },
+                "DescribeSubnets": lambda asked: {
+                    "Subnets": [self.subnets[id_] for id_ in _values(asked) if id_ in self.subnets]
+                },
+                "DescribeRouteTables": self._tables,
+                "DescribeVpcEndpoints": {
+                    "VpcEndpoints": [
+                        {
+                            "VpcEndpointId": "vpce-1",
+                            "ServiceName": "com.amazonaws.us-east-1.s3",
+                            "RouteTableIds": [f"rtb-{id_}" for id_ in self.s3_endpoint_of],
+                        }
+                    ]
+                },
+                "DescribeSecurityGroups": self._groups,
+                "DescribeInstanceTypeOfferings": lambda asked: {
+                    "InstanceTypeOfferings": [
+                        {"Location": zone, "InstanceType": type_}
+                        for zone, types in self.offered.items()
+                        for type_ in types
+                        if type_ in _values(asked)
+                    ]
+                },
+                **self._cloudformation(),
+                **self._storage(),
+                "DescribeKeyPairs": {"KeyPairs": [{"KeyType": self.key}] if self.key else []},
+                "DescribeImages": {"Images": [self.image]}
+                if self.image
+                else Refused("InvalidAMIID.NotFound"),
+            }
+        )
+
+    def _tables(self, asked: dict[str, Any]) -> dict[str, Any]:
+        filters = {each["Name"]: each["Values"][0] for each in asked["Filters"]}
+        id_ = filters.get("association.subnet-id", "main")
+        if id_ not in self.routes:
+            return {"RouteTables": []}
+        routes = [
+            {"DestinationCidrBlock": "0.0.0.0/0", "State": "active"} | each for each in self.routes[id_]
+        ]
+        return {"RouteTables": [{"RouteTableId": f"rtb-{id_}", "Routes": routes}]}
+
+    def _groups(self, asked: dict[str, Any]) -> dict[str, Any]:
+        known = {GROUP: self.group, "sg-lustre": self.lustre_rules, "sg-0eeeeeeeeeeeeeeee": self.efs_rules}
+        return {
+            "SecurityGroups": [
+                {
+                    "GroupId": id_,
+                    "VpcId": group.get("vpc", VPC),
+                    "IpPermissions": group["in"],
+                    "IpPermissionsEgress": group["out"],
+                }
+                for id_ in _values(asked)
+                if (group := known[id_])
+            ]
+        }
+
+    def _cloudformation(self) -> dict[str, Any]:
+        stack = {"StackName": "NetworkStack", "StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in self.network_stack.items()]
+        return {
+            "DescribeStacks": {"Stacks": [stack | {"Outputs": outputs}] if outputs else []},
+            "GetTemplate": {"TemplateBody": "{}"},
+            "ListStackResources": {"StackResourceSummaries": []},
+        }
+
+    def _storage(self) -> dict[str, Any]:
+        lustre = self.lustre and self.lustre | {
+            "FileSystemId": FSX,
+            "NetworkInterfaceIds": ["eni-0aaaaaaaaaaaaaaaa"],
+        }
+        return {
+            "HeadBucket": self.bucket,
+            "fsx.DescribeFileSystems": {"FileSystems": [lustre]} if lustre else Refused("FileSystemNotFound"),
+            "DescribeNetworkInterfaces": {"NetworkInterfaces": [{"Groups": [{"GroupId": "sg-lustre"}]}]},
+            "DescribeMountTargets": Refused("FileSystemNotFound")
+            if self.efs is None
+            else {
+                "MountTargets": [
+                    {
+                        "MountTargetId": "fsmt-0aaaaaaaaaaaaaaaa",
+                        "FileSystemId": EFS,
+                        "SubnetId": PRIVATE,
+                        "LifeCycleState": "available",
+                        "AvailabilityZoneId": each["zone"],
+                        "VpcId": VPC,
+                    }
+                    for each in self.efs
+                ]
+            },
+            "DescribeMountTargetSecurityGroups": {"SecurityGroups": ["sg-0eeeeeeeeeeeeeeee"]},
+        }
+
+
+def _values(asked: dict[str, Any]) -> list[str]:
+    return [value for each in asked["Filters"] for value in each["Values"]]
+
+
+def findings(network: Network, **flags: str) -> list[Finding]:
+    return run_checks(Settings.from_context(flags), network.account().client)
+
+
+def bad(network: Network, **flags: str) -> list[Finding]:
+    return [each for each in findings(network, **flags) if each.verdict != "ok"]
