@@ -58,7 +58,7 @@ _SAID = {
 _MAY = {
     "never": "refused by the guard",
     "changes": "live",
-    "grows": "more: live, FSx grows in place, if it is the only change of storage; less: refused by the guard",
+    "grows": "more: live, in place, if it is the only change of storage; less: refused by the guard",
     "adopts": "given: the own one is kept and no longer used, once no cluster uses it; "
     "another, or left out: refused by the guard",
 }

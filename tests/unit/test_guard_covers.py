@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -100,12 +101,12 @@ CASES = list(dict.fromkeys(tuple(sorted(flags.items())) for flags in _all_flags(
 @cache
 def _template(flags: Flags) -> Template:
     """StorageStack's."""
-    app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     settings = Settings.from_context(dict(flags))
-    network_stack = NetworkStack(app, "NetworkStack", settings=settings)
-    cdk.CfnWaitConditionHandle(network_stack, "Any")  # there is none without a resource
-    StorageStack(app, "StorageStack", settings=settings, network=network_stack.network)
-    template: Template = app.synth().get_stack_by_name("StorageStack").template
+    with tempfile.TemporaryDirectory() as folder:
+        app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"], outdir=folder)
+        network = NetworkStack(app, "NetworkStack", settings=settings).network
+        StorageStack(app, "StorageStack", settings=settings, network=network)
+        template: Template = app.synth().get_stack_by_name("StorageStack").template
     return template
 
 

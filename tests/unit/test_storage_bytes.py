@@ -1,8 +1,9 @@
-"""StorageStack is the same to the byte, whatever the cluster's flags: no change of a cluster touches data."""
+"""StorageStack is the same, byte by byte, whatever the flags of the cluster: none of them touches data."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import get_args
 
@@ -65,9 +66,10 @@ def test_no_flag_but_its_own_and_the_networks_changes_storage_by_a_byte() -> Non
 
 
 def _bytes(flags: dict[str, str]) -> bytes:
-    app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     settings = Settings.from_context(flags)
-    network_stack = NetworkStack(app, "NetworkStack", settings=settings)
-    StorageStack(app, "StorageStack", settings=settings, network=network_stack.network)
-    folder = Path(app.synth(validate_on_synthesis=False).directory)
-    return (folder / "StorageStack.template.json").read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"], outdir=folder)
+        network = NetworkStack(app, "NetworkStack", settings=settings).network
+        StorageStack(app, "StorageStack", settings=settings, network=network)
+        app.synth()
+        return Path(folder, "StorageStack.template.json").read_bytes()
