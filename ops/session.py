@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 ClientOf = Callable[[str], Any]
 """boto3's client of a service, by the service's name; the same one each time."""
@@ -20,3 +21,13 @@ def account_clients() -> ClientOf:
     """
     session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
     return cache(session.client)
+
+
+def unless(call: Callable[[], Any], *codes: str) -> Any | None:
+    """What AWS answers, None for an error of one of these codes. Raises other errors."""
+    try:
+        return call()
+    except ClientError as error:
+        if error.response["Error"]["Code"] in codes:
+            return None
+        raise

@@ -10,6 +10,8 @@ from typing import Any
 from training_cluster.settings import Settings
 
 FOUNDATIONS = ("NetworkStack", "StorageStack", "AccountingStack")
+DESCRIPTION = "Training Cluster:"
+"""What the description of each of our templates begins with."""
 LIFT_PROTECTION = (
     "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
 )
@@ -68,19 +70,34 @@ def stack_status(name: str, cloudformation: Any) -> str | None:
     return str(answer["Stacks"][0]["StackStatus"])
 
 
-def find_stacks(cloudformation: Any) -> dict[str, Stack]:
-    """All of our stacks in the region, by name. Raises botocore's errors."""
-    return {
-        described["StackName"]: _read(described, cloudformation)
-        for page in cloudformation.get_paginator("describe_stacks").paginate()
-        for described in page["Stacks"]
-        if described["StackName"] in FOUNDATIONS or cluster_of(described["StackName"])
-    }
+def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
+    """Our stacks in the region, by name; and the names of stacks that are called like ours and are others'.
+
+    Ours say so in their template. Their outputs do not tell: a deploy that failed has none. Raises botocore's
+    errors.
+    """
+    ours: dict[str, Stack] = {}
+    others = []
+    for page in cloudformation.get_paginator("describe_stacks").paginate():
+        for described in page["Stacks"]:
+            name = described["StackName"]
+            # One with a change set only has neither template nor resources.
+            if described["StackStatus"] == "REVIEW_IN_PROGRESS" or not _is_called_like_ours(name):
+                continue
+            template = _parse(cloudformation.get_template(StackName=name)["TemplateBody"])
+            if str(template.get("Description", "")).startswith(DESCRIPTION):
+                ours[name] = _read(described, template, cloudformation)
+            else:
+                others.append(name)
+    return ours, others
 
 
-def _read(described: Mapping[str, Any], cloudformation: Any) -> Stack:
-    name = described["StackName"]
-    kept = _kept(cloudformation.get_template(StackName=name)["TemplateBody"])
+def _is_called_like_ours(name: str) -> bool:
+    return name in FOUNDATIONS or cluster_of(name) is not None
+
+
+def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformation: Any) -> Stack:
+    name, kept = described["StackName"], _kept(template)
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
     return Stack(
         name=name,
@@ -101,8 +118,16 @@ def _read(described: Mapping[str, Any], cloudformation: Any) -> Stack:
     )
 
 
-def _kept(template: Any) -> set[str]:
-    """Logical ids of what the template retains; boto3 reads templates that are JSON, as CDK's are."""
-    body = json.loads(template) if isinstance(template, str) else template
-    resources = body.get("Resources", {})
+def _parse(template: Any) -> Mapping[str, Any]:
+    """boto3 reads a template that is JSON, as CDK's are; one in YAML is a stranger's."""
+    try:
+        body = json.loads(template) if isinstance(template, str) else template
+    except json.JSONDecodeError:
+        return {}
+    return body if isinstance(body, Mapping) else {}
+
+
+def _kept(template: Mapping[str, Any]) -> set[str]:
+    """Logical ids of what the template retains."""
+    resources = template.get("Resources", {})
     return {id_ for id_, each in resources.items() if each.get("DeletionPolicy", "").startswith("Retain")}

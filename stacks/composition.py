@@ -10,11 +10,8 @@ from stacks.accounting_stack import AccountingStack
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack
-from training_cluster.account_flags import CLUSTER_TAG
+from training_cluster.account_flags import CLUSTER_TAG, SHARED
 from training_cluster.settings import Settings
-
-SHARED = "_shared"
-"""In the place of a cluster's name, on what all clusters share; no cluster can have it."""
 
 # A change of their tags replaces them, and with them a key by the same name, or the nodes' group.
 NEVER_RETAGGED = ("AWS::EC2::KeyPair", "AWS::EC2::PlacementGroup")

@@ -12,7 +12,7 @@ from training_cluster.network import Network
 from training_cluster.node_security_group import NodeSecurityGroup
 from training_cluster.settings import Settings
 from training_cluster.vpc import ComputeVpc
-from training_cluster.zone import ComputeZone, instance_types
+from training_cluster.zone import ComputeZone
 
 
 class NetworkStack(Stack):
@@ -55,7 +55,7 @@ class NetworkStack(Stack):
             self,
             "Zone",
             zone=settings.zone,
-            instance_types=instance_types(settings),
+            instance_types=settings.instance_types,
             reservation_id=settings.bought.reservation_id,
         )
         CfnOutput(self, "ZoneId", value=zone.id)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from aws_cdk import Annotations, Aws, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from training_cluster.accounting import Accounting
-from training_cluster.acknowledgements import acknowledge_wildcards
 from training_cluster.advice import advice, image_parameter
 from training_cluster.budget import ACTIVATE_TAG
 from training_cluster.bundle import bootstrap_budget_s
@@ -19,6 +17,7 @@ from training_cluster.config_check import check_settings
 from training_cluster.families import load_base
 from training_cluster.monitoring import Monitoring
 from training_cluster.network import Network
+from training_cluster.node_policies import login_policy_arn, nodes_policy_arn
 from training_cluster.nodes import bootstrap_prefix
 from training_cluster.resource_ids import Database, ResourceIds
 from training_cluster.scripts import Scripts
@@ -53,7 +52,6 @@ class TrainingClusterStack(Stack):
         )
         ids = ResourceIds(
             region=Aws.REGION,
-            partition=Aws.PARTITION,
             public_subnet_id=network.public_subnet.subnet_id,
             private_subnet_id=network.private_subnet.subnet_id,
             node_security_group_id=network.node_security_group.security_group_id,
@@ -61,11 +59,12 @@ class TrainingClusterStack(Stack):
             lustre_id=storage.lustre_id,
             efs_id=storage.efs_id,
             bucket_name=storage.bucket.bucket_name,
+            nodes_policy_arn=nodes_policy_arn(self, name),
             bundle_sha256=scripts.sha256,
             bootstrap_budget_s=bootstrap_budget_s(),
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings),
-            login_policy_arn=self._login_policy_arn(settings, storage),
+            login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
             database=_database(settings, accounting),
         )
         cluster = Cluster(
@@ -100,8 +99,9 @@ class TrainingClusterStack(Stack):
     def _key_name(self, cluster_name: str) -> str:
         pair = ec2.KeyPair(self, "KeyPair", key_pair_name=f"{cluster_name}-key", type=ec2.KeyPairType.ED25519)
         fetch = (
-            f"aws ssm get-parameter --region {Aws.REGION} --name {pair.private_key.parameter_name} "
-            f"--with-decryption --query Parameter.Value --output text > {pair.key_pair_name}.pem"
+            f"(umask 077; aws ssm get-parameter --region {Aws.REGION} --with-decryption "
+            f"--name {pair.private_key.parameter_name} --query Parameter.Value --output text "
+            f"> {pair.key_pair_name}.pem)"
         )
         CfnOutput(
             self,
@@ -127,27 +127,14 @@ class TrainingClusterStack(Stack):
         group = ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
         return group.placement_group_name
 
-    def _login_policy_arn(self, settings: Settings, storage: SharedStorage) -> str | None:
-        if not settings.login_nodes:
-            return None
-        scripts = storage.bucket.arn_for_objects(f"{bootstrap_prefix(settings.cluster_name)}/*")
-        policy = iam.ManagedPolicy(
-            self,
-            "LoginPolicy",
-            # The provider may attach policies of this name only.
-            managed_policy_name=f"parallelcluster-{settings.cluster_name}-login-{Aws.REGION}",
-            description="Login nodes read their scripts",
-            statements=[iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])],
-        )
-        acknowledge_wildcards(policy, [scripts], "this cluster's scripts, all of them")
-        return policy.managed_policy_arn
-
     def _outputs(self, cluster: Cluster, name: str) -> None:
         connect = f"aws ssm start-session --region {Aws.REGION} --target {cluster.head_node_instance_id}"
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
         stays = (
-            f"StorageStack with all data; log groups /aws/parallelcluster/{name}-*, /aws/lambda/pcluster-* "
-            "and of this stack's functions; ParallelCluster's bucket parallelcluster-*-v1-do-not-delete"
+            "NetworkStack (its NAT gateway costs), StorageStack with all data, AccountingStack where there "
+            "is one: make teardown-plan prices them; log groups "
+            f"/aws/parallelcluster/{name}-*, /aws/lambda/pcluster-* and of this stack's functions; "
+            "ParallelCluster's bucket parallelcluster-*-v1-do-not-delete"
         )
         CfnOutput(self, "HeadNodeInstanceId", value=cluster.head_node_instance_id)
         CfnOutput(self, "Connect", value=connect, description="A shell on the head node, no SSH needed")

@@ -28,6 +28,9 @@ compares the two. Each row is one `cdk deploy` with another value, on a cluster 
 | stopped | an idle fleet is stopped and started again; while nodes run, `-c on_busy=stop` ends their jobs |
 | refused | nothing is changed, and the deploy says what to type instead |
 
+Flags are not remembered: one that is left out is its default again, for all clusters where it is one of
+network or storage (without `endpoints=private` the endpoints go). Those that stay belong into cdk.json's
+`context`.
 A change that is refused or fails leaves every data resource where it is. Where the safe way is a second
 cluster, that is `-c cluster_name=...` on the same network and storage.
 """
@@ -50,15 +53,18 @@ _SAID = {
     "endpoints": "live",
     "ssh_from": "live",
     "ssh_from_anywhere": "live",
-    "fsx_mbps_per_tib": "live: FSx changes it in place; refused with fsx_efa=on",
-    "efs_mibps": "live: EFS changes it in place",
+    "fsx_mbps_per_tib": "live, in place (files may stand still for minutes); refused with fsx_efa=on",
+    "efs_mibps": "live: EFS changes it in place, once a day; alone, with no other change of storage",
+    "bucket_name": "refused by the guard, for Lustre is linked to it; with fsx_id: as fsx_id",
     "budget_usd": "live",
     "alarm_email": "live: the new address gets a mail to confirm",
 }
 _MAY = {
     "never": "refused by the guard",
     "changes": "live",
-    "grows": "more: live, in place, if it is the only change of storage; less: refused by the guard",
+    "alone": "live",
+    "grows": "more: live, if it is the only change of storage (files may stand still for minutes, and are "
+    "slower for hours while FSx spreads them); less: refused by the guard",
     "adopts": "given: the own one is kept and no longer used, once no cluster uses it; "
     "another, or left out: refused by the guard",
 }
@@ -100,7 +106,7 @@ def _guarded() -> dict[str, Kept]:
 
 def _safe_ways() -> Iterator[str]:
     for flag, kept in _guarded().items():
-        if kept.may == "changes":
+        if kept.may in ("alone", "changes"):
             continue
         yield f"- `{flag}`: {kept.safe_way.replace('{old}', 'OLD').replace('{new}', 'NEW')}\n"
 

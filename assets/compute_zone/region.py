@@ -80,7 +80,7 @@ class Region:
 
 
 def rolls_back(stack_id: str) -> bool:
-    """Whether a stack undoes an update."""
+    """Whether a stack undoes an update; not the _COMPLETE of an earlier one, from which the next begins."""
     cloudformation = boto3.client("cloudformation", config=_PATIENTLY)
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
-    return str(stack["StackStatus"]).startswith("UPDATE_ROLLBACK")
+    return str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS"

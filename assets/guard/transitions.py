@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 Values = dict[str, dict[str, str]]
-"""By name, which is the flag's: `value`, `may` (changes, grows, adopts, never), `safe_way` (what to type)."""
+"""By name, which is the flag's: `value`, `may` (guard.py's Kept says what each word means), `safe_way`."""
 
 # A custom resource's answer is JSON of 4096 bytes at most; ids and what CDK's framework adds take the rest.
 MAX_REASON_BYTES = 2500
@@ -27,7 +27,7 @@ def refused_changes(old: Values, new: Values) -> list[str]:
         _explain(name, before, wanted)
         for name, (before, wanted) in changed.items()
         if not _is_allowed(before, wanted["value"], wanted["may"])
-    ] or list(_grows_in_company(changed))
+    ] or list(_in_company(changed))
 
 
 def refusal(changes: list[str]) -> str:
@@ -41,14 +41,15 @@ def refusal(changes: list[str]) -> str:
     return kept + mark
 
 
-def _grows_in_company(changed: dict[str, tuple[str, dict[str, str]]]) -> Iterator[str]:
-    """A rollback cannot make smaller what has grown, so nothing that could fail may go along."""
+def _in_company(changed: dict[str, tuple[str, dict[str, str]]]) -> Iterator[str]:
+    """A rollback cannot take everything back: nothing that could fail may go along with such a change."""
     for name, (before, wanted) in changed.items():
         others = ", ".join(each for each in changed if each != name)
-        if wanted["may"] == "grows" and others:
+        if wanted["may"] in ("alone", "grows") and others:
+            first = f"-c {name}={wanted['value']}" if wanted["value"] else f"without -c {name}=..."
             yield (
-                f"{name}: {before} -> {wanted['value']} could not be taken back if the change of {others} "
-                f"failed. Deploy -c {name}={wanted['value']} first, with {others} as before"
+                f"{name}: {_shown(before)} -> {_shown(wanted['value'])} could not be taken back if the "
+                f"change of {others} failed. Deploy {first} first, with {others} as before"
             )
 
 
@@ -57,7 +58,7 @@ def _is_allowed(old: str, new: str, may: str) -> bool:
         return old.isdecimal() and new.isdecimal() and int(new) > int(old)
     if may == "adopts":  # the own resource is retained, and one that is there already is taken instead
         return not old
-    return may == "changes"
+    return may in ("alone", "changes")
 
 
 def _explain(name: str, old: str, wanted: dict[str, str]) -> str:

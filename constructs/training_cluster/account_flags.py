@@ -6,6 +6,17 @@ from pydantic import BaseModel, Field, field_validator
 
 CLUSTER_TAG = "training-cluster:cluster"
 """Key of the tag that says which cluster a resource belongs to; costs are counted by it."""
+SHARED = "_shared"
+"""In the place of a cluster's name, on what all clusters share; no cluster can have it."""
+
+# Where CloudFormation has no AWS::Budgets::Budget: its registry's schemas of these regions, as cfn-lint
+# bundles them, lack it (compared in a test).
+REGIONS_WITHOUT_BUDGETS = (
+    *("af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-3", "ap-south-2", "ap-southeast-3"),
+    *("ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-central-2"),
+    *("eu-north-1", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1", "mx-central-1"),
+    *("us-gov-east-1", "us-gov-west-1"),
+)
 
 _RESERVED = ("aws:", "parallelcluster:", "training-cluster:")
 _MOST_TAGS = 20

@@ -21,6 +21,8 @@ USER = "slurm"
 class Accounting(Construct):
     """One database for the accounting of all clusters; each keeps its own schema in it.
 
+    All of it is kept, not the database alone: see _keep.
+
     Attributes:
         database: what a cluster config needs of it.
     """
@@ -59,18 +61,16 @@ class Accounting(Construct):
             security_groups=[group],
             storage_encrypted=True,
             deletion_protection=True,
-            removal_policy=KEPT,
         )
         _acknowledge(secret, cluster)
-        for kept in (secret, group):
-            kept.apply_removal_policy(KEPT)
+        _keep(self)
         endpoint = cluster.cluster_endpoint
         self.database = Database(
             uri=f"{endpoint.hostname}:{endpoint.port}", user=USER, secret_arn=secret.secret_arn
         )
 
     def _subnets(self, vpc: ec2.IVpc) -> ec2.SubnetSelection:
-        """Two subnets with no way out. They are kept with the database that stands in them."""
+        """Two subnets with no way out."""
         subnets: list[ec2.ISubnet] = [
             ec2.PrivateSubnet(
                 self,
@@ -81,10 +81,6 @@ class Accounting(Construct):
             )
             for i, cidr in enumerate(DATABASE_CIDRS)
         ]
-        for subnet in subnets:
-            for part in subnet.node.find_all():
-                if isinstance(part, CfnResource):
-                    part.apply_removal_policy(KEPT)
         return ec2.SubnetSelection(subnets=subnets)
 
     def _parameters(self) -> rds.ParameterGroup:
@@ -95,10 +91,20 @@ class Accounting(Construct):
             description="Slurm accounting: TLS only, and slurmdbd's own wish for long transactions",
             # As in ParallelCluster's own template of such a database (cloudformation/database).
             parameters={"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"},
-            removal_policy=KEPT,
         )
         group.bind_to_cluster()
         return group
+
+
+def _keep(accounting: Construct) -> None:
+    """Let everything outlive a deleted stack, since the database needs all of it.
+
+    A cluster without its instance answers nobody, without the rule it answers no node; its subnet group
+    cannot go while it stands (RDS), so the stack could not either.
+    """
+    for part in accounting.node.find_all():
+        if isinstance(part, CfnResource):
+            part.apply_removal_policy(KEPT)
 
 
 def _acknowledge(secret: secretsmanager.Secret, cluster: rds.DatabaseCluster) -> None:

@@ -8,20 +8,11 @@ from aws_cdk import Annotations, Aws
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
-from training_cluster.account_flags import CLUSTER_TAG
+from training_cluster.account_flags import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
 
 ACTIVATE_TAG = (
     "aws ce update-cost-allocation-tags-status --region us-east-1 --cost-allocation-tags-status "
     f"TagKey={CLUSTER_TAG},Status=Active"
-)
-
-# Where CloudFormation has no AWS::Budgets::Budget: its registry's schemas of these regions, as cfn-lint
-# bundles them, lack it (compared in a test).
-REGIONS_WITHOUT = (
-    *("af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-3", "ap-south-2", "ap-southeast-3"),
-    *("ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-central-2"),
-    *("eu-north-1", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1", "mx-central-1"),
-    *("us-gov-east-1", "us-gov-west-1"),
 )
 
 _WHEN = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
@@ -72,6 +63,6 @@ def _advice(usd: int) -> str:
         f"budget_usd={usd} sees nothing until {CLUSTER_TAG} is a cost allocation tag. AWS lists a tag up to "
         "a day after something first carries it; then type, in the account that pays: "
         f"`{ACTIVATE_TAG}`. The budget counts this cluster's own stacks, not what clusters share "
-        f"(network, file systems, bucket). CloudFormation has no budgets in {', '.join(REGIONS_WITHOUT)}: "
-        "leave budget_usd out there"
+        "(network, file systems, bucket). CloudFormation has no budgets in "
+        f"{', '.join(REGIONS_WITHOUT_BUDGETS)}: leave budget_usd out there"
     )

@@ -33,9 +33,9 @@ class Kept:
 
     value: str
     """May be a token; "" where an id stands for one of ours."""
-    may: Literal["changes", "grows", "adopts", "never"]
-    """changes freely; grows, as a number, and alone; adopts: from "" to an id, the own resource being
-    retained then; never changes.
+    may: Literal["changes", "alone", "grows", "adopts", "never"]
+    """changes freely; changes alone, with no other value; grows, as a number, and alone; adopts: from "" to
+    an id, the own resource being retained then; never changes.
     """
     safe_way: str = ""
     """What to type instead, in a sentence or two; `{old}` and `{new}` are filled in."""
@@ -53,8 +53,10 @@ class Guard(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, values: Mapping[str, Kept]) -> None:
         super().__init__(scope, id_)
+        # One group for both functions, made before either: one that is called first makes its own.
+        self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
         function = self._function()
-        provider = cr.Provider(self, "Provider", on_event_handler=function)
+        provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
         self.resource = CustomResource(
             self,
@@ -84,7 +86,7 @@ class Guard(Construct):
             # It may ask for two minutes whether the stack rolls back.
             timeout=Duration.minutes(5),
             memory_size=256,
-            log_group=logs.LogGroup(self, "OnEventLog", retention=logs.RetentionDays.THREE_MONTHS),
+            log_group=self._log,
         )
         function.add_to_role_policy(
             iam.PolicyStatement(

@@ -11,8 +11,10 @@ from training_cluster.storage_flags import StorageFlags
 
 # Destroying the cluster first frees StorageStack's exports; its data stays.
 _MOVE_LUSTRE = (
-    "To move: make the new file system beside the old one (aws fsx create-file-system), copy, cdk destroy "
-    "TrainingClusterStack, then deploy with -c fsx_id=fs-NEW. The old one stays until you delete it."
+    "To move: make the new file system beside the old one (aws fsx create-file-system), copy, link its "
+    "/datasets and /checkpoints to the bucket (aws fsx create-data-repository-association; no deploy links "
+    "what is given), cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW. The old one stays "
+    "until you delete it."
 )
 _NEW_STACK = (
     "lift StorageStack's termination protection and delete it (all data stays), then deploy with -c "
@@ -40,8 +42,8 @@ def kept_storage(
     if not flags.fsx_id:
         values |= _lustre(flags)
     if not flags.efs_id:
-        # Not create-only, but EFS refuses a second such change within a day.
-        values["efs_mibps"] = Kept(value=str(flags.efs_mibps or ""), may="changes")
+        # EFS refuses a second such change within a day, so a rollback could not take it back.
+        values["efs_mibps"] = Kept(value=str(flags.efs_mibps or ""), may="alone")
     if not (flags.fsx_id and flags.efs_id):
         network = {
             "vpc_id": vpc_id,

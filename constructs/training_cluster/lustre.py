@@ -9,10 +9,8 @@ from constructs import Construct
 
 from training_cluster.guard import KEPT
 from training_cluster.storage_flags import StorageFlags
+from training_cluster.storage_rules import LUSTRE_PORTS
 
-# Lustre's own ports (FSx for Lustre guide, "File system access control with Amazon VPC"). CDK's
-# construct opens the group to itself, for the servers among themselves.
-LUSTRE_PORTS = (ec2.Port.tcp(988), ec2.Port.tcp_range(1018, 1023))
 LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
 
 
@@ -80,7 +78,8 @@ def link(
         file_system_id=file_system_id,
         file_system_path=f"/{folder}",
         data_repository_path=f"s3://{bucket_name}/{folder}/",
-        batch_import_meta_data_on_create=imports,
+        # Also what was exported: a new file system on an old bucket must show the checkpoints to go on from.
+        batch_import_meta_data_on_create=True,
         s3=policy,
     )
     association.apply_removal_policy(KEPT)
@@ -106,7 +105,9 @@ def _security_group(
         description="FSx for Lustre: nodes and its own servers, on the Lustre ports",
         allow_all_outbound=False,
     )
-    for port in LUSTRE_PORTS:
+    # CDK's construct opens the group to itself, for the servers among themselves.
+    for first, last in LUSTRE_PORTS:
+        port = ec2.Port.tcp(first) if first == last else ec2.Port.tcp_range(first, last)
         group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
         group.add_egress_rule(node_security_group, port, "Lustre servers answer the nodes")
         group.add_egress_rule(group, port, "Lustre servers among themselves")

@@ -6,9 +6,6 @@ from typing import Any
 
 from training_cluster.resource_ids import ResourceIds
 
-# Session Manager is how people get in: no inbound SSH rule exists by default.
-SESSION_MANAGER_POLICY = "arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
-
 Rendered = dict[str, Any]
 
 
@@ -24,8 +21,11 @@ def bootstrap_action(cluster_name: str, ids: ResourceIds, *extra_args: str) -> R
 
 
 def managed_policies(ids: ResourceIds) -> list[Rendered]:
-    """What every node's role has beside ParallelCluster's own rights."""
-    return [{"Policy": SESSION_MANAGER_POLICY.format(partition=ids.partition)}]
+    """What every node's role has beside ParallelCluster's own rights.
+
+    Session Manager is how people get in: no inbound SSH rule exists by default.
+    """
+    return [{"Policy": ids.nodes_policy_arn}]
 
 
 def iam(cluster_name: str, ids: ResourceIds) -> Rendered:

@@ -12,7 +12,6 @@ Conditions = dict[str, object]
 _CLUSTER_TAG = "parallelcluster:cluster-name"
 _ATTACHABLE_AWS_POLICIES = (
     "CloudWatchAgentServerPolicy",
-    "AmazonSSMManagedInstanceCore",
     "AmazonS3ReadOnlyAccess",
     "service-role/AWSLambdaBasicExecutionRole",
 )

@@ -21,7 +21,6 @@ class ResourceIds:
     """Ids and names for one cluster config."""
 
     region: str
-    partition: str
     public_subnet_id: str
     private_subnet_id: str
     node_security_group_id: str
@@ -29,6 +28,8 @@ class ResourceIds:
     lustre_id: str
     efs_id: str
     bucket_name: str
+    nodes_policy_arn: str
+    """Lets every node answer Session Manager and Run Command."""
     bundle_sha256: str
     bootstrap_budget_s: int
     """Seconds that our bootstrap steps may take on a compute node."""
@@ -46,7 +47,6 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
     """Ids of the right shape for everything, so that a config can be checked before anything exists."""
     return ResourceIds(
         region="us-east-1",
-        partition="aws",
         public_subnet_id="subnet-0aaaaaaaaaaaaaaaa",
         private_subnet_id="subnet-0bbbbbbbbbbbbbbbb",
         node_security_group_id="sg-0cccccccccccccccc",
@@ -54,6 +54,7 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
         lustre_id="fs-0dddddddddddddddd",
         efs_id="fs-0eeeeeeeeeeeeeeee",
         bucket_name="bucket",
+        nodes_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-nodes",
         bundle_sha256="e" * 64,
         bootstrap_budget_s=bootstrap_budget_s,
         image_id=image_id,

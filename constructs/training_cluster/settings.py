@@ -99,6 +99,13 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
         return load_base().cpu_queue.instance_type if self.cpu_queue == "on" else self.cpu_queue
 
     @property
+    def instance_types(self) -> list[str]:
+        """All that a cluster uses, sorted: its zone has to offer every one."""
+        login = load_base().login_node.instance_type if self.login_nodes else None
+        used = {self.compute_type, self.head_type, self.cpu_queue_type, login}
+        return sorted(each for each in used if each)
+
+    @property
     def own_tags(self) -> dict[str, str]:
         """`tags`, taken apart."""
         return parse_tags(self.tags) if self.tags else {}

@@ -15,8 +15,7 @@ from training_cluster.acknowledgements import acknowledge
 from training_cluster.guard import KEPT
 from training_cluster.lustre import keep_with_its_rules, link, lustre_file_system
 from training_cluster.storage_flags import StorageFlags
-
-NFS_PORT = ec2.Port.tcp(2049)
+from training_cluster.storage_rules import NFS_PORT
 
 OLD_VERSIONS = Duration.days(90)
 """How long an object that was overwritten or deleted can be had back: a quarter, in which a checkpoint that
@@ -112,8 +111,9 @@ class Storage(Construct):
             description="EFS: nodes, over NFS",
             allow_all_outbound=False,
         )
-        group.add_ingress_rule(self._nodes, NFS_PORT, "NFS clients: the nodes")
-        group.add_egress_rule(self._nodes, NFS_PORT, "EFS answers the nodes")
+        port = ec2.Port.tcp(NFS_PORT)
+        group.add_ingress_rule(self._nodes, port, "NFS clients: the nodes")
+        group.add_egress_rule(self._nodes, port, "EFS answers the nodes")
         keep_with_its_rules(group)
         elastic = mibps is None
         file_system = efs.FileSystem(

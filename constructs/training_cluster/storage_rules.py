@@ -11,6 +11,10 @@ from training_cluster.storage_flags import EFA_STEPS_GIB
 if TYPE_CHECKING:
     from training_cluster.settings import Settings
 
+# First and last. Lustre's own: FSx for Lustre guide, "File system access control with Amazon VPC".
+LUSTRE_PORTS = ((988, 988), (1018, 1023))
+NFS_PORT = 2049
+
 
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
     for own, ours in {

@@ -16,20 +16,11 @@ from training_cluster.acknowledgements import (
     acknowledge_runtime,
     acknowledge_wildcards,
 )
-from training_cluster.families import load_base
 from training_cluster.layer import ARCHITECTURE, RUNTIME
-from training_cluster.settings import Settings
 
 ZONE_CODE = Path(__file__).resolve().parents[2] / "assets" / "compute_zone"
 
 RESOURCE_TYPE = "Custom::ComputeZone"
-
-
-def instance_types(settings: Settings) -> list[str]:
-    """All that a cluster uses, sorted: the zone has to offer every one."""
-    login = load_base().login_node.instance_type if settings.login_nodes else None
-    used = {settings.compute_type, settings.head_type, settings.cpu_queue_type, login}
-    return sorted(each for each in used if each)
 
 
 class ComputeZone(Construct):

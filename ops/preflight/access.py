@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ops.preflight.finding import Finding, judged, unless
+from ops.preflight.finding import Finding, judged
+from ops.session import unless
 from training_cluster.settings import Settings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ops.preflight.access import check_access
+from ops.preflight.account import check_account
 from ops.preflight.finding import Finding
 from ops.preflight.instance_types import check_instance_types
 from ops.preflight.network import check_network
@@ -17,6 +18,7 @@ def run_checks(settings: Settings, client: ClientOf) -> list[Finding]:
     """Ask the account; changes nothing. Raises botocore's errors."""
     ec2, place = client("ec2"), read_place(settings, client)
     return [
+        *check_account(settings, place, ec2.meta.region_name),
         *check_network(settings, place, ec2),
         *check_node_group(settings, ec2),
         *check_instance_types(settings, place, ec2),

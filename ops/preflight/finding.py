@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from botocore.exceptions import ClientError
+from typing import Literal
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -26,13 +23,3 @@ class Finding:
 def judged(check: str, found: str, *, good: bool, mend: str, else_: Verdict = "problem") -> Finding:
     """Say ok, or what to type."""
     return Finding(check=check, found=found, verdict="ok" if good else else_, mend="" if good else mend)
-
-
-def unless(call: Callable[[], Any], *codes: str) -> Any | None:
-    """What AWS answers, None for an error of one of these codes. Raises other errors."""
-    try:
-        return call()
-    except ClientError as error:
-        if error.response["Error"]["Code"] in codes:
-            return None
-        raise

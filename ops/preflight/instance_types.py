@@ -7,21 +7,12 @@ from typing import Any
 
 from ops.preflight.finding import Finding, judged
 from ops.preflight.place import Place
-from training_cluster.families import load_base
 from training_cluster.settings import Settings
-
-
-def instance_types(settings: Settings) -> list[str]:
-    """All that the cluster runs."""
-    types = [settings.compute_type, settings.head_type]
-    types += [settings.cpu_queue_type] if settings.cpu_queue_type else []
-    types += [load_base().login_node.instance_type] if settings.login_nodes else []
-    return list(dict.fromkeys(types))
 
 
 def check_instance_types(settings: Settings, place: Place, ec2: Any) -> Iterator[Finding]:
     """Of the zone that was chosen or that the network has; else whether any zone of the region has all."""
-    wanted, zone = instance_types(settings), place.zone_id
+    wanted, zone = settings.instance_types, place.zone_id
     kind = "availability-zone-id"
     if zone is None and settings.zone != "auto":
         zone = settings.zone

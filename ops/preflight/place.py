@@ -23,6 +23,8 @@ class Place:
     private: Subnet | None
     node_group_id: str | None
     """Security group of the nodes."""
+    foreign_stacks: tuple[str, ...] = ()
+    """Called like ours, and others'."""
 
     @property
     def zone_id(self) -> str | None:
@@ -37,7 +39,8 @@ class Place:
 
 def read_place(settings: Settings, client: ClientOf) -> Place:
     """Ask EC2 and CloudFormation. Raises botocore's errors."""
-    stack = find_stacks(client("cloudformation")).get("NetworkStack")
+    ours, others = find_stacks(client("cloudformation"))
+    stack = ours.get("NetworkStack")
     made = stack.outputs if stack else {}
     if settings.vpc_id and made.get("VpcId") != settings.vpc_id:
         made = {}  # of another network
@@ -46,6 +49,7 @@ def read_place(settings: Settings, client: ClientOf) -> Place:
         public=_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
         private=_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
         node_group_id=settings.security_group_id or made.get("NodeSecurityGroupId"),
+        foreign_stacks=tuple(others),
     )
 
 

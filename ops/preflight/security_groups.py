@@ -64,9 +64,9 @@ def _is_open(rule: Mapping[str, Any], ports: tuple[int, int], peer: Peer) -> boo
 
 
 def authorize(group_id: str, ports: Iterable[tuple[int, int]], node_group_id: str) -> str:
-    """The commands that let the nodes in and out."""
+    """The commands that let the nodes in and out. Quoted: to zsh a bracket is a pattern."""
     rules = " ".join(
-        f"IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={node_group_id}}}]"
+        f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={node_group_id}}}]'"
         for first, last in ports
     )
     return "\n".join(
@@ -102,7 +102,7 @@ def check_node_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
             "yes" if itself else "no",
             good=itself,
             mend=f"aws ec2 authorize-security-group-{direction} --group-id {id_} --ip-permissions "
-            f"IpProtocol=-1,UserIdGroupPairs=[{{GroupId={id_}}}]",
+            f"'IpProtocol=-1,UserIdGroupPairs=[{{GroupId={id_}}}]'",
         )
     out = any(
         _is_open(rule, (443, 443), Peer(group_id=None, cidr=_WORLD)) for rule in group["IpPermissionsEgress"]
@@ -113,5 +113,5 @@ def check_node_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
         good=out,
         else_="warning",
         mend=f"aws ec2 authorize-security-group-egress --group-id {id_} --ip-permissions "
-        f"IpProtocol=tcp,FromPort=443,ToPort=443,IpRanges=[{{CidrIp={_WORLD}}}]",
+        f"'IpProtocol=tcp,FromPort=443,ToPort=443,IpRanges=[{{CidrIp={_WORLD}}}]'",
     )

@@ -1,4 +1,4 @@
-"""Your own storage: bucket, Lustre, EFS."""
+"""Your own storage: Lustre and EFS; the bucket is in bucket.py."""
 
 from __future__ import annotations
 
@@ -6,45 +6,31 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ops.preflight.finding import Finding, judged, unless
+from ops.preflight.bucket import check_bucket
+from ops.preflight.finding import Finding, judged
 from ops.preflight.place import Place
 from ops.preflight.security_groups import Peer, authorize, describe_groups, ports_open
-from ops.session import ClientOf
+from ops.session import ClientOf, unless
 from training_cluster.settings import Settings
+from training_cluster.storage_rules import LUSTRE_PORTS, NFS_PORT
 
-# FSx for Lustre guide, "File system access control with Amazon VPC"; NFS.
-_LUSTRE_PORTS = ((988, 988), (1018, 1023))
-_NFS_PORTS = ((2049, 2049),)
 # Older ones take no data repository associations (FSx's API reference), and whether today's clients mount
 # them is unconfirmed.
 _OLDEST_LUSTRE = (2, 12)
+_CHECKPOINTS = "/checkpoints"
 
 
 def check_storage(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
     """What is given by name or id."""
     if settings.bucket_name:
-        yield from _bucket(settings.bucket_name, client)
+        yield from check_bucket(settings.bucket_name, client)
     if settings.fsx_id:
-        yield from _lustre(settings.fsx_id, place, client)
+        yield from _lustre(settings.fsx_id, settings.bucket_name, place, client)
     if settings.efs_id:
         yield from _efs(settings.efs_id, place, client)
 
 
-def _bucket(name: str, client: ClientOf) -> Iterator[Finding]:
-    s3, region = client("s3"), client("ec2").meta.region_name
-    check = f"bucket_name {name}"
-    answer = unless(lambda: s3.head_bucket(Bucket=name), "404", "NoSuchBucket", "403")
-    if answer is None:
-        mend = "aws s3 ls, then -c bucket_name=..."
-        yield Finding(check=check, found="not there, or not yours", verdict="problem", mend=mend)
-        return
-    headers = answer["ResponseMetadata"].get("HTTPHeaders", {})
-    where = answer.get("BucketRegion") or headers.get("x-amz-bucket-region") or region
-    mend = f"-c bucket_name=... of a bucket in {region}"
-    yield judged(check, f"in {where}", good=where == region, mend=mend)
-
-
-def _lustre(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
+def _lustre(id_: str, bucket: str | None, place: Place, client: ClientOf) -> Iterator[Finding]:
     fsx, check = client("fsx"), f"fsx_id {id_}"
     answer = unless(lambda: fsx.describe_file_systems(FileSystemIds=[id_]), "FileSystemNotFound")
     found = answer["FileSystems"] if answer else []
@@ -56,20 +42,43 @@ def _lustre(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
     system = found[0]
     state, version = system["Lifecycle"], system.get("FileSystemTypeVersion", "2.10")
     yield judged(check, state, good=state in {"AVAILABLE", "UPDATING"}, mend=_wait("fsx", id_))
+    is_new = _numbers(version) >= _OLDEST_LUSTRE
     yield judged(
         "Lustre: version",
         version,
-        good=_numbers(version) >= _OLDEST_LUSTRE,
+        good=is_new,
         else_="warning",
         mend=f"aws fsx update-file-system --file-system-id {id_} --file-system-type-version 2.15",
     )
+    if is_new:
+        yield _exports(id_, bucket, fsx)
     yield _same_vpc("Lustre", system["VpcId"], place)
     ids = system.get("NetworkInterfaceIds", [])
     interfaces = (
         client("ec2").describe_network_interfaces(NetworkInterfaceIds=ids)["NetworkInterfaces"] if ids else []
     )
     groups = {group["GroupId"] for interface in interfaces for group in interface["Groups"]}
-    yield _reachable("Lustre", groups, _LUSTRE_PORTS, place, client("ec2"))
+    yield _reachable("Lustre", groups, LUSTRE_PORTS, place, client("ec2"))
+
+
+def _exports(id_: str, bucket: str | None, fsx: Any) -> Finding:
+    """A file system of yours is used as it is: links are yours to make."""
+    filters = [{"Name": "file-system-id", "Values": [id_]}]
+    links = fsx.describe_data_repository_associations(Filters=filters)["Associations"]
+    folders = [
+        str(link.get("FileSystemPath", ""))
+        for link in links
+        if link.get("S3", {}).get("AutoExportPolicy", {}).get("Events")
+    ]
+    return judged(
+        "Lustre: checkpoints go to a bucket",
+        ", ".join(folders) or "nothing exports to a bucket: checkpoints are on the file system only",
+        good=any(folder.rstrip("/") in {"", _CHECKPOINTS} for folder in folders),
+        else_="warning",
+        mend=f"aws fsx create-data-repository-association --file-system-id {id_} --file-system-path "
+        f"{_CHECKPOINTS} --data-repository-path s3://{bucket or 'BUCKET'}{_CHECKPOINTS}/ "
+        "--s3 'AutoExportPolicy={Events=[NEW,CHANGED]}'",
+    )
 
 
 def _efs(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
@@ -86,7 +95,7 @@ def _efs(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
         yield _same_vpc("EFS", target["VpcId"], place)
     for target in (each for each in targets if each.get("AvailabilityZoneId") == place.zone_id):
         groups = efs.describe_mount_target_security_groups(MountTargetId=target["MountTargetId"])
-        yield _reachable("EFS", set(groups["SecurityGroups"]), _NFS_PORTS, place, client("ec2"))
+        yield _reachable("EFS", set(groups["SecurityGroups"]), ((NFS_PORT, NFS_PORT),), place, client("ec2"))
 
 
 def _has_mount_target(id_: str, targets: list[Mapping[str, Any]], place: Place) -> Finding:

@@ -52,15 +52,20 @@ def _lustre(left: Left) -> Iterator[Step]:
     for system in left.lustre:
         yield _export(system)
         yield _unlink(system)
+        gone = f"aws fsx describe-file-systems --file-system-ids {system.id} 2>&1 | grep FileSystemNotFound"
         yield Step(
-            title=f"{system.id}, with all files that are in no bucket",
+            title=f"{system.id}, with all files that are in no bucket; it takes minutes to go",
             commands=(
                 f"aws fsx delete-file-system --file-system-id {system.id}",
-                f"while aws fsx describe-file-systems --file-system-ids {system.id} >/dev/null 2>&1; "
-                "do sleep 30; done  # minutes",
+                _until(gone, times=60, seconds=30),
             ),
             is_data_lost=True,
         )
+
+
+def _until(condition: str, *, times: int, seconds: int) -> str:
+    """A wait that ends, for bash and zsh. A CLI that fails does not meet the condition: it is asked again."""
+    return f"for n in {{1..{times}}}; do {condition} && break; sleep {seconds}; done"
 
 
 def _export(system: Lustre) -> Step:
@@ -72,10 +77,11 @@ def _export(system: Lustre) -> Step:
     ]
     ends = (
         "aws fsx describe-data-repository-tasks --query 'DataRepositoryTasks[].Lifecycle' "
-        f"--filters Name=file-system-id,Values={system.id}  # again, until SUCCEEDED"
+        f"--filters Name=file-system-id,Values={system.id}"
     )
     return Step(
-        title=f"What {system.id} has in {' and '.join(folders)} and the bucket lacks, if you want it",
+        title=f"What {system.id} has in {' and '.join(folders)} and the bucket lacks, if you want it; "
+        "the last command again, until it says SUCCEEDED",
         commands=(*tasks, ends) if tasks else (),
     )
 
@@ -86,10 +92,11 @@ def _unlink(system: Lustre) -> Step:
         f"--association-id {link.id}"
         for link in system.links
     ]
-    ends = (
-        "until [[ $(aws fsx describe-data-repository-associations --query 'length(Associations)' "
-        f"--filters Name=file-system-id,Values={system.id}) == 0 ]]; do sleep 10; done"
+    count = (
+        "aws fsx describe-data-repository-associations --output text --query 'length(Associations)' "
+        f"--filters Name=file-system-id,Values={system.id}"
     )
+    ends = _until(f"{count} | grep -x 0", times=60, seconds=10)
     where = " and ".join(f"{link.folder} to {link.target}" for link in system.links)
     return Step(title=f"Its links: {where}", commands=(*deletes, ends) if deletes else ())
 
@@ -98,10 +105,11 @@ def _efs(left: Left) -> Iterator[Step]:
     for system in left.efs:
         targets = system.mount_target_ids
         yield Step(
-            title=f"{system.id}, with all files on it",
+            title=f"{system.id}, with all files on it"
+            + ("; a minute for its mount targets to go" if targets else ""),
             commands=(
                 *(f"aws efs delete-mount-target --mount-target-id {id_}" for id_ in targets),
-                *(("sleep 60  # until the mount targets are gone",) if targets else ()),
+                *(("sleep 60",) if targets else ()),
                 f"aws efs delete-file-system --file-system-id {system.id}",
             ),
             is_data_lost=True,

@@ -9,9 +9,11 @@ from typing import Any
 
 from ops.session import ClientOf
 from ops.stacks import Stack, cluster_of, cluster_stack_name, find_stacks, stack_status
+from ops.teardown.adopt import adopt
 from ops.teardown.commands import destroy_cluster, steps
 from ops.teardown.costs import Cost, read_costs
-from ops.teardown.left import Left, read_left
+from ops.teardown.left import Left
+from ops.teardown.read_left import read_left
 from ops.teardown.step import Step
 from training_cluster.families import load_base
 
@@ -25,6 +27,8 @@ class Plan:
     cluster_name: str
     region: str
     stacks: dict[str, Stack]
+    foreign_stacks: tuple[str, ...]
+    """Called like ours, and others': left out."""
     pcluster_status: str | None
     """Of the stack that ParallelCluster made for the cluster."""
     nodes: Counter[str]
@@ -48,12 +52,13 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
     """
     cluster_stack_name(cluster_name)
     cloudformation = client("cloudformation")
-    stacks = find_stacks(cloudformation)
+    stacks, foreign = find_stacks(cloudformation)
     left = read_left(stacks, cluster_name, client)
     return Plan(
         cluster_name=cluster_name,
         region=cloudformation.meta.region_name,
         stacks=stacks,
+        foreign_stacks=tuple(foreign),
         pcluster_status=stack_status(cluster_name, cloudformation),
         nodes=_nodes(cluster_name, client("ec2")),
         left=left,
@@ -78,16 +83,18 @@ def _nodes(cluster_name: str, ec2: Any) -> Counter[str]:
 
 def render_plan(plan: Plan) -> Iterator[str]:
     """Lines for a terminal. None is longer than what must be typed in one piece."""
+    for name in plan.foreign_stacks:
+        yield f"{name} is not Training Cluster's, whatever it is called: it is left out."
     if not plan.steps:
         yield f"There is nothing of ours in {plan.region}."
         return
     yield from _goes(plan)
     yield ""
     yield from _stays(plan)
-    if "StorageStack" not in plan.stacks:
-        yield from _adopt(plan.left)
+    yield from adopt(plan.left, plan.stacks)
     yield ""
     yield "To delete everything, in this order; none of it was done:"
+    yield "In zsh, first: setopt interactive_comments"
     yield f"export AWS_REGION={plan.region} AWS_DEFAULT_REGION={plan.region}"
     for number, step in enumerate(plan.steps, 1):
         yield ""
@@ -137,16 +144,3 @@ def _stays(plan: Plan) -> Iterator[str]:
     for cost in plan.costs:
         shown = "-" if cost.usd_per_month is None else f"{cost.usd_per_month:,.0f}"
         yield f"  {cost.what:{width}} {shown:>8}  {cost.note}".rstrip()
-
-
-def _adopt(left: Left) -> Iterator[str]:
-    flags = [
-        *(f"bucket_name={name}" for name in left.buckets[:1]),
-        *(f"fsx_id={system.id}" for system in left.lustre[:1]),
-        *(f"efs_id={system.id}" for system in left.efs[:1]),
-    ]
-    if flags:
-        given = " ".join(f"-c {flag}" for flag in flags)
-        yield ""
-        yield "StorageStack is gone, its data is not. To take it up again, after make preflight:"
-        yield f"  npx cdk deploy TrainingClusterStack {given}"

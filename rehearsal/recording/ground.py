@@ -25,7 +25,6 @@ class Ground(Foundation):
         made = self.outputs
         return ResourceIds(
             region=self._address.region,
-            partition="aws",
             public_subnet_id=made["Public"],
             private_subnet_id=made["Private"],
             node_security_group_id=made["Nodes"],
@@ -33,6 +32,7 @@ class Ground(Foundation):
             lustre_id=made["Lustre"],
             efs_id=made["Efs"],
             bucket_name=made["Bucket"],
+            nodes_policy_arn=made["NodesPolicy"],
             bundle_sha256="0" * 64,
             bootstrap_budget_s=0,
             placement_group_name=made["PlacementGroup"],

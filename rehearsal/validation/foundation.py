@@ -17,7 +17,7 @@ from rehearsal.validation.cases import NODES, Case
 from training_cluster.resource_ids import Database, ResourceIds
 from training_cluster.settings import Settings
 
-# Deployed once: with it come network, storage, database, login policy and placement group.
+# Deployed once: with it come network, storage, database, the nodes' policies and placement group.
 FLAGS = {"login_nodes": "1", "accounting": "new", "cpu_queue": "on"}
 
 
@@ -55,9 +55,10 @@ class Foundation:
         lustre, efs = config["SharedStorage"]
         database = config["Scheduling"]["SlurmSettings"]["Database"]
         update = head["CustomActions"]["OnNodeUpdated"]
+        # Of every node; of login nodes.
+        nodes, login = config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
         return ResourceIds(
             region=config["Region"],
-            partition="aws",
             public_subnet_id=head["Networking"]["SubnetId"],
             private_subnet_id=queue["Networking"]["SubnetIds"][0],
             node_security_group_id=head["Networking"]["SecurityGroups"][0],
@@ -65,10 +66,11 @@ class Foundation:
             lustre_id=lustre["FsxLustreSettings"]["FileSystemId"],
             efs_id=efs["EfsSettings"]["FileSystemId"],
             bucket_name=head["Iam"]["S3Access"][0]["BucketName"],
+            nodes_policy_arn=nodes["Policy"],
             bundle_sha256=update["Args"][-1],
             bootstrap_budget_s=0,
             placement_group_name=queue["Networking"]["PlacementGroup"]["Name"],
-            login_policy_arn=config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"][1]["Policy"],
+            login_policy_arn=login["Policy"],
             database=Database(
                 uri=database["Uri"], user=database["UserName"], secret_arn=database["PasswordSecretArn"]
             ),

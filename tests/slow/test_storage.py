@@ -117,6 +117,7 @@ def test_what_would_replace_data_is_refused_before_anything_happens(
 def test_what_can_change_in_place_does(cloud: Cloud) -> None:
     before = _data(cloud)
     _deploy(cloud, *GROWN)
+    _deploy(cloud, *GROWN, "fsx_mbps_per_tib=1000")
     _deploy(cloud, *GROWN, *FASTER)
     assert _data(cloud) == before
     system = _lustre(cloud)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from rehearsal.workspace import PROJECT
+from training_cluster.account_flags import CLUSTER_TAG, SHARED
 
 from .conftest import Cloud
 
@@ -69,12 +70,16 @@ def test_preflight_accepts_what_was_made_as_if_it_were_your_own(cloud: Cloud, ke
     assert "Lustre: open to the nodes on 988, 1018-1023" in done.stdout
 
 
-def test_once_the_stack_is_gone_its_data_is_found_by_name(cloud: Cloud, kept: dict[str, str]) -> None:
+def test_once_the_stack_is_gone_its_data_is_found_by_its_tag(cloud: Cloud, kept: dict[str, str]) -> None:
     cloud.client("cloudformation").update_termination_protection(
         StackName=STACK, EnableTerminationProtection=False
     )
     cloud.cdk.run("destroy", STACK, "--force", output=cloud.folder / "cdk.out")
     assert cloud.stack(STACK) is None
+    # ministack drops the tags that a template gives a bucket (tests/unit/test_teardown_ours.py: it does).
+    cloud.client("s3").put_bucket_tagging(
+        Bucket=kept["BucketName"], Tagging={"TagSet": [{"Key": CLUSTER_TAG, "Value": SHARED}]}
+    )
     done = _ops(cloud, "teardown-plan")
     assert done.returncode == 0, done.stderr
     flags = f"-c bucket_name={kept['BucketName']} -c fsx_id={kept['FileSystemId']} -c efs_id={kept['EfsId']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ops.preflight.checks import run_checks
@@ -19,6 +20,10 @@ IGW, NAT = {"GatewayId": "igw-1"}, {"NatGatewayId": "nat-1"}
 
 def tcp(first: int, last: int, **peer: Any) -> dict[str, Any]:
     return {"IpProtocol": "tcp", "FromPort": first, "ToPort": last} | peer
+
+
+def link(folder: str, kind: str = "AutoExportPolicy") -> dict[str, Any]:
+    return {"FileSystemPath": folder, "S3": {kind: {"Events": ["NEW", "CHANGED"]}}}
 
 
 FROM_NODES = {"UserIdGroupPairs": [{"GroupId": GROUP}]}
@@ -43,7 +48,11 @@ class Network:
         self.group: dict[str, Any] = {"in": [ITSELF], "out": [ITSELF, WORLD], "vpc": VPC}
         self.offered = {"use1-az4": ["p4d.24xlarge", "c5.4xlarge"], "use1-az1": ["c5.4xlarge"]}
         self.network_stack: dict[str, str] = {}
+        self.description = "Training Cluster: network"
         self.bucket: Any = {"BucketRegion": "us-east-1"}
+        self.encryption: dict[str, str] = {"SSEAlgorithm": "AES256"}
+        self.versioning = "Enabled"
+        self.links: list[dict[str, Any]] = [link("/checkpoints")]
         self.lustre: Any = {"FileSystemType": "LUSTRE", "FileSystemTypeVersion": "2.15"}
         self.lustre |= {"Lifecycle": "AVAILABLE", "VpcId": VPC}
         self.lustre_rules: dict[str, Any] = {"in": LUSTRE_RULES, "out": LUSTRE_RULES}
@@ -118,10 +127,11 @@ class Network:
 
     def _cloudformation(self) -> dict[str, Any]:
         stack = {"StackName": "NetworkStack", "StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
+        template = json.dumps({"Description": self.description})
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in self.network_stack.items()]
         return {
             "DescribeStacks": {"Stacks": [stack | {"Outputs": outputs}] if outputs else []},
-            "GetTemplate": {"TemplateBody": "{}"},
+            "GetTemplate": {"TemplateBody": template},
             "ListStackResources": {"StackResourceSummaries": []},
         }
 
@@ -132,6 +142,13 @@ class Network:
         }
         return {
             "HeadBucket": self.bucket,
+            "GetBucketVersioning": {"Status": self.versioning},
+            "GetBucketEncryption": {
+                "ServerSideEncryptionConfiguration": {
+                    "Rules": [{"ApplyServerSideEncryptionByDefault": self.encryption}]
+                }
+            },
+            "DescribeDataRepositoryAssociations": {"Associations": self.links},
             "fsx.DescribeFileSystems": {"FileSystems": [lustre]} if lustre else Refused("FileSystemNotFound"),
             "DescribeNetworkInterfaces": {"NetworkInterfaces": [{"Groups": [{"GroupId": "sg-lustre"}]}]},
             "DescribeMountTargets": Refused("FileSystemNotFound")

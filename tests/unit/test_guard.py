@@ -90,6 +90,7 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
         ("adopts", "", "fs-1"),
         ("adopts", "fs-1", "fs-1"),
         ("changes", "250", "125"),
+        ("alone", "", "100"),
     ],
 )
 def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, old: str, new: str) -> None:
@@ -146,6 +147,14 @@ def test_what_cannot_be_taken_back_comes_alone(guard: Guard, may: str, old: str,
         guard.update(before, after)
     guard.update(before, {**before, "gib": after["gib"]})
     guard.update({**before, "gib": after["gib"]}, after)
+
+
+def test_a_change_that_may_come_alone_only_is_refused_beside_another(guard: Guard) -> None:
+    before = {"mibps": _kept("100", "alone"), "x": _kept("1", "changes")}
+    after = {"mibps": _kept("", "alone"), "x": _kept("2", "changes")}
+    with pytest.raises(RuntimeError, match=r"mibps: 100 -> \(own\) .* Deploy without -c mibps=... first"):
+        guard.update(before, after)
+    guard.update(before, {**before, "mibps": after["mibps"]})
 
 
 def test_a_refusal_of_everything_fits_into_an_answer(guard: Guard) -> None:

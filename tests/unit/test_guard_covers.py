@@ -265,7 +265,7 @@ def test_what_is_the_same_for_all_flags_stays_as_it_was_first_deployed() -> None
         },
         "StorageDatasets7E1731ED": {"BatchImportMetaDataOnCreate": True, "FileSystemPath": "/datasets"},
         "StorageCheckpoints37BAEAC9": {
-            "BatchImportMetaDataOnCreate": False,
+            "BatchImportMetaDataOnCreate": True,
             "FileSystemPath": "/checkpoints",
         },
         "StorageEfsSecurityGroup9427CBC1": {"GroupDescription": "EFS: nodes, over NFS"},

@@ -12,8 +12,7 @@ import yaml
 from aws_cdk.assertions import Annotations, Match, Template
 
 from tests.unit.monitored import EMAIL, GOLDEN, HEAD_NODE, LIBRARY, alarms, monitored, stack_of, text
-from training_cluster.account_flags import CLUSTER_TAG
-from training_cluster.budget import REGIONS_WITHOUT
+from training_cluster.account_flags import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
 from training_cluster.metrics import LAUNCH_FAILURES
 
 Synthesise = Callable[..., dict[str, Template]]
@@ -159,7 +158,7 @@ def _registry(resource_type: str) -> dict[str, Any]:
 def test_regions_without_budgets_are_those_of_the_registry() -> None:
     providers = {path.stem: path.read_text() for path in (_schemas() / "providers").glob("*.json")}
     without = {region for region, types in providers.items() if '"AWS::Budgets::Budget"' not in types}
-    assert set(REGIONS_WITHOUT) == without - {"sam"}
+    assert set(REGIONS_WITHOUT_BUDGETS) == without - {"sam"}
 
 
 def test_a_budget_says_what_to_type_for_its_tag_and_what_it_does_not_count(synthesise: Synthesise) -> None:

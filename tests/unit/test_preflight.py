@@ -147,7 +147,7 @@ def test_addresses_are_those_of_all_cards_of_all_nodes_and_the_reserve() -> None
 def test_without_a_network_of_yours_the_region_must_have_a_zone_with_all_types() -> None:
     network = Network()
     (found,) = findings(network)
-    assert found.check == "zones of us-east-1 with p4d.24xlarge, c5.4xlarge"
+    assert found.check == "zones of us-east-1 with c5.4xlarge, p4d.24xlarge"
     assert (found.found, found.verdict) == ("use1-az4", "ok")
     network.offered["use1-az4"].remove("c5.4xlarge")
     (problem,) = findings(network)
@@ -155,7 +155,7 @@ def test_without_a_network_of_yours_the_region_must_have_a_zone_with_all_types()
 
 
 def test_a_zone_that_was_asked_for_must_have_each_type() -> None:
-    missing, there = findings(Network(), zone="use1-az1")
+    there, missing = findings(Network(), zone="use1-az1")
     assert (missing.check, missing.verdict) == ("p4d.24xlarge in use1-az1", "problem")
     assert missing.found == "not offered; in use1-az4"
     assert there.verdict == "ok"
@@ -165,9 +165,26 @@ def test_a_network_stack_that_is_there_decides_the_zone() -> None:
     network = Network()
     network.network_stack = {"VpcId": VPC, "PrivateSubnetId": PRIVATE}
     assert [each.check for each in findings(network)] == [
-        "p4d.24xlarge in use1-az4",
         "c5.4xlarge in use1-az4",
+        "p4d.24xlarge in use1-az4",
     ]
+
+
+def test_a_stack_of_others_by_our_name_is_a_problem() -> None:
+    network = Network()
+    network.network_stack, network.description = {"VpcId": "vpc-0ffffffffffffffff"}, "Their network"
+    (problem,) = bad(network)
+    assert (problem.check, problem.verdict) == ("stack NetworkStack", "problem")
+    assert "a deploy would take it over" in problem.found
+    assert "another region or account" in problem.mend
+
+
+def test_a_budget_where_cloudformation_has_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = {"budget_usd": "100", "alarm_email": "a@example.com"}
+    assert bad(Network(), **flags) == []
+    monkeypatch.setattr("ops.preflight.account.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
+    (problem,) = bad(Network(), **flags)
+    assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
 
 
 def test_it_asks_and_changes_nothing() -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.unit.fake_account import Refused
-from tests.unit.preflight_network import EFS, FSX, GROUP, LUSTRE_RULES, OWN, VPC, Network, bad, findings, tcp
+from tests.unit.preflight_network import (
+    EFS,
+    FSX,
+    GROUP,
+    LUSTRE_RULES,
+    OWN,
+    VPC,
+    Network,
+    bad,
+    findings,
+    link,
+    tcp,
+)
 
 Change = Callable[[Network], Any]
 
@@ -28,6 +41,18 @@ def test_good_storage_has_nothing_to_mend() -> None:
         (lambda n: setattr(n, "bucket", Refused("404")), "bucket_name mine", "problem"),
         (lambda n: setattr(n, "bucket", Refused("403")), "bucket_name mine", "problem"),
         (lambda n: n.bucket.update(BucketRegion="eu-west-1"), "bucket_name mine", "problem"),
+        (
+            lambda n: n.encryption.update(SSEAlgorithm="aws:kms", KMSMasterKeyID="arn:aws:kms:::key/1"),
+            "bucket: encryption",
+            "warning",
+        ),
+        (lambda n: setattr(n, "versioning", "Suspended"), "bucket: versioning", "warning"),
+        (lambda n: n.links.clear(), "Lustre: checkpoints go to a bucket", "warning"),
+        (
+            lambda n: setattr(n, "links", [link("/checkpoints", "AutoImportPolicy"), link("/other")]),
+            "Lustre: checkpoints go to a bucket",
+            "warning",
+        ),
         (lambda n: setattr(n, "lustre", None), f"fsx_id {FSX}", "problem"),
         (lambda n: n.lustre.update(FileSystemType="WINDOWS"), f"fsx_id {FSX}", "problem"),
         (lambda n: n.lustre.update(Lifecycle="FAILED"), f"fsx_id {FSX}", "problem"),
@@ -61,6 +86,28 @@ def test_storage_that_the_nodes_cannot_use_is_named(change: Change, check: str, 
     assert found.mend
 
 
+@pytest.mark.parametrize("default", [{}, {"KMSMasterKeyID": "arn:aws:kms:us-east-1:1:alias/aws/s3"}])
+def test_s3s_own_kms_key_needs_no_right_of_the_nodes(default: dict[str, str]) -> None:
+    network = Network()
+    network.encryption = {"SSEAlgorithm": "aws:kms"} | default
+    assert bad(network, **OWN, bucket_name="mine") == []
+
+
+def test_a_link_of_the_whole_file_system_exports_checkpoints_too() -> None:
+    network = Network()
+    network.links = [link("/")]
+    assert bad(network, **OWN, security_group_id=GROUP, fsx_id=FSX) == []
+
+
+def test_the_missing_link_is_typed_with_file_system_and_bucket() -> None:
+    network = Network()
+    network.links = []
+    own = {**OWN, "security_group_id": GROUP, "fsx_id": FSX}
+    (with_bucket,) = bad(network, **own, bucket_name="mine")
+    assert f"--file-system-id {FSX} --file-system-path /checkpoints" in with_bucket.mend
+    assert "--data-repository-path s3://mine/checkpoints/ " in with_bucket.mend
+
+
 def test_rules_by_address_and_by_prefix_list_count_too() -> None:
     network = Network()
     by_address = [tcp(0, 65535, IpRanges=[{"CidrIp": "10.1.0.0/16"}])]
@@ -84,7 +131,7 @@ def test_before_our_own_security_group_is_there_a_closed_file_system_is_a_warnin
     for direction in ("ingress", "egress"):
         command = f"authorize-security-group-{direction} --group-id sg-lustre --ip-permissions "
         assert (
-            command + f"IpProtocol=tcp,FromPort=988,ToPort=988,UserIdGroupPairs=[{{GroupId={GROUP}}}] "
+            command + f"'IpProtocol=tcp,FromPort=988,ToPort=988,UserIdGroupPairs=[{{GroupId={GROUP}}}]' "
             in problem.mend
         )
 
@@ -120,3 +167,17 @@ def test_an_image_must_be_there_and_of_the_nodes_architecture(image: Any) -> Non
     assert bad(network, image="ami-0123456789abcdef0") == []
     network.image = image
     assert [each.verdict for each in bad(network, image="ami-0123456789abcdef0")] == ["problem"]
+
+
+def test_a_bracket_or_star_that_is_typed_is_quoted_since_zsh_takes_it_for_a_pattern() -> None:
+    network = Network()
+    network.links, network.encryption = [], {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "key/1"}
+    network.group = {"in": [], "out": [], "vpc": VPC}
+    network.lustre_rules = network.efs_rules = {"in": [], "out": []}
+    own = {**OWN, "security_group_id": GROUP, "bucket_name": "mine", "fsx_id": FSX, "efs_id": EFS}
+    typed = [
+        line for each in bad(network, **own) for line in each.mend.splitlines() if line.startswith("aws ")
+    ]
+    assert len(typed) >= 7
+    for line in typed:
+        assert not re.search(r"[][{}*?$]", re.sub(r"'[^']*'", "", line)), line

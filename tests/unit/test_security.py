@@ -10,6 +10,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.unit.encryption_proofs import topics_in_the_clear, unencrypted
+from tests.unit.parameter_proofs import parameters_of_others
 from tests.unit.security_proofs import (
     App,
     Json,
@@ -43,7 +44,7 @@ APPS = {
 }
 PROOFS: tuple[Proof, ...] = (
     *(open_to_the_world, public_data, wide_rights, unencrypted, topics_in_the_clear),
-    *(efa_in_public, open_to_ssh, imds_v1),
+    *(efa_in_public, open_to_ssh, imds_v1, parameters_of_others),
 )
 
 
@@ -221,6 +222,16 @@ BROKEN: dict[str, tuple[Proof, Break]] = {
         lambda app: add_rule(app, IpProtocol="-1", SourceSecurityGroupId="sg-1"),
     ),
     "the first metadata service": (imds_v1, lambda app: app.config.update(Imds={"ImdsSupport": "v1.0"})),
+    "a policy that reads every parameter": (
+        parameters_of_others,
+        lambda app: allow(app, Action=["ssm:GetParameter*"]),
+    ),
+    "a policy of AWS's on a queue": (
+        parameters_of_others,
+        lambda app: queue(app)["Iam"]["AdditionalIamPolicies"].append(
+            {"Policy": "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"}
+        ),
+    ),
     "metadata for every user": (imds_v1, lambda app: app.config["HeadNode"].pop("Imds")),
 }
 

@@ -154,10 +154,6 @@ def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -
     templates = synthesise(accounting="new")
     accounting = templates["AccountingStack"]
     (database,) = accounting.find_resources("AWS::RDS::DBCluster").values()
-    # Kept when it is deleted, and not when its creation failed: a second try must not find it.
-    assert database["DeletionPolicy"] == "RetainExceptOnCreate"
-    subnets = accounting.find_resources("AWS::EC2::Subnet").values()
-    assert {each["DeletionPolicy"] for each in subnets} == {"RetainExceptOnCreate"}
     accounting.has_resource_properties(
         "AWS::RDS::DBClusterParameterGroup",
         {"Parameters": {"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"}},
@@ -170,6 +166,18 @@ def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -
     found = _config(templates["TrainingClusterStack"])["Scheduling"]["SlurmSettings"]["Database"]
     assert found["UserName"] == "slurm"
     assert "AccountingStack" not in synthesise()
+
+
+def test_all_that_the_kept_database_needs_is_kept_with_it(synthesise: Synthesise) -> None:
+    """Without its subnet group it could not stand, without its instance or its rule nobody could ask it."""
+    resources = synthesise(accounting="new")["AccountingStack"].to_json()["Resources"]
+    # Kept when it is deleted, and not when its creation failed: a second try must not find it.
+    kept = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+    found = {id_: {policy: each.get(policy) for policy in kept} for id_, each in resources.items()}
+    assert found == dict.fromkeys(resources, kept), "nothing of it is safe to go"
+    needed = {f"AWS::RDS::{part}" for part in ("DBCluster", "DBInstance", "DBSubnetGroup")}
+    needed |= {"AWS::EC2::SecurityGroupIngress", "AWS::SecretsManager::Secret"}
+    assert needed <= {each["Type"] for each in resources.values()}
 
 
 def test_an_own_database_is_used_with_its_port(synthesise: Synthesise) -> None:

@@ -1,0 +1,34 @@
+"""What stands in a deploy's way, whatever the network: stacks of others by our names, services that lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ops.preflight.finding import Finding, judged
+from ops.preflight.place import Place
+from ops.stacks import FOUNDATIONS
+from training_cluster.account_flags import REGIONS_WITHOUT_BUDGETS
+from training_cluster.settings import Settings
+
+
+def check_account(settings: Settings, place: Place, region: str) -> Iterator[Finding]:
+    """Of account and region as a whole."""
+    needed = {*FOUNDATIONS, settings.stack_name} - (
+        {"AccountingStack"} if settings.accounting != "new" else set()
+    )
+    for name in place.foreign_stacks:
+        if name in needed:
+            yield Finding(
+                check=f"stack {name}",
+                found="one that is not Training Cluster's is there; a deploy would take it over, and delete "
+                "what is in it",
+                verdict="problem",
+                mend="deploy in another region or account: export AWS_REGION=...",
+            )
+    if settings.budget_usd is not None:
+        yield judged(
+            f"budget_usd in {region}",
+            "CloudFormation has no budgets here" if region in REGIONS_WITHOUT_BUDGETS else "possible",
+            good=region not in REGIONS_WITHOUT_BUDGETS,
+            mend="leave budget_usd out",
+        )

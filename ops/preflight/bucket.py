@@ -1,0 +1,72 @@
+"""Your own bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.preflight.finding import Finding, judged
+from ops.session import ClientOf, unless
+
+_KMS = ("aws:kms", "aws:kms:dsse")
+_S3S_OWN_KEY = "alias/aws/s3"
+_AES256 = '{"Rules":[{"ApplyServerSideEncryptionByDefault":{"SSEAlgorithm":"AES256"}}]}'
+
+
+def check_bucket(name: str, client: ClientOf) -> Iterator[Finding]:
+    """Where it is, and whether nodes can use it and get back what they overwrote."""
+    s3, region = client("s3"), client("ec2").meta.region_name
+    check = f"bucket_name {name}"
+    answer = unless(lambda: s3.head_bucket(Bucket=name), "404", "NoSuchBucket", "403")
+    if answer is None:
+        mend = "aws s3 ls, then -c bucket_name=..."
+        yield Finding(check=check, found="not there, or not yours", verdict="problem", mend=mend)
+        return
+    headers = answer["ResponseMetadata"].get("HTTPHeaders", {})
+    where = answer.get("BucketRegion") or headers.get("x-amz-bucket-region") or region
+    mend = f"-c bucket_name=... of a bucket in {region}"
+    yield judged(check, f"in {where}", good=where == region, mend=mend)
+    if where == region:
+        yield _encryption(name, s3)
+        yield _versioning(name, s3)
+
+
+def _encryption(name: str, s3: Any) -> Finding:
+    key = _own_key(name, s3)
+    return judged(
+        "bucket: encryption",
+        f"with the key {key}, which the nodes have no right to" if key else "with S3's own key",
+        good=key is None,
+        else_="warning",
+        mend=f"aws s3api put-bucket-encryption --bucket {name} --server-side-encryption-configuration "
+        f"'{_AES256}'\n"
+        "or let the key's policy give the roles of the nodes kms:Decrypt and kms:GenerateDataKey; so too for "
+        "what is encrypted with it already",
+    )
+
+
+def _own_key(name: str, s3: Any) -> str | None:
+    """The KMS key that new objects get by default; None for S3's own.
+
+    aws/s3 lets whoever may read the bucket in its account (unconfirmed).
+    """
+    none = "ServerSideEncryptionConfigurationNotFoundError"
+    answer = unless(lambda: s3.get_bucket_encryption(Bucket=name), none)
+    rules = answer["ServerSideEncryptionConfiguration"]["Rules"] if answer else []
+    for rule in rules:
+        default = rule.get("ApplyServerSideEncryptionByDefault", {})
+        key = str(default.get("KMSMasterKeyID", _S3S_OWN_KEY))
+        if default.get("SSEAlgorithm") in _KMS and not key.endswith(_S3S_OWN_KEY):
+            return key
+    return None
+
+
+def _versioning(name: str, s3: Any) -> Finding:
+    on = s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
+    return judged(
+        "bucket: versioning",
+        "on" if on else "off: a checkpoint that is overwritten is lost",
+        good=on,
+        else_="warning",
+        mend=f"aws s3api put-bucket-versioning --bucket {name} --versioning-configuration Status=Enabled",
+    )

@@ -1,0 +1,42 @@
+"""How a new cluster takes up what deleted stacks left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ops.stacks import Stack
+from ops.teardown.left import Left
+
+
+def adopt(left: Left, stacks: Mapping[str, Stack]) -> Iterator[str]:
+    """Lines for a terminal; none while the stacks are there."""
+    flags = _flags(left, stacks)
+    given = " ".join(f"-c {flag}={values[0]}" for flag, values in flags.items() if len(values) == 1)
+    if flags:
+        yield ""
+        yield "Deleted stacks left data. To take it up again, after make preflight:"
+        yield f"  npx cdk deploy TrainingClusterStack {given}".rstrip()
+        for flag, values in flags.items():
+            if len(values) > 1:
+                yield f"  and one {flag} more; there are {len(values)}, and one must be chosen:"
+                yield from (f"    -c {flag}={value}" for value in values)
+    kept = [*(each.id for each in left.lustre), *(each.id for each in left.efs)]
+    if "NetworkStack" in stacks and "StorageStack" not in stacks and kept:
+        yield ""
+        yield "Do not destroy NetworkStack while these file systems stand in it and are kept: it would"
+        yield f"lose its NAT gateway and its routes, and end in DELETE_FAILED. {', '.join(kept)}"
+
+
+def _flags(left: Left, stacks: Mapping[str, Stack]) -> dict[str, list[str]]:
+    """Flag -> what fits."""
+    found: dict[str, list[str]] = {}
+    if "StorageStack" not in stacks:
+        found |= {
+            "bucket_name": list(left.buckets),
+            "fsx_id": [system.id for system in left.lustre],
+            "efs_id": [system.id for system in left.efs],
+        }
+    if "AccountingStack" not in stacks:
+        secrets = [each.physical_id for each in left.accounting if each.type == "AWS::SecretsManager::Secret"]
+        found |= {"accounting": list(left.databases), "accounting_secret": secrets if left.databases else []}
+    return {flag: values for flag, values in found.items() if values}

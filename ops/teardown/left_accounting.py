@@ -1,0 +1,75 @@
+"""What AccountingStack left when it went: asked of each service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.session import ClientOf
+from ops.stacks import Resource
+from ops.teardown.tagged import is_our_database_part, is_ours
+from training_cluster.account_flags import CLUSTER_TAG, SHARED
+
+# Of what carries our tag, that which is AccountingStack's: CloudFormation makes names from the stack's and
+# the logical id (compared in a test).
+GROUP_PREFIX = "AccountingStack-Accounting"
+DATABASE_PREFIX = "accountingstack-accounting"
+
+
+def read_accounting(client: ClientOf, groups: Mapping[str, str]) -> Iterator[Resource]:
+    """All that it left.
+
+    Args:
+        groups: names of the security groups with our tag, by id.
+    """
+    yield from _database(client("rds"))
+    for secret in _secrets(client("secretsmanager")):
+        yield Resource(type="AWS::SecretsManager::Secret", physical_id=secret)
+    for id_, name in groups.items():
+        if name.startswith(GROUP_PREFIX):
+            yield Resource(type="AWS::EC2::SecurityGroup", physical_id=id_)
+    filters = [
+        {"Name": f"tag:{CLUSTER_TAG}", "Values": [SHARED]},
+        {"Name": "tag:Name", "Values": ["AccountingStack/*"]},
+    ]
+    for subnet in client("ec2").describe_subnets(Filters=filters)["Subnets"]:
+        yield Resource(type="AWS::EC2::Subnet", physical_id=subnet["SubnetId"])
+    for table in client("ec2").describe_route_tables(Filters=filters)["RouteTables"]:
+        yield Resource(type="AWS::EC2::RouteTable", physical_id=table["RouteTableId"])
+
+
+def database_addresses(rds: Any) -> Iterator[str]:
+    """HOST:PORT of each database with our tag."""
+    for cluster in _clusters(rds):
+        yield f"{cluster['Endpoint']}:{cluster['Port']}"
+
+
+def _clusters(rds: Any) -> Iterator[Mapping[str, Any]]:
+    for page in rds.get_paginator("describe_db_clusters").paginate():
+        yield from (cluster for cluster in page["DBClusters"] if is_ours(cluster.get("TagList", [])))
+
+
+def _database(rds: Any) -> Iterator[Resource]:
+    for cluster in _clusters(rds):
+        for member in cluster.get("DBClusterMembers", []):
+            yield Resource(type="AWS::RDS::DBInstance", physical_id=member["DBInstanceIdentifier"])
+        yield Resource(type="AWS::RDS::DBCluster", physical_id=cluster["DBClusterIdentifier"])
+    for operation, type_ in {
+        "describe_db_subnet_groups": "AWS::RDS::DBSubnetGroup",
+        "describe_db_cluster_parameter_groups": "AWS::RDS::DBClusterParameterGroup",
+    }.items():
+        kind = type_.removeprefix("AWS::RDS::")
+        for page in rds.get_paginator(operation).paginate():
+            for each in page[f"{kind}s"]:
+                name = str(each[f"{kind}Name"])
+                # The name first: each look at tags is a call.
+                if name.startswith(DATABASE_PREFIX) and is_our_database_part(each[f"{kind}Arn"], rds):
+                    yield Resource(type=type_, physical_id=name)
+
+
+def _secrets(secretsmanager: Any) -> Iterator[str]:
+    filters = [{"Key": "tag-key", "Values": [CLUSTER_TAG]}]
+    for page in secretsmanager.get_paginator("list_secrets").paginate(Filters=filters):
+        for each in page["SecretList"]:
+            if is_ours(each.get("Tags", [])) and "DeletedDate" not in each:
+                yield str(each["ARN"])

@@ -1,0 +1,77 @@
+"""What StorageStack has or left: asked of each service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.teardown.left import Efs, Link, Lustre
+from ops.teardown.tagged import is_our_bucket, is_ours
+
+GROUP_PREFIX = "StorageStack-Storage"
+"""Of our security groups, those of the file systems (CloudFormation names them; compared in a test)."""
+
+
+def read_lustre(fsx: Any, ids: set[str]) -> Iterator[Lustre]:
+    """Those of a stack, by id, and those with our tag."""
+    for page in fsx.get_paginator("describe_file_systems").paginate():
+        for each in page["FileSystems"]:
+            id_, lustre = each["FileSystemId"], each.get("LustreConfiguration")
+            if lustre and (id_ in ids or is_ours(each.get("Tags", []))):
+                yield Lustre(
+                    id=id_,
+                    deployment_type=lustre.get("DeploymentType", ""),
+                    capacity_gib=each["StorageCapacity"],
+                    mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+                    links=tuple(_links(fsx, id_)),
+                )
+
+
+def _links(fsx: Any, file_system_id: str) -> Iterator[Link]:
+    answer = fsx.describe_data_repository_associations(
+        Filters=[{"Name": "file-system-id", "Values": [file_system_id]}]
+    )
+    for each in answer["Associations"]:
+        yield Link(
+            id=each["AssociationId"],
+            folder=each.get("FileSystemPath", ""),
+            target=each.get("DataRepositoryPath", ""),
+            exports="AutoExportPolicy" in each.get("S3", {}),
+        )
+
+
+def read_efs(efs: Any, ids: set[str], goes: set[str]) -> Iterator[Efs]:
+    """Those of a stack, by id, and those with our tag.
+
+    Args:
+        goes: ids of what goes with the stack, mount targets among it.
+    """
+    for page in efs.get_paginator("describe_file_systems").paginate():
+        for each in page["FileSystems"]:
+            id_ = each["FileSystemId"]
+            if id_ in ids or is_ours(each.get("Tags", [])):
+                targets = efs.describe_mount_targets(FileSystemId=id_)["MountTargets"]
+                yield Efs(
+                    id=id_,
+                    size_bytes=each["SizeInBytes"]["Value"],
+                    provisioned_mibps=each.get("ProvisionedThroughputInMibps"),
+                    mount_target_ids=tuple({t["MountTargetId"] for t in targets} - goes),
+                )
+
+
+def buckets_of_region(s3: Any) -> list[str]:
+    """Names of the account's buckets in the client's region; others' clusters may have theirs elsewhere."""
+    pages = s3.get_paginator("list_buckets").paginate(BucketRegion=s3.meta.region_name)
+    return [each["Name"] for page in pages for each in page["Buckets"]]
+
+
+def our_buckets(names: list[str], s3: Any, ids: set[str]) -> Iterator[str]:
+    """Those of a stack, by name, and those with our tag."""
+    return (name for name in names if name in ids or is_our_bucket(name, s3))
+
+
+def tagged_groups(ec2: Any) -> dict[str, str]:
+    """Names of all security groups with our tag, by id; the name says of which stack they are."""
+    pages = ec2.get_paginator("describe_security_groups").paginate()
+    found: list[Mapping[str, Any]] = [each for page in pages for each in page["SecurityGroups"]]
+    return {each["GroupId"]: each["GroupName"] for each in found if is_ours(each.get("Tags", []))}

@@ -1,0 +1,94 @@
+"""Asks the account for all of ours that outlives its stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ops.session import ClientOf
+from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name
+from ops.teardown.left import Left
+from ops.teardown.left_accounting import database_addresses, read_accounting
+from ops.teardown.left_storage import (
+    GROUP_PREFIX,
+    buckets_of_region,
+    our_buckets,
+    read_efs,
+    read_lustre,
+    tagged_groups,
+)
+from ops.teardown.tagged import is_our_log_group
+
+PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
+PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
+
+
+def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf) -> Left:
+    """Ask each service. Raises botocore's errors."""
+    storage, accounting = stacks.get("StorageStack"), stacks.get("AccountingStack")
+    ids = {each.physical_id for each in storage.resources if each.kept} if storage else set()
+    goes = {each.physical_id for each in storage.resources if not each.kept} if storage else set()
+    buckets, groups = buckets_of_region(client("s3")), tagged_groups(client("ec2"))
+    kept = (
+        {each.physical_id for each in storage.of_type("AWS::EC2::SecurityGroup")} & ids if storage else set()
+    )
+    left = {id_ for id_, name in groups.items() if name.startswith(GROUP_PREFIX)}
+    return Left(
+        lustre=tuple(read_lustre(client("fsx"), ids)),
+        efs=tuple(read_efs(client("efs"), ids, goes)),
+        buckets=tuple(our_buckets(buckets, client("s3"), ids)),
+        accounting=tuple(each for each in accounting.resources if each.kept)
+        if accounting
+        else tuple(read_accounting(client, groups)),
+        databases=() if accounting else tuple(database_addresses(client("rds"))),
+        groups=tuple(sorted(kept | left)),
+        log_groups=tuple(_log_groups(client("logs"), cluster_name, stacks)),
+        pcluster_log_groups=tuple(_named(client("logs"), PCLUSTER_FUNCTIONS)),
+        parameters=tuple(_parameters(client("ssm"), cluster_name)),
+        pcluster_buckets=tuple(name for name in buckets if PCLUSTER_BUCKET.fullmatch(name)),
+    )
+
+
+def _log_groups(logs: Any, cluster_name: str, stacks: dict[str, Stack]) -> Iterator[str]:
+    own = cluster_stack_name(cluster_name)
+    # "TrainingClusterStack-" is the beginning of another cluster's names, too.
+    others = tuple(f"{name}-" for name in stacks if name.startswith(f"{own}-"))
+    with_time = re.compile(rf"/aws/parallelcluster/{re.escape(cluster_name)}-\d{{12}}")
+    yield from filter(with_time.fullmatch, _named(logs, f"/aws/parallelcluster/{cluster_name}-"))
+    for prefix in (f"{own}-", f"/aws/lambda/{own}-"):
+        for name in _named(logs, prefix):
+            if not name.removeprefix("/aws/lambda/").startswith(others):
+                yield name
+    for stack in FOUNDATIONS:
+        made = _log_groups_of(stacks.get(stack))
+        for prefix in (f"{stack}-", f"/aws/lambda/{stack}-"):
+            for name, arn in _described(logs, prefix):
+                if name in made or is_our_log_group(arn, logs):
+                    yield name
+
+
+def _log_groups_of(stack: Stack | None) -> set[str]:
+    """Those that Lambda itself made of a stack's functions; they have no tag."""
+    return (
+        {f"/aws/lambda/{each.physical_id}" for each in stack.of_type("AWS::Lambda::Function")}
+        if stack
+        else set()
+    )
+
+
+def _named(logs: Any, prefix: str) -> Iterator[str]:
+    return (name for name, _ in _described(logs, prefix))
+
+
+def _described(logs: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    """Name and ARN."""
+    pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)
+    return ((each["logGroupName"], each["arn"]) for page in pages for each in page["logGroups"])
+
+
+def _parameters(ssm: Any, cluster_name: str) -> Iterator[str]:
+    pages = ssm.get_paginator("get_parameters_by_path").paginate(
+        Path=f"/training-cluster/clusters/{cluster_name}", Recursive=True
+    )
+    return (each["Name"] for page in pages for each in page["Parameters"])
