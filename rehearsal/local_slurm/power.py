@@ -15,6 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 GRACE_S = 5.0
+BOOT_S = 1.1
+"""slurmctld ignores a node whose boot, in whole seconds, came before it asked for it: it would wait until its
+timeout. slurmd's own count of seconds may be one ahead, so no node starts within a second of the request.
+"""
 POLL_S = 0.1
 AWAIT_S = 120.0
 
@@ -40,6 +44,7 @@ def main(verb: str, root: Path, most: int, host_list: str) -> None:
     nodes = hostnames.stdout.split()
     print(time.strftime("%H:%M:%S"), verb, *nodes, flush=True)
     if verb == "resume":
+        time.sleep(BOOT_S)
         for node in nodes:
             _resume(node, run=root / "run", most=most)
     elif verb == "suspend":

@@ -147,7 +147,7 @@ def test_another_file_system_is_refused_while_a_stack_uses_this_one_and_the_roll
         FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=_lustre(cloud)["SubnetIds"]
     )["FileSystem"]["FileSystemId"]
     outputs = _outputs(cloud)
-    reason = _refused(cloud, f"fsx_id={other}")
+    reason = _refused(cloud, f"fsx_id={other}", "efs_mibps=100")
     assert "Export StorageStack:FileSystemId cannot be updated as it is in use by User" in reason
     assert _outputs(cloud) == outputs
     for tidy in (lambda: fsx.delete_file_system(FileSystemId=other), lambda: _delete(cloud, "User")):
