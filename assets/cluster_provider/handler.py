@@ -33,12 +33,23 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """
     request = Request.from_event(event)
     print(f"{request.kind} {request.cluster_name} for {request.stack_id}")
+    notes = None
     try:
         notes = _open(request)
         _REQUESTS[request.kind].check(request, notes)
     except (RefusedError, TransientError, SupersededError) as error:
+        _take_back(request, notes)
         raise RuntimeError(_explain(request, error)) from None
+    except RuntimeError:
+        _take_back(request, notes)
+        raise
     return {"PhysicalResourceId": request.physical_id, "Began": notes.began}
+
+
+def _take_back(request: Request, notes: Record | None) -> None:
+    """Remove the notes of a Create that is refused here: CDK's framework sends no Delete for it."""
+    if request.kind == "Create" and notes and notes.is_new:
+        _forget(request)
 
 
 def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:

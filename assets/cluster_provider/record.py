@@ -86,6 +86,11 @@ class Record:
             print(f"{self.cluster_name}: the stage could not be published: {error}")
 
     @property
+    def is_new(self) -> bool:
+        """Whether this very call of the function opened it: else an earlier event's work goes on with it."""
+        return self._is_fresh
+
+    @property
     def is_late(self) -> bool:
         """Whether the time is up that CloudFormation gives a custom resource, but for an explanation."""
         began, at = (datetime.datetime.fromisoformat(time) for time in (self.began, now()))

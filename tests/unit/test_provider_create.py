@@ -32,6 +32,16 @@ def test_a_config_that_is_refused_makes_nothing_and_names_errors_before_warnings
     said = provider.refuses(provider.create)
     assert said == "Invalid cluster configuration. | ERROR A: no | WARNING B: maybe"
     assert provider.library.changes == []
+    assert provider.aws.parameters == {}, "no Delete comes for it, which would remove the notes"
+
+
+def test_a_create_that_comes_twice_and_is_refused_then_keeps_the_notes_of_the_first(
+    provider: Provider,
+) -> None:
+    provider.create()
+    provider.library.fail("find", provider.refused("no longer"))
+    provider.refuses(provider.create)
+    assert provider.notes["request"] == "Create"
 
 
 def test_a_cluster_is_made_by_is_complete_and_not_by_on_event(provider: Provider) -> None:
