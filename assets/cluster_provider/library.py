@@ -234,8 +234,15 @@ def update(cluster_name: str, config: dict[str, Any]) -> bool:
 
 
 def fleet_status(cluster_name: str) -> str:
-    """RUNNING, STOP_REQUESTED, STOPPING, STOPPED, START_REQUESTED, STARTING, PROTECTED or UNKNOWN."""
-    return str(_call("describe_compute_fleet", cluster_name=cluster_name)["status"])
+    """RUNNING, STOP_REQUESTED, STOPPING, STOPPED, START_REQUESTED, STARTING or PROTECTED.
+
+    Raises:
+        TransientError: its table did not answer, of which the library says only that the status is UNKNOWN.
+    """
+    status = str(_call("describe_compute_fleet", cluster_name=cluster_name)["status"])
+    if status == "UNKNOWN":
+        raise TransientError(f"DynamoDB did not say what the compute fleet of {cluster_name} does")
+    return status
 
 
 def request_fleet(cluster_name: str, status: str) -> None:
