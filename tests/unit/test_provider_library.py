@@ -344,6 +344,13 @@ def test_compute_nodes_that_run_or_are_about_to_are_counted(library: Any, pclust
     assert pcluster.asked[0][1]["node_type"] == "ComputeNode"
 
 
+def test_a_fleet_of_unknown_status_is_a_table_that_did_not_answer(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [{"status": "UNKNOWN"}, {"status": "PROTECTED"}]
+    with pytest.raises(library.TransientError, match="DynamoDB"):
+        library.fleet_status("c")
+    assert library.fleet_status("c") == "PROTECTED"
+
+
 def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
