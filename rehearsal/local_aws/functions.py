@@ -47,7 +47,7 @@ _AMAZON_LINUX_ROOTS = "AWS_CA_BUNDLE"
 
 def install(*, python: Path) -> None:
     """Run Python functions with this interpreter, map /opt to their layers, trust our certificate."""
-    _trust_our_certificate()
+    _correct_functions_of_stacks()
 
     def make(original: Callable[[str], tuple[str, str]]) -> Callable[[str], tuple[str, str]]:
         def detect(runtime: str) -> tuple[str, str]:
@@ -61,7 +61,8 @@ def install(*, python: Path) -> None:
     hooks.replace(hooks.LAMBDA_BINARY, make)
 
 
-def _trust_our_certificate() -> None:
+def _correct_functions_of_stacks() -> None:
+    """They trust our certificate, and a deleted one leaves no process behind."""
     handlers = hooks.find(hooks.RESOURCE_HANDLERS)
     function = handlers["AWS::Lambda::Function"]
 
@@ -80,4 +81,13 @@ def _trust_our_certificate() -> None:
     def update(physical_id: str, old: dict[str, Any], new: dict[str, Any], *rest: Any) -> Any:
         return function["update"](physical_id, without_roots(old), without_roots(new), *rest)
 
-    handlers["AWS::Lambda::Function"] = {**function, "create": create, "update": update}
+    def delete(physical_id: str, properties: dict[str, Any]) -> None:
+        function["delete"](physical_id, properties)
+        hooks.find(hooks.LAMBDA_WORKERS_END)(physical_id)
+
+    handlers["AWS::Lambda::Function"] = {
+        **function,
+        "create": create,
+        "update": update,
+        "delete": delete,
+    }

@@ -15,6 +15,11 @@ LAMBDA_BINARY = Hook(
     parameters=("runtime",),
     why="Python functions run with .venv-pcluster, and /opt means their layers",
 )
+LAMBDA_WORKERS_END = Hook(
+    target="ministack.core.lambda_runtime:invalidate_worker",
+    parameters=("func_name", "qualifier", "account", "region"),
+    why="a deleted function ends its process; each cluster of a long run would leave some behind",
+)
 TEMPLATE_URL = Hook(
     target="ministack.services.cloudformation.helpers:_resolve_document",
     parameters=("params", "body_key", "url_key", "label"),
