@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 from typing import Any
@@ -22,6 +23,7 @@ from pcluster.api.errors import ParallelClusterApiException, exception_message  
 from pcluster.aws.aws_api import AWSApi  # noqa: E402
 from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
 from pcluster.models.cluster import Cluster  # noqa: E402
+from pcluster.validators.s3_validators import UrlValidator  # noqa: E402
 
 _NOT_FOUND, _DRY_RUN_PASSED = 404, 412
 _NO_CHANGES = "no changes found"
@@ -30,6 +32,15 @@ _MISSING = {"404", "NoSuchBucket", "NoSuchKey", "NoSuchVersion"}
 _NO_ANSWER = "endpoint URL"
 # The library's words where two asked for a fleet at once, and where its table did not answer.
 _RETRY = ("please retry", "could not retrieve compute fleet status")
+# What became of each URL in the last ten seconds, failures too: a cache apart from the library's others.
+_URLS: dict[Any, Any] = inspect.getclosurevars(UrlValidator._validate_async).nonlocals["_cache"]
+
+
+def _forget() -> None:
+    """A warm Lambda must not answer from its last invocation, nor a second try from the first."""
+    Cache.clear_all()
+    AWSApi.reset()
+    _URLS.clear()
 
 
 def _content(error: BaseException) -> dict[str, Any]:
@@ -84,8 +95,7 @@ def _call(operation: str, **arguments: Any) -> dict[str, Any]:
     Raises:
         ClusterNotFoundError, TransientError, RefusedError.
     """
-    Cache.clear_all()  # a warm Lambda must not answer from its last invocation
-    AWSApi.reset()
+    _forget()
     try:
         return dict(getattr(pc, operation)(**arguments))
     except Exception as error:
@@ -147,8 +157,7 @@ def stored_config(cluster_name: str) -> dict[str, Any] | None:
     It is among the files that the cluster's stack is made from, the first to be written and to go.
     Raises TransientError, RefusedError.
     """
-    Cache.clear_all()
-    AWSApi.reset()
+    _forget()
     try:
         return dict(yaml.safe_load(Cluster(cluster_name).source_config_text))
     except Exception as error:

@@ -67,6 +67,8 @@ class Pcluster:
         self.answers: list[Any] = []
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.resets: list[str] = []
+        self.urls: dict[str, str] = {}
+        """What the validator of URLs remembers."""
         self.files: str | Exception = "Region: r"
         """What the bucket has for the cluster's config."""
 
@@ -82,6 +84,16 @@ class Pcluster:
             return answer
 
         return call
+
+
+def _url_validator(remembered: dict[str, str]) -> type:
+    _cache = remembered  # as AsyncUtils.async_timeout_cache calls it
+
+    class UrlValidator:
+        def _validate_async(self, url: str) -> str:
+            return _cache[url]
+
+    return UrlValidator
 
 
 @pytest.fixture
@@ -109,6 +121,8 @@ def library(
         "pcluster.aws.common": {"AWSClientError": AwsError, "Cache": no_cache},
         "pcluster.models": {},
         "pcluster.models.cluster": {"Cluster": pcluster.cluster},
+        "pcluster.validators": {},
+        "pcluster.validators.s3_validators": {"UrlValidator": _url_validator(pcluster.urls)},
     }
     for name, attributes in played.items():
         module = types.ModuleType(name)
@@ -176,6 +190,13 @@ def test_caches_of_the_call_before_are_cleared_at_each_call(library: Any, pclust
     library.find("c")
     library.find("c")
     assert pcluster.resets == ["cache", "session"] * 2
+
+
+def test_what_became_of_a_url_is_forgotten_too(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [FOUND]
+    pcluster.urls["s3://bucket/bootstrap.sh"] = "no connection"
+    library.find("c")
+    assert pcluster.urls == {}
 
 
 @pytest.mark.parametrize(
