@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 from rehearsal.deployed import BootstrapAction
 from rehearsal.local_aws.address import LocalAwsAddress
@@ -18,14 +19,20 @@ def node_variables(workspace: Workspace) -> dict[str, str]:
         "TRAINING_EFS": str(workspace.efs),
         "TRAINING_ROOT": str(workspace.node / "root"),
         "TRAINING_ETC": str(workspace.node / "etc"),
-        "TRAINING_BUNDLES": str(workspace.node / "opt"),
+        "TRAINING_CLUSTER_CONFIG": str(workspace.node / "cluster-config.yaml"),
     }
+
+
+def prolog_folder(workspace: Workspace) -> Path:
+    """Where the head node's bootstrap puts what Slurm runs before each job."""
+    return workspace.node / "root" / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
 
 
 def boot(
     *,
     node_type: str,
     action: BootstrapAction,
+    cluster_config: str,
     address: LocalAwsAddress,
     workspace: Workspace,
     narrator: Narrator,
@@ -34,6 +41,7 @@ def boot(
 
     Args:
         node_type: HeadNode or ComputeFleet.
+        cluster_config: text of the deployed config, which nodes have in a shared folder of ParallelCluster's.
 
     Raises:
         RehearsalError: the script is not there, or it failed; with what it said.
@@ -44,6 +52,7 @@ def boot(
         **dict([workspace.marker]),
         "NODE_TYPE": node_type,
     }
+    Path(environment["TRAINING_CLUSTER_CONFIG"]).write_text(cluster_config)
     script = workspace.node / f"{node_type}.sh"
     fetch = ["aws", "s3", "cp", "--only-show-errors", action.script, str(script)]
     for command in (fetch, ["bash", str(script), *action.args]):

@@ -11,6 +11,7 @@ import yaml
 
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm.partitions import NodeShape, Partition, parse_partitions
+from training_cluster.nodes import BUNDLE_ARGUMENT
 
 _MIB_KEY = "SizeInMiB"
 
@@ -32,9 +33,16 @@ class DeployedCluster:
     stack_status: str
     config: dict[str, Any]
     """As ParallelCluster keeps it."""
+    config_text: str
     partitions: tuple[Partition, ...]
     head_node_action: BootstrapAction
     compute_node_action: BootstrapAction
+
+    @property
+    def bundle_sha256(self) -> str:
+        """Of the scripts that its nodes run."""
+        update = self.config["HeadNode"]["CustomActions"]["OnNodeUpdated"]
+        return str(update["Args"][-1]).removeprefix(BUNDLE_ARGUMENT)
 
 
 def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> DeployedCluster:
@@ -49,12 +57,14 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
         answer = s3.get_object(Bucket=parameters["ResourcesS3Bucket"], Key=f"{folder}/{name}")
         return str(answer["Body"].read().decode())
 
-    config: dict[str, Any] = yaml.safe_load(read("cluster-config.yaml"))
+    config_text = read("cluster-config.yaml")
+    config: dict[str, Any] = yaml.safe_load(config_text)
     types: dict[str, Any] = json.loads(read("instance-types-data.json"))
     return DeployedCluster(
         name=cluster_name,
         stack_status=str(stack["StackStatus"]),
         config=config,
+        config_text=config_text,
         partitions=parse_partitions(
             cluster_config=config, shapes={name: _shape(data) for name, data in types.items()}
         ),

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.bootstrap import boot
+from rehearsal.bootstrap import boot, prolog_folder
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
 from rehearsal.kept import job_variables, leave_running
@@ -17,11 +17,9 @@ from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.metrics import Training, read_training
 from rehearsal.narrator import Narrator
-from rehearsal.own_images import publish_image
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
 from rehearsal.workspace import PROJECT, Workspace
-from training_cluster.advice import image_parameter
 from training_cluster.hardware import Family
 from training_cluster.settings import Settings
 
@@ -137,18 +135,13 @@ class Rehearsal:
     def _deploy(self, cdk: CdkCli, address: LocalAwsAddress) -> DeployedCluster:
         with self._narrator.step(*_DEPLOY):
             self._cdk(cdk, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
-            self._publish_image(address)
             self._cdk(cdk, "deploy", "TrainingClusterStack", "--require-approval", "never")
             cluster = read_deployed_cluster(address, self._options.settings.cluster_name)
             self._narrator.say(f"ParallelCluster's own stack: {cluster.stack_status}")
+            if self._options.settings.node_image == "build":
+                image_id = cluster.config["Scheduling"]["SlurmQueues"][0]["Image"]["CustomAmi"]
+                self._narrator.say(f"{image_id}: ImageStack's build, a record in which no step ran")
         return cluster
-
-    def _publish_image(self, address: LocalAwsAddress) -> None:
-        settings = self._options.settings
-        if settings.node_image == "build":
-            parameter = image_parameter(settings)
-            image_id = publish_image(address, parameter=parameter, system=settings.os)
-            self._narrator.say(f"{image_id} in {parameter} stands in for the image that would be built")
 
     def _start_local_slurm(
         self, running: ExitStack, cluster: DeployedCluster, address: LocalAwsAddress
@@ -159,6 +152,7 @@ class Rehearsal:
                 boot(
                     node_type=node_type,
                     action=action,
+                    cluster_config=cluster.config_text,
                     address=address,
                     workspace=self._workspace,
                     narrator=self._narrator,
@@ -168,6 +162,7 @@ class Rehearsal:
                 partitions=cluster.partitions,
                 marker=self._workspace.marker,
                 max_node_processes=MAX_NODES,
+                prolog=prolog_folder(self._workspace),
             )
             running.callback(slurm.stop)
             slurm.start()

@@ -1,30 +1,37 @@
 #!/usr/bin/env bash
 #
-# Prepares a node of the cluster: fetches the bundle of this cluster's scripts from the bucket,
-# verifies it and runs its numbered steps.
+# Prepares a node of the cluster: fetches the bundle that the cluster config names from the bucket, verifies
+# it and runs its steps.
 #
-#   bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [SHA256]
+#   bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [bundle-sha256=HEX]
 #
-# Called by: ParallelCluster, as root: OnNodeConfigured of every node, OnNodeUpdated of the head
-#   node, where SHA256 names the bundle that the update is about.
+# Called by: ParallelCluster, as root: OnNodeConfigured of every node; OnNodeUpdated of the head node, whose
+#   second argument is what the cluster config has for all nodes. Then by prolog.sh, on a node that missed an update.
 # Safe to run again: steps change only what differs; a bundle is unpacked beside the old one and
-#   takes its place in one rename.
+#   takes its place in one rename. A bundle that is there already is not fetched.
 #
 # Environment:
-#   NODE_TYPE          HeadNode or ComputeFleet; default: what ParallelCluster wrote in cfnconfig
+#   NODE_TYPE                HeadNode, ComputeFleet or LoginNode; default: what ParallelCluster wrote in cfnconfig
+#   TRAINING_CLUSTER_CONFIG  the cluster config; default: ParallelCluster's own in its shared folder
 #   TRAINING_SHARED    shared folder on Lustre, default /fsx
 #   TRAINING_EFS       shared folder on EFS, default /efs
 #   TRAINING_ETC       settings of the node, default /etc/training-cluster
-#   TRAINING_BUNDLES   unpacked bundles, default /opt/training-cluster
-#   TRAINING_ROOT      stands before other paths that steps write to; default none
+#   TRAINING_ROOT      stands before other paths that are written to; default none
+#   TRAINING_BUNDLES   unpacked bundles, default $TRAINING_ROOT/opt/training-cluster/bundles
 set -euo pipefail
 # Without it a command that fails within $(...) is passed over.
 shopt -s inherit_errexit
 
-readonly SOURCE="${1:?usage: bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [SHA256]}"
-readonly EXPECTED_SHA256="${2:-}"
-readonly CFNCONFIG=/etc/parallelcluster/cfnconfig
-readonly ATTEMPTS=5
+readonly USAGE="usage: bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [bundle-sha256=HEX]"
+readonly SOURCE="${1:?$USAGE}"
+readonly CHECKSUM='bundle-sha256=([0-9a-f]{64})'
+readonly ATTEMPTS=5 FULL_KIB=1024
+export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}"
+export TRAINING_EFS="${TRAINING_EFS:-/efs}"
+export TRAINING_ROOT="${TRAINING_ROOT:-}"
+export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
+export TRAINING_BUNDLES="${TRAINING_BUNDLES:-$TRAINING_ROOT/opt/training-cluster/bundles}"
+readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 
 log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" >&2; }
 
@@ -44,64 +51,70 @@ node_type() {
   printf '%s\n' "$NODE_TYPE"
 }
 
-# fetch NAME FOLDER
+# expected_sha256 [ARGUMENT]: what the cluster's owner wants nodes to run. It never stands beside the bundle:
+# who can change the bundle could change it, too.
+expected_sha256() {
+  local -r folder="$TRAINING_ROOT/opt/parallelcluster"
+  local config="${TRAINING_CLUSTER_CONFIG:-$folder/shared/cluster-config.yaml}"
+  if [[ $NODE_TYPE == LoginNode && -z ${TRAINING_CLUSTER_CONFIG:-} ]]; then
+    config="$folder/shared_login_nodes/cluster-config.yaml"
+  fi
+  if [[ -n ${1:-} ]]; then
+    [[ $1 =~ ^$CHECKSUM$ ]] || die "'$1' is no checksum: $USAGE"
+  else
+    [[ -r $config ]] || die "the cluster config $config is missing: nothing says which bundle to run"
+    [[ $(<"$config") =~ $CHECKSUM ]] ||
+      die "$config names no bundle: its HeadNode's OnNodeUpdated has no argument bundle-sha256=..."
+  fi
+  printf '%s\n' "${BASH_REMATCH[1]}"
+}
+
+# fetch NAME FILE
 fetch() {
   local attempt
   for attempt in $(seq "$ATTEMPTS"); do
-    if aws s3 cp --only-show-errors "$SOURCE/$1" "$2/$1"; then return 0; fi
+    if aws s3 cp --only-show-errors "$SOURCE/$1" "$2"; then return 0; fi
     log "could not fetch $SOURCE/$1, attempt $attempt of $ATTEMPTS"
     sleep "$attempt"
   done
+  (($(df --output=avail "$(dirname "$2")" | tail -n 1) > FULL_KIB)) || die "no space left on the disk of $2"
   die "gave up on $SOURCE/$1: is the object there, and may this node read it?"
 }
 
-verify() {
-  local actual
-  actual="$(sha256sum "$1/bundle.tar.gz" | cut -d' ' -f1)"
-  grep -q "^$actual " "$1/bundle.tar.gz.sha256" ||
-    die "bundle.tar.gz is damaged: its SHA-256 $actual is not the one beside it"
-  if [[ -n $EXPECTED_SHA256 && $EXPECTED_SHA256 != "$actual" ]]; then
-    die "$SOURCE holds another bundle ($actual) than the one asked for ($EXPECTED_SHA256)"
-  fi
-  printf '%s\n' "$actual"
-}
-
-# Prints the folder of the verified, unpacked bundle.
+# unpack SHA256: has the verified bundle in its folder.
 unpack() {
-  local fresh sha256 target
+  local -r sha256="$1" target="$TRAINING_BUNDLES/$1"
+  local fresh actual
+  if [[ -d $target ]]; then return; fi
   mkdir -p "$TRAINING_BUNDLES"
   fresh="$(mktemp -d "$TRAINING_BUNDLES/.fetch-XXXXXX")"
   # shellcheck disable=SC2064  # the folder of now
   trap "rm -rf '$fresh'" EXIT
-  fetch bundle.tar.gz "$fresh"
-  fetch bundle.tar.gz.sha256 "$fresh"
-  sha256="$(verify "$fresh")"
-  target="$TRAINING_BUNDLES/$sha256"
-  if [[ ! -d $target ]]; then
-    mkdir "$fresh/unpacked"
-    tar -xzf "$fresh/bundle.tar.gz" -C "$fresh/unpacked" --no-same-owner
-    chmod 755 "$fresh/unpacked"
-    mv -T "$fresh/unpacked" "$target"
-  fi
-  printf '%s\n' "$target"
+  fetch "bundle-$sha256.tar.gz" "$fresh/bundle.tar.gz"
+  actual="$(sha256sum "$fresh/bundle.tar.gz" | cut -d' ' -f1)"
+  [[ $actual == "$sha256" ]] ||
+    die "$SOURCE/bundle-$sha256.tar.gz is not what the cluster config asks for: its SHA-256 is $actual"
+  mkdir "$fresh/unpacked"
+  tar -xzf "$fresh/bundle.tar.gz" -C "$fresh/unpacked" --no-same-owner ||
+    die "the bundle could not be unpacked in $TRAINING_BUNDLES: is its disk full?"
+  chmod 755 "$fresh/unpacked"
+  # Two at a time, as two jobs' prologs: the second finds the first one's, of the same content.
+  mv -T "$fresh/unpacked" "$target" 2>/dev/null || [[ -d $target ]] || die "could not make $target"
 }
 
 main() {
-  local bundle step started
+  local sha256
   NODE_TYPE="$(node_type)"
   export NODE_TYPE
-  export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}"
-  export TRAINING_EFS="${TRAINING_EFS:-/efs}"
-  export TRAINING_ROOT="${TRAINING_ROOT:-}"
-  export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
-  export TRAINING_BUNDLES="${TRAINING_BUNDLES:-/opt/training-cluster}"
-  bundle="$(unpack)"
-  log "$NODE_TYPE runs the bundle $(basename "$bundle")"
-  for step in "$bundle"/bootstrap/steps/*.sh; do
-    started=$SECONDS
-    BUNDLE="$bundle" bash "$step" || die "step $(basename "$step") failed"
-    log "step $(basename "$step" .sh): done, $((SECONDS - started)) s"
-  done
+  sha256="$(expected_sha256 "${2:-}")"
+  unpack "$sha256"
+  mkdir -p "$TRAINING_ETC"
+  printf '%s\n' "$SOURCE" >"$TRAINING_ETC/bootstrap-arguments"
+  log "$NODE_TYPE runs the bundle $sha256"
+  BUNDLE="$TRAINING_BUNDLES/$sha256" bash "$TRAINING_BUNDLES/$sha256/bootstrap/run-steps.sh" start
+  # Last: prolog.sh reads what runs here, and a bundle whose steps failed is tried again.
+  ln -sfn "$sha256" "$TRAINING_BUNDLES/.current-$$"
+  mv -T "$TRAINING_BUNDLES/.current-$$" "$TRAINING_BUNDLES/current"
 }
 
-main
+main "$@"

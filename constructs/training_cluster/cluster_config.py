@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from training_cluster.account_flags import CLUSTER_TAG
 from training_cluster.families import load_base
-from training_cluster.nodes import Rendered, bootstrap_action, iam, managed_policies, root_volume
+from training_cluster.nodes import (
+    BUNDLE_ARGUMENT,
+    Rendered,
+    bootstrap_action,
+    iam,
+    managed_policies,
+    root_volume,
+)
 from training_cluster.queues import queues, render_queue
 from training_cluster.resource_ids import ResourceIds
 from training_cluster.settings import Settings
@@ -25,7 +32,7 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
     base = load_base()
     config: Rendered = {
         "Region": ids.region,
-        "Image": {"Os": settings.os},
+        "Image": {"Os": settings.system},
         "Imds": {"ImdsSupport": "v2.0"},
         "HeadNode": _head_node(settings, ids),
         "Scheduling": {
@@ -65,7 +72,8 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
         "CustomActions": {
             "OnNodeConfigured": bootstrap_action(name, ids),
             # A live change: another checksum runs the script again on the head node, nothing else.
-            "OnNodeUpdated": bootstrap_action(name, ids, ids.bundle_sha256),
+            # All nodes read it here: see bootstrap.sh.
+            "OnNodeUpdated": bootstrap_action(name, ids, f"{BUNDLE_ARGUMENT}{ids.bundle_sha256}"),
         },
     }
 

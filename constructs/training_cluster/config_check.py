@@ -27,7 +27,7 @@ def check_settings(settings: Settings) -> None:
     Raises:
         ConfigurationError: ParallelCluster would refuse it. A mistake of ours or in the family's file.
     """
-    ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s())
+    ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
     problems = config_problems(render_cluster_config(settings=settings, ids=ids))
     if problems:
         raise ConfigurationError(

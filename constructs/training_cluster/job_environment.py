@@ -10,7 +10,8 @@ from training_cluster.settings import Settings
 def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     family = settings.family_facts
-    found = {family.queue: _render(family, settings.compute_type, settings.size)}
+    main = _render(family, settings.compute_type, settings.size, workloads=settings.node_workloads)
+    found = {family.queue: main}
     cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
     if cpu_type and beside:
         cpu_family, cpu_size = beside
@@ -18,7 +19,7 @@ def render_job_environments(settings: Settings) -> dict[str, str]:
     return found
 
 
-def _render(family: Family, instance_type: str, size: Size) -> str:
+def _render(family: Family, instance_type: str, size: Size, *, workloads: tuple[str, ...] = ()) -> str:
     accelerator = family.accelerator
     facts = {
         "FAMILY": family.name,
@@ -29,6 +30,11 @@ def _render(family: Family, instance_type: str, size: Size) -> str:
         "RANKS_PER_NODE": size.accelerators * accelerator.cores or 1,
         "ACCELERATOR_PEAK_TFLOPS": accelerator.peak_bf16_tflops or "",
         "MIXED_PRECISION": family.mixed_precision,
+        # For the bootstrap and the node's health, more than for jobs.
+        "IMAGE_RECIPE": family.image_recipe,
+        "WORKLOADS": " ".join(workloads),
+        "EFA_INTERFACES": size.efa_interfaces,
+        "SCRATCH": family.scratch if family.scratch and size.nvme_gb else "",
     }
     lines = [f"# What jobs know of {instance_type}, rendered from cluster_configs/{family.name}.yaml."]
     lines += [f"export {name}='{value}'" for name, value in facts.items()]

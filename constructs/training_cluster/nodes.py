@@ -9,6 +9,10 @@ from training_cluster.resource_ids import ResourceIds
 Rendered = dict[str, Any]
 
 
+BUNDLE_ARGUMENT = "bundle-sha256="
+"""Before the checksum that bootstrap.sh looks for in the cluster config."""
+
+
 def bootstrap_prefix(cluster_name: str) -> str:
     """Key prefix in the bucket under which a cluster's scripts lie."""
     return f"bootstrap/{cluster_name}"

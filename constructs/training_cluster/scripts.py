@@ -13,12 +13,13 @@ from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct
 
 from training_cluster.acknowledgements import LOGS_POLICY, acknowledge, acknowledge_wildcards
-from training_cluster.bundle import ASSETS, build_bundle
+from training_cluster.bundle import build_bundle
 from training_cluster.settings import Settings
+from training_cluster.steps import ASSETS
 
 
 class Scripts(Construct):
-    """Ships bootstrap.sh, bundle.tar.gz and its checksum to `s3://<bucket>/<prefix>/`.
+    """Ships bootstrap.sh and bundle-<sha256>.tar.gz to `s3://<bucket>/<prefix>/`.
 
     Attributes:
         sha256: hex digest of the bundle; another digest is what makes an update run the scripts again.
@@ -36,8 +37,9 @@ class Scripts(Construct):
         self.sha256 = hashlib.sha256(bundle).hexdigest()
         with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
             staging = Path(folder)
-            (staging / "bundle.tar.gz").write_bytes(bundle)
-            (staging / "bundle.tar.gz.sha256").write_text(f"{self.sha256}  bundle.tar.gz\n")
+            # Named by its content: a node that starts in the middle of an update finds the bundle that its
+            # cluster config names, the old one or the new one.
+            (staging / f"bundle-{self.sha256}.tar.gz").write_bytes(bundle)
             shutil.copy(ASSETS / "bootstrap" / "bootstrap.sh", staging)
             self.deployment = s3_deployment.BucketDeployment(
                 self,

@@ -46,7 +46,8 @@ class LocalSlurm(SlurmClient):
     """A Slurm with ParallelCluster's partitions and node names, on this machine, for one rehearsal.
 
     A context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
-    that every process of it carries. Everything it writes lies under `root`.
+    that every process of it carries. Everything it writes lies under `root`. `prolog` (absolute) and
+    `credential_s` are as in Layout.
     """
 
     def __init__(
@@ -57,6 +58,8 @@ class LocalSlurm(SlurmClient):
         marker: tuple[str, str],
         suspend_time_s: int = 20,
         max_node_processes: int = 8,
+        prolog: Path | None = None,
+        credential_s: int = 70,
     ) -> None:
         self._partitions = tuple(partitions)
         self._children: list[Child] = []
@@ -69,6 +72,8 @@ class LocalSlurm(SlurmClient):
             first_node_port=first_port + 1,
             max_node_processes=max_node_processes,
             suspend_time_s=suspend_time_s,
+            prolog=prolog,
+            credential_s=credential_s,
         )
         dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)
         self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}

@@ -21,6 +21,7 @@ def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str
         "# Written by rehearsal.local_slurm from a ParallelCluster cluster config; do not edit.",
         *_daemons(layout),
         *_jobs(),
+        *_prolog(layout),
         *_power(layout, partitions=partitions),
         *_nodes(partitions, layout=layout),
         *_partitions(partitions, layout=layout),
@@ -37,7 +38,8 @@ def _daemons(layout: Layout) -> Iterator[str]:
     yield f"SlurmdUser={layout.user}"
     yield "\n# Paths: all under the rehearsal's own folder, and munge's socket too."
     yield "AuthType=auth/munge"
-    yield f"AuthInfo=socket={layout.munge_socket}"
+    expire = f",cred_expire={layout.credential_s}" if layout.prolog else ""
+    yield f"AuthInfo=socket={layout.munge_socket}{expire}"
     yield f"StateSaveLocation={layout.state}"
     yield f"SlurmdSpoolDir={layout.spool}/%n"
     yield f"SlurmctldLogFile={layout.log}/slurmctld.log"
@@ -66,6 +68,17 @@ def _jobs() -> Iterator[str]:
     yield "EnforcePartLimits=ALL"
     yield "\n# An ended job stays visible for an hour: there is no accounting database to ask."
     yield "MinJobAge=3600"
+
+
+def _prolog(layout: Layout) -> Iterator[str]:
+    if layout.prolog is None:
+        return
+    yield "\n# As in ParallelCluster's slurm.conf: a job whose prolog fails is not held, it goes to another"
+    yield "# node. A folder without a script is no prolog. Slurm's own intervals, at which it looks for that"
+    yield "# job's new nodes, are 60 and 30 s: too long to watch."
+    yield f"Prolog={layout.prolog}/*"
+    yield "SchedulerParameters=nohold_on_prolog_fail,sched_interval=5,bf_interval=5"
+    yield "BatchStartTimeout=180"
 
 
 def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:

@@ -31,6 +31,11 @@ class Layout:
     """A dynamic node that is idle for this long powers down."""
     resume_timeout_s: int = 60
     suspend_timeout_s: int = 15
+    prolog: Path | None = None
+    """The folder whose scripts nodes run before each job; absolute. ParallelCluster's prolog.d."""
+    credential_s: int = 70
+    """With a prolog: how long a job's credential holds, as in ParallelCluster's slurm.conf. A job whose
+    prolog failed starts again only when it has expired."""
     alias: Path | None = None
     """A short name of `root`, for what holds Unix sockets; `root` itself if there is none."""
 

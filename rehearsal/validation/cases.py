@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import get_args
 
 from training_cluster.families import family_names, load_family
-from training_cluster.hardware import CapacityKind
+from training_cluster.hardware import CapacityKind, Family
 from training_cluster.settings import Settings
 
 CAPACITIES: tuple[CapacityKind, ...] = get_args(CapacityKind)
-SYSTEMS: tuple[str, ...] = get_args(Settings.model_fields["os"].annotation)
+SYSTEMS: tuple[str, ...] = get_args(Family.model_fields["os"].annotation)
 
 NODES = 2
 

@@ -14,6 +14,7 @@ from rehearsal.deployed import client_options, read_deployed_cluster
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.own_images import register_image
 from rehearsal.validation.cases import NODES, Case
+from training_cluster.nodes import BUNDLE_ARGUMENT
 from training_cluster.resource_ids import Database, ResourceIds
 from training_cluster.settings import Settings
 
@@ -67,7 +68,7 @@ class Foundation:
             efs_id=efs["EfsSettings"]["FileSystemId"],
             bucket_name=head["Iam"]["S3Access"][0]["BucketName"],
             nodes_policy_arn=nodes["Policy"],
-            bundle_sha256=update["Args"][-1],
+            bundle_sha256=update["Args"][-1].removeprefix(BUNDLE_ARGUMENT),
             bootstrap_budget_s=0,
             placement_group_name=queue["Networking"]["PlacementGroup"]["Name"],
             login_policy_arn=login["Policy"],
@@ -119,7 +120,7 @@ class Foundation:
                 user=settings.accounting_user,
                 secret_arn=settings.accounting_secret or "",
             )
-        image_id = self.image(settings.os) if image == "build" else image
+        image_id = self.image(settings.system) if image == "build" else image
         return replace(self._ids, image_id=image_id, database=database)
 
     def _reservation(self, case: Case) -> str:

@@ -79,8 +79,9 @@ def test_scripts_are_in_the_bucket(cloud: Cloud) -> None:
     bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
     listed = cloud.client("s3").list_objects_v2(Bucket=bucket)["Contents"]
     folder = "bootstrap/training"
+    digest = read_deployed_cluster(cloud.address, "training").bundle_sha256
     assert {entry["Key"] for entry in listed} == {
-        f"{folder}/{name}" for name in ("bootstrap.sh", "bundle.tar.gz", "bundle.tar.gz.sha256")
+        f"{folder}/{name}" for name in ("bootstrap.sh", f"bundle-{digest}.tar.gz")
     }
 
 

@@ -15,7 +15,7 @@ from rehearsal.local_aws.address import ACCOUNT
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
 from tests.unit.monitored import monitored
-from training_cluster.bundle import ASSETS
+from training_cluster.steps import ASSETS
 
 from .account import Account
 from .test_local_slurm import NODES, local_slurm, wait_for_states

@@ -154,7 +154,7 @@ def test_nothing_that_can_never_change_depends_on_a_flag_that_may(family: str) -
 
 def test_a_changed_script_is_a_live_change_of_the_head_node() -> None:
     update = render()["HeadNode"]["CustomActions"]["OnNodeUpdated"]
-    assert update["Args"][-1] == "e" * 64
+    assert update["Args"][-1] == f"bundle-sha256={'e' * 64}"
 
 
 def test_compute_nodes_have_time_for_what_the_bootstrap_does_and_the_head_nodes_is_constant() -> None:

@@ -26,9 +26,9 @@ from tests.unit.monitored import (
     widget,
     widgets,
 )
-from training_cluster.bundle import ASSETS
 from training_cluster.dashboard import LIBRARY_ALARMS
 from training_cluster.metrics import LAUNCH_FAILURES, NODE_STATES
+from training_cluster.steps import ASSETS
 
 Synthesise = Callable[..., dict[str, Template]]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from training_cluster.bundle import ASSETS
+from training_cluster.steps import ASSETS
 
 METRICS = ASSETS / "bootstrap" / "metrics"
 Datum = dict[str, Any]

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from training_cluster.bundle import ASSETS, build_bundle
+from training_cluster.bundle import build_bundle
 from training_cluster.families import family_names
 from training_cluster.job_environment import render_job_environments
 from training_cluster.settings import Settings
+from training_cluster.steps import ASSETS
 
 
 def _open(bundle: bytes) -> tarfile.TarFile:

@@ -2,7 +2,7 @@
 
     python3 node_states.py --cluster NAME --region REGION
 
-Runs once a minute on the head node (steps/40-start-metrics.sh).
+Runs once a minute on the head node (steps/85-start-metrics.sh).
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
+# shellcheck source=assets/training/environment.sh
+source "$here/../environment.sh"
 
 if [[ ${ACCELERATOR_KIND:-none} == neuron && ${DEVICE:-} != cpu ]]; then
   printf 'train.sh: gpt2 runs on GPUs and CPUs, not on the %s family (Trainium).\n  %s\n' \
@@ -27,9 +29,17 @@ fi
 # Output as it comes, under tail -f too; no compiled files in the shared folder.
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
+venv="$(environment_of "$here")"
+readonly venv
+if [[ ! -x $venv/bin/python ]]; then
+  printf 'train.sh: %s has no environment %s: its image is another than that of the first node.\n  %s\n' \
+    "$(hostname)" "$venv" 'Submit again, when the nodes have been replaced.' >&2
+  exit 1
+fi
+
 # World size, node rank and rendezvous are given explicitly: without them torchrun starts one
 # world a node, and each trains alone without a word.
-exec "$TRAINING_VENVS/gpt2/bin/python" -B -m torch.distributed.run \
+exec "$venv/bin/python" -B -m torch.distributed.run \
   --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   "$here/train.py" "$@"

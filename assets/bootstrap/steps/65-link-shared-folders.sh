@@ -3,8 +3,17 @@
 # Links the other paths of the shared folders, such as /lustre for /fsx, on every node. The same file
 # system can be mounted only once, so these are links.
 #
-# Called by: bootstrap.sh, as root. Environment: BUNDLE, NODE_TYPE, TRAINING_ROOT. Safe to run again. What
+# Before 70-create-shared-folders.sh, since a folder of it may be one of these links (/efs is, with home=efs): made
+# as a folder, it would stand in the link's place. What a link leads to stands before the link: the head node makes
+# it here, and other nodes start when the head node has run all its steps.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE, NODE_TYPE, TRAINING_ROOT. Safe to run again. What
 #   stands there already, and is no link, is left alone and said.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: any
+# Required: no
 # Budget: 5 s
 set -euo pipefail
 

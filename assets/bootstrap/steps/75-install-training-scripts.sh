@@ -2,9 +2,14 @@
 #
 # Puts the training scripts of the bundle in the shared folder, on the head node.
 #
-# Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
 # Safe to run again. The new folder takes the old one's place by two renames: a job that starts
 #   in the instant between them finds no scripts, and says so.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode
+# Where: any
+# Required: yes
 # Budget: 60 s
 set -euo pipefail
 

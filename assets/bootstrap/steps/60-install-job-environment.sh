@@ -2,7 +2,12 @@
 #
 # Installs what jobs know of the nodes, one file a Slurm partition, on every node.
 #
-# Called by: bootstrap.sh, as root. Environment: BUNDLE, TRAINING_ETC. Safe to run again.
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC. Safe to run again.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: any
+# Required: yes
 # Budget: 5 s
 set -euo pipefail
 

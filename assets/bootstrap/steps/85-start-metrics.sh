@@ -3,25 +3,29 @@
 # Starts a timer that publishes to CloudWatch, once a minute, what nobody else does: on the head node how many
 # nodes are in which Slurm state, on compute nodes the use of their accelerators.
 #
-# Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, and PATH, which
-#   the timer gets, too. Safe to run again: a timer that is there takes the programs of the new bundle. Does
-#   nothing on a machine that is no ParallelCluster node, such as a rehearsal's. Never fails the start of a node,
-#   which computes as well without metrics; what went wrong is said.
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, and PATH, which
+#   the timer gets, too. Safe to run again: a timer that is there takes the programs of the new bundle. A node
+#   computes as well without metrics: what went wrong is said, and the node starts.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: node
+# Required: no
 # Budget: 30 s
 set -euo pipefail
 shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 readonly UNITS="$TRAINING_ROOT/etc/systemd/system" NAME=training-cluster-metrics
-[[ -e $CFNCONFIG ]] || exit 0
 
 # On exit, since a variable that is not set ends a script past every other trap.
-pass_over() {
+say_so() {
   local -r status=$?
   if ((status)); then printf 'this node publishes no metrics: see the line above (%s)\n' "$status" >&2; fi
-  exit 0
 }
-trap pass_over EXIT
+trap say_so EXIT
 
 # Prints which of the bundle's programs runs here, with its first argument; nothing where none does.
 program() {
@@ -41,8 +45,7 @@ cluster="--cluster ${stack_name:?is not in cfnconfig} --region ${cfn_region:?is 
 runs="$(program)"
 [[ -n $runs ]] || exit 0
 
-mkdir -p "$UNITS"
-cat >"$UNITS/$NAME.service" <<END
+put "$UNITS/$NAME.service" <<END
 [Unit]
 Description=Training Cluster: publish metrics of this node
 
@@ -54,7 +57,7 @@ TimeoutStartSec=50
 Nice=10
 END
 # At the same second on all nodes: a job that waits for its slowest node waits once a minute, not for each in turn.
-cat >"$UNITS/$NAME.timer" <<END
+put "$UNITS/$NAME.timer" <<END
 [Unit]
 Description=Training Cluster: publish metrics every minute
 

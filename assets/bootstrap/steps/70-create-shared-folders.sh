@@ -2,8 +2,13 @@
 #
 # Creates the folders of the shared file systems that jobs write to, once, on the head node.
 #
-# Called by: bootstrap.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS. Safe to run again:
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS. Safe to run again:
 #   it never touches what is in them.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode
+# Where: any
+# Required: yes
 # Budget: 10 s
 set -euo pipefail
 

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+#
+# All GPUs that the instance type has are there. One that fell off the bus is missing in the list, or its line says
+# that its handle cannot be had.
+#
+# Called by: check-node.sh, as root.
+# Kinds: gpu
+# Where: node
+set -euo pipefail
+# shellcheck source=assets/bootstrap/health/verdict.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
+
+need nvidia-smi "its $ACCELERATORS_PER_NODE GPUs work"
+status=0
+list="$(nvidia-smi --list-gpus 2>&1)" || status=$?
+count="$(grep -cE '^GPU [0-9]+: ' <<<"$list" || true)"
+if ((count != ACCELERATORS_PER_NODE)); then
+  odd="$(grep -vE '^(GPU [0-9]+: |[[:space:]]*$|[[:space:]]+MIG )' <<<"$list" | head -n 1 || true)"
+  unfit "nvidia-smi lists $count of $ACCELERATORS_PER_NODE GPUs${odd:+ ($odd)}"
+fi
+if ((status)); then unfit "nvidia-smi failed with $status: $(last_line "$list")"; fi

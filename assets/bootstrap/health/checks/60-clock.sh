@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+#
+# The clock follows Amazon's time service. With a clock that is off AWS refuses requests, munge refuses jobs (both
+# after five minutes), and nodes' logs and checkpoints contradict each other long before.
+#
+# Called by: check-node.sh, as root.
+# Kinds: all
+# Where: node
+set -euo pipefail
+# shellcheck source=assets/bootstrap/health/verdict.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
+
+# A house limit: chrony keeps EC2's clocks within a millisecond.
+readonly MOST_S=1
+
+need chronyc "its clock is right"
+said="$(chronyc -n -c tracking 2>&1)" || unfit "chronyd does not answer: $(last_line "$said")"
+# Its columns: reference id, source, stratum, time of the last update, offset of the clock in s, ..., leap status.
+IFS=, read -r -a columns <<<"$said"
+[[ ${#columns[@]} -ge 14 ]] || exit 1
+[[ ${columns[-1]} != "Not synchronised" ]] || unfit "the clock is not synchronised (chronyc tracking)"
+awk -v off="${columns[4]}" -v most="$MOST_S" 'BEGIN { exit off > most || -off > most }' ||
+  unfit "the clock is off by ${columns[4]} s"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+#
+# Packages of the distribution: apt on Ubuntu, dnf on Amazon Linux 2023.
+#
+# Sourced by: install steps, with `# Reads: bootstrap/lib/packages.sh` in their header.
+
+export DEBIAN_FRONTEND=noninteractive
+# Its questions about restarts would wait, and its restarts hit what a booting node needs.
+export NEEDRESTART_SUSPEND=1
+
+uses_apt() { command -v apt-get >/dev/null; }
+
+# Another package run may hold the lock while a node boots.
+apt() { apt-get -o DPkg::Lock::Timeout=100 -qq "$@" >&2; }
+
+# install_packages NAME...
+install_packages() {
+  if uses_apt; then
+    apt update && apt install -y --no-install-recommends "$@"
+  else
+    dnf install -y -q "$@" >&2
+  fi || {
+    printf 'could not install the packages %s: see the lines above\n' "$*" >&2
+    return 1
+  }
+}

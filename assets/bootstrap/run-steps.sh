@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+#
+# Runs the steps of an unpacked bundle that suit the moment and the node, in the order of their numbers.
+#
+#   run-steps.sh start                  at a node's start: start steps, and install steps that are not done yet
+#   run-steps.sh image --recipe gpu     in an image build: install and image steps, for compute nodes
+#   run-steps.sh check --recipe gpu     fails if an install or image step is not done as this bundle would do it
+#
+# Called by: bootstrap.sh (start); assets/images/ (image, check), as root. Safe to run again: an install or image
+#   step that is done has a stamp, and is skipped as long as nothing that it is made of has changed.
+# Each step's header says when and where it runs, whether the node needs it, and what it may take: see README.md.
+#
+# Environment: NODE_TYPE (start), and what bootstrap.sh has; BUNDLE, default the folder above this one.
+set -euo pipefail
+shopt -s inherit_errexit nullglob
+
+HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+readonly HERE USAGE="usage: run-steps.sh start | image --recipe gpu|volta|neuron|cpu | check --recipe ..."
+readonly MOMENT="${1:?$USAGE}"
+export BUNDLE="${BUNDLE:-${HERE%/bootstrap}}"
+export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}" TRAINING_EFS="${TRAINING_EFS:-/efs}"
+export TRAINING_ROOT="${TRAINING_ROOT:-}" TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
+export TRAINING_STATE="$TRAINING_ROOT/var/lib/training-cluster" TRAINING_OPT="$TRAINING_ROOT/opt/training-cluster"
+readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
+readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
+declare -A header
+declare -i missing=0
+
+# Into the log, too, unless the disk is full.
+log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOGS/bootstrap.log" >&2 || true; }
+
+die() {
+  log "$*"
+  exit 1
+}
+
+# The rest of main's arguments: the recipe of an image.
+read_recipe() {
+  [[ ${1:-} == --recipe && ${2:-} =~ ^(gpu|volta|neuron|cpu)$ && $# == 2 ]] || die "$USAGE"
+  RECIPE="$2" PARTITION="" NODE_TYPE=Image
+  # shellcheck source=/dev/null
+  WORKLOADS="$(source "$BUNDLE/image.env" && printf '%s' "${WORKLOADS:-}")"
+}
+
+# What this node is, from its partition's file.
+read_node() {
+  RECIPE=cpu PARTITION="" WORKLOADS="" # of head and login nodes
+  [[ ${NODE_TYPE:-} =~ ^(HeadNode|ComputeFleet|LoginNode)$ ]] || die "unknown node type '${NODE_TYPE:-}'"
+  if [[ $NODE_TYPE != ComputeFleet ]]; then return; fi
+  local -a partitions=("$BUNDLE"/partitions/*.env)
+  if [[ -r $CFNCONFIG ]]; then
+    # shellcheck source=/dev/null
+    PARTITION="$(source "$CFNCONFIG" && printf '%s' "${cfn_scheduler_queue_name:-}")"
+    [[ -n $PARTITION ]] || die "$CFNCONFIG names no partition: cfn_scheduler_queue_name is missing"
+  elif ((${#partitions[@]} == 1)); then
+    PARTITION="$(basename "${partitions[0]}" .env)"
+  fi
+  local -r settings="$BUNDLE/partitions/$PARTITION.env"
+  [[ -n $PARTITION ]] || return 0 # a rehearsal's node of several partitions: what suits all of them
+  [[ -r $settings ]] || die "the bundle has no settings of the partition '$PARTITION' ($settings)"
+  # shellcheck source=/dev/null
+  RECIPE="$(source "$settings" && printf '%s' "${IMAGE_RECIPE:?is not in $settings}")"
+  # shellcheck source=/dev/null
+  WORKLOADS="$(source "$settings" && printf '%s' "${WORKLOADS:-}")"
+}
+
+system() {
+  # shellcheck source=/dev/null
+  source "$TRAINING_ROOT/etc/os-release" 2>/dev/null || source /etc/os-release
+  case "$ID$VERSION_ID" in
+    ubuntu22.04) printf 'ubuntu2204\n' ;;
+    ubuntu24.04) printf 'ubuntu2404\n' ;;
+    amzn2023) printf 'alinux2023\n' ;;
+    *) printf 'other\n' ;;
+  esac
+}
+
+# read_header FILE: its `# Name: value` lines, in `header`.
+read_header() {
+  local line
+  header=()
+  while IFS= read -r line && [[ $line == \#* ]]; do
+    if [[ $line =~ ^\#\ (Moment|Recipes|Nodes|Where|Required|Budget|Reads):\ (.+)$ ]]; then
+      header[${BASH_REMATCH[1]}]="${BASH_REMATCH[2]}"
+    fi
+  done <"$1"
+  local name
+  for name in Moment Recipes Nodes Where Required Budget; do
+    [[ -n ${header[$name]:-} ]] || die "$(basename "$1"): its header has no line '# $name: ...'"
+  done
+}
+
+# has LIST WORD: whether a list of words is `all` or has the word.
+has() { [[ $1 == all || " $1 " == *" $2 "* ]]; }
+
+# concerns: whether the step whose header was read is one of this moment, for such a node.
+concerns() {
+  has "${header[Nodes]}" "${NODE_TYPE/Image/ComputeFleet}" && has "${header[Recipes]}" "$RECIPE" &&
+    [[ $MOMENT == start || ${header[Moment]} != start ]]
+}
+
+# stamp_of FILE: changes with the step and with what it is made of: the settings and pins that it names, and the
+# files of the bundle that its header says it reads.
+stamp_of() {
+  local text pair name file workload
+  text="$(<"$1")"
+  {
+    printf '%s\n' "$text" "RECIPE=$RECIPE" "OS=$OS"
+    while read -r _ pair; do
+      name="${pair%%=*}"
+      if [[ $text =~ (^|[^A-Z0-9_])"$name"($|[^A-Z0-9_]) ]]; then printf '%s\n' "$pair"; fi
+    done <"$BUNDLE/versions.env"
+    if [[ $text == *WORKLOADS* ]]; then printf '%s\n' "WORKLOADS=$WORKLOADS"; fi
+    # shellcheck disable=SC2086  # patterns
+    for file in $(cd "$BUNDLE" && printf '%s\n' ${header[Reads]:-}); do
+      workload="${file#training/}" # of others, an image has no files
+      if [[ $workload == */* ]] && ! has "$WORKLOADS" "${workload%%/*}"; then continue; fi
+      printf '%s\n' "$file"
+      cat "$BUNDLE/$file"
+    done
+  } | sha256sum | cut -d' ' -f1
+}
+
+# run STEP NAME: within its budget. Sets status, its exit status; took, in seconds; said, its last line.
+run() {
+  local -r budget="${header[Budget]%% *}" output="$LOGS/.$2.output"
+  local -r started=$SECONDS
+  set +e # the step's own status counts; a log that cannot be written is no failure
+  timeout --kill-after=10 "$budget" bash "$1" </dev/null 2>&1 | tee "$output" >&2
+  status=${PIPESTATUS[0]}
+  set -e
+  took=$((SECONDS - started))
+  said="$(grep -v '^[[:space:]]*$' "$output" 2>/dev/null | tail -n 1)" || said="it said nothing"
+  if ((status == 124 || status == 137)); then said="it took more than its $budget s"; fi
+  # What programs say of it is far from a step's last line, which says "see above" where only this line is shown.
+  if ((status)) && grep -qiE 'no space left|enough free space' "$output" 2>/dev/null; then
+    said="no space left on a disk: $said"
+  fi
+  rm -f "$output"
+}
+
+# pass_over NAME STAMP: whether an install or image step need not run, or may not; says why, and counts what lacks.
+pass_over() {
+  local -r kept="$TRAINING_STATE/stamps/$1"
+  if [[ -r $kept && $(<"$kept") == "$2" ]]; then
+    log "step $1: skipped (done before)"
+  elif [[ $MOMENT == check ]]; then
+    log "step $1: not done"
+    if [[ ${header[Required]} == yes ]]; then missing+=1; fi
+  elif [[ $MOMENT == start && ${header[Moment]} == image ]]; then
+    log "step $1: skipped (only in a built image: -c image=build)"
+  else
+    return 1
+  fi
+}
+
+# one STEP: runs it, or says why not. Ends all where the node needs it and it failed.
+one() {
+  local name stamp="" status took said
+  name="$(basename "$1" .sh)"
+  read_header "$1"
+  concerns || return 0
+  if [[ $MOMENT == start && ${header[Where]} == node && ! -e $CFNCONFIG ]]; then
+    log "step $name: skipped (this is no ParallelCluster node)"
+    return
+  fi
+  if [[ ${header[Moment]} != start ]]; then
+    stamp="$(stamp_of "$1")"
+    if pass_over "$name" "$stamp"; then return; fi
+  fi
+  run "$1" "$name"
+  if ((status == 0)); then
+    if [[ -n $stamp ]]; then
+      printf '%s\n' "$stamp" >"$TRAINING_STATE/stamps/.$name"
+      mv -f "$TRAINING_STATE/stamps/.$name" "$TRAINING_STATE/stamps/$name"
+    fi
+    log "step $name: done, $took s"
+  elif [[ ${header[Required]} == no ]]; then
+    log "step $name: failed, optional, $took s: $said"
+  else
+    die "step $name failed after $took s: $said"
+  fi
+}
+
+main() {
+  local step
+  local -r started=$SECONDS
+  mkdir -p "$LOGS" "$TRAINING_STATE/stamps"
+  case $MOMENT in
+    start) read_node ;;
+    image | check) read_recipe "${@:2}" ;;
+    *) die "$USAGE" ;;
+  esac
+  OS="$(system)"
+  export NODE_TYPE RECIPE PARTITION WORKLOADS OS
+  # shellcheck source=/dev/null
+  source "$BUNDLE/versions.env"
+  log "$MOMENT: $NODE_TYPE, recipe $RECIPE${PARTITION:+, partition $PARTITION}"
+  for step in "$BUNDLE"/bootstrap/steps/*.sh; do
+    one "$step"
+  done
+  ((missing == 0)) || die "$missing steps are not done: see the lines above"
+  log "all steps: $((SECONDS - started)) s"
+}
+
+main "$@"

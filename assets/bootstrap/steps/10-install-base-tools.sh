@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+#
+# Installs the programs that jobs, users and later steps take for granted, from the distribution.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE. Safe to run again: it installs what is missing, and asks
+#   no network where nothing is.
+# Moment: install
+# Recipes: all
+# Nodes: all
+# Where: node
+# Required: no
+# Budget: 120 s
+# Reads: bootstrap/lib/packages.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/packages.sh
+source "$BUNDLE/bootstrap/lib/packages.sh"
+
+# A program, its package of apt, its package of dnf.
+tools() {
+  cat <<'END_OF_TOOLS'
+git git git
+curl curl curl-minimal
+jq jq jq
+make make make
+g++ g++ gcc-c++
+lspci pciutils pciutils
+numactl numactl numactl
+nvme nvme-cli nvme-cli
+hwloc-info hwloc hwloc
+chronyc chrony chrony
+gpg gnupg gnupg2-minimal
+rsync rsync rsync
+tmux tmux tmux
+htop htop htop
+unzip unzip unzip
+zstd zstd zstd
+END_OF_TOOLS
+}
+
+missing=()
+while read -r program of_apt of_dnf; do
+  if command -v "$program" >/dev/null; then continue; fi
+  if uses_apt; then missing+=("$of_apt"); else missing+=("$of_dnf"); fi
+done < <(tools)
+
+if ((${#missing[@]})); then install_packages "${missing[@]}"; fi

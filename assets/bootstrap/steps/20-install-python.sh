@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+#
+# Installs what workloads make their Python environments with, and compile their extensions against: ParallelCluster's
+# Ubuntu images have python3 without venv, Amazon Linux 2023's python3 is 3.9.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE, PYTHON_FLOOR_VERSION. Safe to run again: it skips what is
+#   there.
+# Moment: install
+# Recipes: all
+# Nodes: all
+# Where: node
+# Required: yes
+# Budget: 270 s
+# Reads: bootstrap/lib/packages.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/packages.sh
+source "$BUNDLE/bootstrap/lib/packages.sh"
+
+# Whether an interpreter is new enough, makes environments, and has its headers.
+readonly COMPLETE='
+import ensurepip, os, sys, sysconfig, venv
+
+floor = tuple(int(part) for part in sys.argv[1].split("."))
+headers = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit(sys.version_info < floor or not os.path.exists(headers))
+'
+
+is_there() {
+  local python
+  for python in python3.13 python3.12 python3.11 python3.10 python3; do
+    if "$python" -c "$COMPLETE" "$PYTHON_FLOOR_VERSION" 2>/dev/null; then return; fi
+  done
+  return 1
+}
+
+if is_there; then exit 0; fi
+if uses_apt; then
+  install_packages python3-venv python3-dev
+else
+  install_packages python3.12 python3.12-devel
+fi
+if ! is_there; then
+  printf 'no Python %s or newer with venv and headers, after its packages were installed\n' "$PYTHON_FLOOR_VERSION" >&2
+  exit 1
+fi

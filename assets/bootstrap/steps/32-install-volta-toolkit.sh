@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+#
+# Installs the last CUDA toolkit line that torch's wheels for Volta are built with, beside the AMI's own, which knows no
+# Volta, and lets /usr/local/cuda point to it.
+#
+# Called by: run-steps.sh, as root, in an image build. Safe to run again: it skips a toolkit that is there. Environment:
+#   BUNDLE, CUDA_TOOLKIT_{VERSION,URL,SHA256}, TRAINING_ROOT, TRAINING_OPT.
+# Moment: image
+# Recipes: volta
+# Nodes: ComputeFleet
+# Where: node
+# Required: yes
+# Budget: 1500 s
+# Reads: bootstrap/lib/download.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/download.sh
+source "$BUNDLE/bootstrap/lib/download.sh"
+
+readonly line="${CUDA_TOOLKIT_VERSION%.*}"
+readonly toolkit="$TRAINING_ROOT/usr/local/cuda-$line" current="$TRAINING_ROOT/usr/local/cuda"
+readonly installer="$TRAINING_OPT/src/cuda-$CUDA_TOOLKIT_VERSION.run"
+
+if [[ ! -x $toolkit/bin/nvcc ]]; then
+  download "$CUDA_TOOLKIT_URL" "$CUDA_TOOLKIT_SHA256" "$installer"
+  # Its own temporary folder: /tmp may be too small for 7 GB, or noexec.
+  unpacked="$(mktemp -d "$TRAINING_OPT/src/cuda-XXXXXX")"
+  # shellcheck disable=SC2064  # the folder of now
+  trap "rm -rf '$unpacked'" EXIT
+  sh "$installer" --silent --toolkit --override --no-man-page --toolkitpath="$toolkit" --tmpdir="$unpacked"
+  rm -f "$installer"
+fi
+if ! "$toolkit/bin/nvcc" --version | grep -q "release $line,"; then
+  printf '%s is not the CUDA toolkit %s\n' "$toolkit" "$line" >&2
+  exit 1
+fi
+if [[ $(readlink "$current") != "${toolkit#"$TRAINING_ROOT"}" ]]; then
+  ln -sfn "${toolkit#"$TRAINING_ROOT"}" "$current"
+fi

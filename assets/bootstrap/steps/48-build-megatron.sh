@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+#
+# Compiles Transformer Engine's binding to torch, Apex's successor for Megatron, for the GPUs of the recipe, as wheels
+# in /opt/training-cluster/wheels. An environment that asks for the same versions of it and of torch takes them from
+# there (assets/training/environment.sh); Megatron's core comes from its own wheel.
+#
+# Called by: run-steps.sh, as root, in an image build; nvcc suffices, no GPU. Safe to run again: it skips wheels that
+#   are there in their versions. Environment: BUNDLE, TRANSFORMER_ENGINE_{VERSION,SHA256}, MEGATRON_CORE_VERSION,
+#   MEGATRON_TORCH_VERSION, CUDA_CAPABILITIES_GPU, TRAINING_ROOT, TRAINING_OPT; PIP_*, TRAINING_PYTHON.
+# Moment: image
+# Recipes: gpu
+# Nodes: ComputeFleet
+# Where: node
+# Required: no
+# Budget: 2400 s
+# Reads: training/environment.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/training/environment.sh
+source "$BUNDLE/training/environment.sh"
+
+readonly wheels="$TRAINING_OPT/wheels" build="$TRAINING_OPT/src/megatron" cuda="$TRAINING_ROOT/usr/local/cuda"
+readonly wanted="transformer-engine $TRANSFORMER_ENGINE_VERSION torch $MEGATRON_TORCH_VERSION megatron-core \
+$MEGATRON_CORE_VERSION for $CUDA_CAPABILITIES_GPU"
+
+pip() { "$build/venv/bin/python" -m pip --quiet --disable-pip-version-check "$@" >&2; }
+
+# A compiler for 4 GiB of memory: each of them takes that much.
+compilers() {
+  local gib
+  gib=$(($(awk '/^MemTotal:/ { print $2 }' /proc/meminfo) / 1024 / 1024))
+  printf '%s\n' $((gib / 4 > 0 ? gib / 4 : 1))
+}
+
+# Compiled for the capabilities of all families of the recipe: 9.0 is 90 in Transformer Engine's own list.
+compile() {
+  local -r archs="${CUDA_CAPABILITIES_GPU//./}"
+  printf 'transformer_engine_torch==%s --hash=sha256:%s\n' "$TRANSFORMER_ENGINE_VERSION" "$TRANSFORMER_ENGINE_SHA256" \
+    >"$build/wanted.txt"
+  export CUDA_HOME="$cuda" PATH="$cuda/bin:$PATH" NVTE_FRAMEWORK=pytorch NVTE_CUDA_ARCHS="${archs// /;}"
+  export TORCH_CUDA_ARCH_LIST="${CUDA_CAPABILITIES_GPU// /;}" MAX_JOBS
+  MAX_JOBS="$(compilers)"
+  pip wheel --no-build-isolation --no-deps --require-hashes --wheel-dir "$build/wheels" \
+    --requirement "$build/wanted.txt" || {
+    printf 'Transformer Engine did not compile: see the lines above\n' >&2
+    return 1
+  }
+}
+
+if [[ -r $wheels/.megatron && $(<"$wheels/.megatron") == "$wanted" ]]; then exit 0; fi
+if [[ ! -x $cuda/bin/nvcc ]]; then
+  printf 'there is no CUDA compiler %s/bin/nvcc: Transformer Engine cannot be compiled\n' "$cuda" >&2
+  exit 1
+fi
+rm -rf "$build"
+mkdir -p "$build/wheels" "$wheels"
+"$(find_python)" -m venv "$build/venv" >&2
+pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION" \
+  setuptools wheel ninja packaging pybind11
+compile
+pip download --no-deps --dest "$build/wheels" "megatron-core==$MEGATRON_CORE_VERSION"
+mv -f "$build"/wheels/*.whl "$wheels/"
+rm -rf "$build"
+printf '%s\n' "$wanted" >"$wheels/.megatron.new"
+mv -f "$wheels/.megatron.new" "$wheels/.megatron"

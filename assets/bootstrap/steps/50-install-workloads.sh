@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+#
+# Makes the Python environments of the workloads that this node is to have, as their prepare.sh would at the first job:
+# /opt/training-cluster/venvs/WORKLOAD.
+#
+# Called by: run-steps.sh, as root. Safe to run again: it skips what is done, finishes what was interrupted, and needs
+#   no network where all is done. Each environment has the budget that its requirements.txt and install.sh state; this
+#   step's own is that of an image build. At a node's start the budget is that of the flag's workloads
+#   (constructs/training_cluster/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT; PIP_*,
+#   TRAINING_PYTHON.
+# Moment: install
+# Recipes: all
+# Nodes: ComputeFleet
+# Where: node
+# Required: yes
+# Budget: 3600 s
+# Reads: training/environment.sh training/*/requirements.txt training/*/install.sh
+set -euo pipefail
+shopt -s inherit_errexit
+
+die() {
+  printf '%s\n' "$1" >&2
+  exit 1
+}
+
+# header FILE NAME: the value of a header's line.
+header() { sed -n "/^#/!q; s/^# $2: //p" "$1"; }
+
+# suits FOLDER: whether the workload runs on this node's recipe.
+suits() {
+  local recipes
+  recipes="$(header "$1/requirements.txt" Recipes)"
+  [[ $recipes == all || " $recipes " == *" $RECIPE "* ]]
+}
+
+# budget_of FOLDER: seconds.
+budget_of() {
+  local file text
+  local -i seconds=0
+  for file in "$1/requirements.txt" "$1/install.sh"; do
+    if [[ ! -f $file ]]; then continue; fi
+    text="$(header "$file" Budget)"
+    [[ $text =~ ^([0-9]+)\ s$ ]] || die "$file: its header states no budget; add '# Budget: 300 s'"
+    seconds+=${BASH_REMATCH[1]}
+  done
+  printf '%s\n' "$seconds"
+}
+
+# make_one FOLDER: in a shell of its own, which `timeout` can end.
+make_one() {
+  local -r folder="$1" name="$(basename "$1")"
+  local budget status=0
+  budget="$(budget_of "$folder")"
+  # shellcheck disable=SC2016  # for that shell
+  timeout --kill-after=10 "$budget" bash -euo pipefail -c 'source "$1" && make_environment "$2" "$3"' _ \
+    "$BUNDLE/training/environment.sh" "$folder" "$TRAINING_OPT/venvs/$name" || status=$?
+  case $status in
+    0) ;;
+    124 | 137) die "the environment of $name took more than the $budget s that its header states" ;;
+    *) die "could not make the environment of $name: see the lines above" ;;
+  esac
+}
+
+mkdir -p "$TRAINING_OPT/venvs"
+for workload in ${WORKLOADS:-}; do
+  folder="$BUNDLE/training/$workload"
+  if [[ ! -f $folder/requirements.txt ]]; then die "there is no workload $workload with a requirements.txt"; fi
+  if suits "$folder"; then
+    make_one "$folder"
+  else
+    printf '%s: not for nodes of the recipe %s\n' "$workload" "$RECIPE" >&2
+  fi
+done

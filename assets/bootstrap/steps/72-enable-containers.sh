@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+#
+# Switches on containers in jobs (`srun --container-image=...`): Enroot and Pyxis, which ParallelCluster's images
+# bring switched off, with examples of their settings.
+#
+# Every node: Enroot's settings. Images and unpacked containers go to the local NVMe disks where they are mounted,
+# else to the root volume; in ParallelCluster's example they are in memory. Enroot makes a user's folders with mode
+# 700, and those above, so these stand here for all users: else the first user would keep out the others.
+# Head node: Slurm's plug-in, in the folder that it shares to all nodes; nodes have it from the same image.
+#
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, PARTITION, BUNDLE, TRAINING_ETC, TRAINING_ROOT. Safe to
+#   run again. Does nothing on an image without Enroot.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: node
+# Required: no
+# Budget: 30 s
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+readonly EXAMPLES="$TRAINING_ROOT/opt/parallelcluster/examples" ETC="$TRAINING_ROOT/opt/slurm/etc"
+readonly PLUGIN=/usr/local/lib/slurm/spank_pyxis.so INCLUDE='include /opt/slurm/etc/plugstack.conf.d/*'
+export PATH="$PATH:/opt/slurm/bin"
+
+# Prints the folder for what is large: on the local disks of the node's partition, if they are mounted.
+storage() {
+  local SCRATCH=""
+  if [[ -n $PARTITION ]]; then
+    # shellcheck source=/dev/null
+    source "$TRAINING_ETC/partitions/$PARTITION.env"
+  fi
+  if [[ -n $SCRATCH ]] && mountpoint --quiet "$TRAINING_ROOT$SCRATCH"; then
+    printf '%s/enroot\n' "$SCRATCH"
+  else
+    printf '/var/enroot\n'
+  fi
+}
+
+# example FILE: its lines; none on an image that 44-install-containers.sh gave Enroot and Pyxis.
+example() { grep -vE '^[[:space:]]*(#|$)' "$EXAMPLES/$1" 2>/dev/null || true; }
+
+configure_enroot() {
+  local -r large="$1"
+  local folder hook rest
+  # As /tmp: every user may make a folder, and only the owner may delete it.
+  for folder in "$large" "$large"/{data,cache,tmp} /var/enroot /var/enroot/config; do
+    install -d -m 1777 "$TRAINING_ROOT$folder"
+  done
+  # /run is empty after a boot. Pyxis makes its own folder when slurmd starts with it, which may be later.
+  put "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-containers.conf" <<'END'
+# Training Cluster: steps/72-enable-containers.sh
+d /run/enroot 1777 root root -
+d /run/enroot/runtime 1777 root root -
+d /run/pyxis 0755 root root -
+END
+  systemd-tmpfiles --create "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-containers.conf"
+  rest="$(example enroot/enroot.conf | grep -vE '^ENROOT_(RUNTIME|DATA|CACHE|CONFIG|TEMP)_PATH')" || rest=""
+  put "$TRAINING_ROOT/etc/enroot/enroot.conf" <<END
+# Training Cluster: steps/72-enable-containers.sh, from ParallelCluster's example
+ENROOT_RUNTIME_PATH /run/enroot/runtime/user-\$(id -u)
+ENROOT_DATA_PATH $large/data/user-\$(id -u)
+ENROOT_CACHE_PATH $large/cache/user-\$(id -u)
+ENROOT_TEMP_PATH $large/tmp
+ENROOT_CONFIG_PATH /var/enroot/config/user-\$(id -u)
+$rest
+END
+  # What tells PMI and PyTorch in a container which rank they are: the Ubuntu images have these on, Amazon Linux off.
+  for hook in 50-slurm-pmi.sh 50-slurm-pytorch.sh; do
+    if [[ -e $TRAINING_ROOT/usr/share/enroot/hooks.d/$hook ]]; then
+      mkdir -p "$TRAINING_ROOT/etc/enroot/hooks.d"
+      ln -sfn "/usr/share/enroot/hooks.d/$hook" "$TRAINING_ROOT/etc/enroot/hooks.d/$hook"
+    fi
+  done
+}
+
+configure_slurm() {
+  local plugins="" pyxis
+  changed=no
+  pyxis="$(example pyxis/pyxis.conf)"
+  put "$ETC/plugstack.conf.d/pyxis.conf" <<<"${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"
+  # Somebody's own plug-ins stay.
+  if [[ -e $ETC/plugstack.conf ]]; then plugins="$(<"$ETC/plugstack.conf")"; fi
+  if [[ $plugins != *"$INCLUDE"* ]]; then put "$ETC/plugstack.conf" <<<"${plugins:+$plugins$'\n'}$INCLUDE"; fi
+}
+
+[[ -e $TRAINING_ROOT/usr/bin/enroot ]] || {
+  printf 'this image has no Enroot: jobs run without containers\n' >&2
+  exit 0
+}
+configure_enroot "$(storage)"
+if [[ $NODE_TYPE == HeadNode ]]; then
+  [[ -e $TRAINING_ROOT$PLUGIN ]] || {
+    printf 'this image has no Pyxis (%s): srun has no --container-image\n' "$PLUGIN" >&2
+    exit 1
+  }
+  configure_slurm
+  if [[ $changed == yes ]]; then scontrol reconfigure; fi
+fi

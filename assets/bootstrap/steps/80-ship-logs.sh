@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+#
+# Ships our logs to CloudWatch, beside ParallelCluster's own in the cluster's log group: the bootstrap's, and why a
+# node was drained, which outlives the node there. Rotates them.
+#
+# The agent is there and runs (ParallelCluster's cookbook, resource cloudwatch); `append-config` adds one file to its
+# amazon-cloudwatch-agent.d, and leaves ParallelCluster's. Log group and switch are read where the cookbook reads
+# them, and streams are named as it names them: HOST.INSTANCE.NAME.
+#
+# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again: the agent is restarted only
+#   for another config. Does nothing in a cluster without CloudWatch logs.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: node
+# Required: no
+# Budget: 60 s
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+readonly AGENT="$TRAINING_ROOT/opt/aws/amazon-cloudwatch-agent" DNA="$TRAINING_ROOT/etc/chef/dna.json"
+readonly CONFIG="$AGENT/etc/training-cluster.json" APPENDED="$AGENT/etc/amazon-cloudwatch-agent.d/file_training-cluster.json"
+readonly LOGS=/var/log/training-cluster
+
+put "$TRAINING_ROOT/etc/logrotate.d/training-cluster" <<END
+# Training Cluster: steps/80-ship-logs.sh
+$LOGS/*.log {
+  weekly
+  maxsize 10M
+  rotate 4
+  compress
+  delaycompress
+  missingok
+  notifempty
+}
+END
+
+# Prints the cluster's log group; nothing where it has none.
+log_group() {
+  python3 - "$DNA" <<'END'
+import json, sys
+cluster = json.load(open(sys.argv[1]))["cluster"]
+print(cluster["log_group_name"] if cluster["cw_logging_enabled"] == "true" else "")
+END
+}
+
+# collected NAME: one log, as the agent wants it. No timestamp_format: an event's time is when the agent read it.
+collected() {
+  printf '{"file_path": "%s/%s.log", "log_group_name": "%s", "log_stream_name": "%s.{instance_id}.%s"}' \
+    "$LOGS" "$1" "$group" "$(hostname)" "training-cluster-$1"
+}
+
+group="$(log_group)"
+[[ -n $group ]] || {
+  printf 'this cluster has no CloudWatch logs: ours stay in %s\n' "$LOGS" >&2
+  exit 0
+}
+changed=no
+put "$CONFIG" <<END
+{"logs": {"logs_collected": {"files": {"collect_list": [
+  $(collected bootstrap),
+  $(collected health)
+]}}}}
+END
+if [[ $changed == yes || ! -e $APPENDED ]]; then
+  timeout 50 "$AGENT/bin/amazon-cloudwatch-agent-ctl" -a append-config -m ec2 -c "file:$CONFIG" -s
+fi

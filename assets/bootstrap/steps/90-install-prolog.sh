@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+#
+# Has Slurm run prolog.sh before each job: puts it in the folder of prologs that the head node shares to all nodes
+# (ParallelCluster's slurm.conf: Prolog=/opt/slurm/etc/scripts/prolog.d/*), beside ParallelCluster's own.
+#
+# It comes into force on all nodes at once, with the rename: Slurm runs every file of the folder whose name does not
+# start with a dot.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ variables, which the prolog gets, too: Slurm starts
+#   it with none of them. Safe to run again.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode
+# Where: any
+# Required: no
+# Budget: 5 s
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+readonly PROLOG="$BUNDLE/bootstrap/prolog.sh"
+export TRAINING_BUNDLES="${TRAINING_BUNDLES:-$(dirname "$BUNDLE")}"
+settings=""
+for name in TRAINING_ROOT TRAINING_ETC TRAINING_BUNDLES TRAINING_SHARED TRAINING_EFS TRAINING_CLUSTER_CONFIG; do
+  if [[ -n ${!name:-} ]]; then settings+="export $name=${!name@Q}"$'\n'; fi
+done
+put "$TRAINING_ROOT/opt/slurm/etc/scripts/prolog.d/10-training-cluster" 755 <<<"$(head -n 1 "$PROLOG")
+$settings$(tail -n +2 "$PROLOG")"

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Makes and finds workloads' Python environments: one way for a job, a node's start and an image build.
+#
+# Sourced by: prepare.sh and train.sh of the workloads, as the user; 50-install-workloads.sh, as root. Defines
+#   functions and does nothing by itself. They return 1 after a line that says what is wrong.
+# Reads: PIP_* (pip's own settings: index, wheels, proxy), TRAINING_PYTHON (an interpreter, 3.10 or newer; default:
+#   the first such on PATH), TRAINING_OPT (default /opt/training-cluster: environments and compiled wheels of the
+#   node's image), NODE_TYPE (Image in an image build).
+#
+# A workload's folder has requirements.txt and, for what pip cannot do in one go, install.sh, which is called with the
+# environment's folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
+# `# Moment: image` in install.sh means an image build only.
+
+readonly OLDEST_PYTHON="3.10"
+
+environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
+
+# The interpreter to make environments with.
+find_python() {
+  local environment_python
+  for environment_python in ${TRAINING_PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
+    if "$environment_python" -c "import sys; sys.exit(sys.version_info < (${OLDEST_PYTHON/./, }))" 2>/dev/null; then
+      command -v "$environment_python"
+      return
+    fi
+  done
+  printf 'no Python %s or newer on %s.\n  %s\n' "$OLDEST_PYTHON" "$(hostname)" \
+    'Install one, or name it: TRAINING_PYTHON=/usr/bin/python3.11 sbatch ...' >&2
+  return 1
+}
+
+# environment_content FOLDER: changes with what the environment is made of; a comment is nothing of it.
+environment_content() {
+  {
+    grep -v '^#' "$1/requirements.txt"
+    if [[ -f $1/install.sh ]]; then cat "$1/install.sh"; fi
+  } | sha256sum
+}
+
+# environment_is_made FOLDER VENV: whether the environment is there, and is that of this folder.
+environment_is_made() {
+  [[ -f $2/requirements.sha256 && $(<"$2/requirements.sha256") == "$(environment_content "$1")" ]] &&
+    "$2/bin/python" -c '' 2>/dev/null
+}
+
+# environment_of FOLDER: prints the environment that this node uses: its image's, where that is of this folder, or the
+# shared one.
+environment_of() {
+  local environment_name environment_own
+  environment_name="$(basename "$1")"
+  environment_own="${TRAINING_OPT:-/opt/training-cluster}/venvs/$environment_name"
+  if environment_is_made "$1" "$environment_own"; then
+    printf '%s\n' "$environment_own"
+  else
+    printf '%s\n' "${TRAINING_VENVS:?job.slurm sets it}/$environment_name"
+  fi
+}
+
+# make_environment FOLDER VENV: skips what is done, finishes what was interrupted.
+make_environment() {
+  # No names that a script which sources this may have made read-only.
+  local -r environment_from="$1" environment_at="$2"
+  local environment_python
+  if environment_is_made "$environment_from" "$environment_at"; then return; fi
+  if grep -qs '^# Moment: image$' "$environment_from/install.sh" && [[ ${NODE_TYPE:-} != Image ]]; then
+    printf 'the environment of %s takes too long for a job or a start: deploy with -c image=build\n' \
+      "$(basename "$environment_from")" >&2
+    return 1
+  fi
+  if ! "$environment_at/bin/python" -m pip --version >/dev/null 2>&1; then
+    environment_python="$(find_python)" || return 1
+    environment_log "making the Python environment $environment_at with $environment_python"
+    if ! "$environment_python" -m venv --clear "$environment_at" >&2; then
+      printf '%s -m venv failed; on Ubuntu: sudo apt-get install python3-venv\n' "$environment_python" >&2
+      return 1
+    fi
+  fi
+  fill_environment "$environment_from" "$environment_at"
+}
+
+# fill_environment FOLDER VENV
+fill_environment() {
+  local -r environment_wheels="${TRAINING_OPT:-/opt/training-cluster}/wheels"
+  environment_log "installing $1/requirements.txt into $2 (minutes, once)"
+  (
+    # Wheels that the image build compiled for its nodes.
+    if [[ -d $environment_wheels ]]; then export PIP_FIND_LINKS="$environment_wheels ${PIP_FIND_LINKS:-}"; fi
+    "$2/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --requirement "$1/requirements.txt" &&
+      if [[ -f $1/install.sh ]]; then bash "$1/install.sh" "$2"; fi
+  ) >&2 || {
+    printf 'could not install %s into %s: see the lines above\n' "$1/requirements.txt" "$2" >&2
+    return 1
+  }
+  # Last, and at one go: an interrupted installation has no stamp.
+  environment_content "$1" >"$2/.requirements.sha256"
+  mv -f "$2/.requirements.sha256" "$2/requirements.sha256"
+}
