@@ -61,6 +61,10 @@ teardown-plan: ## Show what cdk destroy takes, what stays and costs, how to dele
 preflight: ## Look whether the account has what a deploy needs: own network and storage (FLAGS="-c vpc_id=...")
 	@$(VENV)/python -m ops preflight $(FLAGS)
 
+.PHONY: image-plan
+image-plan: setup ## Show what image=build would make for a family: steps, versions, cost (FAMILY FLAGS="-c os=...")
+	@$(VENV)/python -m tools.image_plan "$(FAMILY)" $(FLAGS)
+
 .PHONY: test
 test: setup ## Run all tests, the rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
@@ -92,6 +96,11 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 	@$(VENV)/python -m tools.flags_page > docs/flags.md
 	@$(VENV)/python -m tools.families_page > docs/families.md
 	@$(VENV)/python -m tools.changes_page > docs/changes.md
+	@$(VENV)/python -m tools.steps_table
+
+.PHONY: outdated
+outdated: setup ## List what is pinned, where it comes from, and what is newer (FLAGS="--all" or "--json")
+	@$(NODE_PATH_FIRST) $(VENV)/python -m tools.outdated $(FLAGS)
 
 .PHONY: schema
 schema: setup ## Export the schema of cluster configs from the ParallelCluster library

@@ -7,10 +7,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.accounting_stack import AccountingStack
+from stacks.image_stack import ImageStack
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
+from training_cluster.image_names import IMAGE_STACK
 from training_cluster.settings import Settings
 
 # A change of their tags replaces them, and with them a key by the same name, or the nodes' group.
@@ -37,6 +39,13 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
         accounting=accounting,
     )
     cluster.add_stack_dependency(storage_stack)  # it imports by name, which CDK does not see
+    if settings.node_image == "build":
+        image = ImageStack(
+            app, IMAGE_STACK, settings=settings, network=network, storage=storage_stack.storage
+        )
+        image.add_stack_dependency(storage_stack)
+        cluster.add_stack_dependency(image)  # it reads a parameter that Image Builder writes
+        stacks.append(image)
     stacks.append(cluster)
     for stack in stacks[1:]:
         stack.add_stack_dependency(network_stack)  # so do all

@@ -8,13 +8,15 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from training_cluster.accounting import Accounting
-from training_cluster.advice import advice, image_parameter
+from training_cluster.advice import advice
 from training_cluster.budget import ACTIVATE_TAG
 from training_cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster import Cluster
 from training_cluster.cluster_config import render_cluster_config
+from training_cluster.cluster_image import ClusterImage
 from training_cluster.config_check import check_settings
 from training_cluster.families import load_base
+from training_cluster.image_names import image_parameter
 from training_cluster.monitoring import Monitoring
 from training_cluster.network import Network
 from training_cluster.node_policies import login_policy_arn, nodes_policy_arn
@@ -61,7 +63,7 @@ class TrainingClusterStack(Stack):
             bucket_name=storage.bucket.bucket_name,
             nodes_policy_arn=nodes_policy_arn(self, name),
             bundle_sha256=scripts.sha256,
-            bootstrap_budget_s=bootstrap_budget_s(),
+            bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings),
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
@@ -79,6 +81,9 @@ class TrainingClusterStack(Stack):
             secret_arn=ids.database.secret_arn if ids.database else None,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
+        if settings.node_image.startswith("ami-"):
+            # Before the cluster changes: a node of a wrong image fails half an hour later.
+            cluster.resource.node.add_dependency(self._checked_image(settings).resource)
         monitoring = Monitoring(
             self,
             "Monitoring",
@@ -120,6 +125,17 @@ class TrainingClusterStack(Stack):
                 self, image_parameter(settings), ssm.ParameterValueType.AWS_EC2_IMAGE_ID
             )
         return None if settings.node_image == "official" else settings.node_image
+
+    def _checked_image(self, settings: Settings) -> ClusterImage:
+        image = ClusterImage(
+            self,
+            "Image",
+            wanted=settings.node_image,
+            os=settings.system,
+            root_gib=settings.family_facts.compute_root_gib,
+        )
+        CfnOutput(self, "ImageNote", value=f"{image.name} {image.note}", description="The nodes' image")
+        return image
 
     def _placement_group_name(self, settings: Settings) -> str | None:
         if not settings.wants_new_placement_group:

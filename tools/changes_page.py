@@ -46,6 +46,9 @@ _SECOND = "refused: a second cluster"
 # What no cluster config and no guard shows.
 _SAID = {
     "cluster_name": "another stack, with a cluster of its own; this one is not touched",
+    "image_rebuild": "live: when ImageStack builds; the next deploy rolls an image out as `image` says",
+    "workloads": "with image=build another image is built first, and rolled out as `image` says; else live: "
+    "new nodes make the environments",
     "on_busy": "live: how the next update treats nodes that run",
     "pcluster_version": "refused at synth: a newer one is a newer release of this app, and a second cluster",
     "layer": "live: the provider's functions get another layer",

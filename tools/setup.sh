@@ -110,6 +110,15 @@ install_slurm() {
   say "$(sbatch --version 2>/dev/null || echo Slurm) is installed"
 }
 
+# For throw-away machines (rehearsal/node_root), which take root's rights; without them their tests are skipped.
+install_mmdebstrap() {
+  if [[ $(id -u) != 0 ]]; then
+    say "not root: the tests that start nodes in throw-away machines will be skipped"
+  elif ! command -v mmdebstrap >/dev/null; then
+    install_packages mmdebstrap
+  fi
+}
+
 main() {
   mkdir -p "$LOGS" .cache/tmp
   check_python
@@ -125,6 +134,7 @@ main() {
   wait "$other"
   trap - EXIT
   install_slurm
+  install_mmdebstrap
   say "ready"
 }
 

@@ -24,6 +24,7 @@ OTHERS = {
         **{"efs_mibps": "64", "fsx_efa": "on", "fsx_gib": "19200", "fsx_mbps_per_tib": "250"},
         **{"ssh_from": "0.0.0.0/0", "ssh_from_anywhere": "yes"},
         **{"alarm_email": "somebody@example.com", "budget_usd": "1000"},
+        **{"image": "build", "image_rebuild": "monthly"},
     },
     "own-network": {
         "vpc_id": "vpc-0123456789abcdef0",
@@ -31,6 +32,7 @@ OTHERS = {
         "private_subnet_id": "subnet-0123456789abcdef1",
         "bucket_name": "training-data",
         "fsx_type": "scratch2",
+        "image": "ami-0123456789abcdef0",
     },
     "own-storage": {
         "bucket_name": "training-data",

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import head_node_size, load_base
 from training_cluster.hardware import Family
 from training_cluster.idle_cost import idle_cost, render_idle_cost
+from training_cluster.image_names import image_parameter, image_stack_name
 from training_cluster.settings import Settings
 
 
@@ -24,12 +24,6 @@ class Advice:
     """False for what only tells what was chosen."""
 
 
-def image_parameter(settings: Settings) -> str:
-    """Name of the SSM parameter that holds the id of the AMI that was built for these settings."""
-    recipe = settings.family_facts.image_recipe
-    return f"/training-cluster/images/{PCLUSTER_VERSION}/{settings.os}/{recipe}"
-
-
 def advice(settings: Settings) -> list[Advice]:
     """All there is to say about the flags."""
     return [each for find in _FINDERS for each in find(settings)]
@@ -39,15 +33,16 @@ def _image(settings: Settings) -> Iterator[Advice]:
     family = settings.family_facts
     if settings.node_image == "build":
         why = f" ({family.official_image_refused})" if family.official_image_refused else ""
-        parameter = image_parameter(settings)
         recipe = load_base().image_recipes[family.image_recipe]
+        baked = ", ".join(settings.node_workloads) or "none"
         yield Advice(
             id="image-build",
-            text=f"image=build{why}: {family.name} takes the recipe {family.image_recipe}: {recipe}. The "
-            "AMI's "
-            f"id is read from the SSM parameter {parameter}, without which the deploy stops when network and "
-            "storage are there and before the cluster. Look first: `aws ssm get-parameter --name "
-            f"{parameter}`. To use an AMI of yours: -c image=ami-...",
+            text=f"image=build{why}: {family.name} takes the recipe {family.image_recipe}: "
+            f"{recipe.description}. {image_stack_name(settings)} builds it, about {recipe.usual_min} minutes "
+            f"at the first deploy and whenever its content changes, with the environments of: {baked}. All "
+            "clusters of this recipe and os share it, so give all the same workloads. The AMI's id is in the "
+            f"SSM parameter {image_parameter(settings)}. What it will hold: make image-plan "
+            f"FAMILY={family.name}. To use an AMI of yours: -c image=ami-...",
             warns=False,
         )
 
@@ -79,6 +74,20 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
             id="placement-group-off",
             text=f"placement_group=off: {settings.compute_type} nodes may stand far apart, and all-reduce "
             "runs slower over EFA. Type: -c placement_group=auto",
+        )
+
+
+def _system(settings: Settings) -> Iterator[Advice]:
+    family = settings.family_facts
+    if (
+        family.image_recipe == "neuron"
+        and settings.system != family.os
+        and not settings.node_image.startswith("ami-")
+    ):
+        yield Advice(
+            id="neuron-system",
+            text=f"os={settings.system}: Neuron's driver and PyTorch are both made for {family.os} alone, so "
+            f"nodes of {family.name} may fail to install them. Leave os out, or: -c os={family.os}",
         )
 
 
@@ -194,6 +203,6 @@ def _idle_cost(settings: Settings) -> Iterator[Advice]:
 
 _Finder = Callable[[Settings], Iterator[Advice]]
 _FINDERS: tuple[_Finder, ...] = (
-    *(_image, _head_node, _placement_group, _zone),
+    *(_image, _head_node, _placement_group, _system, _zone),
     *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _idle_cost),
 )

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, field_validator
 from training_cluster.families import family_names
 from training_cluster.hardware import INSTANCE_TYPE
 from training_cluster.problems import did_you_mean
+from training_cluster.workloads import load_workloads
 
 PCLUSTER_VERSION = "3.16.1"
 """AWS ParallelCluster's version; follows requirements-pcluster.txt (tests/unit/test_layout.py)."""
@@ -18,6 +19,11 @@ AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
 
 # Names that our own stacks take in the account; ParallelCluster's stack is named as the cluster.
 STACK_NAMES = ("NetworkStack", "StorageStack", "ImageStack", "AccountingStack", "TrainingClusterStack")
+_TAKEN = {name.lower() for name in STACK_NAMES} | {"cdktoolkit"}
+# One for each recipe and system, one for each other cluster.
+_TAKEN_PREFIXES = ("imagestack-", "trainingclusterstack-")
+
+NO_WORKLOADS = "none"
 
 
 class ClusterFlags(BaseModel):
@@ -52,10 +58,26 @@ class ClusterFlags(BaseModel):
         None,
         pattern=rf"^(official|build|ami-{AWS_ID})$",
         description="Image of the compute nodes: ParallelCluster's own, one that the image pipeline built, "
-        "or an AMI of yours. Default: official; build for families that official does not run on (p3dn).",
+        "or an AMI of yours. Default: official; build for families that official does not run on (p3dn). "
+        "Head node, login nodes and cpu_queue always have the official one.",
     )
-    os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] = Field(
-        "ubuntu2204", description="Operating system of every node. Kept for a cluster's life."
+    image_rebuild: Literal["manual", "monthly"] = Field(
+        "manual",
+        description="When ImageStack builds beside deploys, with image=build: when asked to (its output "
+        "BuildAgain), or also on the first of each month, from the same parent and pins, for the "
+        "distribution's newer packages. The next deploy rolls the image out.",
+    )
+    workloads: str | None = Field(
+        None,
+        pattern=r"^(none|[a-z0-9][a-z0-9_-]*(,[a-z0-9][a-z0-9_-]*)*)$",
+        description="Workloads whose Python environments nodes are made with, so that a first job does not "
+        "wait for them; comma separated, or none. Default: with image=build all that suit the family, else "
+        "none.",
+    )
+    os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] | None = Field(
+        None,
+        description="Operating system of every node. Kept for a cluster's life. Default: the family's: "
+        "ubuntu2404 for Trainium, ubuntu2204 for the others.",
     )
     head_node_type: str | None = Field(
         None,
@@ -140,9 +162,18 @@ class ClusterFlags(BaseModel):
             raise ValueError("the schema, the library and the images of this release are another version's")
         return value
 
+    @field_validator("workloads")
+    @classmethod
+    def _known_workloads(cls, value: str | None) -> str | None:
+        names = tuple(load_workloads())
+        for name in [] if value in (None, NO_WORKLOADS) else str(value).split(","):
+            if name not in names:
+                raise ValueError(f'"{name}" is no workload with an environment.{did_you_mean(name, names)}')
+        return value
+
     @field_validator("cluster_name")
     @classmethod
     def _not_a_stack(cls, value: str) -> str:
-        if value.lower() in {name.lower() for name in STACK_NAMES} or value.lower() == "cdktoolkit":
+        if value.lower() in _TAKEN or value.lower().startswith(_TAKEN_PREFIXES):
             raise ValueError("that is the name of a stack of this app; a cluster becomes a stack of its own")
         return value

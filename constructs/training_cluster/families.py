@@ -20,10 +20,12 @@ from training_cluster.hardware import (
     Size,
     Strict,
 )
+from training_cluster.image_recipe import ImageRecipe
 from training_cluster.prices import Price, Prices
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 CATALOG = Path(__file__).resolve().parents[2] / "cluster_configs"
+NO_FAMILIES = ("base", "versions")
 
 
 class HeadNodeSize(Strict):
@@ -47,6 +49,7 @@ class ComputeNode(Strict):
     """Defaults of compute nodes."""
 
     boot_s: int = Field(description="ParallelCluster's own part of a node's start")
+    most_install_s: int = Field(gt=0, description="most that a new node may take to install, beyond its boot")
 
 
 class CpuQueue(Strict):
@@ -79,7 +82,7 @@ class Base(Strict):
     compute_node: ComputeNode
     cpu_queue: CpuQueue
     login_node: LoginNode
-    image_recipes: dict[str, str] = Field(description="what an image of each recipe has")
+    image_recipes: dict[str, ImageRecipe]
     scaledown_idle_min: int
     log_retention_days: int
     shared_dir: str
@@ -106,7 +109,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 _MODELS = (
     *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
-    *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, AccountingDatabase, Price, Prices, Base),
+    *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, ImageRecipe),
+    *(AccountingDatabase, Price, Prices, Base),
 )
 _KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
 
@@ -122,8 +126,8 @@ def _explain(path: Path, error: ValidationError) -> ConfigurationError:
 
 
 def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
-    """The names of all families, sorted: one YAML file each, base.yaml apart."""
-    return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem != "base"))
+    """The names of all families, sorted: one YAML file each, base.yaml and versions.yaml apart."""
+    return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))
 
 
 @cache

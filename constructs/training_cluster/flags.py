@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.cluster_flags import NO_WORKLOADS, PCLUSTER_VERSION
 from training_cluster.families import family_names
 from training_cluster.problems import Contradiction, did_you_mean
 from training_cluster.storage_flags import FSX_STEP_GIB
+from training_cluster.workloads import load_workloads
 
 # What text flags take, in words. Every flag with a pattern stands here (tests/unit/test_settings.py).
 _IN_WORDS = {
@@ -36,6 +37,7 @@ _IN_WORDS = {
     "ssh_from": "an IPv4 network such as 203.0.113.0/24",
     "tags": "KEY=VALUE,KEY=VALUE",
     "vpc_id": "a VPC id (vpc- and 8 or 17 hex digits)",
+    "workloads": f"{NO_WORKLOADS}, or some of {', '.join(load_workloads())}",
     "zone": "auto, a zone name such as us-east-1a, a zone id such as use1-az4",
 }
 # What to type where there is no default to name.
@@ -58,6 +60,7 @@ _EXAMPLES = {
     "ssh_from": "203.0.113.0/24",
     "tags": "team=nlp,project=gpt2",
     "vpc_id": "vpc-0123456789abcdef0",
+    "workloads": NO_WORKLOADS,
 }
 
 

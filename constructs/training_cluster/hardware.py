@@ -28,6 +28,9 @@ class Accelerator(Strict):
     name: str
     memory_gib: float = Field(ge=0, description="of one accelerator")
     cores: int = Field(ge=0, description="ranks that one accelerator takes: 1 a GPU, its NeuronCores")
+    compute_capability: str | None = Field(
+        None, pattern=r"^\d+\.\d$", description="of an NVIDIA GPU: what an image's parts are compiled for"
+    )
     peak_bf16_tflops: float | None = Field(
         description="of one accelerator, dense; fp16 where it knows no bf16. The denominator of MFU"
     )
@@ -83,6 +86,9 @@ class Family(Strict):
     queue: str = Field(pattern=QUEUE_NAME, description="name of its Slurm partition")
     accelerator: Accelerator
     mixed_precision: Literal["bf16", "fp16", "no"]
+    os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] = Field(
+        "ubuntu2204", description="what nodes run unless asked otherwise"
+    )
     image_recipe: Literal["gpu", "volta", "neuron", "cpu"]
     official_image_refused: str | None = Field(
         None, description="why ParallelCluster's own AMI does not run on it; such a family builds one"
@@ -112,6 +118,8 @@ class Family(Strict):
             raise ValueError(f"main_size {self.main_size} is not among sizes: {', '.join(self.sizes)}")
         if unknown := [fact for fact in self.sources if fact not in FACTS]:
             raise ValueError(f'sources: no fact "{unknown[0]}".{did_you_mean(unknown[0], FACTS)}')
+        if self.accelerator.kind == "gpu" and self.accelerator.compute_capability is None:
+            raise ValueError('accelerator: a GPU has a compute_capability, such as "9.0" (NVIDIA\'s list)')
         gaps = sorted(self._unknown_facts() - {k for k, v in self.sources.items() if UNCONFIRMED in v})
         if gaps:
             raise ValueError(f"sources: {gaps[0]} has no value (null): say `{gaps[0]}: {UNCONFIRMED}`")
@@ -152,6 +160,7 @@ FACTS = (
     *(f"accelerator.{name}" for name in Accelerator.model_fields if name != "kind"),
     *(name for name in Size.model_fields if name != "capacity"),
     "capacity",
+    "os",
     "mixed_precision",
     "pcluster_min_version",
     "head_node_type",

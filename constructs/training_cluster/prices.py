@@ -33,6 +33,7 @@ class Prices(Strict):
     interface_endpoint_hour: Price = Field(description="of one endpoint in one zone")
     load_balancer_hour: Price = Field(description="a Network Load Balancer, without what it carries")
     gp3_gb_month: Price
+    snapshot_gb_month: Price = Field(description="of EBS, standard tier, by what is stored")
     fsx_persistent2_gb_month: dict[str, Price] = Field(description="by MB/s for each TiB")
     fsx_scratch2_gb_month: Price
     efs_gb_month: Price

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import find_instance_type, head_node_size, load_base
+from training_cluster.image_rules import IMAGE_RULES
 from training_cluster.network_rules import NETWORK_RULES
 from training_cluster.problems import Contradiction, did_you_mean
 from training_cluster.storage_rules import STORAGE_RULES
@@ -103,15 +104,6 @@ def _family_is_supported(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
-def _image_runs_on_the_family(settings: Settings) -> Iterator[Contradiction]:
-    family = settings.family_facts
-    if settings.image == "official" and family.official_image_refused:
-        yield Contradiction(
-            problem=f"image=official does not run on {family.name}: {family.official_image_refused}",
-            mend="-c image=build, or an AMI of yours: -c image=ami-...",
-        )
-
-
 def _cpu_queue_stands_beside_accelerators(settings: Settings) -> Iterator[Contradiction]:
     asked, family = settings.cpu_queue, settings.family_facts
     if asked == "off":
@@ -183,13 +175,13 @@ def _budget_tells_somebody(settings: Settings) -> Iterator[Contradiction]:
 _RULES: tuple[Rule, ...] = (
     *NETWORK_RULES,
     *STORAGE_RULES,
+    *IMAGE_RULES,
     _least_is_not_above_most,
     _capacity_is_sold,
     _capacity_block_always_runs,
     _capacity_block_has_no_group,
     _placement_group_is_a_name,
     _family_is_supported,
-    _image_runs_on_the_family,
     _cpu_queue_stands_beside_accelerators,
     _accounting_is_complete,
     _head_node_has_the_memory,

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from training_cluster.account_flags import AccountFlags, parse_tags
-from training_cluster.cluster_flags import ClusterFlags
+from training_cluster.cluster_flags import NO_WORKLOADS, ClusterFlags
 from training_cluster.families import find_instance_type, load_base, load_family
 from training_cluster.flags import explain, explain_contradictions
 from training_cluster.hardware import CapacityKind, Family, Size
@@ -17,6 +17,7 @@ from training_cluster.network_flags import NetworkFlags
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules import contradictions
 from training_cluster.storage_flags import StorageFlags
+from training_cluster.workloads import workloads_of
 
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
     "Cluster": ClusterFlags,
@@ -82,6 +83,18 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
         return self.placement_group == "auto" and self.size.efa and self.bought.reservation_id is None
 
     @property
+    def system(self) -> str:
+        """Operating system of all nodes: what was asked for, else the family's."""
+        return self.os or self.family_facts.os
+
+    @property
+    def node_workloads(self) -> tuple[str, ...]:
+        """Workloads whose environments nodes are made with; the others' are made at their first job."""
+        if self.workloads is not None:
+            return () if self.workloads == NO_WORKLOADS else tuple(sorted(set(self.workloads.split(","))))
+        return workloads_of(self.family_facts.image_recipe) if self.node_image == "build" else ()
+
+    @property
     def node_image(self) -> str:
         """official, build or ami-...: what was asked for, else what the family needs."""
         return self.image or ("build" if self.family_facts.official_image_refused else "official")
@@ -101,8 +114,11 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
     @property
     def instance_types(self) -> list[str]:
         """All that a cluster uses, sorted: its zone has to offer every one."""
-        login = load_base().login_node.instance_type if self.login_nodes else None
+        base = load_base()
+        login = base.login_node.instance_type if self.login_nodes else None
+        builds = base.image_recipes[self.family_facts.image_recipe].build_instance_type
         used = {self.compute_type, self.head_type, self.cpu_queue_type, login}
+        used |= {builds} if self.node_image == "build" else set()
         return sorted(each for each in used if each)
 
     @property

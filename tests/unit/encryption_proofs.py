@@ -33,9 +33,16 @@ def _database_instance(instance: Json) -> bool:
     return "DBClusterIdentifier" in instance or instance.get("StorageEncrypted") is True
 
 
+def _image_recipe(recipe: Json) -> bool:
+    # The snapshots of its images are as the disks that they are of.
+    disks = recipe.get("BlockDeviceMappings", [])
+    return bool(disks) and all(each.get("Ebs", {}).get("Encrypted") is True for each in disks)
+
+
 STORES: dict[str, Callable[[Json], bool]] = {
     "AWS::EFS::FileSystem": _efs,
     "AWS::FSx::FileSystem": _lustre,
+    "AWS::ImageBuilder::ImageRecipe": _image_recipe,
     "AWS::RDS::DBCluster": _database,
     "AWS::RDS::DBInstance": _database_instance,
     "AWS::S3::Bucket": _bucket,
@@ -58,7 +65,11 @@ NO_STORES = {
     *("AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress", "AWS::EC2::Subnet"),
     *("AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPC", "AWS::EC2::VPCEndpoint"),
     *("AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget", "AWS::FSx::DataRepositoryAssociation"),
-    *("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::IAM::Role"),
+    *("AWS::IAM::InstanceProfile", "AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::IAM::Role"),
+    # A component is a script of this repository; what images hold is their recipe's.
+    *(f"AWS::ImageBuilder::{each}" for each in ("Component", "DistributionConfiguration", "Image")),
+    *(f"AWS::ImageBuilder::{each}" for each in ("ImagePipeline", "LifecyclePolicy")),
+    "AWS::ImageBuilder::InfrastructureConfiguration",
     *("AWS::Lambda::Permission", "AWS::RDS::DBClusterParameterGroup", "AWS::RDS::DBSubnetGroup"),
     *("AWS::S3::BucketPolicy", "AWS::SNS::Subscription", "AWS::SNS::TopicPolicy"),
     # Passes on what alarms say, and over TLS only: a proof of its own.

@@ -233,4 +233,7 @@ def imds_v1(app: App) -> list[str]:
         found.append(f"Imds: {app.config.get('Imds')}")
     if app.config["HeadNode"].get("Imds") != {"Secured": True}:
         found.append(f"HeadNode.Imds: {app.config['HeadNode'].get('Imds')}")
+    for name, properties in app.resources("AWS::ImageBuilder::InfrastructureConfiguration"):
+        if properties.get("InstanceMetadataOptions", {}).get("HttpTokens") != "required":
+            found.append(f"{name}: {properties.get('InstanceMetadataOptions')}")
     return found

@@ -156,6 +156,13 @@ def _advice(**flags: str) -> dict[str, str]:
     return {each.id: each.text for each in advice(settings(**flags))}
 
 
+def test_trainium_runs_on_the_system_that_neuron_is_made_for_and_another_is_a_warning() -> None:
+    assert settings(family="trn1").system == "ubuntu2404"
+    assert settings(family="p4d").system == "ubuntu2204"
+    assert "neuron-system" not in _advice(family="trn1")
+    assert "-c os=ubuntu2404" in _advice(family="trn1", os="ubuntu2204")["neuron-system"]
+
+
 def test_a_head_node_that_is_small_for_the_nodes_is_a_warning_and_never_a_change() -> None:
     small = settings(nodes="600")
     (found,) = [each for each in advice(small) if each.id == "head-node-small"]
@@ -180,7 +187,8 @@ def test_p3dn_says_which_image_it_takes_and_why() -> None:
         "do not support Volta",
         "580",
         "12.6",
-        "/training-cluster/images/3.16.1/ubuntu2204/volta",
+        "/imagebuilder/training-cluster/3.16.1/ubuntu2204/volta",
+        "ImageStack-volta-ubuntu2204 builds it",
     ):
         assert word in said
     assert "image-build" not in _advice(family="p3dn", image="ami-0123456789abcdef0")

@@ -232,6 +232,18 @@ BROKEN: dict[str, tuple[Proof, Break]] = {
             {"Policy": "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"}
         ),
     ),
+    "the first metadata service where images are built": (
+        imds_v1,
+        lambda app: first(app, "AWS::ImageBuilder::InfrastructureConfiguration").pop(
+            "InstanceMetadataOptions"
+        ),
+    ),
+    "a plain image": (
+        unencrypted,
+        lambda app: first(app, "AWS::ImageBuilder::ImageRecipe")["BlockDeviceMappings"][0]["Ebs"].update(
+            Encrypted=False
+        ),
+    ),
     "metadata for every user": (imds_v1, lambda app: app.config["HeadNode"].pop("Imds")),
 }
 

@@ -73,7 +73,7 @@ def test_p3dn_reads_its_image_from_ssm_at_deploy(synthesise: Any) -> None:
         "*",
         {
             "Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>",
-            "Default": "/training-cluster/images/3.16.1/ubuntu2204/volta",
+            "Default": "/imagebuilder/training-cluster/3.16.1/ubuntu2204/volta",
         },
     )
     assert len(parameters) == 1

@@ -32,6 +32,8 @@ SAMPLES = {
     ],
     "placement_group": [{"placement_group": "off"}, {"placement_group": "mine"}],
     "image": [{"image": "build"}, {"image": "ami-0123456789abcdef0"}],
+    "image_rebuild": [{"image": "build", "image_rebuild": "monthly"}],
+    "workloads": [{"workloads": "gpt2"}, {"image": "build", "workloads": "none"}],
     "head_node_type": [{"head_node_type": "c5.9xlarge"}],
     "head_root_gib": [{"head_root_gib": "500"}],
     "cpu_queue": [{"cpu_queue": "on"}],

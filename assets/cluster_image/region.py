@@ -1,0 +1,94 @@
+"""What AWS says of this region's images, and of the stack that asks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+# A region's quota of Describe calls is shared by everybody in the account.
+_PATIENTLY = Config(retries={"mode": "standard", "max_attempts": 10})
+_UNKNOWN_IMAGE = "InvalidAMIID."
+"""NotFound, Malformed, Unavailable (deregistered)."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One AMI, as DescribeImages has it."""
+
+    described: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.name})"
+
+    @property
+    def id(self) -> str:
+        """ami-..."""
+        return str(self.described["ImageId"])
+
+    @property
+    def name(self) -> str:
+        """Empty for an image whose owner does not show it."""
+        return str(self.described.get("Name") or "")
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Its tags; those of other accounts' images are not shown."""
+        return {tag["Key"]: tag["Value"] for tag in self.described.get("Tags") or []}
+
+    @property
+    def root_gib(self) -> int | None:
+        """Size of its root volume; None when that is not on EBS."""
+        for device in self.described.get("BlockDeviceMappings") or []:
+            if device.get("DeviceName") == self.described.get("RootDeviceName") and "Ebs" in device:
+                return int(device["Ebs"]["VolumeSize"])
+        return None
+
+    @property
+    def age_order(self) -> tuple[bool, str]:
+        """Sorts as ParallelCluster's library does: the newest is last, deprecated ones are first."""
+        deprecated = self.described.get("DeprecationTime") or "9999"
+        now = datetime.datetime.now(datetime.UTC).isoformat()
+        return deprecated > now, str(self.described["CreationDate"])
+
+
+class Region:
+    """The region that the function runs in."""
+
+    def __init__(self) -> None:
+        self._ec2 = boto3.client("ec2", config=_PATIENTLY)
+        self.name: str = self._ec2.meta.region_name
+
+    def official_images(self, name: str) -> list[Image]:
+        """AWS's own available images whose names begin so, the newest last."""
+        pages = self._ec2.get_paginator("describe_images").paginate(
+            Owners=["amazon"],
+            Filters=[{"Name": "name", "Values": [f"{name}*"]}, {"Name": "state", "Values": ["available"]}],
+            IncludeDeprecated=True,
+        )
+        return sorted(_images(pages), key=lambda image: image.age_order)
+
+    def image(self, id_: str) -> Image | None:
+        """An image by its id; None when this account has none such here."""
+        try:
+            return next(_images([self._ec2.describe_images(ImageIds=[id_], IncludeDeprecated=True)]), None)
+        except ClientError as error:
+            if error.response["Error"]["Code"].startswith(_UNKNOWN_IMAGE):
+                return None
+            raise
+
+
+def _images(pages: Any) -> Iterator[Image]:
+    return (Image(each) for page in pages for each in page["Images"])
+
+
+def rolls_back(stack_id: str) -> bool:
+    """Whether a stack undoes an update; not the _COMPLETE of an earlier one, from which the next begins."""
+    cloudformation = boto3.client("cloudformation", config=_PATIENTLY)
+    stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
+    return str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS"

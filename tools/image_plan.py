@@ -1,0 +1,103 @@
+"""`python -m tools.image_plan p4d [-c flag=value ...]`: what image=build would make for a family.
+
+`make image-plan FAMILY=p4d` calls it. It asks no AWS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+
+from training_cluster.image_plan import ImagePlan, image_plan
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
+from training_cluster.versions import Pin
+
+
+def render_image_plan(plan: ImagePlan) -> str:
+    """Render a plan for people."""
+    return "\n".join(
+        [
+            f"Image of recipe {plan.recipe_name} for {plan.os}: {plan.recipe.description}",
+            "",
+            *_table(_facts(plan)),
+            "",
+            f"Steps of the build, in their order ({plan.budget_s} s at most):",
+            *_table(
+                (step.name, step.moment, f"{plan.step_budget_s(step)} s", _need(step.is_required))
+                for step in plan.steps
+            ),
+            "",
+            "Versions (cluster_configs/versions.yaml):",
+            *_table((name, pin.version, _source(pin)) for name, pin in plan.pins.items()),
+            *_environments(plan),
+            "",
+            f"Left for a node's start, {plan.start_budget_s} s at most:",
+            *_table((step.name, step.moment, f"{step.budget_s} s") for step in plan.start_steps),
+        ]
+    )
+
+
+def _facts(plan: ImagePlan) -> Iterator[tuple[str, str]]:
+    recipe = plan.recipe
+    yield "families", ", ".join(plan.families)
+    yield "stack", plan.stack_name
+    yield "parent", f"{plan.parent_name}*, AWS's newest when it is deployed first"
+    yield "built on", f"{recipe.build_instance_type}, which has no GPU; root {recipe.root_gib} GiB, encrypted"
+    if plan.compute_capabilities:
+        yield "compiled for", f"compute capability {', '.join(plan.compute_capabilities)}"
+    yield "takes", f"about {recipe.usual_min} minutes (estimate), {plan.most_min} at most (budgets)"
+    usual, most = plan.usd(recipe.usual_min), plan.usd(plan.most_min)
+    if plan.hour and usual is not None and most is not None:
+        price = f"{plan.hour.usd:g} USD an hour, us-east-1, {plan.hour.date}"
+        yield "costs", f"about {usual:.2f} USD, {most:.2f} at most ({price}), and the snapshot each month"
+    yield "workloads", ", ".join(f"{each.name} ({each.budget_s} s)" for each in plan.workloads) or "none"
+    yield "parameter", plan.parameter
+    for key, value in plan.tags.items():
+        yield "tag", f"{key}={value}"
+
+
+def _environments(plan: ImagePlan) -> Iterator[str]:
+    for name, packages in plan.packages.items():
+        yield ""
+        yield f"Packages of {name} (assets/training/{name}/requirements.txt, from PyPI):"
+        yield from (f"  {package}" for package in packages)
+
+
+def _need(is_required: bool) -> str:
+    return "required" if is_required else "optional"
+
+
+def _source(pin: Pin) -> str:
+    return pin.source if pin.confirmed else f"{pin.source} (unconfirmed)"
+
+
+def _table(rows: Iterator[tuple[str, ...]]) -> list[str]:
+    """Columns as wide as they have to be, the last one apart."""
+    cells = list(rows)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
+    return [
+        "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        for row in cells
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the plan; 1 and one message when a flag is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tools.image_plan", description=__doc__)
+    parser.add_argument("family")
+    parser.add_argument("-c", dest="flags", action="append", default=[], metavar="FLAG=VALUE")
+    given = parser.parse_args(arguments)
+    flags = dict(flag.split("=", 1) for flag in given.flags if "=" in flag)
+    try:
+        plan = image_plan(Settings.from_context({"image": "build", **flags, "family": given.family}))
+    except ConfigurationError as error:
+        print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
+        return 1
+    print(render_image_plan(plan))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
