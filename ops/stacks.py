@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ops.image_stacks import is_image_stack
 from training_cluster.settings import Settings
 
 FOUNDATIONS = ("NetworkStack", "StorageStack", "AccountingStack")
@@ -59,6 +60,12 @@ def cluster_of(stack_name: str) -> str | None:
     return stack_name.removeprefix(prefix) if stack_name.startswith(prefix) else None
 
 
+def stack_statuses(cloudformation: Any) -> dict[str, str]:
+    """Status of every stack in the region, by name. Raises botocore's errors."""
+    pages = cloudformation.get_paginator("describe_stacks").paginate()
+    return {each["StackName"]: each["StackStatus"] for page in pages for each in page["Stacks"]}
+
+
 def stack_status(name: str, cloudformation: Any) -> str | None:
     """Status of a stack, None when there is none. Raises botocore's errors."""
     try:
@@ -93,7 +100,7 @@ def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
 
 
 def _is_called_like_ours(name: str) -> bool:
-    return name in FOUNDATIONS or cluster_of(name) is not None
+    return name in FOUNDATIONS or is_image_stack(name) or cluster_of(name) is not None
 
 
 def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformation: Any) -> Stack:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ops.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_status
+from ops.image_stacks import destroy_image_stack, image_of_stack, is_image_stack, usual_min
+from ops.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.progress import progress_parameter
 
 _ENDED = {"done", "failed"}
@@ -20,7 +21,7 @@ class Client(Protocol):
 
     exceptions: Any
 
-    def describe_stacks(self, *, StackName: str) -> Any: ...  # noqa: D102, N803
+    def get_paginator(self, operation_name: str, /) -> Any: ...  # noqa: D102
     def get_parameter(self, *, Name: str) -> Any: ...  # noqa: D102, N803
 
 
@@ -53,7 +54,7 @@ class Status:
 
     cluster_name: str
     stacks: tuple[tuple[str, str], ...]
-    """Name and status of each of our stacks that there is, the cluster's own among them."""
+    """Name and status of each of our stacks that there is: the shared ones first, the cluster's own last."""
     progress: Progress | None
 
     @property
@@ -65,10 +66,11 @@ class Status:
 def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
     """Ask CloudFormation and SSM. Raises botocore's errors."""
     own = cluster_stack_name(cluster_name)
-    found = [(name, stack_status(name, cloudformation)) for name in (*FOUNDATIONS, own, cluster_name)]
+    there = stack_statuses(cloudformation)
+    names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
     return Status(
         cluster_name=cluster_name,
-        stacks=tuple((name, status) for name, status in found if status),
+        stacks=tuple((name, there[name]) for name in names if name in there),
         progress=_progress(cluster_name, ssm),
     )
 
@@ -100,12 +102,20 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
         return
     width = max(len(name) for name, _ in status.stacks)
     for name, state in status.stacks:
-        what = "  ParallelCluster's own stack" if name == status.cluster_name else ""
-        yield f"{name:{width}}  {state}{what}"
+        yield f"{name:{width}}  {state}{_what(name, state, status.cluster_name)}"
     if status.progress:
         yield ""
         yield from _render_progress(status.progress, now)
     yield from _advice(status)
+
+
+def _what(name: str, state: str, cluster_name: str) -> str:
+    if name == cluster_name:
+        return "  ParallelCluster's own stack"
+    if is_image_stack(name) and state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+        log = f"/aws/imagebuilder/{image_of_stack(name)}"
+        return f"  a build takes about {usual_min(name)} minutes: aws logs tail --follow {log}"
+    return ""
 
 
 def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str]:
@@ -135,11 +145,24 @@ def _advice(status: Status) -> Iterator[str]:
             yield ""
             yield f"{name} could not be rolled back. Once what its events name is mended:"
             yield f"  aws cloudformation continue-update-rollback --stack-name {name}"
-        if state == "CREATE_FAILED" and name != status.cluster_name:
+        if is_image_stack(name):
+            yield from _image_advice(name, state)
+        elif state == "CREATE_FAILED" and name != status.cluster_name:
             yield ""
             yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"
             yield "there is one. To try again: the same deploy with --no-rollback. To remove it:"
             yield f"  npx cdk destroy TrainingClusterStack -c cluster_name={status.cluster_name}"
+
+
+def _image_advice(name: str, state: str) -> Iterator[str]:
+    if state in ("CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):
+        yield ""
+        yield f"{name}: no image came of the last deploy; clusters keep the one that they have. Its events"
+        yield "name the step that failed, and the bucket has its logs, under"
+        yield f"logs/images/{image_of_stack(name)}/. Once that is mended: the same deploy again."
+    if state == "CREATE_FAILED":
+        yield "It failed with rollback disabled. To remove it:"
+        yield f"  {destroy_image_stack(name)}"
 
 
 def _duration(time: datetime.timedelta) -> str:

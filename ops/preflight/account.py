@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from ops.preflight.finding import Finding, judged
 from ops.preflight.place import Place
-from ops.stacks import FOUNDATIONS
 from training_cluster.account_flags import REGIONS_WITHOUT_BUDGETS
+from training_cluster.image_names import image_stack_name
 from training_cluster.settings import Settings
 
 
 def check_account(settings: Settings, place: Place, region: str) -> Iterator[Finding]:
     """Of account and region as a whole."""
-    needed = {*FOUNDATIONS, settings.stack_name} - (
-        {"AccountingStack"} if settings.accounting != "new" else set()
-    )
+    needed = {"NetworkStack", "StorageStack", settings.stack_name}
+    needed |= {"AccountingStack"} if settings.accounting == "new" else set()
+    needed |= {image_stack_name(settings)} if settings.node_image == "build" else set()
     for name in place.foreign_stacks:
         if name in needed:
             yield Finding(

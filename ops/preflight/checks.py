@@ -5,6 +5,7 @@ from __future__ import annotations
 from ops.preflight.access import check_access
 from ops.preflight.account import check_account
 from ops.preflight.finding import Finding
+from ops.preflight.image import check_image
 from ops.preflight.instance_types import check_instance_types
 from ops.preflight.network import check_network
 from ops.preflight.place import read_place
@@ -23,5 +24,6 @@ def run_checks(settings: Settings, client: ClientOf) -> list[Finding]:
         *check_node_group(settings, ec2),
         *check_instance_types(settings, place, ec2),
         *check_storage(settings, place, client),
+        *check_image(settings, place, client),
         *check_access(settings, ec2),
     ]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.session import ClientOf
-from ops.stacks import find_stacks
+from ops.stacks import Stack, find_stacks
+from training_cluster.image_names import image_stack_name
 from training_cluster.settings import Settings
 
 Subnet = Mapping[str, Any]
@@ -23,6 +24,8 @@ class Place:
     private: Subnet | None
     node_group_id: str | None
     """Security group of the nodes."""
+    image_stack: Stack | None = None
+    """The one that builds images for these flags."""
     foreign_stacks: tuple[str, ...] = ()
     """Called like ours, and others'."""
 
@@ -49,6 +52,7 @@ def read_place(settings: Settings, client: ClientOf) -> Place:
         public=_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
         private=_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
         node_group_id=settings.security_group_id or made.get("NodeSecurityGroupId"),
+        image_stack=ours.get(image_stack_name(settings)),
         foreign_stacks=tuple(others),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ops.stacks import Stack, cluster_of
 from ops.teardown.accounting import accounting_steps
+from ops.teardown.images import image_stack_steps, image_steps
 from ops.teardown.left import Left, Lustre
 from ops.teardown.step import Step, destroy_stack
 
@@ -14,6 +15,8 @@ def steps(stacks: dict[str, Stack], left: Left, cluster_name: str) -> list[Step]
     """Everything to type, first things first."""
     found = (
         *_clusters(stacks),
+        *image_stack_steps(stacks),
+        *image_steps(left.images),
         *accounting_steps(stacks.get("AccountingStack"), left.accounting),
         *_storage_stack(stacks.get("StorageStack")),
         *_lustre(left),

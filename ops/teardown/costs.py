@@ -8,7 +8,7 @@ from typing import Any
 
 from ops.session import ClientOf
 from ops.stacks import Stack
-from ops.teardown.left import Efs, Left, Lustre
+from ops.teardown.left import Ami, Efs, Left, Lustre
 from training_cluster.families import load_base
 from training_cluster.prices import Prices
 
@@ -34,6 +34,7 @@ def read_costs(stacks: dict[str, Stack], left: Left, client: ClientOf) -> list[C
         *(_efs(each, prices) for each in left.efs),
         *(_bucket(name, prices) for name in left.buckets),
         *_accounting(left, prices),
+        *(_ami(each, prices) for each in left.images.amis),
     ]
     return sorted(found, key=lambda cost: -(cost.usd_per_month or 0))
 
@@ -86,3 +87,15 @@ def _accounting(left: Left, prices: Prices) -> Iterator[Cost]:
             month = acu * prices.aurora_acu_hour.usd * prices.hours_per_month
             what = f"{each.physical_id}  accounting database, {acu:g} ACU at least"
             yield Cost(what=what, usd_per_month=month)
+
+
+def _ami(ami: Ami, prices: Prices) -> Cost:
+    notes = (
+        "at most: what was never written is not stored" if ami.is_whole_volume else "",
+        f"in use: {', '.join(ami.users)}" if ami.users else "",
+    )
+    return Cost(
+        what=f"{ami.id}  image {ami.name}, snapshots of {ami.gib:,.0f} GiB",
+        usd_per_month=ami.gib * prices.snapshot_gb_month.usd,
+        note="; ".join(filter(None, notes)),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ops.stacks import Resource
 
@@ -41,6 +41,39 @@ class Efs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ami:
+    """One image of nodes."""
+
+    id: str
+    name: str
+    snapshot_ids: tuple[str, ...]
+    gib: float
+    """That its snapshots store; of their volumes where EC2 does not say more."""
+    is_whole_volume: bool
+    """Whether that is the volumes' size, of which only what was written is stored."""
+    users: tuple[str, ...]
+    """Launch templates that start instances from it, as each queue of a ParallelCluster has one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftImages:
+    """Everything that no ImageStack deletes."""
+
+    amis: tuple[Ami, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Name of each, and the AMI that it names."""
+    builds: tuple[str, ...] = ()
+    recipes: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    """ARNs, of Image Builder."""
+
+    @property
+    def used(self) -> set[str]:
+        """AMIs that something starts instances from."""
+        return {ami.id for ami in self.amis if ami.users}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Left:
     """Everything of ours that no stack deletes."""
 
@@ -51,6 +84,7 @@ class Left:
     """Of AccountingStack."""
     databases: tuple[str, ...] = ()
     """Host and port of each of its databases, when it is gone."""
+    images: LeftImages = field(default_factory=LeftImages)
     groups: tuple[str, ...] = ()
     """Security groups of the file systems."""
     log_groups: tuple[str, ...] = ()

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ops.image_stacks import is_image_stack
 from ops.session import ClientOf
 from ops.stacks import Stack, cluster_of, cluster_stack_name, find_stacks, stack_status
 from ops.teardown.adopt import adopt
 from ops.teardown.commands import destroy_cluster, steps
 from ops.teardown.costs import Cost, read_costs
+from ops.teardown.images import images_that_wait
 from ops.teardown.left import Left
 from ops.teardown.read_left import read_left
 from ops.teardown.step import Step
@@ -102,6 +104,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
         if step.is_data_lost:
             yield "# THE DATA IS GONE AFTER THIS"
         yield from step.commands
+    yield from images_that_wait(plan.left.images)
     yield ""
     yield "Left alone: CDKToolkit and its bucket cdk-*, which serve all of your CDK apps, and what you"
     yield "brought yourself by id."
@@ -140,6 +143,8 @@ def _stays(plan: Plan) -> Iterator[str]:
         if stack := plan.stacks.get(name):
             protected = ", termination protection on" if stack.is_protected else ""
             yield f"  {name}  {stack.status}{protected}"
+    for name in filter(is_image_stack, plan.stacks):
+        yield f"  {name}  {plan.stacks[name].status}, free but for what its builds take"
     width = max((len(cost.what) for cost in plan.costs), default=0)
     for cost in plan.costs:
         shown = "-" if cost.usd_per_month is None else f"{cost.usd_per_month:,.0f}"

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ops.image_stacks import is_image_stack
 from ops.session import ClientOf
 from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.teardown.left import Left
 from ops.teardown.left_accounting import database_addresses, read_accounting
+from ops.teardown.left_images import read_images
 from ops.teardown.left_storage import (
     GROUP_PREFIX,
     buckets_of_region,
@@ -19,6 +21,7 @@ from ops.teardown.left_storage import (
     tagged_groups,
 )
 from ops.teardown.tagged import is_our_log_group
+from training_cluster.image_names import IMAGE_STACK
 
 PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
 PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
@@ -42,6 +45,7 @@ def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf) -> 
         if accounting
         else tuple(read_accounting(client, groups)),
         databases=() if accounting else tuple(database_addresses(client("rds"))),
+        images=read_images(client),
         groups=tuple(sorted(kept | left)),
         log_groups=tuple(_log_groups(client("logs"), cluster_name, stacks)),
         pcluster_log_groups=tuple(_named(client("logs"), PCLUSTER_FUNCTIONS)),
@@ -60,21 +64,22 @@ def _log_groups(logs: Any, cluster_name: str, stacks: dict[str, Stack]) -> Itera
         for name in _named(logs, prefix):
             if not name.removeprefix("/aws/lambda/").startswith(others):
                 yield name
-    for stack in FOUNDATIONS:
-        made = _log_groups_of(stacks.get(stack))
+    for stack in (*FOUNDATIONS, IMAGE_STACK):
+        ours = [each for name, each in stacks.items() if _is_one_of(name, stack)]
+        made = {log for each in ours for log in _log_groups_of(each)}
         for prefix in (f"{stack}-", f"/aws/lambda/{stack}-"):
             for name, arn in _described(logs, prefix):
                 if name in made or is_our_log_group(arn, logs):
                     yield name
 
 
-def _log_groups_of(stack: Stack | None) -> set[str]:
+def _is_one_of(name: str, stack: str) -> bool:
+    return name == stack or (stack == IMAGE_STACK and is_image_stack(name))
+
+
+def _log_groups_of(stack: Stack) -> Iterator[str]:
     """Those that Lambda itself made of a stack's functions; they have no tag."""
-    return (
-        {f"/aws/lambda/{each.physical_id}" for each in stack.of_type("AWS::Lambda::Function")}
-        if stack
-        else set()
-    )
+    return (f"/aws/lambda/{each.physical_id}" for each in stack.of_type("AWS::Lambda::Function"))
 
 
 def _named(logs: Any, prefix: str) -> Iterator[str]:

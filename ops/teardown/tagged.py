@@ -7,11 +7,17 @@ from typing import Any
 
 from ops.session import unless
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
+from training_cluster.image_names import IMAGE_TAG
 
 
 def is_ours(tags: Iterable[Mapping[str, str]]) -> bool:
     """Whether a network, storage or accounting stack of ours made it."""
     return any(tag["Key"] == CLUSTER_TAG and tag["Value"] == SHARED for tag in tags)
+
+
+def is_of_an_image(tags: Iterable[Mapping[str, str]]) -> bool:
+    """Whether an ImageStack of ours made it, or the pipeline of one."""
+    return any(tag["Key"] == IMAGE_TAG for tag in tags)
 
 
 def is_our_bucket(name: str, s3: Any) -> bool:

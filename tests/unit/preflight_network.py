@@ -7,6 +7,7 @@ from typing import Any
 
 from ops.preflight.checks import run_checks
 from ops.preflight.finding import Finding
+from tests.unit import image_fakes
 from tests.unit.fake_account import Account, Refused
 from training_cluster.settings import Settings
 
@@ -60,7 +61,11 @@ class Network:
         nfs = [tcp(2049, 2049, **FROM_NODES)]
         self.efs_rules: dict[str, Any] = {"in": nfs, "out": nfs}
         self.key: str | None = "ed25519"
-        self.image: Any = {"State": "available", "Architecture": "x86_64"}
+        self.images = {image_fakes.OWN: image_fakes.image(Tags=image_fakes.tagged())}
+        self.images[image_fakes.OLD] = image_fakes.official()
+        self.image_stack: dict[str, str] = {}
+        """Its outputs."""
+        self.parameters: dict[str, str] = {}
 
     def account(self) -> Account:
         return Account(
@@ -94,11 +99,25 @@ class Network:
                 **self._cloudformation(),
                 **self._storage(),
                 "DescribeKeyPairs": {"KeyPairs": [{"KeyType": self.key}] if self.key else []},
-                "DescribeImages": {"Images": [self.image]}
-                if self.image
-                else Refused("InvalidAMIID.NotFound"),
+                "DescribeImages": self._images,
+                "GetParameter": lambda asked: (
+                    {"Parameter": {"Value": self.parameters[asked["Name"]]}}
+                    if asked["Name"] in self.parameters
+                    else Refused("ParameterNotFound")
+                ),
             }
         )
+
+    def _images(self, asked: dict[str, Any]) -> Any:
+        owned = {id_: each for id_, each in self.images.items() if "ImageOwnerAlias" in each}
+        ids = asked.get("ImageIds") or list(owned)
+        found = [{"ImageId": id_} | self.images[id_] for id_ in ids if id_ in self.images]
+        if "ImageIds" not in asked:
+            (pattern,) = next(each["Values"] for each in asked["Filters"] if each["Name"] == "name")
+            found = [each for each in found if each["Name"].startswith(pattern.rstrip("*"))]
+        elif not found:
+            return Refused("InvalidAMIID.NotFound")
+        return {"Images": found}
 
     def _tables(self, asked: dict[str, Any]) -> dict[str, Any]:
         filters = {each["Name"]: each["Values"][0] for each in asked["Filters"]}
@@ -126,11 +145,19 @@ class Network:
         }
 
     def _cloudformation(self) -> dict[str, Any]:
-        stack = {"StackName": "NetworkStack", "StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
+        stack = {"StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
         template = json.dumps({"Description": self.description})
-        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in self.network_stack.items()]
+        made = {"NetworkStack": self.network_stack, "ImageStack-gpu-ubuntu2204": self.image_stack}
         return {
-            "DescribeStacks": {"Stacks": [stack | {"Outputs": outputs}] if outputs else []},
+            "DescribeStacks": {
+                "Stacks": [
+                    stack
+                    | {"StackName": name}
+                    | {"Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in outputs.items()]}
+                    for name, outputs in made.items()
+                    if outputs
+                ]
+            },
             "GetTemplate": {"TemplateBody": template},
             "ListStackResources": {"StackResourceSummaries": []},
         }

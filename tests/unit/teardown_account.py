@@ -180,6 +180,10 @@ def account_with(
                 ]
             },
             "GetParametersByPath": {"Parameters": []},
+            "DescribeImages": {"Images": []},
+            "ListImages": {"imageVersionList": []},
+            "ListImageRecipes": {"imageRecipeSummaryList": []},
+            "ListComponents": {"componentVersionList": []},
             "fsx.DescribeFileSystems": {"FileSystems": lustre or []},
             "efs.DescribeFileSystems": {"FileSystems": efs or []},
             **answers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,10 +30,14 @@ class Aws:
     def __init__(self, stacks: dict[str, str], value: str | None = None) -> None:
         self.stacks, self.value, self.asked = stacks, value, list[str]()
 
-    def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
-        if StackName not in self.stacks:
-            raise _Errors.ClientError(f"Stack with id {StackName} does not exist")
-        return {"Stacks": [{"StackStatus": self.stacks[StackName]}]}
+    def get_paginator(self, operation_name: str, /) -> Any:
+        assert operation_name == "describe_stacks"
+        return SimpleNamespace(paginate=self.describe_stacks_by_page)
+
+    def describe_stacks_by_page(self) -> Any:
+        """One stack a page."""
+        for name, status in self.stacks.items():
+            yield {"Stacks": [{"StackName": name, "StackStatus": status}]}
 
     def get_parameter(self, *, Name: str) -> Any:  # noqa: N803
         self.asked.append(Name)
@@ -74,9 +79,40 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
     assert not status.is_moving
 
 
+def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None:
+    aws = Aws({"ImageStack-gpu-ubuntu2204": "CREATE_IN_PROGRESS", "NetworkStack": "CREATE_COMPLETE"})
+    aws.stacks |= {
+        "ImageStack-volta-ubuntu2204": "CREATE_COMPLETE",
+        "ImageStack-of-others": "CREATE_COMPLETE",
+    }
+    status = _read(aws)
+    assert [name for name, _ in status.stacks] == [
+        "NetworkStack",
+        "ImageStack-gpu-ubuntu2204",
+        "ImageStack-volta-ubuntu2204",
+    ]
+    assert status.is_moving
+
+
+def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
+    build = "a build takes about 90 minutes: aws logs tail --follow /aws/imagebuilder/training-gpu-ubuntu2204"
+    for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "CREATE_COMPLETE"):
+        shown = _lines(_read(Aws({"ImageStack-gpu-ubuntu2204": state})))
+        assert (build in shown) == (state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")), state
+
+
+@pytest.mark.parametrize("state", ["CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"])
+def test_a_build_that_failed_says_where_its_logs_are(state: str) -> None:
+    shown = _lines(_read(Aws({"ImageStack-volta-alinux2023": state})))
+    assert "logs/images/training-volta-alinux2023/" in shown
+    removes = "npx cdk destroy ImageStack --exclusively -c image=build -c family=p3dn -c os=alinux2023"
+    assert (removes in shown) == (state == "CREATE_FAILED")
+    assert "TrainingClusterStack" not in shown, "the cluster is as it was"
+
+
 def test_an_error_of_aws_is_not_taken_for_a_stack_that_is_not_there() -> None:
     class Denied(Aws):
-        def describe_stacks(self, *, StackName: str) -> Any:  # noqa: ARG002, N803
+        def describe_stacks_by_page(self) -> Any:
             raise _Errors.ClientError("not authorized")
 
     with pytest.raises(_Errors.ClientError, match="not authorized"):

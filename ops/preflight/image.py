@@ -1,0 +1,84 @@
+"""The nodes' image: one of your own, or the one that a deploy builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.preflight.finding import Finding
+from ops.preflight.image_code import ARCHITECTURE, image_code, region_of
+from ops.preflight.place import Place
+from ops.session import ClientOf, unless
+from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.image_names import image_parameter, image_stack_name
+from training_cluster.image_plan import image_plan
+from training_cluster.settings import Settings
+
+
+def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+    """What the deploy would find; nothing of the official image, which ParallelCluster looks for itself."""
+    if settings.node_image == "build":
+        yield from _built(settings, place, client)
+    elif settings.node_image != "official":
+        yield _look(
+            f"image {settings.node_image}",
+            settings.node_image,
+            settings.family_facts.compute_root_gib,
+            os=settings.system,
+            ec2=client("ec2"),
+            mend="aws ec2 describe-images --owners self, then -c image=ami-...",
+        )
+
+
+def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+    name, plan, ec2 = image_stack_name(settings), image_plan(settings), client("ec2")
+    again = place.image_stack.outputs.get("BuildAgain") if place.image_stack else None
+    if again is None:  # no deploy of it went well: the next one finds the parent, and builds
+        yield _look(
+            f"{name}: made from",
+            image_code().wish.OFFICIAL,
+            plan.recipe.root_gib,
+            os=settings.system,
+            ec2=ec2,
+            mend="-c os=..., or -c image=ami-...",
+        )
+        usd = plan.usd(plan.recipe.usual_min)
+        takes = f"about {plan.recipe.usual_min} minutes" + ("" if usd is None else f" and {usd:.2f} USD")
+        yield Finding(check=name, found=f"not there: the first deploy builds an image, {takes}, as estimated")
+        return
+    parameter = image_parameter(settings)
+    image_id = _published(parameter, client("ssm"))
+    if image_id is None:
+        found = f"there, but no parameter {parameter}: the deploy would stop before the cluster"
+        yield Finding(check=name, found=found, verdict="problem", mend=again)
+        return
+    yield _look(
+        f"{name}: newest image",
+        image_id,
+        settings.family_facts.compute_root_gib,
+        os=settings.system,
+        ec2=ec2,
+        mend=again,
+    )
+
+
+def _published(parameter: str, ssm: Any) -> str | None:
+    answer = unless(lambda: ssm.get_parameter(Name=parameter), "ParameterNotFound")
+    return str(answer["Parameter"]["Value"]) if answer else None
+
+
+def _look(check: str, wanted: str, root_gib: int, *, os: str, ec2: Any, mend: str) -> Finding:
+    """What assets/cluster_image says of an image."""
+    code = image_code()
+    wish = code.wish.Wish(
+        wanted=wanted, version=PCLUSTER_VERSION, os=os, architecture=ARCHITECTURE, root_gib=root_gib
+    )
+    find = code.official.choose if wanted == code.wish.OFFICIAL else code.own.check
+    try:
+        image, note = find(wish, region_of(ec2))
+    except code.wish.RefusedError as error:
+        return Finding(check=check, found=str(error), verdict="problem", mend=mend)
+    if note:
+        return Finding(check=check, found=note, verdict="warning", mend=mend)
+    made = str(image.described["CreationDate"])[:10]
+    return Finding(check=check, found=f"{image}, of {made}, {image.root_gib} GiB")

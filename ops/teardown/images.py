@@ -1,0 +1,60 @@
+"""Pure: the commands that delete images, and what has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ops.image_stacks import destroy_image_stack, is_image_stack
+from ops.stacks import Stack
+from ops.teardown.left import Ami, LeftImages
+from ops.teardown.step import Step
+
+
+def image_stack_steps(stacks: dict[str, Stack]) -> Iterator[Step]:
+    """They stand in the network, and go before it."""
+    for name in filter(is_image_stack, stacks):
+        yield Step(
+            title=f"{name}: ends its pipeline, and deletes no image. Without --exclusively the CDK would "
+            "destroy the cluster with it",
+            commands=(destroy_image_stack(name),),
+        )
+
+
+def image_steps(left: LeftImages) -> Iterator[Step]:
+    """What stays after an ImageStack; never an AMI that something starts instances from."""
+    for ami in left.amis:
+        if not ami.users:
+            yield Step(title=f"{ami.id}, the image {ami.name}, and its snapshot", commands=_delete(ami))
+    yield Step(
+        title="What names the newest image",
+        commands=tuple(
+            f"aws ssm delete-parameter --name {name}"
+            for name, image_id in left.parameters
+            if image_id not in left.used
+        ),
+    )
+    yield Step(
+        title="What Image Builder keeps of the builds, their recipes and their components; it costs nothing",
+        commands=(
+            *(f"aws imagebuilder delete-image --image-build-version-arn {arn}" for arn in left.builds),
+            *(f"aws imagebuilder delete-image-recipe --image-recipe-arn {arn}" for arn in left.recipes),
+            *(
+                f"aws imagebuilder delete-component --component-build-version-arn {arn}"
+                for arn in left.components
+            ),
+        ),
+    )
+
+
+def _delete(ami: Ami) -> tuple[str, ...]:
+    snapshots = (f"aws ec2 delete-snapshot --snapshot-id {id_}" for id_ in ami.snapshot_ids)
+    return (f"aws ec2 deregister-image --image-id {ami.id}", *snapshots)
+
+
+def images_that_wait(left: LeftImages) -> Iterator[str]:
+    """Lines for a terminal; none when no AMI is used."""
+    for ami in left.amis:
+        if ami.users:
+            yield ""
+            yield f"{ami.id} is in no command above: new nodes start from it, by the launch template(s)"
+            yield f"{', '.join(ami.users)}. Once they are gone: make teardown-plan again."

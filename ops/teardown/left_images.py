@@ -1,0 +1,119 @@
+"""What ImageStacks made that outlives them: AMIs, what Image Builder keeps of them, the parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.session import ClientOf
+from ops.teardown.left import Ami, LeftImages
+from ops.teardown.tagged import is_of_an_image, is_ours
+from training_cluster.image_names import IMAGE_TAG
+
+PARAMETERS = "/imagebuilder/training-cluster"
+"""Where the ids of the newest AMIs stand in Systems Manager (compared in a test)."""
+_GIB = 2**30
+
+
+def read_images(client: ClientOf) -> LeftImages:
+    """Ask each service. Raises botocore's errors."""
+    builder = client("imagebuilder")
+    return LeftImages(
+        amis=tuple(_amis(client("ec2"))),
+        parameters=tuple(_parameters(client("ssm"))),
+        builds=tuple(_builds(builder)),
+        recipes=tuple(_recipes(builder)),
+        components=tuple(_components(builder)),
+    )
+
+
+def _amis(ec2: Any) -> Iterator[Ami]:
+    filters = [{"Name": "tag-key", "Values": [IMAGE_TAG]}]
+    pages = ec2.get_paginator("describe_images").paginate(Owners=["self"], Filters=filters)
+    images = [each for page in pages for each in page["Images"] if is_of_an_image(each.get("Tags", []))]
+    disks = {image["ImageId"]: list(_disks(image)) for image in images}
+    stored = _stored_gib([disk["SnapshotId"] for each in disks.values() for disk in each], ec2)
+    users = _users(list(disks), ec2)
+    for image in images:
+        mine = disks[image["ImageId"]]
+        yield Ami(
+            id=image["ImageId"],
+            name=image.get("Name", ""),
+            snapshot_ids=tuple(disk["SnapshotId"] for disk in mine),
+            gib=sum(stored.get(disk["SnapshotId"], disk.get("VolumeSize", 0)) for disk in mine),
+            is_whole_volume=any(disk["SnapshotId"] not in stored for disk in mine),
+            users=tuple(sorted(users.get(image["ImageId"], ()))),
+        )
+
+
+def _disks(image: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for device in image.get("BlockDeviceMappings", []):
+        if device.get("Ebs", {}).get("SnapshotId"):
+            yield device["Ebs"]
+
+
+def _stored_gib(snapshot_ids: list[str], ec2: Any) -> dict[str, float]:
+    """By snapshot; a region that does not say it is left out."""
+    if not snapshot_ids:
+        return {}
+    filters = [{"Name": "snapshot-id", "Values": snapshot_ids}]
+    pages = ec2.get_paginator("describe_snapshots").paginate(OwnerIds=["self"], Filters=filters)
+    found = {
+        each["SnapshotId"]: each.get("FullSnapshotSizeInBytes")
+        for page in pages
+        for each in page["Snapshots"]
+    }
+    return {id_: size / _GIB for id_, size in found.items() if size is not None}
+
+
+def _users(image_ids: list[str], ec2: Any) -> dict[str, set[str]]:
+    """Names of launch templates, by AMI. A queue without a running node has one, too."""
+    found: dict[str, set[str]] = {}
+    if not image_ids:
+        return found
+    pages = ec2.get_paginator("describe_launch_template_versions").paginate(
+        Versions=["$Latest", "$Default"], Filters=[{"Name": "image-id", "Values": image_ids}]
+    )
+    for page in pages:
+        for each in page["LaunchTemplateVersions"]:
+            image_id = each["LaunchTemplateData"].get("ImageId")
+            found.setdefault(image_id, set()).add(each["LaunchTemplateName"])
+    return found
+
+
+def _parameters(ssm: Any) -> Iterator[tuple[str, str]]:
+    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=PARAMETERS, Recursive=True)
+    return ((each["Name"], each["Value"]) for page in pages for each in page["Parameters"])
+
+
+def _builds(builder: Any) -> Iterator[str]:
+    for version in _listed(builder, "list_images", "imageVersionList", owner="Self"):
+        builds = _listed(
+            builder, "list_image_build_versions", "imageSummaryList", imageVersionArn=version["arn"]
+        )
+        yield from (each["arn"] for each in builds if IMAGE_TAG in each.get("tags", {}))
+
+
+def _recipes(builder: Any) -> Iterator[str]:
+    recipes = _listed(builder, "list_image_recipes", "imageRecipeSummaryList", owner="Self")
+    return (each["arn"] for each in recipes if _is_ours(each))
+
+
+def _components(builder: Any) -> Iterator[str]:
+    for version in _listed(builder, "list_components", "componentVersionList", owner="Self"):
+        builds = _listed(
+            builder,
+            "list_component_build_versions",
+            "componentSummaryList",
+            componentVersionArn=version["arn"],
+        )
+        yield from (each["arn"] for each in builds if _is_ours(each))
+
+
+def _is_ours(summary: Mapping[str, Any]) -> bool:
+    return is_ours({"Key": key, "Value": value} for key, value in summary.get("tags", {}).items())
+
+
+def _listed(builder: Any, operation: str, key: str, **asked: str) -> Iterator[Mapping[str, Any]]:
+    pages = builder.get_paginator(operation).paginate(**asked)
+    return (each for page in pages for each in page[key])
