@@ -74,10 +74,10 @@ fetch() {
   local attempt
   for attempt in $(seq "$ATTEMPTS"); do
     if aws s3 cp --only-show-errors "$SOURCE/$1" "$2"; then return 0; fi
+    (($(df --output=avail "$(dirname "$2")" | tail -n 1) > FULL_KIB)) || die "no space left on the disk of $2"
     log "could not fetch $SOURCE/$1, attempt $attempt of $ATTEMPTS"
     sleep "$attempt"
   done
-  (($(df --output=avail "$(dirname "$2")" | tail -n 1) > FULL_KIB)) || die "no space left on the disk of $2"
   die "gave up on $SOURCE/$1: is the object there, and may this node read it?"
 }
 

@@ -121,10 +121,25 @@ stamp_of() {
   } | sha256sum | cut -d' ' -f1
 }
 
+# full_disk: names a disk with hardly any space left. A program's own word of it is lines above, if it says one.
+full_disk() {
+  local folder
+  local -i mib
+  for folder in "$TRAINING_STATE" "$TRAINING_OPT" /tmp; do
+    mib="$(df --block-size=1M --output=avail "$folder" 2>/dev/null | tail -n 1)" || continue
+    if ((mib < 64)); then
+      printf 'the disk of %s has %s MiB left' "$folder" "$mib"
+      return
+    fi
+  done
+  return 1
+}
+
 # run STEP NAME: within its budget. Sets status, its exit status; took, in seconds; said, its last line.
 run() {
   local -r budget="${header[Budget]%% *}" output="$LOGS/.$2.output"
   local -r started=$SECONDS
+  local full
   set +e # the step's own status counts; a log that cannot be written is no failure
   timeout --kill-after=10 "$budget" bash "$1" </dev/null 2>&1 | tee "$output" >&2
   status=${PIPESTATUS[0]}
@@ -132,10 +147,7 @@ run() {
   took=$((SECONDS - started))
   said="$(grep -v '^[[:space:]]*$' "$output" 2>/dev/null | tail -n 1)" || said="it said nothing"
   if ((status == 124 || status == 137)); then said="it took more than its $budget s"; fi
-  # What programs say of it is far from a step's last line, which says "see above" where only this line is shown.
-  if ((status)) && grep -qiE 'no space left|enough free space' "$output" 2>/dev/null; then
-    said="no space left on a disk: $said"
-  fi
+  if ((status)) && full="$(full_disk)"; then said="$full: $said"; fi
   rm -f "$output"
 }
 

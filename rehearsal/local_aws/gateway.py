@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from rehearsal.local_aws import image_builder_actions
 from rehearsal.local_aws.moto_services import SERVICES, Answer, MotoServices
 
 Scope = dict[str, Any]
@@ -20,7 +21,7 @@ _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 
 
 class Gateway:
-    """ASGI application: moto for EC2, FSx and EFS; ministack for everything else.
+    """ASGI application: moto for EC2, FSx and EFS; ours for Image Builder; ministack for everything else.
 
     Args:
         log: one line a request, `service action status`.
@@ -38,6 +39,16 @@ class Gateway:
         headers = {k.decode().lower(): v.decode("latin-1") for k, v in scope["headers"]}
         match = _CREDENTIAL.search(headers.get("authorization", ""))
         service = match["service"] if match else "-"
+        if service == image_builder_actions.SERVICE:
+            status, answered = await asyncio.to_thread(
+                image_builder_actions.answer,
+                scope["path"],
+                scope.get("query_string", b""),
+                await _read(receive),
+            )
+            self._log.write(f"{service} {scope['path']} {status}\n")
+            await _send(send, (status, image_builder_actions.HEADERS, answered))
+            return
         if service not in SERVICES:
             target = headers.get("x-amz-target", "").rpartition(".")[2]
             self._log.write(f"{service} {target or scope['method'] + ' ' + scope['path'][:120]}\n")

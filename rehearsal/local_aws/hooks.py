@@ -194,6 +194,11 @@ MOTO_IMAGE_BLOCK_DEVICES = Hook(
     parameters=None,
     why="images have 15 GiB there; ParallelCluster's have 35",
 )
+MOTO_IMAGE = Hook(
+    target="moto.ec2.models.amis:Ami",
+    parameters=None,
+    why="DescribeImages lacks EnaSupport, which nodes need",
+)
 MOTO_FSX_ERROR = Hook(
     target="moto.core.exceptions:JsonRESTError",
     parameters=("error_type", "message", "_", "kwargs"),
@@ -269,6 +274,21 @@ LIFECYCLE_HOOK = Hook(
     target="ministack.services.autoscaling:_hook_record",
     parameters=("asg_name", "hook_name", "fields"),
     why="LifecycleHookSpecificationList is ignored",
+)
+PUT_PARAMETER = Hook(
+    target="ministack.services.ssm:_put_parameter",
+    parameters=("data",),
+    why="Image Builder publishes an AMI's id",
+)
+INSTANCE_PROFILES = Hook(
+    target="ministack.services.iam:_instance_profiles",
+    parameters=None,
+    why="Image Builder's instances have one",
+)
+OBJECT_DATA = Hook(
+    target="ministack.services.s3:_get_object_data",
+    parameters=("bucket_name", "key", "version_id"),
+    why="the document of an Image Builder component may lie in a bucket",
 )
 CREATE_BUDGET = Hook(
     target="ministack.services.budgets:_create_budget", parameters=("data",), why="AWS::Budgets::Budget"

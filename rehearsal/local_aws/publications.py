@@ -14,7 +14,12 @@ from rehearsal.local_aws.address import REGION, LocalAwsAddress
 # Owner and name as `pcluster.lib.list_official_images` looks for them; the description is how the
 # library's validators know an official image.
 _AMAZON = "247102896272"
-_OS_PARTS = ("ubuntu-2204-lts-hvm", "ubuntu-2404-lts-hvm", "amzn2023-hvm")
+# With the root device of each.
+_OS_PARTS = {
+    "ubuntu-2204-lts-hvm": "/dev/sda1",
+    "ubuntu-2404-lts-hvm": "/dev/sda1",
+    "amzn2023-hvm": "/dev/xvda",
+}
 _ARCHITECTURES = ("x86_64", "arm64")
 _PUBLISHED = "202610010000"
 
@@ -22,8 +27,12 @@ _PUBLISHED = "202610010000"
 def official_images(pcluster_version: str) -> list[dict[str, object]]:
     """Describe the official AMIs, in the form of moto's MOTO_AMIS_PATH file."""
     names = [
-        (f"aws-parallelcluster-{pcluster_version}-{os_part}-{architecture}-{_PUBLISHED}", architecture)
-        for os_part in _OS_PARTS
+        (
+            f"aws-parallelcluster-{pcluster_version}-{os_part}-{architecture}-{_PUBLISHED}",
+            architecture,
+            device,
+        )
+        for os_part, device in _OS_PARTS.items()
         for architecture in _ARCHITECTURES
     ]
     return [
@@ -35,7 +44,7 @@ def official_images(pcluster_version: str) -> list[dict[str, object]]:
             "image_location": f"amazon/{name}",
             "sriov": "simple",
             "root_device_type": "ebs",
-            "root_device_name": "/dev/sda1",
+            "root_device_name": device,
             "description": "AWS ParallelCluster AMI",
             "image_type": "machine",
             "platform": None,
@@ -44,7 +53,7 @@ def official_images(pcluster_version: str) -> list[dict[str, object]]:
             "virtualization_type": "hvm",
             "hypervisor": "xen",
         }
-        for number, (name, architecture) in enumerate(names, start=1)
+        for number, (name, architecture, device) in enumerate(names, start=1)
     ]
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rehearsal.deployed import read_deployed_cluster
-from rehearsal.own_images import publish_image
-from rehearsal.problems import RehearsalError
 
 from .account import Account
 from .conftest import Cloud
 
 pytestmark = pytest.mark.slow
 
-PARAMETER = "/training-cluster/images/3.16.1/ubuntu2204/volta"
+PARAMETER = "/imagebuilder/training-cluster/3.16.1/ubuntu2204/volta"
 
 
 @pytest.fixture(scope="module")
@@ -33,22 +31,11 @@ def flags(account: Account) -> tuple[str, ...]:
     )
 
 
-def test_without_its_image_p3dn_stops_before_the_cluster_stack_creates_anything(
-    cloud: Cloud, flags: tuple[str, ...]
-) -> None:
-    with pytest.raises(RehearsalError) as raised:
-        cloud.deploy(*flags)
-    assert f"Unable to fetch parameters [{PARAMETER}]" in str(raised.value)
-    stack = cloud.stack("TrainingClusterStack")
-    assert stack is None or stack["StackStatus"] == "REVIEW_IN_PROGRESS"
-    assert cloud.stack("training") is None
-
-
-def test_with_its_image_p3dn_is_deployed_into_the_network_that_was_there(
+def test_p3dn_is_deployed_with_an_image_of_its_own_into_the_network_that_was_there(
     cloud: Cloud, account: Account, flags: tuple[str, ...]
 ) -> None:
-    image = publish_image(cloud.address, parameter=PARAMETER, system="ubuntu2204")
     cloud.deploy(*flags)
+    image = cloud.client("ssm").get_parameter(Name=PARAMETER)["Parameter"]["Value"]
     config = read_deployed_cluster(cloud.address, "training").config
     gpu, cpu = config["Scheduling"]["SlurmQueues"]
     assert gpu["Image"] == {"CustomAmi": image}

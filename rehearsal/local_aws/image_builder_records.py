@@ -1,0 +1,133 @@
+"""What Image Builder has: components, recipes, configurations, pipelines, images and policies, by ARN."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from rehearsal.local_aws.address import ACCOUNT, REGION
+
+_NUMBER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+_NAME = re.compile(r"[-_A-Za-z0-9][-_A-Za-z0-9 ]{1,126}[-_A-Za-z0-9]")
+_WILD = re.compile(r"(?<=[/.])x(?=\\\.|$)")
+"""In an escaped ARN."""
+_LARGEST = 2**30 - 1
+"""Of each node of a version."""
+
+
+class RefusedError(ValueError):
+    """Image Builder refuses it; `code` is its API's word."""
+
+    def __init__(self, message: str, code: str = "InvalidParameterValueException") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class Record:
+    """One thing of Image Builder."""
+
+    arn: str
+    kind: str
+    """component, image-recipe ..., as in the ARN."""
+    name: str
+    properties: dict[str, Any]
+    """As in a template."""
+    created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
+    details: dict[str, Any] = field(default_factory=dict)
+    """What came of it: of an image its state and its AMI."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """major, minor, patch and the build's number, as far as the kind has them."""
+        tail = self.arn.split(":", 5)[5].split("/")[2:]
+        return tuple(int(number) for part in tail for number in part.split("."))
+
+
+RECORDS: dict[str, Record] = {}
+
+
+def make_arn(kind: str, name: str, *version: str) -> str:
+    """ARN of a thing; names stand in it in lower case, with dashes for spaces."""
+    slug = name.lower().replace(" ", "-")
+    return f"arn:aws:imagebuilder:{REGION}:{ACCOUNT}:{'/'.join([kind, slug, *version])}"
+
+
+def add(kind: str, properties: dict[str, Any], *version: str) -> Record:
+    """Keep a new one.
+
+    Args:
+        version: as in the ARN: semantic version, build's number.
+
+    Raises:
+        RefusedError: its name or version is none, or it is there already.
+    """
+    name = properties["Name"]
+    if not _NAME.fullmatch(name):
+        raise RefusedError(f"The value supplied for parameter 'name' is not valid: {name}")
+    if version and not (
+        _NUMBER.fullmatch(version[0]) and all(int(part) <= _LARGEST for part in version[0].split("."))
+    ):
+        raise RefusedError(f"The value supplied for parameter 'semanticVersion' is not valid: {version[0]}")
+    arn = make_arn(kind, name, *version)
+    if arn in RECORDS:
+        resource = "".join(word.title() for word in kind.split("-"))
+        raise RefusedError(
+            f"Resource of type 'AWS::ImageBuilder::{resource}' with identifier '{arn}' already exists.",
+            "ResourceAlreadyExistsException",
+        )
+    RECORDS[arn] = Record(arn=arn, kind=kind, name=name, properties=properties)
+    return RECORDS[arn]
+
+
+def next_number(kind: str, name: str, version: str) -> int:
+    """What Image Builder counts up to for the x of a version, or behind a version for its next build."""
+    wild = "x" in version
+    counted = re.escape(version).replace("x", r"(\d+)") if wild else rf"{re.escape(version)}/(\d+)"
+    pattern = f"{re.escape(make_arn(kind, name))}/{counted}"
+    found = [int(match[1]) for arn in RECORDS if (match := re.fullmatch(pattern, arn))]
+    return max(found, default=-1 if wild else 0) + 1
+
+
+def find(reference: str, kind: str) -> Record:
+    """A thing by its ARN; the version's latest build without a build's number, the latest version for x.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    exact = _WILD.sub(r"\\d+", re.escape(reference))
+    found = [
+        each for each in RECORDS.values() if each.kind == kind and re.fullmatch(rf"{exact}(/\d+)?", each.arn)
+    ]
+    if not found:
+        raise RefusedError(f"The resource '{reference}' does not exist.", "ResourceNotFoundException")
+    return max(found, key=lambda each: each.numbers)
+
+
+def remove(arn: str) -> None:
+    """Take one away.
+
+    Raises:
+        RefusedError: another one needs it.
+    """
+    users = [
+        each.arn
+        for each in RECORDS.values()
+        if (each.kind in ("image-recipe", "image-pipeline") and _mentions(each.properties, arn))
+        or each.details.get("recipe") == arn
+    ]
+    if users:
+        raise RefusedError(
+            f"Resource dependency error: The resource ARN '{arn}' has other resources that depend on it: "
+            f"{', '.join(users)}",
+            "ResourceDependencyException",
+        )
+    RECORDS.pop(arn, None)
+
+
+def _mentions(value: Any, arn: str) -> bool:
+    if isinstance(value, dict | list):
+        return any(_mentions(each, arn) for each in (value.values() if isinstance(value, dict) else value))
+    return bool(value == arn)

@@ -1,0 +1,13 @@
+"""`python -m rehearsal.node_root`: makes the base system of throw-away machines, or says why it cannot."""
+
+from __future__ import annotations
+
+import sys
+
+from rehearsal.node_root.base import NoRootError, make_base
+
+if __name__ == "__main__":
+    try:
+        print(make_base(lambda text: print(f"node root: {text}", file=sys.stderr)))
+    except NoRootError as error:
+        sys.exit(str(error))

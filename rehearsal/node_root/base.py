@@ -1,0 +1,154 @@
+"""Makes the base system of throw-away machines, once, from the mirror that this machine's apt uses."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT
+
+FOLDER = PROJECT / ".cache" / "node-root"
+CLUSTER_USER = "ubuntu"
+
+# What our steps run of what ParallelCluster's images have. Python, as theirs, has no venv.
+PACKAGES = (
+    *("ca-certificates", "curl", "iproute2", "jq", "kmod", "openssl", "pciutils", "procps", "python3"),
+    *("systemd", "unzip", "xz-utils", "zstd"),
+)
+# Nobody reads there, and nobody minds when power fails.
+_DPKG = ("force-unsafe-io", *(f"path-exclude=/usr/share/{folder}/*" for folder in ("doc", "info", "man")))
+_APT_SETTINGS = re.compile(r"Acquire::(https?::Proxy|Check-Valid-Until|Check-Date|Retries)\b.*\"\S")
+_STAMP = ".made"
+
+
+class NoRootError(RehearsalError):
+    """Throw-away machines cannot be had here, and the message says what for."""
+
+
+def check_machine() -> None:
+    """Refuse what cannot work, before anything is made.
+
+    Raises:
+        NoRootError: not root, or a tool is missing.
+    """
+    if os.geteuid() != 0:
+        raise NoRootError(
+            "A throw-away machine takes root's rights (mounts, chroot, packages). Be root in a machine or "
+            "container of your own, and type: make test"
+        )
+    for program in ("mmdebstrap", "unshare", "setpriv", "apt-get"):
+        if not shutil.which(program):
+            raise NoRootError(f"{program} is missing here. On Debian or Ubuntu type: make setup")
+
+
+def make_base(say: Callable[[str], None]) -> Path:
+    """Make the base system unless it is there; its folder, which nobody must write to.
+
+    Raises:
+        NoRootError: it cannot be made here; the message says why.
+    """
+    check_machine()
+    sources = _sources()
+    base = FOLDER / f"base-{_key(sources)}"
+    with _locked():
+        if not (base / _STAMP).exists():
+            _make(base, sources, say)
+    return base
+
+
+def _sources() -> list[str]:
+    """Lines of a sources.list: what apt here knows as the distribution's own, from wherever it has it."""
+    wanted = "$(ORIGIN)\t$(REPO_URI) $(RELEASE) $(COMPONENT)"
+    found = set()
+    for line in _asked("apt-get", "indextargets", "--format", wanted, "Identifier: Packages"):
+        origin, source = line.split("\t")
+        if origin in ("Debian", "Ubuntu"):
+            found.add(f"deb {source}")
+    if not found:
+        raise NoRootError(
+            "apt knows no packages of Debian or Ubuntu here, from which one could be made. "
+            "If this is one of them, type: apt-get update"
+        )
+    return sorted(found)
+
+
+def _settings() -> list[str]:
+    """How apt here gets packages: through which proxy, and whether old lists will do."""
+    return [line for line in _asked("apt-config", "dump") if _APT_SETTINGS.match(line)]
+
+
+def _asked(*command: str) -> list[str]:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def _release() -> str:
+    """The distribution's release that this machine has, as bookworm."""
+    settings = dict(
+        line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
+    )
+    return settings["VERSION_CODENAME"].strip('"')
+
+
+def _key(sources: list[str]) -> str:
+    made_from = "\n".join((Path(__file__).read_text(), _release(), *sources, *_settings()))
+    return hashlib.sha256(made_from.encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One maker at a time; the others wait, and find it made."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(base: Path, sources: list[str], say: Callable[[str], None]) -> None:
+    """Make it beside its place, and move it there when it is whole. Older ones and halves of one go first."""
+    for other in (*FOLDER.glob("base-*"), *FOLDER.glob(".making-*")):
+        shutil.rmtree(other)
+    making = FOLDER / f".making-{base.name}"
+    say(f"making the base system of throw-away machines ({_release()}): about a minute, once")
+    command = [
+        # Its mounts and processes end with it, and it ends with us.
+        *(
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ),
+        *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--skip=output/dev"),
+        f"--include={','.join(PACKAGES)}",
+        *(f"--dpkgopt={option}" for option in _DPKG),
+        *(f"--aptopt={setting}" for setting in _settings()),
+        f'--customize-hook=chroot "$1" useradd --create-home --shell /bin/bash {CLUSTER_USER}',
+        *(_release(), str(making), *sources),
+    ]
+    said: list[str] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as maker:
+        assert maker.stdout
+        for line in maker.stdout:
+            said.append(line.rstrip())
+            if line.startswith(("I:", "E:")):
+                say(line[2:].strip())
+    if maker.returncode:
+        shutil.rmtree(making, ignore_errors=True)
+        raise NoRootError("\n".join(("The base system could not be made:", *said[-10:])))
+    (making / _STAMP).touch()
+    making.rename(base)

@@ -1,0 +1,93 @@
+"""What a throw-away machine has of ParallelCluster's: its image, and what it writes before our script."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.node_root.base import CLUSTER_USER
+from rehearsal.node_root.disk import Disk
+from training_cluster.cluster_config import render_cluster_config
+from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.resource_ids import placeholders
+from training_cluster.settings import Settings
+
+REGION = "us-east-1"
+_HERE = Path(__file__).parent / "stand_ins"
+_STAND_INS = {
+    "/usr/local/bin/aws": "aws.sh",
+    "/usr/local/bin/systemctl": "systemctl.sh",
+    "/usr/local/sbin/ami_cleanup.sh": "ami-cleanup.sh",
+    "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "cloudwatch-agent-ctl.sh",
+    "/opt/slurm/bin/scontrol": "scontrol.sh",
+}
+# Its images have these, too, and here they are only looked for: nothing is compiled, and no job runs.
+_LOOKED_FOR = ("chronyc", "enroot", "g++", "git", "gpg", "hwloc-info", "make", "numactl", "nvme", "rsync")
+_IS_NONE = '#!/bin/sh\necho "$0: this throw-away machine has none" >&2\nexit 1\n'
+_EXAMPLES = "/opt/parallelcluster/examples"
+_FILES = {
+    "/opt/parallelcluster/.bootstrapped": f"aws-parallelcluster-cookbook-{PCLUSTER_VERSION}",
+    "/usr/local/lib/slurm/spank_pyxis.so": "",
+    "/usr/local/share/pyxis/pyxis.conf": "",
+    f"{_EXAMPLES}/enroot/enroot.conf": "# Example\nENROOT_RUNTIME_PATH /somewhere\nENROOT_MOUNT_HOME no\n",
+    f"{_EXAMPLES}/pyxis/pyxis.conf": "# Example\nrequired /usr/local/lib/slurm/spank_pyxis.so\n",
+}
+
+
+def write_image(disk: Disk) -> None:
+    """Put on a disk what ParallelCluster's image has, as far as our scripts look at it."""
+    for path, name in _STAND_INS.items():
+        disk.write(path, (_HERE / name).read_text(), mode=0o755)
+    for name in _LOOKED_FOR:
+        disk.write(f"/usr/bin/{name}", _IS_NONE, mode=0o755)
+    for path, text in _FILES.items():
+        disk.write(path, text)
+
+
+def write_node(disk: Disk, *, settings: Settings, node_type: str, bundle_sha256: str) -> None:
+    """Put on a disk what ParallelCluster writes at a node's first boot.
+
+    Args:
+        node_type: HeadNode, ComputeFleet (of the first queue) or LoginNode.
+        bundle_sha256: of the bundle that the cluster config names.
+    """
+    config = _config(settings, bundle_sha256)
+    for folder in ("shared", "shared_login_nodes"):
+        disk.write(f"/opt/parallelcluster/{folder}/cluster-config.yaml", yaml.safe_dump(config))
+    facts = {
+        "stack_name": settings.cluster_name,
+        "cfn_region": REGION,
+        "cfn_scheduler": "slurm",
+        "cfn_ephemeral_dir": "/scratch",
+        "cfn_node_type": node_type,
+        "cfn_cluster_user": CLUSTER_USER,
+    }
+    if node_type == "ComputeFleet":
+        facts["cfn_head_node_private_ip"] = "10.0.0.10"
+        facts["cfn_scheduler_queue_name"] = config["Scheduling"]["SlurmQueues"][0]["Name"]
+    lines = [f"{name}={value}" for name, value in facts.items()]
+    disk.write("/etc/parallelcluster/cfnconfig", "\n".join((*lines, "cfn_preinstall_args=()", "")))
+    logs = {"cw_logging_enabled": "true", "log_group_name": f"/aws/parallelcluster/{settings.cluster_name}"}
+    disk.write("/etc/chef/dna.json", json.dumps({"cluster": logs}))
+
+
+def action(settings: Settings, node_type: str) -> list[str]:
+    """What such a node runs when it is configured: a script's URL and its arguments."""
+    config = _config(settings, "0" * 64)
+    if node_type == "ComputeFleet":
+        node = config["Scheduling"]["SlurmQueues"][0]
+    elif node_type == "LoginNode":
+        node = config["LoginNodes"]["Pools"][0]
+    else:
+        node = config["HeadNode"]
+    configured: dict[str, Any] = node["CustomActions"]["OnNodeConfigured"]
+    return [configured["Script"], *configured["Args"]]
+
+
+def _config(settings: Settings, bundle_sha256: str) -> dict[str, Any]:
+    ids = placeholders(image_id=None, bootstrap_budget_s=60)
+    return render_cluster_config(settings=settings, ids=replace(ids, bundle_sha256=bundle_sha256))

@@ -1,0 +1,116 @@
+"""Throw-away machines before there is one: what they take and refuse, what an interrupted making leaves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rehearsal.node_root import base, disk, way_out
+from rehearsal.node_root.base import NoRootError
+
+
+@pytest.fixture
+def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Plays mmdebstrap, which takes a minute: a script that a test writes; TARGET is the folder to fill."""
+    monkeypatch.setattr(base, "FOLDER", tmp_path / "node-root")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name, body in {
+        "apt-get": "printf 'Debian\\thttp://mirror/debian bookworm main\\nElse\\thttp://else/ x y\\n'",
+        "setpriv": 'while [ "$1" != mmdebstrap ]; do shift; done; exec "$@"',
+    }.items():
+        _program(tmp_path / name, body)
+    return tmp_path / "mmdebstrap"
+
+
+def _program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def _plays(maker: Path, body: str) -> None:
+    find_target = 'for TARGET in "$@"; do case $TARGET in */.making-*) break ;; esac; done'
+    _program(maker, f'echo "$@" >>{maker}.calls\n{find_target}\nmkdir -p "$TARGET/etc"\n{body}')
+
+
+def test_a_user_without_roots_rights_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(
+        NoRootError, match="Be root in a machine or container of your own, and type: make test"
+    ):
+        base.make_base(print)
+
+
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        NoRootError, match=r"mmdebstrap is missing here\. On Debian or Ubuntu type: make setup"
+    ):
+        base.make_base(print)
+
+
+def test_a_base_is_made_once_from_the_distributions_own_sources_with_progress(maker: Path) -> None:
+    said: list[str] = []
+    _plays(maker, "echo 'I: installing packages...'")
+    made = base.make_base(said.append)
+    assert (made / "etc").is_dir()
+    assert base.make_base(said.append) == made
+    (call,) = Path(f"{maker}.calls").read_text().splitlines()
+    assert call.endswith(" deb http://mirror/debian bookworm main")
+    assert "http://else/" not in call
+    assert said[1:] == ["installing packages..."]
+
+
+@pytest.mark.parametrize("end", ["exit 25", "kill -9 $$"])
+def test_a_making_that_fails_leaves_nothing_and_says_why(maker: Path, end: str) -> None:
+    _plays(maker, f"echo 'E: no such mirror'; {end}")
+    with pytest.raises(NoRootError, match="could not be made:\nE: no such mirror"):
+        base.make_base(lambda _: None)
+    assert [path.name for path in base.FOLDER.iterdir()] == ["lock"]
+
+
+def test_a_making_that_was_cut_off_is_begun_again_and_an_older_base_goes(maker: Path) -> None:
+    _plays(maker, "")
+    made = base.make_base(lambda _: None)
+    for other in (made.with_name(f".making-{made.name}"), made.with_name("base-of-last-month")):
+        made.rename(other) if other.name.startswith(".") else other.mkdir()
+    assert base.make_base(lambda _: None) == made
+    assert sorted(path.name for path in base.FOLDER.iterdir()) == [made.name, "lock"]
+
+
+def test_the_disk_of_a_dead_process_is_removed_and_that_of_a_live_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "DISKS", tmp_path)
+    me = psutil.Process()
+    mine = tmp_path / f"{me.pid}-{me.create_time():.2f}-abc"
+    # The same number, of a process that was here before this one.
+    for folder in (mine, tmp_path / f"{me.pid}-1.00-abc", tmp_path / "4194305-1.00-abc"):
+        folder.mkdir()
+    disk.remove_orphans()
+    assert list(tmp_path.iterdir()) == [mine]
+
+
+def test_what_pips_settings_name_on_this_machine_is_shown_to_a_throw_away_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels, pages, certificate = tmp_path / "wheels", tmp_path / "index" / "simple", tmp_path / "ca.pem"
+    wheels.mkdir()
+    pages.mkdir(parents=True)
+    certificate.touch()
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{wheels} {tmp_path}/nowhere")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"https://example.com/simple file://{pages}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
+    way_out.way_out.cache_clear()
+    found = way_out.way_out()
+    way_out.way_out.cache_clear()
+    assert {wheels, pages.parent, certificate} <= set(found.places)
+    assert tmp_path / "nowhere" not in found.places
+    assert found.environment["https_proxy"] == "http://proxy:3128"
+    assert "AWS_SECRET_ACCESS_KEY" not in found.environment
