@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -61,7 +62,14 @@ _EXAMPLES = {
     "tags": "team=nlp,project=gpt2",
     "vpc_id": "vpc-0123456789abcdef0",
     "workloads": NO_WORKLOADS,
+    "os": "ubuntu2204",
 }
+
+
+def literal_choices(annotation: Any) -> list[str]:
+    """The words of a Literal, or of a Literal that may be None; none for other types."""
+    inner = [annotation, *get_args(annotation)]
+    return [word for each in inner for word in get_args(each) if isinstance(word, str)]
 
 
 def allowed_values(name: str, info: FieldInfo) -> str:
@@ -72,10 +80,8 @@ def allowed_values(name: str, info: FieldInfo) -> str:
         return "a size of the family, as docs/families.md lists them"
     if name in _IN_WORDS:
         return _IN_WORDS[name]
-    if options := getattr(info.annotation, "__args__", ()):
-        choices = [str(option) for option in options if isinstance(option, str)]
-        if choices:
-            return ", ".join(choices)
+    if choices := literal_choices(info.annotation):
+        return ", ".join(choices)
     low, high = (next((getattr(m, k) for m in info.metadata if hasattr(m, k)), None) for k in ("ge", "le"))
     if name == "fsx_gib":
         return f"{low}, or a multiple of {FSX_STEP_GIB}"

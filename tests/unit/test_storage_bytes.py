@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import get_args
 
 import aws_cdk as cdk
 
@@ -14,6 +13,7 @@ from stacks.storage_stack import StorageStack
 from training_cluster.account_flags import AccountFlags
 from training_cluster.cluster_flags import ClusterFlags
 from training_cluster.families import family_names
+from training_cluster.flags import literal_choices
 from training_cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ SAMPLES = {
 def test_no_flag_but_its_own_and_the_networks_changes_storage_by_a_byte() -> None:
     expected = _bytes({})
     for flag, info in {**ClusterFlags.model_fields, **AccountFlags.model_fields}.items():
-        options = [{flag: each} for each in get_args(info.annotation) if isinstance(each, str)]
+        options = [{flag: each} for each in literal_choices(info.annotation)]
         assert options or flag in SAMPLES, f"{flag}: add values of it to SAMPLES"
         for flags in SAMPLES.get(flag, options):
             assert _bytes(flags) == expected, flags
