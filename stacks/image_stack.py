@@ -71,5 +71,5 @@ class ImageStack(Stack):
             description="Then cdk deploy TrainingClusterStack, with the same flags, rolls it out",
         )
         CfnOutput(self, "UsualTime", value=takes)
-        CfnOutput(self, "Logs", value=image.logs_url, description="Of each build and test")
+        CfnOutput(self, "Logs", value=image.logs, description="Of each build and test")
         CfnOutput(self, "StaysAfterDestroy", value=stays, description="What cdk destroy leaves")

@@ -61,8 +61,18 @@ def install(*, python: Path) -> None:
     hooks.replace(hooks.LAMBDA_BINARY, make)
 
 
+def _look_for_code(code: dict[str, Any]) -> None:
+    if "S3Key" not in code:
+        return
+    if hooks.find(hooks.LAMBDA_CODE)(code["S3Bucket"], code["S3Key"], code.get("S3ObjectVersion")) is None:
+        raise ValueError(
+            "Error occurred while GetObject. S3 Error Code: NoSuchKey. S3 Error Message: The specified key "
+            f"does not exist: {code['S3Key']}"
+        )
+
+
 def _correct_functions_of_stacks() -> None:
-    """They trust our certificate, and a deleted one leaves no process behind."""
+    """They need their code, trust our certificate, and leave no process behind."""
     handlers = hooks.find(hooks.RESOURCE_HANDLERS)
     function = handlers["AWS::Lambda::Function"]
 
@@ -76,6 +86,7 @@ def _correct_functions_of_stacks() -> None:
         )
 
     def create(logical_id: str, properties: dict[str, Any], *rest: Any) -> Any:
+        _look_for_code(properties.get("Code") or {})
         return function["create"](logical_id, without_roots(properties), *rest)
 
     def update(physical_id: str, old: dict[str, Any], new: dict[str, Any], *rest: Any) -> Any:

@@ -20,6 +20,11 @@ LAMBDA_WORKERS_END = Hook(
     parameters=("func_name", "qualifier", "account", "region"),
     why="a deleted function ends its process; each cluster of a long run would leave some behind",
 )
+LAMBDA_CODE = Hook(
+    target="ministack.services.lambda_svc:_fetch_code_from_s3",
+    parameters=("bucket", "key", "version_id"),
+    why="a function whose code is not in the bucket is refused, where it would be made and never answer",
+)
 TEMPLATE_URL = Hook(
     target="ministack.services.cloudformation.helpers:_resolve_document",
     parameters=("params", "body_key", "url_key", "label"),

@@ -318,7 +318,7 @@ def test_the_outputs_say_what_was_built_and_how_to_build_it_again(image: Templat
     assert "start-image-pipeline-execution" in outputs["BuildAgain"]
     assert "<ImagePipeline" in outputs["BuildAgain"]
     assert outputs["ImageId"].endswith(".ImageId>")
-    assert outputs["Logs"] == f"s3://{BUCKET}/logs/images/{NAME}/"
+    assert outputs["Logs"] == f"/aws/imagebuilder/{NAME} in CloudWatch; logs/images/{NAME}/ in the bucket"
     assert f"{load_base().image_recipes['gpu'].usual_min} minutes" in outputs["UsualTime"]
     assert f"{IMAGE_TAG}={NAME}" in outputs["StaysAfterDestroy"]
 
