@@ -68,7 +68,7 @@ image-plan: setup ## Show what image=build would make for a family: steps, versi
 .PHONY: test
 test: setup ## Run all tests, the rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
-	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m slow -n 2 --dist loadfile
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m slow -n 3 --dist loadfile
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no training
