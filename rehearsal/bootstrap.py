@@ -60,7 +60,7 @@ def boot(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         said = f"{done.stdout}{done.stderr}".strip()
-        for line in done.stderr.splitlines():
+        for line in done.stdout.splitlines():
             narrator.say(line)
         if done.returncode:
             raise RehearsalError(f"The {node_type}'s bootstrap failed: `{' '.join(command)}`:\n{said}")

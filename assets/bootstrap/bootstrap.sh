@@ -12,6 +12,7 @@
 #
 # Environment:
 #   NODE_TYPE                HeadNode, ComputeFleet or LoginNode; default: what ParallelCluster wrote in cfnconfig
+#   BOOTSTRAP_MOMENT         start, or refresh on a node that runs: see run-steps.sh
 #   TRAINING_CLUSTER_CONFIG  the cluster config; default: ParallelCluster's own in its shared folder
 #   TRAINING_SHARED    shared folder on Lustre, default /fsx
 #   TRAINING_EFS       shared folder on EFS, default /efs
@@ -33,11 +34,15 @@ export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
 export TRAINING_BUNDLES="${TRAINING_BUNDLES:-$TRAINING_ROOT/opt/training-cluster/bundles}"
 readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 
-log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" >&2; }
+# ParallelCluster keeps what a script prints in cfn-init.log of a head node and cloud-init-output of the others; of a
+# head node's stderr it keeps nothing, of a compute node's it shows it in the event of the failure. So everything goes
+# to stdout, which is 3 here, since functions answer on theirs; and the reason of a failure to both.
+exec 3>&1
+log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" >&3; }
 
-# ParallelCluster shows the last line of a failed script.
 die() {
   log "$*"
+  printf '%s\n' "$*" >&2
   exit 1
 }
 
@@ -111,7 +116,7 @@ main() {
   mkdir -p "$TRAINING_ETC"
   printf '%s\n' "$SOURCE" >"$TRAINING_ETC/bootstrap-arguments"
   log "$NODE_TYPE runs the bundle $sha256"
-  BUNDLE="$TRAINING_BUNDLES/$sha256" bash "$TRAINING_BUNDLES/$sha256/bootstrap/run-steps.sh" start
+  BUNDLE="$TRAINING_BUNDLES/$sha256" bash "$TRAINING_BUNDLES/$sha256/bootstrap/run-steps.sh" "${BOOTSTRAP_MOMENT:-start}"
   # Last: prolog.sh reads what runs here, and a bundle whose steps failed is tried again.
   ln -sfn "$sha256" "$TRAINING_BUNDLES/.current-$$"
   mv -T "$TRAINING_BUNDLES/.current-$$" "$TRAINING_BUNDLES/current"

@@ -29,8 +29,9 @@ readonly CURRENT="$TRAINING_BUNDLES/current"
 readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/shared/cluster-config.yaml}"
 readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
-# Slurm takes a batch job for lost BatchStartTimeout after its start, which is 180 s in ParallelCluster.
-readonly REFRESH_S=150 UNFIT=9
+# On all nodes but the batch host the prolog runs while srun waits for its tasks, which it does MessageTimeout: 60 s in
+# ParallelCluster. A refresh runs start steps only, which take seconds.
+readonly REFRESH_S=30 LOCK_S=5 RETRY_MIN=15 UNFIT=9
 
 # Slurm throws away what a prolog prints.
 log() {
@@ -52,14 +53,36 @@ refresh() {
     log "$TRAINING_ETC/bootstrap-arguments is missing: goes on with $has"
     return
   fi
+  local -r failed="$LOGS/.refresh-failed-${BASH_REMATCH[1]}"
+  if [[ -n $(find "$failed" -mmin "-$RETRY_MIN" 2>/dev/null) ]]; then
+    log "the bundle ${BASH_REMATCH[1]} failed here in the last $RETRY_MIN min: goes on with $has"
+    return
+  fi
   log "the cluster config names another bundle: ${BASH_REMATCH[1]}"
-  # One at a time. --close: what a step starts and leaves running must not hold the lock.
-  if flock --close --timeout "$REFRESH_S" "$LOGS/.refresh.lock" timeout --kill-after=10 "$REFRESH_S" \
-    bash "$CURRENT/bootstrap/bootstrap.sh" "${arguments[@]}" </dev/null >>"$LOGS/health.log" 2>&1; then
+  if ! { exec 9>"$LOGS/.refresh.lock"; } 2>/dev/null; then
+    log "no lock in $LOGS: goes on with $has"
+    return
+  fi
+  if ! flock --timeout "$LOCK_S" 9; then
+    log "another job's prolog fetches it: goes on with $has"
+  elif run_bootstrap "${arguments[@]}"; then
     log "runs the new bundle"
   else
+    touch "$failed"
     log "the bootstrap failed (see the lines above): goes on with $(basename "$(readlink "$CURRENT")")"
   fi
+  exec 9>&-
+}
+
+# run_bootstrap ARGUMENT...: in a session of its own, all of which is ended with it: a step that is left running would
+# run beside the job.
+run_bootstrap() {
+  local status=0
+  BOOTSTRAP_MOMENT=refresh setsid bash "$CURRENT/bootstrap/bootstrap.sh" "$@" </dev/null >>"$LOGS/health.log" 2>&1 9>&- &
+  local -r session=$!
+  timeout "$REFRESH_S" tail --pid="$session" -f /dev/null || pkill -KILL --session "$session"
+  wait "$session" || status=$?
+  return "$status"
 }
 
 # The queue of this node: a partition of the user's own may hold nodes of several.

@@ -3,6 +3,7 @@
 # Runs the steps of an unpacked bundle that suit the moment and the node, in the order of their numbers.
 #
 #   run-steps.sh start                  at a node's start: start steps, and install steps that are not done yet
+#   run-steps.sh refresh                on a node that runs, before a job: start steps only, since the job waits
 #   run-steps.sh image --recipe gpu     in an image build: install and image steps, for compute nodes
 #   run-steps.sh check --recipe gpu     fails if an install or image step is not done as this bundle would do it
 #
@@ -15,7 +16,7 @@ set -euo pipefail
 shopt -s inherit_errexit nullglob
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-readonly HERE USAGE="usage: run-steps.sh start | image --recipe gpu|volta|neuron|cpu | check --recipe ..."
+readonly HERE USAGE="usage: run-steps.sh start | refresh | image --recipe gpu|volta|neuron|cpu | check --recipe ..."
 readonly MOMENT="${1:?$USAGE}"
 export BUNDLE="${BUNDLE:-${HERE%/bootstrap}}"
 export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}" TRAINING_EFS="${TRAINING_EFS:-/efs}"
@@ -26,11 +27,13 @@ readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
 declare -A header
 declare -i missing=0
 
-# Into the log, too, unless the disk is full.
-log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOGS/bootstrap.log" >&2 || true; }
+# To stdout, as bootstrap.sh does; into the log, too, unless the disk is full.
+exec 3>&1
+log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOGS/bootstrap.log" >&3 || true; }
 
 die() {
   log "$*"
+  printf '%s\n' "$*" >&2
   exit 1
 }
 
@@ -96,7 +99,7 @@ has() { [[ $1 == all || " $1 " == *" $2 "* ]]; }
 # concerns: whether the step whose header was read is one of this moment, for such a node.
 concerns() {
   has "${header[Nodes]}" "${NODE_TYPE/Image/ComputeFleet}" && has "${header[Recipes]}" "$RECIPE" &&
-    [[ $MOMENT == start || ${header[Moment]} != start ]]
+    [[ $MOMENT == start || $MOMENT == refresh || ${header[Moment]} != start ]]
 }
 
 # stamp_of FILE: changes with the step and with what it is made of: the settings and pins that it names, and the
@@ -114,7 +117,7 @@ stamp_of() {
     # shellcheck disable=SC2086  # patterns
     for file in $(cd "$BUNDLE" && printf '%s\n' ${header[Reads]:-}); do
       workload="${file#training/}" # of others, an image has no files
-      if [[ $workload == */* ]] && ! has "$WORKLOADS" "${workload%%/*}"; then continue; fi
+      if [[ $file == training/*/* ]] && ! has "$WORKLOADS" "${workload%%/*}"; then continue; fi
       printf '%s\n' "$file"
       cat "$BUNDLE/$file"
     done
@@ -141,7 +144,7 @@ run() {
   local -r started=$SECONDS
   local full
   set +e # the step's own status counts; a log that cannot be written is no failure
-  timeout --kill-after=10 "$budget" bash "$1" </dev/null 2>&1 | tee "$output" >&2
+  timeout --kill-after=10 "$budget" bash "$1" </dev/null 2>&1 | tee "$output" >&3
   status=${PIPESTATUS[0]}
   set -e
   took=$((SECONDS - started))
@@ -159,6 +162,8 @@ pass_over() {
   elif [[ $MOMENT == check ]]; then
     log "step $1: not done"
     if [[ ${header[Required]} == yes ]]; then missing+=1; fi
+  elif [[ $MOMENT == refresh ]]; then
+    log "step $1: skipped (a job waits; the next node that starts does it)"
   elif [[ $MOMENT == start && ${header[Moment]} == image ]]; then
     log "step $1: skipped (only in a built image: -c image=build)"
   else
@@ -172,7 +177,7 @@ one() {
   name="$(basename "$1" .sh)"
   read_header "$1"
   concerns || return 0
-  if [[ $MOMENT == start && ${header[Where]} == node && ! -e $CFNCONFIG ]]; then
+  if [[ $NODE_TYPE != Image && ${header[Where]} == node && ! -e $CFNCONFIG ]]; then
     log "step $name: skipped (this is no ParallelCluster node)"
     return
   fi
@@ -199,7 +204,7 @@ main() {
   local -r started=$SECONDS
   mkdir -p "$LOGS" "$TRAINING_STATE/stamps"
   case $MOMENT in
-    start) read_node ;;
+    start | refresh) read_node ;;
     image | check) read_recipe "${@:2}" ;;
     *) die "$USAGE" ;;
   esac

@@ -106,7 +106,8 @@ class Node:
     def _with_start(self, script: str) -> list[str]:
         words = action(self.bucket.settings, self.node_type)
         start = shlex.join(["bash", "-euc", _ACTION, "action", *words])
-        return ["bash", "-uc", f"start() {{ {start}; }}\n{script}"]
+        # As one text, in its order: ParallelCluster keeps both.
+        return ["bash", "-uc", f"start() {{ {start} >&2; }}\n{script}"]
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from training_cluster.settings import Settings
 from training_cluster.steps import ASSETS, budget_s, load_steps, start_steps
 
 METRICS = "training-cluster-metrics"
+# What a script says, in its order: ParallelCluster keeps both.
+ONE_TEXT = ("bash", "-c", 'exec bash "$@" >&2', "_")
 
 
 class Node:
@@ -72,7 +74,7 @@ class Node:
     def boot(self, *arguments: str, node_type: str = "HeadNode") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [
-                "bash",
+                *ONE_TEXT,
                 str(ASSETS / "bootstrap" / "bootstrap.sh"),
                 "s3://bucket/bootstrap/training",
                 *arguments,

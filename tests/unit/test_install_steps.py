@@ -11,7 +11,7 @@ import pytest
 from tests.unit.step_machine import ASSETS, KERNEL, Machine
 
 STEPS = sorted((ASSETS / "bootstrap" / "steps").glob("[1-5]*.sh"))
-APT = "apt-get -o DPkg::Lock::Timeout=100 -qq"
+APT = "apt-get -o DPkg::Lock::Timeout=60 -qq"
 
 
 @pytest.fixture(scope="session")

@@ -253,17 +253,17 @@ def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: 
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "status", "sentence"),
     [
-        ("10-gpus", "nvidia-smi is missing, so nobody knows whether its 8 GPUs work"),
-        ("15-gpu-memory", "nvidia-smi is missing, so nobody knows whether its GPUs' memory is sound"),
-        ("20-gpu-xid", "journalctl is missing, so nobody knows whether its GPUs' driver logged errors"),
-        ("40-efa", "fi_info is missing, so nobody knows whether its 4 EFA interfaces work"),
-        ("60-clock", "chronyc is missing, so nobody knows whether its clock is right"),
+        ("10-gpus", UNFIT, "nvidia-smi is missing, so nobody knows whether its 8 GPUs work"),
+        ("15-gpu-memory", UNFIT, "nvidia-smi is missing, so nobody knows whether its GPUs' memory is sound"),
+        ("20-gpu-xid", 1, "journalctl is missing, so nobody knows whether its GPUs' driver logged errors"),
+        ("40-efa", 1, "fi_info is missing, so nobody knows whether its 4 EFA interfaces work"),
+        ("60-clock", 1, "chronyc is missing, so nobody knows whether its clock is right"),
     ],
 )
-def test_a_program_that_the_node_should_have_and_lacks_is_told(
-    tmp_path: Path, name: str, sentence: str
+def test_a_program_that_the_node_should_have_and_lacks_is_told_and_only_nvidias_is_a_verdict(
+    tmp_path: Path, name: str, status: int, sentence: str
 ) -> None:
     # This machine may have some of them: the check gets a PATH of its own.
     (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
@@ -273,7 +273,7 @@ def test_a_program_that_the_node_should_have_and_lacks_is_told(
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stdout) == (UNFIT, f"{sentence}\n")
+    assert (done.returncode, f"{done.stdout}{done.stderr}") == (status, f"{sentence}\n")
 
 
 def test_a_node_without_accelerators_is_asked_for_none(tmp_path: Path) -> None:
@@ -410,6 +410,27 @@ def test_a_node_that_missed_an_update_is_brought_up_to_date_before_it_is_checked
     assert "bootstrap s3://bucket/bootstrap/training ComputeFleet" in "\n".join(node.called())
     assert "runs the new bundle" in node.health_log()
     assert "unfit, drained: new rule" in node.health_log()
+
+
+def test_a_refresh_that_hangs_is_ended_with_all_that_it_started_and_not_tried_at_each_job(
+    prolog: Prolog,
+) -> None:
+    node, new = prolog.node, "b" * 64
+    node.want(new)
+    mine = node.bundle / "bootstrap"
+    mine.unlink()
+    mine.mkdir()
+    (mine / "health").symlink_to(HEALTH)
+    left = node.calls.parent / "left-running"
+    (mine / "bootstrap.sh").write_text(f"timeout 60 bash -c 'sleep 4; touch {left}' | cat\n")
+    text = prolog.path.read_text()
+    prolog.path.write_text(text.replace("REFRESH_S=30", "REFRESH_S=1"))
+    assert prolog.run().returncode == 0
+    assert "the bootstrap failed" in node.health_log()
+    time.sleep(4)
+    assert not left.exists()
+    assert prolog.run().returncode == 0
+    assert "failed here in the last 15 min" in node.health_log()
 
 
 def test_a_node_of_the_right_bundle_runs_no_bootstrap(prolog: Prolog) -> None:

@@ -12,6 +12,7 @@ import pytest
 from training_cluster.problems import ConfigurationError
 from training_cluster.steps import ASSETS, image_steps, load_steps, start_steps
 
+ONE_TEXT = ("bash", "-c", 'exec bash "$@" >&2', "_")
 RUNNER = ASSETS / "bootstrap" / "run-steps.sh"
 
 
@@ -52,7 +53,7 @@ class Bundle:
 
     def run(self, *arguments: str, node: str = "ComputeFleet") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", str(self.assets / "bootstrap" / "run-steps.sh"), *(arguments or ("start",))],
+            [*ONE_TEXT, str(self.assets / "bootstrap" / "run-steps.sh"), *(arguments or ("start",))],
             env={"PATH": "/usr/bin:/bin", "NODE_TYPE": node, "TRAINING_ROOT": str(self.slash)},
             capture_output=True,
             text=True,
@@ -104,6 +105,37 @@ def test_files_that_a_step_reads_are_part_of_it_but_not_those_of_other_workloads
     assert bundle.said() == {"50-workloads": "skipped (done before"}
     (bundle.assets / "training" / "mine" / "requirements.txt").write_text("jax\n")
     assert bundle.said() == {"50-workloads": "done"}
+
+
+def test_what_a_step_sources_is_part_of_it(bundle: Bundle) -> None:
+    library = bundle.assets / "bootstrap" / "lib" / "packages.sh"
+    library.parent.mkdir()
+    library.write_text("true\n")
+    bundle.step("10-tool", Reads="bootstrap/lib/packages.sh")
+    bundle.said()
+    assert bundle.said() == {"10-tool": "skipped (done before"}
+    library.write_text("false\n")
+    assert bundle.said() == {"10-tool": "done"}
+
+
+def test_a_refresh_before_a_job_installs_nothing(bundle: Bundle) -> None:
+    bundle.step("10-install")
+    bundle.step("60-start", Moment="start")
+    waits = "skipped (a job waits; the next node that starts does it"
+    assert bundle.said("refresh") == {"10-install": waits, "60-start": "done"}
+
+
+def test_the_reason_of_a_failure_stands_on_both_outputs(bundle: Bundle) -> None:
+    bundle.step("10-a", "echo 'no such package: x' >&2; exit 3")
+    done = subprocess.run(
+        ["bash", str(bundle.assets / "bootstrap" / "run-steps.sh"), "start"],
+        env={"PATH": "/usr/bin:/bin", "NODE_TYPE": "ComputeFleet", "TRAINING_ROOT": str(bundle.slash)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for text in (done.stdout, done.stderr):
+        assert re.search(r"step 10-a failed after \d s: no such package: x$", text.strip().splitlines()[-1])
 
 
 def test_after_an_image_build_a_start_only_starts(bundle: Bundle) -> None:
@@ -190,7 +222,7 @@ def test_a_step_that_takes_more_than_its_budget_is_ended_and_named(bundle: Bundl
 def test_a_wrong_call_is_told_how_to_call(bundle: Bundle, arguments: tuple[str, ...]) -> None:
     done = bundle.run(*arguments)
     assert done.returncode == 1
-    assert "usage: run-steps.sh start | image --recipe" in done.stderr
+    assert "usage: run-steps.sh start | refresh | image --recipe" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,14 @@ unfit() {
   exit "$UNFIT"
 }
 
-# need PROGRAM WHY: what the check asks is not there, on a node that should have it.
-need() { command -v "$1" >/dev/null || unfit "$1 is missing, so nobody knows whether $2"; }
+# need PROGRAM WHY: what the check asks is not there, on a node that should have it. A verdict, for NVIDIA's program: a
+# node without it is none for GPU jobs. Others are lacking from an image, so from all nodes alike: no verdict.
+need() {
+  if command -v "$1" >/dev/null; then return; fi
+  if [[ $1 == nvidia-smi ]]; then unfit "$1 is missing, so nobody knows whether $2"; fi
+  printf '%s is missing, so nobody knows whether %s\n' "$1" "$2" >&2
+  exit 1
+}
 
 # last_line TEXT: what a program that failed said at the end.
 last_line() { printf '%s\n' "$1" | grep -v '^[[:space:]]*$' | tail -n 1 || printf 'nothing\n'; }

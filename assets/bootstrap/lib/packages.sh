@@ -11,12 +11,16 @@ export NEEDRESTART_SUSPEND=1
 uses_apt() { command -v apt-get >/dev/null; }
 
 # Another package run may hold the lock while a node boots.
-apt() { apt-get -o DPkg::Lock::Timeout=100 -qq "$@" >&2; }
+apt() { apt-get -o DPkg::Lock::Timeout=60 -qq "$@" >&2; }
 
 # install_packages NAME...
 install_packages() {
   if uses_apt; then
-    apt update && apt install -y --no-install-recommends "$@"
+    # An installation that was ended in the middle, as by a step's budget, would fail all that come after it.
+    dpkg --configure -a >&2 || true
+    # One of an AMI's sources may not answer; what is wanted may come from the others.
+    apt update || printf 'apt-get update failed: goes on with the lists that are there\n' >&2
+    apt install -y --no-install-recommends "$@"
   else
     dnf install -y -q "$@" >&2
   fi || {
