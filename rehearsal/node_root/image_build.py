@@ -38,7 +38,8 @@ def build_image(machine: Machine, bucket: Bucket, *, timeout_s: int = 600) -> Fi
     }
     phases = yaml.safe_load((bucket.assets / DOCUMENT).read_text())["phases"]
     commands = [command for phase in phases for step in phase["steps"] for command in _commands(step)]
-    return machine.run("bash", "-euc", "\n".join(_filled(c, values) for c in commands), timeout_s=timeout_s)
+    script = "\n".join(["exec >&2", *(_filled(command, values) for command in commands)])
+    return machine.run("bash", "-euc", script, timeout_s=timeout_s)
 
 
 def _commands(step: dict[str, Any]) -> list[str]:
