@@ -11,6 +11,8 @@ from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import Workspace
 
+_NOT_HERE = "skipped (this is no ParallelCluster node)"
+
 
 def node_variables(workspace: Workspace) -> dict[str, str]:
     """Where a rehearsal's nodes keep what real ones keep under /fsx, /etc and /opt."""
@@ -60,7 +62,12 @@ def boot(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         said = f"{done.stdout}{done.stderr}".strip()
-        for line in done.stdout.splitlines():
-            narrator.say(line)
+        lines = done.stdout.splitlines()
+        passed_over = [line for line in lines if _NOT_HERE in line]
+        for line in lines:
+            if line not in passed_over:
+                narrator.say(line)
+        if passed_over:
+            narrator.say(f"{len(passed_over)} steps more are for ParallelCluster's nodes alone")
         if done.returncode:
             raise RehearsalError(f"The {node_type}'s bootstrap failed: `{' '.join(command)}`:\n{said}")
