@@ -29,7 +29,7 @@ declare -i missing=0
 
 # To stdout, as bootstrap.sh does; into the log, too, unless the disk is full.
 exec 3>&1
-log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOGS/bootstrap.log" >&3 || true; }
+log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOGS/bootstrap.log" 2>/dev/null >&3 || true; }
 
 die() {
   log "$*"
@@ -202,12 +202,12 @@ one() {
 main() {
   local step
   local -r started=$SECONDS
-  mkdir -p "$LOGS" "$TRAINING_STATE/stamps"
   case $MOMENT in
     start | refresh) read_node ;;
     image | check) read_recipe "${@:2}" ;;
     *) die "$USAGE" ;;
   esac
+  mkdir -p "$LOGS" "$TRAINING_STATE/stamps"
   OS="$(system)"
   export NODE_TYPE RECIPE PARTITION WORKLOADS OS
   # shellcheck source=/dev/null

@@ -223,6 +223,7 @@ def test_a_wrong_call_is_told_how_to_call(bundle: Bundle, arguments: tuple[str, 
     done = bundle.run(*arguments)
     assert done.returncode == 1
     assert "usage: run-steps.sh start | refresh | image --recipe" in done.stderr
+    assert not (bundle.slash / "var").exists()
 
 
 @pytest.mark.parametrize(
