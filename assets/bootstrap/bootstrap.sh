@@ -6,13 +6,15 @@
 #   bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [bundle-sha256=HEX]
 #
 # Called by: ParallelCluster, as root: OnNodeConfigured of every node; OnNodeUpdated of the head node, whose
-#   second argument is what the cluster config has for all nodes. Then by prolog.sh, on a node that missed an update.
+#   second argument is what the cluster config has for all nodes. Then on a node that missed an update: by prolog.sh on
+#   compute nodes, by the timer of steps/85-start-timers.sh on head and login nodes.
 # Safe to run again: steps change only what differs; a bundle is unpacked beside the old one and
-#   takes its place in one rename. A bundle that is there already is not fetched.
+#   takes its place in one rename. A bundle that is there already is not fetched. A second one waits for the first.
 #
 # Environment:
 #   NODE_TYPE                HeadNode, ComputeFleet or LoginNode; default: what ParallelCluster wrote in cfnconfig
-#   BOOTSTRAP_MOMENT         start, or refresh on a node that runs: see run-steps.sh
+#   BOOTSTRAP_MOMENT         start (default), or refresh on a node that runs: see run-steps.sh. follow: as start, if the
+#                            cluster config names another bundle than this node runs, and has not just changed
 #   TRAINING_CLUSTER_CONFIG  the cluster config; default: ParallelCluster's own in its shared folder
 #   TRAINING_SHARED    shared folder on Lustre, default /fsx
 #   TRAINING_EFS       shared folder on EFS, default /efs
@@ -27,18 +29,24 @@ readonly USAGE="usage: bootstrap.sh s3://BUCKET/bootstrap/CLUSTER [bundle-sha256
 readonly SOURCE="${1:?$USAGE}"
 readonly CHECKSUM='bundle-sha256=([0-9a-f]{64})'
 readonly ATTEMPTS=5 FULL_KIB=1024
+readonly MOMENT="${BOOTSTRAP_MOMENT:-start}"
+# The longest that the timer's run may take is LOCK_S. An update writes the cluster config, and runs OnNodeUpdated
+# minutes later: SETTLED_MIN leave it time to do so.
+readonly LOCK_S=900 SETTLED_MIN=10
 export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}"
 export TRAINING_EFS="${TRAINING_EFS:-/efs}"
 export TRAINING_ROOT="${TRAINING_ROOT:-}"
 export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
 export TRAINING_BUNDLES="${TRAINING_BUNDLES:-$TRAINING_ROOT/opt/training-cluster/bundles}"
 readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
+readonly LOG="$TRAINING_ROOT/var/log/training-cluster/bootstrap.log" LOCK="$TRAINING_ROOT/run/training-cluster.lock"
 
 # ParallelCluster keeps what a script prints in cfn-init.log of a head node and cloud-init-output of the others; of a
 # head node's stderr it keeps nothing, of a compute node's it shows it in the event of the failure. So everything goes
 # to stdout, which is 3 here, since functions answer on theirs; and the reason of a failure to both.
+# And to our own log, once the first run has made its folder: what a timer's run prints is kept in the journal alone.
 exec 3>&1
-log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" >&3; }
+log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOG" 2>/dev/null >&3 || true; }
 
 die() {
   log "$*"
@@ -56,14 +64,18 @@ node_type() {
   printf '%s\n' "$NODE_TYPE"
 }
 
+# Where ParallelCluster has the cluster config for such a node.
+cluster_config() {
+  local folder=shared
+  if [[ $NODE_TYPE == LoginNode ]]; then folder=shared_login_nodes; fi
+  printf '%s\n' "${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/$folder/cluster-config.yaml}"
+}
+
 # expected_sha256 [ARGUMENT]: what the cluster's owner wants nodes to run. It never stands beside the bundle:
 # who can change the bundle could change it, too.
 expected_sha256() {
-  local -r folder="$TRAINING_ROOT/opt/parallelcluster"
-  local config="${TRAINING_CLUSTER_CONFIG:-$folder/shared/cluster-config.yaml}"
-  if [[ $NODE_TYPE == LoginNode && -z ${TRAINING_CLUSTER_CONFIG:-} ]]; then
-    config="$folder/shared_login_nodes/cluster-config.yaml"
-  fi
+  local config
+  config="$(cluster_config)"
   if [[ -n ${1:-} ]]; then
     [[ $1 =~ ^$CHECKSUM$ ]] || die "'$1' is no checksum: $USAGE"
   else
@@ -107,16 +119,42 @@ unpack() {
   mv -T "$fresh/unpacked" "$target" 2>/dev/null || [[ -d $target ]] || die "could not make $target"
 }
 
+# lock: whether no other bootstrap.sh is at work here; waits for its end, unless the timer runs this, which comes again.
+lock() {
+  if [[ $MOMENT == follow ]]; then
+    flock --nonblock 9
+  else
+    flock --timeout "$LOCK_S" 9 || die "another bootstrap.sh is at work on this node, and did not end within $LOCK_S s"
+  fi
+}
+
+# is_behind SHA256: whether the node runs another bundle, and no update is about to bring this one.
+is_behind() {
+  local settled
+  if [[ $(readlink "$TRAINING_BUNDLES/current") == "$1" ]]; then return 1; fi
+  settled="$(find "$(cluster_config)" -mmin "+$SETTLED_MIN")"
+  [[ -n $settled ]]
+}
+
 main() {
   local sha256
   NODE_TYPE="$(node_type)"
   export NODE_TYPE
   sha256="$(expected_sha256 "${2:-}")"
+  mkdir -p "$(dirname "$LOCK")"
+  exec 9>>"$LOCK"
+  lock || return 0
+  if [[ $MOMENT == follow ]]; then
+    if ! is_behind "$sha256"; then return; fi
+    log "this node missed an update or a rollback: it runs $(readlink "$TRAINING_BUNDLES/current")"
+  fi
   unpack "$sha256"
   mkdir -p "$TRAINING_ETC"
   printf '%s\n' "$SOURCE" >"$TRAINING_ETC/bootstrap-arguments"
   log "$NODE_TYPE runs the bundle $sha256"
-  BUNDLE="$TRAINING_BUNDLES/$sha256" bash "$TRAINING_BUNDLES/$sha256/bootstrap/run-steps.sh" "${BOOTSTRAP_MOMENT:-start}"
+  # Without the lock, which what a step leaves running would keep.
+  BUNDLE="$TRAINING_BUNDLES/$sha256" \
+    bash "$TRAINING_BUNDLES/$sha256/bootstrap/run-steps.sh" "${MOMENT/follow/start}" 9>&-
   # Last: prolog.sh reads what runs here, and a bundle whose steps failed is tried again.
   ln -sfn "$sha256" "$TRAINING_BUNDLES/.current-$$"
   mv -T "$TRAINING_BUNDLES/.current-$$" "$TRAINING_BUNDLES/current"

@@ -13,6 +13,7 @@
 #    `sinfo -R` shows, and this ends with 1. Slurm then requeues the job, which starts elsewhere; the reason stays
 #    as it is, since Slurm gives its own ("Prolog error") only to nodes that have none. ParallelCluster replaces a
 #    drained node when its last job has ended (clustermgtd), and keeps the reason in this log, in CloudWatch.
+#    A check that calls most nodes unfit is braked (health/brake.sh): it drains none, and the node's comment says so.
 #
 # Any exit other than 0 takes a node from the cluster. So nothing ends with 1 but a verdict on this very node. What is
 # wrong with the prolog itself (no bundle, no cluster config, no settings of the partition, a bucket that does not
@@ -97,7 +98,12 @@ check() {
   queue="$(partition)"
   sentence="$(bash "$CURRENT/bootstrap/health/check-node.sh" "${queue:-${SLURM_JOB_PARTITION:-}}" \
     2>>"$LOGS/health.log")" || status=$?
-  if ((status == 0)); then
+  if ((status == 0)) && [[ -n $sentence ]]; then
+    log "UNFIT, not drained, as that is said of most nodes: $sentence"
+    timeout 20 scontrol update nodename="$SLURMD_NODENAME" \
+      comment="training-cluster: braked at $(date -u '+%F %T'), job ${SLURM_JOB_ID:-?}: $sentence" \
+      </dev/null >>"$LOGS/health.log" 2>&1 || log "scontrol failed: the node has no such comment"
+  elif ((status == 0)); then
     log "fit"
   elif ((status == UNFIT)) && [[ -n $sentence ]]; then
     log "unfit, drained: $sentence"

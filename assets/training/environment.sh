@@ -5,7 +5,10 @@
 #   functions and does nothing by itself. They return 1 after a line that says what is wrong.
 # Reads: PIP_* (pip's own settings: index, wheels, proxy), TRAINING_PYTHON (an interpreter, 3.10 or newer; default:
 #   the first such on PATH), TRAINING_OPT (default /opt/training-cluster: environments and compiled wheels of the
-#   node's image), NODE_TYPE (Image in an image build).
+#   node's image, the node's bundle), NODE_TYPE (Image in an image build), TRAINING_REHEARSAL.
+#   IMAGE_RECIPE (of a job, from its partition's file) or RECIPE (of a step): on a node of the recipe volta torch comes
+#   from TORCH_VOLTA_INDEX in TORCH_VOLTA_VERSION; default: as pinned in the node's bundle. All else comes from pip's
+#   usual index.
 #
 # A workload's folder has requirements.txt and, for what pip cannot do in one go, install.sh, which is called with the
 # environment's folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
@@ -29,11 +32,31 @@ find_python() {
   return 1
 }
 
+# torch_build FOLDER: `VERSION INDEX` of the torch that this node's GPUs need, where it is not that of pip's usual
+# index: CUDA 13 knows no V100. Prints nothing for a workload without torch, for other nodes, and in a rehearsal, whose
+# torch is one for CPUs.
+torch_build() {
+  local -r environment_pins="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/versions.env"
+  if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != volta || ${TRAINING_REHEARSAL:-0} == 1 ]] ||
+    ! grep -Eq '^torch *==' "$1/requirements.txt"; then
+    return 0
+  fi
+  ( # what else is pinned is not for the shell that sources this
+    if [[ -z ${TORCH_VOLTA_VERSION:-} || -z ${TORCH_VOLTA_INDEX:-} ]]; then
+      # shellcheck source=/dev/null
+      source "$environment_pins" || exit 1
+    fi
+    printf '%s %s\n' "${TORCH_VOLTA_VERSION:?is not in $environment_pins}" \
+      "${TORCH_VOLTA_INDEX:?is not in $environment_pins}"
+  )
+}
+
 # environment_content FOLDER: changes with what the environment is made of; a comment is nothing of it.
 environment_content() {
   {
     grep -v '^#' "$1/requirements.txt"
     if [[ -f $1/install.sh ]]; then cat "$1/install.sh"; fi
+    torch_build "$1"
   } | sha256sum
 }
 
@@ -52,6 +75,8 @@ environment_of() {
   if environment_is_made "$1" "$environment_own"; then
     printf '%s\n' "$environment_own"
   else
+    # Nodes of another torch, as those of `cpu_queue`, share the folder.
+    if [[ -n $(torch_build "$1") ]]; then environment_name+=-volta; fi
     printf '%s\n' "${TRAINING_VENVS:?job.slurm sets it}/$environment_name"
   fi
 }
@@ -81,17 +106,54 @@ make_environment() {
 # fill_environment FOLDER VENV
 fill_environment() {
   local -r environment_wheels="${TRAINING_OPT:-/opt/training-cluster}/wheels"
+  local environment_torch environment_wanted
+  environment_torch="$(torch_build "$1")" || return 1
+  environment_wanted="$(sed -nE 's/^torch *== *([^ ;+]+).*/\1/p' "$1/requirements.txt")"
+  if [[ -n $environment_torch && ${environment_torch%%+*} != "$environment_wanted" ]]; then
+    printf '%s asks for torch %s, and nodes with V100 GPUs have %s: change it, or torch_volta in %s\n' \
+      "$1/requirements.txt" "$environment_wanted" "${environment_torch% *}" cluster_configs/versions.yaml >&2
+    return 1
+  fi
   environment_log "installing $1/requirements.txt into $2 (minutes, once)"
   (
     # Wheels that the image build compiled for its nodes.
     if [[ -d $environment_wheels ]]; then export PIP_FIND_LINKS="$environment_wheels ${PIP_FIND_LINKS:-}"; fi
-    "$2/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --requirement "$1/requirements.txt" &&
+    if [[ -n $environment_torch ]]; then
+      # First, and alone: the index has other packages, too. The constraint keeps it from being replaced.
+      printf 'torch==%s\n' "${environment_torch% *}" >"$2/torch.txt"
+      export PIP_CONSTRAINT="$2/torch.txt ${PIP_CONSTRAINT:-}"
+      environment_pip "$2" --no-deps --index-url "${environment_torch#* }" --requirement "$2/torch.txt"
+    fi &&
+      environment_pip "$2" --requirement "$1/requirements.txt" &&
       if [[ -f $1/install.sh ]]; then bash "$1/install.sh" "$2"; fi
   ) >&2 || {
     printf 'could not install %s into %s: see the lines above\n' "$1/requirements.txt" "$2" >&2
     return 1
   }
+  if [[ -n $environment_torch ]]; then torch_knows_volta "$2" || return 1; fi
   # Last, and at one go: an interrupted installation has no stamp.
   environment_content "$1" >"$2/.requirements.sha256"
   mv -f "$2/.requirements.sha256" "$2/requirements.sha256"
+}
+
+# environment_pip VENV ARGUMENT...
+environment_pip() {
+  "$1/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${@:2}"
+}
+
+# torch_knows_volta VENV: whether its torch has code for the V100. torch.cuda.get_arch_list() is empty on a machine
+# without GPU, as one that builds an image; what it asks is not. A torch for CPUs has no such function.
+torch_knows_volta() {
+  "$1/bin/python" - <<'PYTHON' >&2
+import sys
+import torch
+
+compiled_for = (getattr(torch._C, "_cuda_getArchFlags", str)() or "").split()
+if "sm_70" not in compiled_for:
+    sys.exit(
+        f"torch {torch.__version__} has no code for V100 GPUs (sm_70), only for: {' '.join(compiled_for) or 'CPUs'}. "
+        "Take a build for CUDA 12.6, at most 2.14: torch_volta in cluster_configs/versions.yaml, and the same version "
+        "in requirements.txt"
+    )
+PYTHON
 }

@@ -4,8 +4,10 @@
 #
 #   check-node.sh PARTITION
 #
-# Called by: prolog.sh, as root, before each job; a person on a node (`sudo bash check-node.sh gpu`). Changes nothing.
-# Stdout: what is wrong, one sentence a check, with "; " between. Stderr: what could not be checked.
+# Called by: prolog.sh, as root, before each job; a person on a node (`sudo bash check-node.sh gpu`). Changes nothing;
+#   before a job it notes what it found, for the brake.
+# Stdout: what is wrong, one sentence a check, with "; " between; with exit 0 what is wrong by checks that are braked
+#   (brake.sh). Stderr: what could not be checked, and how to loose the brake.
 # Exit: 0 fit, 9 unfit (verdict.sh), anything else: it could not check, which is no verdict on the node.
 #
 # A check is a file of checks/, which prints one sentence and ends with 9 if the node is unfit. Its header says
@@ -16,8 +18,9 @@
 # All of them take under 3 s on a node that is well. One that takes LIMIT_S is a verdict, too: nvidia-smi waits for
 # a lost GPU for ever, and then no signal ends it, so nothing here waits for a check that is stuck.
 #
-# Environment: TRAINING_ROOT, TRAINING_ETC, as of bootstrap.sh. A name (40-efa) in SKIPPED is not checked: for a
-# check that is wrong about all nodes, until a new bundle is deployed. The file is the head node's, shared to all.
+# Environment: TRAINING_ROOT, TRAINING_ETC, as of bootstrap.sh; SLURM_JOB_ID where a job waits. A name (40-efa) in
+# SKIPPED is not checked: for a check that is wrong about all nodes, until a new bundle is deployed. The file is the
+# head node's, shared to all.
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 
@@ -30,6 +33,10 @@ folders=/opt/amazon/efa/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 export PATH="${TRAINING_ROOT:+$TRAINING_ROOT${folders//:/:$TRAINING_ROOT}:}$folders"
 # shellcheck source=assets/bootstrap/health/verdict.sh
 source "$HERE/verdict.sh"
+# shellcheck source=assets/bootstrap/health/brake.sh
+source "$HERE/brake.sh"
+
+declare -A found=()
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -81,9 +88,10 @@ verdict() {
   esac
 }
 
-main() {
-  local -r settings="$TRAINING_ETC/partitions/${1:?usage: check-node.sh PARTITION}.env"
-  local check work found=""
+# look PARTITION: runs the checks; in `found`, by their names, what is wrong.
+look() {
+  local -r settings="$TRAINING_ETC/partitions/$1.env"
+  local check work sentence
   local -a checks=()
   [[ -r $settings ]] || { say "$settings is missing: nothing says what this node should have" && exit 1; }
   # shellcheck source=/dev/null
@@ -101,9 +109,27 @@ main() {
   await "$work" "${checks[@]}"
   for check in "${checks[@]}"; do
     sentence="$(verdict "$check" "$work")"
-    if [[ -n $sentence ]]; then found+="${found:+; }$sentence"; fi
+    if [[ -n $sentence ]]; then found[$(basename "$check" .sh)]="$sentence"; fi
   done
-  if [[ -n $found ]]; then unfit "$found"; fi
+}
+
+main() {
+  local -r partition="${1:?usage: check-node.sh PARTITION}"
+  local check name drains="" let_by=""
+  look "$partition"
+  # A person is told all.
+  if [[ -n ${SLURM_JOB_ID:-} ]]; then apply_brake "$partition" "${!found[@]}"; fi
+  for check in "$HERE"/checks/*.sh; do
+    name="$(basename "$check" .sh)"
+    [[ -v found[$name] ]] || continue
+    if [[ -v braked[$name] ]]; then
+      let_by+="${let_by:+; }${found[$name]}"
+    else
+      drains+="${drains:+; }${found[$name]}"
+    fi
+  done
+  if [[ -n $drains ]]; then unfit "$drains"; fi
+  printf '%s' "$let_by"
 }
 
 main "$@"

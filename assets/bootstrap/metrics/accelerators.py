@@ -2,7 +2,7 @@
 
     python3 accelerators.py gpu|neuron --cluster NAME --region REGION
 
-Runs once a minute on compute nodes that have some (steps/85-start-metrics.sh).
+Runs once a minute on compute nodes that have some (steps/85-start-timers.sh).
 """
 
 from __future__ import annotations

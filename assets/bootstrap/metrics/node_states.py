@@ -1,14 +1,17 @@
-"""Publishes how many nodes of each Slurm partition are in which state.
+"""Publishes how many nodes of each Slurm partition are in which state, and how many health checks are braked.
 
     python3 node_states.py --cluster NAME --region REGION
 
-Runs once a minute on the head node (steps/85-start-metrics.sh).
+Runs once a minute on the head node (steps/85-start-timers.sh).
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from collections import Counter
+from pathlib import Path
 
 import cloudwatch
 
@@ -53,6 +56,18 @@ def read_sinfo() -> str:
     ).stdout
 
 
+# Of health/brake.sh, which touches a file there whenever a check that is braked lets a node by.
+VERDICTS = Path(os.environ.get("TRAINING_ROOT") or "/") / "opt/slurm/etc/training-cluster-verdicts"
+BRAKE_WINDOW_S = 3600
+
+
+def braked_checks() -> list[float]:
+    """How many checks were braked within the last hour; no value where none was, since a metric costs."""
+    oldest = time.time() - BRAKE_WINDOW_S
+    touched = [path for path in VERDICTS.glob("*/.braked-*") if path.stat().st_mtime >= oldest]
+    return [float(len(touched))] if touched else []
+
+
 def metrics_of(lines: str) -> list[cloudwatch.Metric]:
     """Turn sinfo's lines into one metric a partition and state; a state without nodes is 0."""
     counts: dict[str, Counter[str]] = {}
@@ -70,4 +85,8 @@ def metrics_of(lines: str) -> list[cloudwatch.Metric]:
 
 if __name__ == "__main__":
     asked = cloudwatch.arguments()
-    cloudwatch.publish(metrics_of(read_sinfo()), cluster=asked.cluster, region=asked.region)
+    cloudwatch.publish(
+        [*metrics_of(read_sinfo()), cloudwatch.Metric("BrakedChecks", braked_checks(), "Count")],
+        cluster=asked.cluster,
+        region=asked.region,
+    )

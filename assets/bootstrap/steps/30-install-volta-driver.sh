@@ -3,6 +3,10 @@
 # Replaces NVIDIA's driver by the proprietary one of the last branch that drives Volta (p3dn): ParallelCluster's AMI
 # has the open kernel modules of a newer branch, which have no V100.
 #
+# GDRCopy's module is compiled anew for that driver, or GDRCopy goes: where its service is installed, ParallelCluster
+# starts it on every node with an NVIDIA GPU, and a node on which that fails ends (its cookbook: gdrcopy, :configure).
+# EFA's module for GPU memory, efa_nv_peermem, works with open modules alone; the EFA of a p3dn has no RDMA for it.
+#
 # Called by: run-steps.sh, as root, in an image build; the build machine needs no GPU. Safe to run again: it skips a
 #   driver that is the wanted one for this kernel. Environment: BUNDLE, NVIDIA_DRIVER_{VERSION,URL,SHA256},
 #   TRAINING_ROOT, TRAINING_OPT.
@@ -14,7 +18,7 @@
 # Budget: 1500 s
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh
 set -euo pipefail
-shopt -s inherit_errexit
+shopt -s inherit_errexit nullglob
 # shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
 # shellcheck source=assets/bootstrap/lib/packages.sh
@@ -24,6 +28,8 @@ readonly LAST_BRANCH=580
 kernel="$(uname -r)"
 readonly kernel
 readonly installer="$TRAINING_OPT/src/nvidia-driver-$NVIDIA_DRIVER_VERSION.run"
+# Where packages and installer put the sources that dkms compiles.
+readonly sources="$TRAINING_ROOT/usr/src"
 
 die() {
   printf '%s\n' "$1" >&2
@@ -57,19 +63,81 @@ stop_services() {
   done
 }
 
+# The driver that the AMI has: of packages since ParallelCluster 3.16, of NVIDIA's installer before. Its packages are
+# those of its version, by whatever name; others of NVIDIA's (CUDA, DCGM, containers) have their own and stay.
+remove_driver() {
+  local version
+  local -a packages
+  version="$(modinfo -k "$kernel" -F version nvidia 2>/dev/null)" || return 0 # it has none
+  if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent; fi
+  # Its version alone, between the epoch and the distribution's release.
+  mapfile -t packages < <(list_packages | awk -v version="$version" \
+    '{ sub(/^[0-9]+:/, "", $2); sub(/-.*/, "", $2) } $2 == version { print $1 }')
+  if ((${#packages[@]} == 0)); then return 0; fi
+  if uses_apt; then
+    apt purge -y --allow-change-held-packages "${packages[@]}"
+  else
+    dnf remove -y -q --noautoremove "${packages[@]}" >&2
+  fi || die "could not remove the driver $version of the AMI: see the lines above"
+}
+
+# NAME VERSION-RELEASE of each package.
+list_packages() {
+  if uses_apt; then
+    dpkg-query --show --showformat '${binary:Package} ${Version}\n'
+  else
+    rpm --query --all --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n'
+  fi
+}
+
+# On newer kernels NVIDIA's installer tries its modules before it has loaded what they need.
+load_drm() {
+  if modinfo -k "$kernel" drm_client_lib >/dev/null 2>&1; then modprobe drm_client_lib; fi
+}
+
+install_driver() {
+  download "$NVIDIA_DRIVER_URL" "$NVIDIA_DRIVER_SHA256" "$installer"
+  choose_compiler
+  install_kernel_headers
+  stop_services
+  remove_driver
+  load_drm
+  sh "$installer" --silent --dkms --disable-nouveau --no-cc-version-check --kernel-module-type=proprietary \
+    --kernel-name="$kernel" ||
+    die "NVIDIA's installer failed: see the lines above, and /var/log/nvidia-installer.log on the build machine"
+  is_installed ||
+    die "kernel $kernel has no proprietary NVIDIA driver $NVIDIA_DRIVER_VERSION after its installation (modinfo nvidia)"
+  rm -f "$installer"
+}
+
+# Of the sources that the AMI has; nothing where it has none.
+gdrcopy_version() {
+  local folder
+  for folder in "$sources"/gdrdrv-*; do printf '%s\n' "${folder##*/gdrdrv-}"; done
+}
+
+# compile_gdrcopy VERSION: dkms compiles nothing twice for a kernel, so the module of the old driver is removed first.
+compile_gdrcopy() {
+  local -ra module=(-m gdrdrv -v "$1" -k "$kernel")
+  dkms remove "${module[@]}" >&2 || true # there may be none
+  NVIDIA_SRC_DIR="$sources/nvidia-$NVIDIA_DRIVER_VERSION/nvidia" dkms install "${module[@]}" >&2 && gdrcopy_fits
+}
+
+# GDRCopy's module says for which flavour of driver it was compiled.
+gdrcopy_fits() { [[ $(modinfo -k "$kernel" -F description gdrdrv 2>/dev/null) == *" proprietary "* ]]; }
+
+fit_gdrcopy() {
+  local -r version="$(gdrcopy_version)"
+  if [[ -z $version ]] || compile_gdrcopy "$version"; then return; fi
+  printf 'GDRCopy could not be compiled for driver %s, and is removed: libfabric copies without it\n' \
+    "$NVIDIA_DRIVER_VERSION" >&2
+  if uses_apt; then apt purge -y gdrdrv-dkms; else dnf remove -y -q --noautoremove gdrcopy-kmod >&2; fi ||
+    die "GDRCopy could not be removed: ParallelCluster would start its service on every p3dn, and end the node"
+}
+
 if ((${NVIDIA_DRIVER_VERSION%%.*} > LAST_BRANCH)); then
   die "driver $NVIDIA_DRIVER_VERSION has no Volta: branch $LAST_BRANCH is the last one (cluster_configs/versions.yaml)"
 fi
-if is_installed; then exit 0; fi
-download "$NVIDIA_DRIVER_URL" "$NVIDIA_DRIVER_SHA256" "$installer"
-choose_compiler
-install_kernel_headers
-stop_services
-if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent; fi
-sh "$installer" --silent --dkms --disable-nouveau --no-cc-version-check --kernel-module-type=proprietary \
-  --kernel-name="$kernel" ||
-  die "NVIDIA's installer failed: see the lines above, and /var/log/nvidia-installer.log on the build machine"
-if ! is_installed; then
-  die "after its installation, kernel $kernel has no proprietary NVIDIA driver $NVIDIA_DRIVER_VERSION (modinfo nvidia)"
-fi
-rm -f "$installer"
+if is_installed && { [[ -z $(gdrcopy_version) ]] || gdrcopy_fits; }; then exit 0; fi
+if ! is_installed; then install_driver; fi
+fit_gdrcopy

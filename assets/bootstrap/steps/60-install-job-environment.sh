@@ -2,6 +2,9 @@
 #
 # Installs what jobs know of the nodes, one file a Slurm partition, on every node.
 #
+# To what the bundle has it adds TRAINING_BUCKET, the cluster's bucket: bootstrap.sh notes where it came from. It is
+# empty where nothing came from a bucket.
+#
 # Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ETC. Safe to run again.
 # Moment: start
 # Recipes: all
@@ -11,10 +14,15 @@
 # Budget: 5 s
 set -euo pipefail
 
+bucket=""
+if [[ -r $TRAINING_ETC/bootstrap-arguments && $(<"$TRAINING_ETC/bootstrap-arguments") =~ ^s3://([^/[:space:]]+) ]]; then
+  bucket="${BASH_REMATCH[1]}"
+fi
 mkdir -p "$TRAINING_ETC/partitions"
 for file in "$BUNDLE"/partitions/*.env; do
   name="$(basename "$file")"
   # A rename, so that a job that starts now reads the old file or the new one, never half of one.
   install -m 644 "$file" "$TRAINING_ETC/partitions/.$name.new"
+  printf "export TRAINING_BUCKET='%s'\n" "$bucket" >>"$TRAINING_ETC/partitions/.$name.new"
   mv -f "$TRAINING_ETC/partitions/.$name.new" "$TRAINING_ETC/partitions/$name"
 done

@@ -1,112 +1,123 @@
-"""The text that gpt2 trains on: the user's own, or real English that lies on any machine.
+"""CORPUS: the text that gpt2 trains on, as units for training_common.prepare_tokens.
 
-Only the standard library. The documentation strings of Python's standard library are read from its
-source; nothing of it is imported.
+openwebtext: downloaded from the Hugging Face hub. machine: text that lies on any machine. raw: your own files
+in DATA_DIR/raw.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import sys
-import sysconfig
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-LICENCES = Path("/usr/share/common-licenses")
-# Not documentation to read: tests, other people's packages, generated tables.
-SKIPPED = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"})
-# A block is one example of the split into training and validation text.
-BLOCK_CHARACTERS = 4000
+import hub
+from documents import SUFFIXES, Piece, documents_of, pieces_of
+from training_common import corpus as machine_text
+from training_common.prepare_tokens import Unit
+from training_common.shards import ShardError
+
+# The dataset of the walk-through, as parquet: 80 files of 303 MB, 8,013,769 documents.
+OPENWEBTEXT = "Skylion007/openwebtext"
+REVISION = "79d93d786212f7344586290adb811d4ae6a1762c"
+PARQUET_FOLDER = "plain_text"
+
+OWN = "raw"
+CORPORA = ("openwebtext", "machine", OWN)
+# nanoGPT holds 0.05 % of OpenWebText's documents back for validation; small corpora need more of it.
+VALIDATION_EVERY = {"openwebtext": 2000, "machine": 20, OWN: 20}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download(Unit):
+    """A parquet file that is fetched when it is its turn, and kept."""
+
+    remote: hub.HubFile
+    file: Path
 
 
 @dataclass(frozen=True)
-class Source:
-    """Text of one origin: files, or texts already read."""
+class Reader:
+    """The documents of any unit of gpt2."""
 
-    name: str
-    size_bytes: int
-    files: tuple[Path, ...] = ()
-    texts: tuple[str, ...] = field(default=(), repr=False)
-
-    def lines(self) -> Iterator[str]:
-        """Every line with its end; one file at a time is open."""
-        for text in self.texts:
-            yield from text.splitlines(keepends=True)
-            yield "\n"
-        for file in self.files:
-            with file.open(encoding="utf-8", errors="replace") as opened:
-                yield from opened
+    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
+        """Fetch what has to be, then read."""
+        if isinstance(unit, Download):
+            try:
+                hub.fetch(unit.remote, unit.file)
+            except hub.HubError as error:
+                raise ShardError(f"{error}: submit again, and it goes on from there.") from error
+            unit = Piece(
+                name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file
+            )
+        return documents_of(unit)
 
 
-def collect(raw: Path, *, licences: Path = LICENCES, stdlib: Path | None = None) -> list[Source]:
-    """*.txt in `raw` if there is any; else the machine's licences and Python's documentation strings."""
-    own = sorted(raw.glob("*.txt"))
-    if own:
-        return [Source(file.name, file.stat().st_size, files=(file,)) for file in own]
-    files = tuple(licence_files(licences))
-    texts = tuple(documentation(stdlib or standard_library()))
-    version = ".".join(map(str, sys.version_info[:3]))
-    sources = [
-        Source(f"{len(files)} licences in {licences}", sum(f.stat().st_size for f in files), files=files),
-        Source(
-            f"documentation strings of Python {version}'s standard library ({len(texts)} modules)",
-            sum(len(text.encode()) for text in texts),
-            texts=texts,
-        ),
-    ]
-    return [source for source in sources if source.size_bytes]
+def choose(wanted: str, *, data: Path) -> str:
+    """The corpus: as asked for, else your own files if there are any, else OpenWebText.
+
+    Raises:
+        ShardError: there is no such corpus.
+    """
+    if wanted and wanted not in CORPORA:
+        raise ShardError(f'CORPUS is "{wanted}"; allowed: {", ".join(CORPORA)}.')
+    return wanted or (OWN if own_files(data) else "openwebtext")
 
 
-def fingerprint(raw: Path, *, licences: Path = LICENCES) -> str:
-    """Changes when the text would: cheap, since it reads no text."""
-    own = [f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in sorted(raw.glob("*.txt"))]
-    machine = [sys.version, *(f"{f.name} {f.stat().st_size}" for f in licence_files(licences))]
-    return hashlib.sha256("\n".join(own or machine).encode()).hexdigest()
+def own_files(data: Path) -> list[Path]:
+    """What lies in DATA_DIR/raw, by name."""
+    return sorted(file for file in (data / OWN).glob("*") if file.suffix in SUFFIXES)
 
 
-def licence_files(folder: Path) -> list[Path]:
-    """The licences in Debian's folder, by name; links to another of them left out."""
-    if not folder.is_dir():
-        return []
-    return sorted(file for file in folder.iterdir() if file.is_file() and not file.is_symlink())
+def fingerprint(corpus: str, *, data: Path) -> str | None:
+    """Changes when the text would: reads no big file, needs no network. None: any, for there is no text."""
+    if corpus == "openwebtext":
+        return f"{OPENWEBTEXT}@{REVISION}"
+    if corpus == "machine":
+        return machine_text.fingerprint()
+    lines = [f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in own_files(data)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest() if lines else None
 
 
-def standard_library() -> Path:
-    """Where the source of this Python's standard library lies."""
-    return Path(sysconfig.get_path("stdlib"))
+def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
+    """The units of a corpus, in an order that does not change.
+
+    Raises:
+        ShardError: there is no text, or the hub does not answer.
+    """
+    if corpus == "openwebtext":
+        return tuple(downloads(data))
+    files = machine_text.gather(data / "downloads" / "machine") if corpus == "machine" else own_files(data)
+    found = [piece for file in files for piece in pieces_of(file)]
+    if not found:
+        raise ShardError(
+            f"there is no text for CORPUS={corpus}: put *.txt, *.jsonl or *.parquet into {data / OWN}, and "
+            f"take CORPUS={OWN}, or CORPUS=openwebtext."
+        )
+    return tuple(found)
 
 
-def documentation(stdlib: Path) -> Iterator[str]:
-    """The documentation strings of each module that has any, in the order of the paths."""
-    for file in sorted(stdlib.rglob("*.py")):
-        if SKIPPED.isdisjoint(file.relative_to(stdlib).parts):
-            text = "\n\n".join(docstrings(file.read_bytes()))
-            if text:
-                yield text
+def download_folder(data: Path) -> Path:
+    """Where OpenWebText's files are kept."""
+    return data / "downloads" / "openwebtext"
 
 
-def docstrings(source: bytes) -> list[str]:
-    """The documentation strings of one module, outermost first; none if it does not parse."""
+def downloads(data: Path) -> Iterator[Download]:
+    """OpenWebText's files, as the hub lists them."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return []
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    texts = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented))
-    return [text for text in texts if text]
-
-
-def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Cut at the first empty line after `characters`, or at twice that; the blocks together are the text."""
-    block: list[str] = []
-    size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if size >= 2 * characters or (size >= characters and not line.strip()):
-            yield "".join(block)
-            block, size = [], 0
-    if block:
-        yield "".join(block)
+        listed = hub.list_files("datasets", OPENWEBTEXT, REVISION, folder=PARQUET_FOLDER)
+    except hub.HubError as error:
+        raise ShardError(
+            f"OpenWebText cannot be had: {error}. Have a way there (NAT, or a mirror by HF_ENDPOINT), put "
+            f"your own text into {data / OWN}, or train on this machine's: CORPUS=machine."
+        ) from error
+    for each in sorted(listed, key=lambda each: each.path):
+        if each.path.endswith(".parquet"):
+            yield Download(
+                name=each.path,
+                size_bytes=each.size_bytes,
+                fingerprint=each.sha256 or each.git_sha1,
+                remote=each,
+                file=download_folder(data) / Path(each.path).name,
+            )

@@ -1,136 +1,221 @@
-"""Text -> tokens for gpt2: a byte-level BPE tokenizer trained on the text, and uint16 token files.
+"""Weights and token shards of gpt2, before its ranks start.
 
-Called by prepare.sh. Reads DATA_DIR and VOCAB_SIZE from the environment, and text from
-$DATA_DIR/raw/*.txt if there is any (else from the machine, see corpus.py). Writes, whole or not at
-all, $DATA_DIR/vocab-<VOCAB_SIZE>/: train.bin, val.bin, tokenizer.json, meta.json. Does nothing when
-they are there and the text is the same.
+Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; INIT_FROM (weights.py), CORPUS (corpus.py),
+VOCAB_SIZE (of a tokenizer trained here), PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY,
+TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (hub.py).
+
+Writes $DATA_DIR/<corpus>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/ and
+$DATA_DIR/downloads/, and $RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was
+interrupted; takes from the bucket what is there, and brings there what was made here.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import corpus
+from bpe import Bpe, open_tokenizer, train_bpe
+from training_common.dataset_bucket import BucketError, DatasetBucket
+from training_common.files import write_whole
+from training_common.ordered import is_done, take
+from training_common.prepare_tokens import Recipe, Unit, finished, prepare
+from training_common.shards import (
+    MANIFEST,
+    Manifest,
+    ShardError,
+    read_manifest,
+    sha256_of,
+)
+from weights import WeightsError, find_weights
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-END_OF_TEXT = "<|endoftext|>"
+WORKLOAD = "gpt2"
+TOKENIZER = "tokenizer.json"
 # The 256 bytes and the end of text have to fit; a token is two bytes in the files.
 VOCAB_SIZES = range(300, 65_537)
-# Every 20th block (5 %) is for validation.
-VAL_EVERY = 20
-BATCH = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be prepared."""
+
+    data: Path
+    corpus: str
+    init_from: str
+    weights: Path | None
+    vocab_size: int
+    validation_every: int
+    workers: int
+
+    @property
+    def folder(self) -> Path:
+        """Where the shards are, or will be."""
+        return self.data / f"{self.corpus}-{self.label()}"
+
+    def label(self) -> str:
+        """Names the tokenizer."""
+        if self.weights is None:
+            return f"vocab-{self.vocab_size}"
+        if self.weights.parent == self.data / "models":
+            return self.weights.name
+        own = sha256_of(self.weights / TOKENIZER)
+        for manifest in sorted(self.data.glob(f"{self.corpus}-*/{MANIFEST}")):
+            if read_manifest(manifest.parent).tokenizer_sha256 == own:
+                # A checkpoint of ours, whose data is there under the name that it began with.
+                return manifest.parent.name.removeprefix(f"{self.corpus}-")
+        return f"bpe-{own[:8]}"
+
+    def fits(self, manifest: Manifest) -> bool:
+        """Whether shards are made from this text, with this tokenizer."""
+        text = corpus.fingerprint(self.corpus, data=self.data)
+        return (
+            (text is None or manifest.source.get("fingerprint") == text)
+            and manifest.source.get("validation_every") == self.validation_every
+            and (self.weights is None or manifest.tokenizer_sha256 == sha256_of(self.weights / TOKENIZER))
+        )
 
 
 def main() -> None:
-    """Prepare once."""
-    data = Path(os.environ["DATA_DIR"])
-    vocab_size = read_vocab_size(os.environ.get("VOCAB_SIZE", "50257"))
-    folder = data / f"vocab-{vocab_size}"
-    wanted = corpus.fingerprint(data / "raw")
-    if is_done(folder, wanted):
-        print(f"data: {folder} is there")
-        return
-    started = time.monotonic()
-    sources = corpus.collect(data / "raw")
-    if not sources:
-        sys.exit(f"prepare.py: no text found.\n  Put *.txt files into {data / 'raw'}.")
-    for source in sources:
-        print(f"data: {source.size_bytes:>12,} bytes  {source.name}")
-    write(folder, sources=sources, vocab_size=vocab_size, fingerprint=wanted)
-    print(f"data: {folder} made in {time.monotonic() - started:.1f} s")
+    """Prepare once; one sentence if it cannot be."""
+    try:
+        run()
+    except (ShardError, WeightsError) as error:
+        sys.exit(f"prepare.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit("prepare.py: interrupted; finished shards are kept, submit again.")
 
 
-def read_vocab_size(text: str) -> int:
-    """A size that the files can hold; exits with what is allowed otherwise."""
-    if not text.isdecimal() or int(text) not in VOCAB_SIZES:
-        allowed = f"{VOCAB_SIZES.start} to {VOCAB_SIZES.stop - 1}"
-        sys.exit(f"prepare.py: VOCAB_SIZE is {text!r}.\n  Give a whole number from {allowed}.")
+def run() -> None:
+    """Weights, then shards, then a note of both for train.py."""
+    data, run_dir = Path(os.environ["DATA_DIR"]), Path(os.environ["RUN_DIR"])
+    bucket = DatasetBucket.of_workload(WORKLOAD)
+    name = corpus.choose(os.environ.get("CORPUS", ""), data=data)
+    init_from = os.environ.get("INIT_FROM") or "gpt2"
+    vocab_size = number("VOCAB_SIZE", 50257, VOCAB_SIZES)
+    every = number("VALIDATION_EVERY", corpus.VALIDATION_EVERY[name], range(2, 10**6))
+    workers = number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), range(1, 1025))
+    order = Order(
+        data=data,
+        corpus=name,
+        init_from=init_from,
+        weights=find_weights(init_from, data=data, bucket=bucket),
+        vocab_size=vocab_size,
+        validation_every=every,
+        workers=workers,
+    )
+    # Text of a machine lies on every machine.
+    have_shards(order, None if name == "machine" else bucket)
+    note = {
+        "corpus": name,
+        "shards": str(order.folder),
+        "init_from": init_from,
+        "weights": str(order.weights) if order.weights else None,
+    }
+    write_whole(run_dir / "data.json", json.dumps(note) + "\n")
+
+
+def number(name: str, default: int, allowed: range) -> int:
+    """A variable that is a whole number.
+
+    Raises:
+        ShardError: it is none, or not allowed.
+    """
+    text = os.environ.get(name) or str(default)
+    if not text.isdecimal() or int(text) not in allowed:
+        raise ShardError(
+            f"{name} is {text!r}: give a whole number from {allowed.start} to {allowed.stop - 1}."
+        )
     return int(text)
 
 
-def is_done(folder: Path, fingerprint: str) -> bool:
-    """Whether `folder` was made from the same text."""
-    meta = folder / "meta.json"
-    return meta.is_file() and json.loads(meta.read_text(encoding="utf-8"))["fingerprint"] == fingerprint
+def have_shards(order: Order, bucket: DatasetBucket | None) -> None:
+    """Find, take or make the shards; what was made here goes to the bucket."""
+    if is_done(order):
+        print(f"data: {order.folder} is there")
+    elif bucket is None or not take(order, bucket):
+        make(order)
+    if bucket:
+        try:
+            bucket.upload_shards(order.folder.name, order.folder, read_manifest(order.folder))
+        except BucketError as error:
+            print(f"data: not in the bucket, and training goes on without: {error}", file=sys.stderr)
 
 
-def write(folder: Path, *, sources: list[corpus.Source], vocab_size: int, fingerprint: str) -> None:
-    """Fill a folder beside, then rename it: whoever looks sees all or nothing."""
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    tokenizer = train_tokenizer(sources, vocab_size=vocab_size)
-    tokenizer.save(str(partial / "tokenizer.json"))
-    counts = write_tokens(partial, sources=sources, tokenizer=tokenizer)
-    meta = {
-        "fingerprint": fingerprint,
-        "vocab_size": tokenizer.get_vocab_size(),
-        "sources": [{"name": source.name, "size_bytes": source.size_bytes} for source in sources],
-        "tokens": counts,
-    }
-    (partial / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def make(order: Order) -> None:
+    """Read the text and write the shards."""
+    started = time.monotonic()
+    units = corpus.units(order.corpus, data=order.data)
+    size = sum(unit.size_bytes for unit in units)
+    for unit in units[:8]:
+        print(f"data: {unit.size_bytes:>13,} bytes  {unit.name}")
+    print(f"data: {size / 1e6:,.1f} MB in {len(units)} parts, {order.workers} processes")
+    order.folder.mkdir(parents=True, exist_ok=True)
+    tokenizer_file = tokenizer_of(order, units)
+    tokenizer = open_tokenizer(tokenizer_file)
+    recipe = Recipe(
+        folder=order.folder,
+        units=units,
+        read=corpus.Reader(),
+        encoder=Bpe(tokenizer_file),
+        vocab_size=tokenizer.get_vocab_size(),
+        tokenizer_sha256=sha256_of(tokenizer_file),
+        source={
+            "corpus": order.corpus,
+            "fingerprint": corpus.fingerprint(order.corpus, data=order.data),
+            "validation_every": order.validation_every,
+            "parts": [{"name": unit.name, "size_bytes": unit.size_bytes} for unit in units],
+        },
+        validation_every=order.validation_every,
+    )
+    check_space(recipe)
+    manifest = prepare(recipe, workers=order.workers, also=lambda: downloaded(order))
+    counts = ", ".join(f"{split} {manifest.tokens(split):,}" for split in manifest.splits)
     print(
-        f"data: vocabulary {meta['vocab_size']:,}, tokens: "
-        + ", ".join(f"{k} {n:,}" for k, n in counts.items())
+        f"data: {order.folder} made in {time.monotonic() - started:.1f} s: vocabulary "
+        f"{manifest.vocab_size:,}, tokens: {counts}"
     )
 
 
-def all_blocks(sources: Iterable[corpus.Source]) -> Iterator[str]:
-    """The blocks of all sources; no block spans two."""
-    for source in sources:
-        yield from corpus.blocks(source.lines())
+def downloaded(order: Order) -> str:
+    """How far the download is, for a line of progress."""
+    if order.corpus != "openwebtext":
+        return ""
+    size = sum(file.stat().st_size for file in corpus.download_folder(order.data).glob("*.p*"))
+    return f"; {size / 1e6:,.1f} MB downloaded"
 
 
-def train_tokenizer(sources: list[corpus.Source], *, vocab_size: int) -> Tokenizer:
-    """GPT-2's kind of tokenizer, with a vocabulary of our own text."""
-    from tokenizers import ByteLevelBPETokenizer  # noqa: PLC0415 (the rest of this file needs no package)
-
-    bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(
-        all_blocks(sources), vocab_size=vocab_size, special_tokens=[END_OF_TEXT], show_progress=False
-    )
-    tokenizer: Tokenizer = bpe._tokenizer
-    return tokenizer
-
-
-def write_tokens(folder: Path, *, sources: list[corpus.Source], tokenizer: Tokenizer) -> dict[str, int]:
-    """Write train.bin and val.bin; the number of tokens of each."""
-    import numpy as np  # noqa: PLC0415
-
-    end = tokenizer.token_to_id(END_OF_TEXT)
-    counts = {"train": 0, "val": 0}
-    with (folder / "train.bin").open("wb") as train, (folder / "val.bin").open("wb") as val:
-        files = {"train": train, "val": val}
-        for numbered in batched(enumerate(all_blocks(sources)), BATCH):
-            encodings = tokenizer.encode_batch([text for _, text in numbered])
-            for (i, _), encoding in zip(numbered, encodings, strict=True):
-                split = "val" if i % VAL_EVERY == VAL_EVERY - 1 else "train"
-                ids = np.array([*encoding.ids, end], dtype=np.uint16)
-                files[split].write(ids.tobytes())
-                counts[split] += len(ids)
-    return counts
+def tokenizer_of(order: Order, units: tuple[Unit, ...]) -> Path:
+    """tokenizer.json beside the shards: the weights' own, or one that is trained here, once for a text."""
+    file, note = order.folder / TOKENIZER, order.folder / ".tokenizer-of"
+    if order.weights:
+        shutil.copyfile(order.weights / TOKENIZER, file)
+        return file
+    made_of = f"{corpus.fingerprint(order.corpus, data=order.data)} {order.vocab_size}\n"
+    if not (file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of):
+        train_bpe(units, file, vocab_size=order.vocab_size)
+        write_whole(note, made_of)
+    return file
 
 
-def batched(items: Iterator[tuple[int, str]], size: int) -> Iterator[list[tuple[int, str]]]:
-    """Lists of `size` items, the last one shorter (itertools.batched is Python 3.12)."""
-    while batch := list(itertools.islice(items, size)):
-        yield batch
+def check_space(recipe: Recipe) -> None:
+    """Say now that a file system is too small, and not in an hour.
+
+    Text becomes about half as many bytes of tokens, compressed text about as many.
+    """
+    left = [unit for i, unit in enumerate(recipe.units) if finished(recipe, i) is None]
+    fetched = sum(u.size_bytes for u in left if isinstance(u, corpus.Download) and not u.file.is_file())
+    wanted = sum(unit.size_bytes for unit in left) + fetched
+    free = shutil.disk_usage(recipe.folder).free
+    if free < wanted:
+        raise ShardError(
+            f"the data needs about {wanted / 1e9:.1f} GB and {recipe.folder} has {free / 1e9:.1f} GB free: "
+            "remove old runs there, or take less text."
+        )
 
 
 if __name__ == "__main__":

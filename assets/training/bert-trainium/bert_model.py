@@ -1,0 +1,94 @@
+"""BERT with both heads of its pretraining, by transformers, and the optimizer of phase 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from bert_settings import Settings
+from devices import CpuDevice
+from masking import Batch
+from pairs import Special
+from transformers import BertConfig, BertForPreTraining
+
+# One matrix with the embeddings, and one bias with the head's: they are in a checkpoint once.
+TIED = frozenset({"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"})
+
+
+def make_model(settings: Settings, special: Special) -> BertForPreTraining:
+    """A model with random weights, of which torch's seed decides."""
+    config = BertConfig(
+        vocab_size=settings.vocab_size,
+        hidden_size=settings.bert_width,
+        num_hidden_layers=settings.bert_layers,
+        num_attention_heads=settings.bert_heads,
+        intermediate_size=4 * settings.bert_width,
+        # BERT has 512 of them whatever phase 1 uses: phase 2 goes on with the longer ones.
+        max_position_embeddings=512,
+        hidden_dropout_prob=settings.bert_dropout,
+        attention_probs_dropout_prob=settings.bert_dropout,
+        pad_token_id=special.pad,
+        architectures=["BertForPreTraining"],
+        # Products and a softmax: what Neuron's compiler knows as attention.
+        attn_implementation="eager",
+    )
+    return BertForPreTraining(config)
+
+
+def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
+    """Mean cross-entropy (nats) of the hidden tokens plus that of the next sentence."""
+
+    def there(array: Any) -> torch.Tensor:
+        return torch.from_numpy(array).to(device.torch_device)
+
+    # As transformers adds it to the scores. From a mask of two dimensions it would make one in a way that
+    # depends on what the mask holds, and XLA would have to compute it in the middle of a graph.
+    hidden = np.where(batch.attention_mask == 1, 0.0, np.finfo(np.float32).min).astype(np.float32)
+    inputs = {
+        "input_ids": there(batch.input_ids),
+        "token_type_ids": there(batch.token_type_ids),
+        "attention_mask": there(hidden[:, None, None, :]),
+        "labels": there(batch.labels),
+        "next_sentence_label": there(batch.next_sentence_label),
+    }
+    with device.autocast():
+        loss: torch.Tensor = model(**inputs).loss
+    return loss
+
+
+def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
+    """AdamW as AWS's guide takes it: no decay for biases and norms. The learning rate is set in each step."""
+    plain = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
+    without = {id(p) for p in plain}
+    groups = [
+        {
+            "params": [p for p in model.parameters() if id(p) not in without],
+            "weight_decay": settings.weight_decay,
+        },
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    # One tensor after another: XLA makes one graph of it anyway.
+    optimizer = torch.optim.AdamW(
+        groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-6, foreach=False
+    )
+    for parameter in model.parameters():
+        # There from the first step on, so that it has the same graph as the others.
+        parameter.grad = torch.zeros_like(parameter)
+    return optimizer
+
+
+def weights_of(model: torch.nn.Module) -> dict[str, Any]:
+    """What a checkpoint holds of the model."""
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in TIED}
+
+
+def load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> None:
+    """Put weights_of() back, before the model is brought to its device.
+
+    Raises:
+        RuntimeError: they are another model's.
+    """
+    found = model.load_state_dict(weights, strict=False)
+    if found.unexpected_keys or not TIED.issuperset(found.missing_keys):
+        raise RuntimeError(f"unknown: {found.unexpected_keys}, missing: {found.missing_keys}")

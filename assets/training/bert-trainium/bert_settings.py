@@ -1,0 +1,136 @@
+"""Settings of a run of bert-trainium: environment variables that are arguments as well. Needs no package.
+
+As a program it only looks at them, which prepare.sh has done before anything is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from training_common.run import Run, die
+
+DEVICES = ("neuron", "cpu", "xla-cpu")
+# Of a row in the shards, a length is one number of 16 bits; BERT itself ends at 512.
+CONTEXTS = range(8, 513)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What may differ between runs. The defaults are phase 1 of BERT-large as AWS's guide trains it."""
+
+    bert_layers: int = 24
+    bert_heads: int = 16
+    bert_width: int = 1024
+    bert_context: int = 128
+    """Tokens of a sequence, both segments and the special tokens included."""
+    bert_dropout: float = 0.1
+    vocab_size: int = 30522
+    batch_size: int = 16
+    """Sequences a rank and micro-step."""
+    gradient_accumulation: int = 32
+    """Micro-steps a step. Sequences a step = ranks * this * batch_size."""
+    max_steps: int = 28125
+    learning_rate: float = 4e-4
+    """At its highest, after the warm-up; it then falls in a line to zero."""
+    warmup_steps: int = 2000
+    weight_decay: float = 0.01
+    seed: int = 12349
+    checkpoint_every: int = 500
+    keep_checkpoints: int = 2
+    log_every: int = 10
+    eval_batches: int = 20
+    """Validation batches a rank, after the last step."""
+    verify_data: str = "yes"
+    """no: believe that the shards are what the manifest says."""
+    device: str = ""
+    """neuron, cpu or xla-cpu; by default neuron on a Trainium family."""
+    mixed_precision: str = "no"
+    """bf16 or no; the instance family says which."""
+    precompile: int = 0
+    """1: a few steps for the compiler, with nothing saved."""
+    precompile_steps: int = 4
+    """The first, a later one, and what comes after the last: more graphs there are not."""
+
+
+# Where 0 means something; all other whole numbers begin at 1.
+MAY_BE_ZERO = frozenset({"max_steps", "warmup_steps", "eval_batches", "seed", "precompile"})
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says in one sentence what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        die(f"{message}.")
+
+
+def read_settings(arguments: list[str] | None = None) -> Settings:
+    """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
+    parser = _Parser(description="Pretrains BERT.", allow_abbrev=False)
+    for field in dataclasses.fields(Settings):
+        default = os.environ.get(field.name.upper()) or str(field.default)
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
+    settings = Settings(**vars(parser.parse_args(arguments)))
+    for name, value in dataclasses.asdict(settings).items():
+        least = 0 if name in MAY_BE_ZERO or isinstance(value, float) else 1
+        # "not ... >=" and not "<", so that nan is refused, too.
+        if not isinstance(value, str) and not value >= least:
+            die(f"{name.upper()} is {value}: give {least} or more.")
+    if settings.bert_width % settings.bert_heads:
+        die(f"BERT_WIDTH {settings.bert_width} is no multiple of BERT_HEADS {settings.bert_heads}.")
+    if settings.bert_context not in CONTEXTS:
+        die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
+    if settings.verify_data not in {"yes", "no"}:
+        die(f'VERIFY_DATA is "{settings.verify_data}"; allowed: yes, no.')
+    return dataclasses.replace(settings, device=_device(settings))
+
+
+def _device(settings: Settings) -> str:
+    kind = os.environ.get("ACCELERATOR_KIND", "none")
+    family = os.environ.get("FAMILY") or "this machine"
+    device = settings.device or ("neuron" if kind == "neuron" else "")
+    if not device:
+        die(
+            f"bert-trainium runs on Trainium, and {family} has none: take trn1, trn1n or trn2, or train on "
+            "CPUs with DEVICE=cpu."
+        )
+    if device not in DEVICES:
+        die(f'DEVICE is "{device}"; allowed: {", ".join(DEVICES)}.')
+    if device == "neuron" and kind != "neuron":
+        die(f"DEVICE is neuron, and {family} has no Trainium: take DEVICE=cpu.")
+    if settings.precompile and device != "neuron":
+        die(f"PRECOMPILE=1 compiles for Trainium, and DEVICE is {device}: submit it to a Trainium partition.")
+    if settings.mixed_precision == "fp16":
+        die("MIXED_PRECISION is fp16, which wants a scaled loss: type bf16, which Trainium has, or no.")
+    world = int(os.environ.get("EXPECTED_WORLD_SIZE") or 1)
+    if device == "xla-cpu" and world > 1:
+        die(
+            f"DEVICE=xla-cpu trains in one process, and this job has {world}: XLA on CPUs would make {world} "
+            "worlds of one rank each. Take --nodes 1 with NPROC_PER_NODE=1, or DEVICE=cpu."
+        )
+    return device
+
+
+def read_shards(run: Run) -> Path:
+    """The folder of shards that prepare.py found or made for this run."""
+    file = run.run_dir / "data.json"
+    if not file.is_file():
+        die(f"{file} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
+    return Path(json.loads(file.read_text(encoding="utf-8"))["shards"])
+
+
+def learning_rate(step: int, settings: Settings) -> float:
+    """Of a step, from 1 on: a line up to the highest, then one down to zero, which no step has."""
+    if step <= settings.warmup_steps:
+        return settings.learning_rate * step / settings.warmup_steps
+    left = settings.max_steps + 1 - step
+    return settings.learning_rate * left / (settings.max_steps + 1 - settings.warmup_steps)
+
+
+if __name__ == "__main__":
+    read_settings([])

@@ -1,0 +1,71 @@
+"""What lies in Neuron's cache of compiled graphs; as a program, whether a precompilation left anything there.
+
+A graph is a folder MODULE_<hash> below neuronxcc-<version>, with model.hlo... as it came and model.neff once
+it is compiled (AWS Neuron docs, Neuron Persistent Cache).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """How many graphs are compiled, and how many came and were not."""
+
+    compiled: int
+    missing: int
+
+
+def graphs(cache: str) -> Graphs | None:
+    """The graphs of a cache, of all versions of the compiler; None for one in S3, which is not looked at."""
+    if cache.startswith("s3://"):
+        return None
+    folders = [folder for folder in Path(cache).glob("neuronxcc-*/MODULE_*") if folder.is_dir()]
+    compiled = sum((folder / "model.neff").is_file() for folder in folders)
+    missing = sum(
+        not (folder / "model.neff").is_file() and any(folder.glob("model.hlo*")) for folder in folders
+    )
+    return Graphs(compiled, missing)
+
+
+def describe(cache: str) -> str:
+    """A line for the start of a training."""
+    found = graphs(cache)
+    if found is None:
+        return f"compiled graphs: in {cache}, not counted"
+    if not found.compiled:
+        return (
+            f"compiled graphs: none in {cache}, so all ranks wait in the first steps while they are made, "
+            "for about 40 minutes; to do it beforehand, submit a job with PRECOMPILE=1 and the same settings "
+            "and nodes"
+        )
+    return (
+        f"compiled graphs: {found.compiled} in {cache}; those of other settings or another number of ranks "
+        "are made anew"
+    )
+
+
+def main() -> int:
+    """After a precompilation: 1 if it left no compiled graph."""
+    cache = sys.argv[1]
+    found = graphs(cache)
+    if found is None:
+        print(describe(cache))
+        return 0
+    if not found.compiled:
+        print(
+            f"PRECOMPILE: no graph was compiled into {cache}: see the compiler's lines above.",
+            file=sys.stderr,
+        )
+        return 1
+    print(f"precompiled: {found.compiled} graphs in {cache}")
+    if found.missing:
+        print(f"precompiled: {found.missing} graphs there are not compiled, from this job or an earlier one")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""What differs between devices: a CPU, a NeuronCore through PyTorch/XLA, and XLA on a CPU.
+
+Ranks talk to each other in two ways: gradients go from device to device, everything else (losses, "was
+somebody told to stop", waiting for each other) from host to host by gloo. XLA would make a graph of each
+such thing, to be compiled beforehand, and those of a trial run have no results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from training_common.run import Run, die
+from training_common.world import check_world
+
+# A rank that has to compile a graph lets the others wait; gloo by itself would give up after half an hour.
+COMPILATION = datetime.timedelta(hours=2)
+
+
+class CpuDevice:
+    """Plain torch; gradients by gloo. What the others are told apart from."""
+
+    kind = "cpu"
+    torch_device = torch.device("cpu")
+    extracting = False
+    """Whether this is a trial run for the compiler, which computes nothing."""
+
+    def __init__(self, run: Run, precision: str) -> None:
+        self._run, self._precision = run, precision
+        self._hosts = self._join()
+
+    def _join(self) -> Any:
+        """Join the world; the group that hosts talk in."""
+        dist.init_process_group("gloo")
+        return dist.group.WORLD
+
+    def check(self) -> None:
+        """Die unless all ranks of the job train together."""
+        check_world(self.torch_device)
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """For the forward pass: bf16 where that is enough, fp32 elsewhere. Weights stay fp32."""
+        if self._precision != "bf16":
+            return contextlib.nullcontext()
+        found: contextlib.AbstractContextManager[Any] = torch.autocast(
+            self.torch_device.type, dtype=torch.bfloat16
+        )
+        return found
+
+    def place(self, model: Any) -> None:
+        """Bring a model there."""
+        model.to(self.torch_device)
+        # A copy on another device has two matrices where the model has one.
+        model.tie_weights()
+
+    def seed(self, number: int) -> None:
+        """Of the random numbers that dropout draws from here on."""
+        torch.manual_seed(number)
+
+    def sync(self) -> None:
+        """Compute what was asked for so far; on a CPU that is done."""
+
+    def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
+        """The mean over ranks, in one exchange; the sum of two is the same in either order."""
+        gradients = [
+            p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None
+        ]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        flat /= self._run.world_size
+        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def mean(self, *values: float) -> list[float]:
+        """The mean over ranks of each value, host to host."""
+        own = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(own, group=self._hosts)
+        return [value / self._run.world_size for value in own.tolist()]
+
+    def wait_for_everyone(self) -> None:
+        """Until every rank is here."""
+        dist.barrier(group=self._hosts)
+
+    def leave(self) -> None:
+        """The world's end, for this rank."""
+        dist.destroy_process_group()
+
+
+class XlaDevice(CpuDevice):
+    """XLA on this machine's CPU, in one process: the code path of Trainium without one."""
+
+    kind = "xla-cpu"
+
+    def __init__(self, run: Run, precision: str) -> None:
+        os.environ["PJRT_DEVICE"] = "CPU"
+        self._load()
+        super().__init__(run, precision)
+
+    def _load(self) -> None:
+        # Only where there is one, and only now: it reads the environment when it is imported.
+        import torch_xla  # noqa: PLC0415
+        from torch_xla import runtime  # noqa: PLC0415
+        from torch_xla.core import xla_model  # noqa: PLC0415
+
+        self._xla, self._runtime, self._model = torch_xla, runtime, xla_model
+        self.torch_device = torch_xla.device()
+
+    def check(self) -> None:
+        """By XLA's own count and by a sum over hosts."""
+        found = self._runtime.world_size()
+        if found != self._run.world_size:
+            die(
+                f"XLA's world size is {found} and EXPECTED_WORLD_SIZE is {self._run.world_size}, so ranks "
+                "would train alone: each rank must have a NeuronCore of its own (NPROC_PER_NODE)."
+            )
+        (share,) = self.mean(1.0)
+        if share != 1.0:
+            die(
+                f"the world size is {round(share * self._run.world_size)} and EXPECTED_WORLD_SIZE is "
+                f"{self._run.world_size}, so nodes would train alone."
+            )
+
+    def seed(self, number: int) -> None:
+        """Of the device: an input of the graph, so that it stays the same one."""
+        self._xla.manual_seed(number)
+
+    def sync(self) -> None:
+        """Compile the graph so far, if it is a new one, and start it."""
+        self._xla.sync()
+
+    def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
+        """The mean over ranks, in the graph, in parts of ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB."""
+        self._model.reduce_gradients(optimizer)
+
+
+class NeuronDevice(XlaDevice):
+    """One NeuronCore; gradients go over NeuronLink and EFA."""
+
+    kind = "neuron"
+
+    def __init__(self, run: Run, precision: str) -> None:
+        # Set by neuron_parallel_compile.
+        self.extracting = bool(os.environ.get("NEURON_EXTRACT_GRAPHS_ONLY"))
+        CpuDevice.__init__(self, run, precision)
+
+    def _join(self) -> Any:
+        from torch_xla.distributed import xla_backend  # noqa: F401, PLC0415 (makes the backend known)
+
+        dist.init_process_group("xla")
+        self._load()
+        return dist.new_group(backend="gloo", timeout=COMPILATION)
+
+    def check(self) -> None:
+        """And by a sum over NeuronCores."""
+        super().check()
+        if self.extracting:
+            # The same graph, for the cache; a trial run has no results.
+            dist.all_reduce(ones := torch.ones(1, device=self.torch_device))
+            ones.item()
+        else:
+            check_world(self.torch_device)
+
+
+DEVICES: Mapping[str, type[CpuDevice]] = {each.kind: each for each in (CpuDevice, XlaDevice, NeuronDevice)}
+
+
+def to_host(value: Any) -> Any:
+    """The same tree of dicts and lists, its tensors on the CPU."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {key: to_host(each) for key, each in value.items()}
+    return [to_host(each) for each in value] if isinstance(value, list) else value

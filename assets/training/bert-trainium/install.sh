@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Adds torch to the environment of the bert-trainium workload: AWS's for Trainium on a neuron node, else the usual one,
+# with which a rehearsal trains on CPUs.
+#
+# Called by: environment.sh (fill_environment), as root or as the user, with the environment's folder, after its
+#   requirements.txt. Safe to run again: pip skips what is installed. Environment: IMAGE_RECIPE (of a job) or RECIPE (of
+#   a step), TRAINING_REHEARSAL; PIP_*.
+# Recipes: neuron
+# Budget: 1500 s
+set -euo pipefail
+
+# The last torch-neuronx for PyTorch/XLA, and its compiler (Neuron 2.31); the driver and the runtime of
+# cluster_configs/versions.yaml run it. Later ones are another library under the same name.
+readonly NEURON=(torch-neuronx==2.9.0.2.15.32035 neuronx-cc==2.26.6360.0)
+readonly NEURON_INDEX=https://pip.repos.neuron.amazonaws.com
+readonly TORCH=torch==2.13.0
+
+install() { "$python" -m pip install --quiet --quiet --disable-pip-version-check "$@"; }
+
+readonly python="$1/bin/python"
+if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != neuron || ${TRAINING_REHEARSAL:-0} == 1 ]]; then
+  install "$TORCH"
+else
+  install --extra-index-url "$NEURON_INDEX" --requirement "$(dirname "${BASH_SOURCE[0]}")/requirements.txt" "${NEURON[@]}"
+  # PyPI has packages of these names that hold nothing.
+  if [[ ! -x $1/bin/neuron_parallel_compile ]]; then
+    printf 'install.sh: %s brought no neuron_parallel_compile: did they come from %s?\n' "${NEURON[*]}" \
+      "$NEURON_INDEX" >&2
+    exit 1
+  fi
+fi

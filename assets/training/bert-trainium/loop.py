@@ -1,0 +1,254 @@
+"""One rank's training: from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from bert_model import load_weights, loss_of, make_model, make_optimizer, weights_of
+from bert_settings import Settings, learning_rate
+from compile_cache import describe
+from devices import DEVICES, CpuDevice, to_host
+from masking import Batch, draw
+from pairs import Special
+from safetensors.torch import load_file, save_file
+from training_common import checkpoints, outcome
+from training_common.memory import peak_bytes
+from training_common.metrics import FILE as METRICS
+from training_common.metrics import Metrics
+from training_common.mfu import flops_per_token, mfu
+from training_common.run import Run, die
+from training_common.shards import Manifest, Tokens
+from training_common.stopping import Stop
+
+GRADIENT_CLIP = 1.0
+# fp32 weights and AdamW's two moments.
+CHECKPOINT_BYTES_A_PARAMETER = 12
+WEIGHTS, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.pt", "progress.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rank:
+    """What this rank trains with."""
+
+    run: Run
+    settings: Settings
+    shards: Path
+    manifest: Manifest
+    device: CpuDevice
+
+    @property
+    def special(self) -> Special:
+        """The special tokens of the vocabulary."""
+        return Special(**self.manifest.source["special"])
+
+    def say(self, text: str) -> None:
+        """Print once."""
+        if self.run.is_first:
+            print(text)
+
+    def tokens(self, split: str) -> Tokens:
+        """The rows of one split."""
+        return Tokens(self.shards, self.manifest, split)
+
+    def batch(self, tokens: Tokens, key: list[int]) -> Batch:
+        """The key (seed, step, micro-step, rank) alone decides: nothing has to be remembered for a resume."""
+        return draw(
+            tokens,
+            key,
+            sequences=self.settings.batch_size,
+            context=self.settings.bert_context,
+            special=self.special,
+            vocab_size=self.manifest.vocab_size,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What has to be equal for a checkpoint to fit: the model, and the content of the data."""
+        names = ("bert_layers", "bert_heads", "bert_width", "bert_context", "vocab_size")
+        sums = "".join(shard.sha256 for shard in self.manifest.shards())
+        shape = {name: getattr(self.settings, name) for name in names}
+        return {"shape": shape, "data": hashlib.sha256(sums.encode()).hexdigest()}
+
+
+def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> None:
+    """Train, or only show the compiler the graphs; every rank calls it."""
+    device = DEVICES[settings.device](run, settings.mixed_precision)
+    device.check()
+    rank = Rank(run=run, settings=settings, shards=shards, manifest=manifest, device=device)
+    torch.manual_seed(settings.seed)
+    model = make_model(settings, rank.special)
+    parameters = model.num_parameters()
+    if run.is_first and not settings.precompile:
+        kept = max(1, settings.keep_checkpoints) + 1
+        checkpoints.check_space(run.checkpoint_dir, parameters * CHECKPOINT_BYTES_A_PARAMETER * kept)
+    rank.say(
+        f"BERT, {parameters / 1e6:.2f} M parameters, {run.world_size} ranks on {device.kind}, "
+        f"precision {settings.mixed_precision}; sequences of {settings.bert_context} from {shards}"
+    )
+    if device.kind == "neuron":
+        rank.say(describe(os.environ["NEURON_COMPILE_CACHE_URL"]))
+    first, optimizer_state = (0, None) if settings.precompile else resume(rank, model)
+    device.place(model)
+    optimizer = make_optimizer(model, settings)
+    if optimizer_state is not None:
+        optimizer.load_state_dict(optimizer_state)
+    # How they came to be is then no part of the first step's graph, which a resumed run has as well.
+    device.sync()
+    model.train()
+    if settings.precompile:
+        precompile(rank, model, optimizer)
+    else:
+        finish(rank, model, train_steps(rank, model, optimizer, first))
+    device.leave()
+
+
+def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None:
+    """A few steps and a validation as in a run; what they give is nothing."""
+    data = rank.tokens("train")
+    for step in range(1, rank.settings.precompile_steps + 1):
+        update(rank, model, optimizer, data, step)
+    validate(rank, model, batches=1)
+    rank.say(f"precompile: {rank.settings.precompile_steps} steps, nothing trained")
+
+
+def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first: int) -> int | None:
+    """All steps after `first`; the step in which a rank was told to stop, or None."""
+    run, settings, device = rank.run, rank.settings, rank.device
+    stop = Stop()
+    tokens_a_step = (
+        run.world_size * settings.gradient_accumulation * settings.batch_size * settings.bert_context
+    )
+    positions = model.bert.embeddings.position_embeddings.weight.numel()
+    flops = flops_per_token(
+        model.num_parameters() - positions, settings.bert_layers, settings.bert_width, settings.bert_context
+    )
+    metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
+    data = rank.tokens("train")
+    for step in range(first + 1, settings.max_steps + 1):
+        started = time.perf_counter()
+        own_loss, data_s = update(rank, model, optimizer, data, step)
+        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        loss, stopping = device.mean(own_loss, stop.asked)
+        step_s = time.perf_counter() - started
+        if not math.isfinite(loss):
+            die(f"the loss of step {step} is {loss}: lower LEARNING_RATE, or look at the data.")
+        if metrics:
+            line = metrics.add(
+                step=step,
+                loss=loss,
+                learning_rate=learning_rate(step, settings),
+                tokens=step * tokens_a_step,
+                tokens_per_s=tokens_a_step / step_s,
+                step_s=step_s,
+                data_s=data_s,
+                memory_bytes=peak_bytes(device.torch_device),
+                world_size=run.world_size,
+                mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
+                seq_per_s=tokens_a_step / settings.bert_context / step_s,
+            )
+            if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
+                print(f"{line}, {tokens_a_step / settings.bert_context / step_s:,.1f} seq/s")
+        if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
+            save(rank, model, optimizer, step=step)
+        if stopping:
+            return step
+    return None
+
+
+def update(
+    rank: Rank, model: Any, optimizer: torch.optim.Optimizer, data: Tokens, step: int
+) -> tuple[float, float]:
+    """One update; the loss of this rank, and the seconds that it made batches.
+
+    The micro-steps are one graph that runs many times, the update is another.
+    """
+    settings, device = rank.settings, rank.device
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate(step, settings)
+    device.seed(int(np.random.default_rng([settings.seed, step, rank.run.rank]).integers(2**31)))
+    total, data_s = torch.zeros((), device=device.torch_device), 0.0
+    for micro_step in range(settings.gradient_accumulation):
+        started = time.perf_counter()
+        batch = rank.batch(data, [settings.seed, step, micro_step, rank.run.rank])
+        data_s += time.perf_counter() - started
+        loss = loss_of(model, batch, device) / settings.gradient_accumulation
+        loss.backward()
+        total += loss.detach()
+        device.sync()
+    device.average_gradients(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_CLIP, foreach=False)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+    device.sync()
+    return total.item(), data_s
+
+
+def validate(rank: Rank, model: Any, *, batches: int) -> float:
+    """Mean loss of this rank over some validation batches, always the same ones."""
+    tokens, total = rank.tokens("val"), 0.0
+    model.eval()
+    with torch.no_grad():
+        for i in range(batches):
+            batch = rank.batch(tokens, [rank.settings.seed, 0, i, rank.run.rank])
+            total += loss_of(model, batch, rank.device).item()
+    return total / max(1, batches)
+
+
+def finish(rank: Rank, model: Any, stopped_at: int | None) -> None:
+    """Say how it ended, to people and to job.slurm."""
+    if stopped_at is not None:
+        outcome.stopped(rank.run, stopped_at)
+        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+        return
+    (loss,) = rank.device.mean(validate(rank, model, batches=rank.settings.eval_batches))
+    outcome.finished(rank.run)
+    if rank.run.is_first:
+        summary = Metrics(rank.run.run_dir / METRICS, after_step=rank.settings.max_steps).summary()
+        print(f"finished: {summary}, validation loss {loss:.4f}")
+
+
+def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int) -> None:
+    """Rank 0 writes, since all hold the same; the others wait.
+
+    A checkpoint is also a folder that transformers reads (BertForPreTraining.from_pretrained).
+    """
+    run = rank.run
+    if run.is_first:
+        folder = checkpoints.partial(run.checkpoint_dir, step)
+        checkpoints.clear_partials(run.checkpoint_dir)
+        folder.mkdir(parents=True)
+        model.config.save_pretrained(str(folder))
+        save_file(to_host(weights_of(model)), folder / WEIGHTS, metadata={"format": "pt"})
+        torch.save(to_host(optimizer.state_dict()), folder / OPTIMIZER)
+        progress = {"step": step, **rank.identity()}
+        (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
+        final = checkpoints.publish(folder, step, run=run, keep=rank.settings.keep_checkpoints)
+        print(f"step {step}: checkpoint {final}")
+    rank.device.wait_for_everyone()
+
+
+def resume(rank: Rank, model: Any) -> tuple[int, dict[str, Any] | None]:
+    """Load the newest checkpoint; its step, and the optimizer's state."""
+    found = checkpoints.newest(rank.run.checkpoint_dir)
+    if found is None:
+        return 0, None
+    try:
+        progress = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
+        step = int(progress.pop("step"))
+        if (wanted := rank.identity()) != progress:
+            what = "another model" if progress.get("shape") != wanted["shape"] else "a model of other data"
+            die(f"{found} holds {what}: give its settings and text, or another RUN_NAME.")
+        load_weights(model, load_file(found / WEIGHTS))
+        state: dict[str, Any] = torch.load(found / OPTIMIZER, map_location="cpu", weights_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        die(f"{found} cannot be read ({error!r}): remove it, and the run goes on from the one before.")
+    rank.say(f"resuming from {found}")
+    return step, state

@@ -1,0 +1,126 @@
+"""Documents -> rows of token ids: BERT's sentence pairs, without masks.
+
+A row is what a training example is made of: ROW_HEAD numbers, the length of the first segment ([CLS] and
+[SEP] included) and whether the second one was drawn from elsewhere, then `context` ids, padded with [PAD].
+The pairs are those of BERT (arXiv 1810.04805, section 3.1 and appendix A.2): half of the second segments
+follow the first one in the text, half come from another document; one target length in ten is shorter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+ROW_HEAD = 2
+# Raise it when other rows come out of the same text.
+FORMAT = 1
+SHORT_SHARE, RANDOM_SHARE = 0.1, 0.5
+# [CLS] a [SEP] b [SEP]
+SPECIAL_TOKENS_A_ROW = 3
+# After a full stop and a blank, or at the end of a line. Not a linguist's, and the same everywhere.
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+Sentence = Sequence[int]
+Document = Sequence[Sentence]
+
+
+@dataclass(frozen=True)
+class Special:
+    """Ids of BERT's special tokens."""
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, without blanks around them."""
+    return [each for part in SENTENCE_END.split(text) if (each := part.strip())]
+
+
+def cut(document: Document, longest: int) -> list[Sentence]:
+    """The same tokens in sentences of `longest` at most: of a list without a full stop nothing is lost."""
+    return [each[i : i + longest] for each in document for i in range(0, len(each), longest)]
+
+
+def rows_of(
+    documents: Sequence[Document], *, context: int, special: Special, validation_every: int
+) -> list[list[int]]:
+    """The rows of each document, one after another in one list; the same documents give the same rows.
+
+    Every so manyth document is for validation. Which one it begins with is not known here, so a second
+    segment comes from a document that is a multiple of that away: training text stays with training text.
+    """
+    seed = hashlib.sha256(repr([document[:1] for document in documents]).encode()).digest()
+    generator = random.Random(seed)  # noqa: S311 (no secret)
+    return [
+        [
+            number
+            for row in _rows(
+                document, documents[i % validation_every :: validation_every], context, special, generator
+            )
+            for number in row
+        ]
+        for i, document in enumerate(documents)
+    ]
+
+
+def _rows(
+    document: Document, kin: Sequence[Document], context: int, special: Special, generator: random.Random
+) -> Iterator[list[int]]:
+    others = [other for other in kin if other is not document] or [document]
+    longest, at = context - SPECIAL_TOKENS_A_ROW, 0
+    while at < len(document):
+        length = generator.randint(2, longest) if generator.random() < SHORT_SHARE else longest
+        chunk = _chunk(document, at, length)
+        # Where the first segment ends.
+        end = generator.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
+        first = _flat(chunk[:end])
+        is_random = len(chunk) == 1 or generator.random() < RANDOM_SHARE
+        if is_random:
+            second = _part(generator.choice(others), length - len(first), generator)
+            # What the second segment would have been is the next row's.
+            at += end
+        else:
+            second = _flat(chunk[end:])
+            at += len(chunk)
+        if not first or not second:
+            continue
+        _shorten(first, second, longest, generator)
+        ids = [special.cls, *first, special.sep, *second, special.sep]
+        yield [len(first) + 2, int(is_random), *ids, *[special.pad] * (context - len(ids))]
+
+
+def _chunk(document: Document, at: int, length: int) -> list[Sentence]:
+    """Sentences from one on, until they have `length` tokens."""
+    chunk: list[Sentence] = []
+    size = 0
+    for sentence in document[at:]:
+        chunk.append(sentence)
+        size += len(sentence)
+        if size >= length:
+            break
+    return chunk
+
+
+def _part(document: Document, length: int, generator: random.Random) -> list[int]:
+    """Some sentences of a document, from any of them on."""
+    if not document:
+        return []
+    return _flat(_chunk(document, generator.randrange(len(document)), max(1, length)))
+
+
+def _shorten(first: list[int], second: list[int], longest: int, generator: random.Random) -> None:
+    """Take tokens off the longer segment, at either end, until both fit."""
+    while len(first) + len(second) > longest:
+        longer = first if len(first) > len(second) else second
+        longer.pop(generator.choice((0, -1)))
+
+
+def _flat(sentences: Sequence[Sentence]) -> list[int]:
+    return [token for sentence in sentences for token in sentence]

@@ -1,0 +1,75 @@
+"""BERT-large's pretraining, phase 1, over several Trainium nodes: masked words and next sentences.
+
+Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
+Its graphs beforehand:     PRECOMPILE=1 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
+With other numbers:        MAX_STEPS=500 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium --seed 1
+Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
+
+train.sh starts this once a rank. Every setting (bert_settings.py) is an environment variable (BERT_LAYERS=6)
+and an argument (--bert-layers 6). Folders and the world come from job.slurm, data from prepare.py.
+
+Here are the checks that need no package, so that wrong input is told at once; loop.py trains. Writes
+$RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; starts from the newest of those, and
+then gives the losses that an uninterrupted run gives.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bert_settings import Settings, read_settings, read_shards
+from pairs import ROW_HEAD
+from training_common.precision import check_precision
+from training_common.run import Run, die
+from training_common.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
+
+
+def open_data(folder: Path, settings: Settings) -> Manifest:
+    """The manifest of the shards; dies unless they are whole and fit the model."""
+    try:
+        manifest = read_manifest(folder)
+        check_sizes(folder, manifest)
+    except ShardError as error:
+        die(str(error))
+    if manifest.source.get("context") != settings.bert_context:
+        die(
+            f"{folder} has sequences of {manifest.source.get('context')} tokens and BERT_CONTEXT is "
+            f"{settings.bert_context}: give prepare.sh and train.sh the same."
+        )
+    if manifest.vocab_size > settings.vocab_size:
+        die(
+            f"{folder} has a vocabulary of {manifest.vocab_size} tokens and the model one of "
+            f"{settings.vocab_size}: give prepare.sh and train.sh the same VOCAB_SIZE."
+        )
+    for split in SPLITS:
+        if manifest.tokens(split) < settings.bert_context + ROW_HEAD:
+            die(f"{folder} has no pair of sentences in {split}: take more text.")
+    return manifest
+
+
+def verify(run: Run, settings: Settings, folder: Path, manifest: Manifest) -> None:
+    """Read all shards once, the nodes sharing the work; dies if one is corrupt."""
+    if settings.verify_data == "no" or run.local_rank or settings.precompile:
+        return
+    nodes, node = int(os.environ.get("NNODES", "1")), run.rank // int(os.environ.get("NPROC_PER_NODE", "1"))
+    try:
+        check_sums(folder, manifest, part=node, parts=nodes)
+    except ShardError as error:
+        die(str(error))
+
+
+def main() -> None:
+    """One rank's whole life."""
+    settings, run = read_settings(), Run.from_environment()
+    shards = read_shards(run)
+    manifest = open_data(shards, settings)
+    check_precision(settings.mixed_precision, "cpu" if settings.device != "neuron" else "neuron")
+    verify(run, settings, shards, manifest)
+    from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
+
+    train(run, settings, shards, manifest)
+
+
+if __name__ == "__main__":
+    main()

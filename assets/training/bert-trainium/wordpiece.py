@@ -1,0 +1,116 @@
+"""The vocabulary: BERT's own (a vocab.txt) where it is given, else one of its kind trained on the text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pairs import Special, cut, rows_of, sentences
+from training_common.files import write_whole
+from training_common.shards import ShardError
+from training_common.tokenize_unit import Encode
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+@dataclass(frozen=True)
+class PairEncoder:
+    """Documents to rows of sentence pairs; made anew in each process."""
+
+    file: Path
+    context: int
+    validation_every: int
+
+    def load(self) -> Encode:
+        """A function from documents to the numbers of their rows."""
+        # One process a core: threads of their own would only be in each other's way.
+        os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
+        tokenizer = open_tokenizer(self.file)
+        special = special_of(tokenizer)
+
+        def encode(texts: list[str]) -> list[Sequence[int]]:
+            documents = [
+                cut(
+                    [
+                        each.ids
+                        for each in tokenizer.encode_batch_fast(sentences(text), add_special_tokens=False)
+                    ],
+                    self.context // 2,
+                )
+                for text in texts
+            ]
+            return list(
+                rows_of(
+                    documents, context=self.context, special=special, validation_every=self.validation_every
+                )
+            )
+
+        return encode
+
+
+def open_tokenizer(file: Path) -> Tokenizer:
+    """Read a tokenizer.json.
+
+    Raises:
+        ShardError: it is none, or has not BERT's special tokens.
+    """
+    from tokenizers import Tokenizer  # noqa: PLC0415 (tests of other parts have no such package)
+
+    try:
+        tokenizer: Tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise ShardError(f"{file} is no tokenizer ({error}): remove it, and submit again.") from error
+    special_of(tokenizer)
+    # What looks like a special token in a text is text.
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def special_of(tokenizer: Tokenizer) -> Special:
+    """Ids of the special tokens.
+
+    Raises:
+        ShardError: one is missing.
+    """
+    ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
+    if missing := [token for token, found in zip(SPECIAL_TOKENS, ids, strict=True) if found is None]:
+        raise ShardError(
+            f"the vocabulary has no {', '.join(missing)}, so it is not of BERT's kind: replace it."
+        )
+    return Special(*ids)
+
+
+def from_vocabulary(vocabulary: Path, file: Path) -> None:
+    """A vocab.txt (a token a line, its number is the line's) -> tokenizer.json.
+
+    Raises:
+        ShardError: it is not BERT's kind.
+    """
+    from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415
+
+    tokens = vocabulary.read_text(encoding="utf-8").splitlines()
+    if len(set(tokens)) != len(tokens):
+        raise ShardError(f"{vocabulary} has a token twice, so numbers would be wrong: replace it.")
+    made = BertWordPieceTokenizer({token: number for number, token in enumerate(tokens)}, lowercase=True)
+    try:
+        special_of(made._tokenizer)
+    except ShardError as error:
+        raise ShardError(f"{vocabulary}: {error}") from error
+    write_whole(file, made._tokenizer.to_str())
+
+
+def train(texts: Iterable[str], file: Path, *, vocab_size: int) -> None:
+    """Train a WordPiece on texts, and write it whole; the same texts give the same one."""
+    from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415
+
+    made = BertWordPieceTokenizer(lowercase=True)
+    made.train_from_iterator(
+        texts, vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS), show_progress=False
+    )
+    write_whole(file, made._tokenizer.to_str())

@@ -1,0 +1,133 @@
+"""Wikipedia's articles as plain text: out of a compressed dump into JSON lines, streaming."""
+
+from __future__ import annotations
+
+import bz2
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from training_common.files import sync
+from training_common.shards import ShardError
+
+# Links that show a picture or sort an article, in English; other wikis have names of their own besides these.
+NOT_TEXT = re.compile(r"\s*(file|image|category)\s*:", re.IGNORECASE)
+# Elements whose content is no sentence.
+NOT_PROSE = frozenset({"table", "ref", "gallery", "math", "timeline", "score", "syntaxhighlight", "source"})
+EMPTY_LINES = re.compile(r"\s*\n\s*\n\s*")
+LINE_ENDS = re.compile(r"[ \t]*\n[ \t]*")
+SAY_EVERY_ARTICLES = 200
+
+
+def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None) -> int:
+    """Write the articles of one .xml.bz2 as JSON lines, whole or not at all; how many they are.
+
+    Args:
+        say: told now and then how many bytes of the dump were read since the last time.
+
+    Raises:
+        ShardError: the dump is not whole.
+    """
+    partial = to.with_name(f".{to.name}.partial")
+    count = 0
+    try:
+        with (
+            dump.open("rb") as compressed,
+            bz2.open(compressed) as opened,
+            partial.open("w", encoding="utf-8") as out,
+        ):
+            told = 0
+            for title, wikitext in pages(opened):
+                text = plain(wikitext)
+                if text:
+                    count += 1
+                    line = {"title": title, "text": f"{title}\n\n{text}\n"}
+                    out.write(json.dumps(line, ensure_ascii=False) + "\n")
+                if count % SAY_EVERY_ARTICLES == 0:
+                    say(compressed.tell() - told)
+                    told = compressed.tell()
+            say(compressed.tell() - told)
+    except (EOFError, OSError, ET.ParseError) as error:
+        partial.unlink(missing_ok=True)
+        raise ShardError(f"{dump} is no whole dump ({error}): delete it and submit again.") from error
+    sync(partial)
+    partial.replace(to)
+    return count
+
+
+def pages(opened: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """Title and wikitext of each article: no redirects, no pages about pages. Memory stays flat."""
+    # A dump whose sum was compared; the parser fetches no outer entity.
+    events = ET.iterparse(opened, events=("start", "end"))  # noqa: S314
+    _, root = next(events)
+    for event, element in events:
+        if event != "end" or _name(element) != "page":
+            continue
+        found = {_name(child): child for child in element.iter()}
+        namespace, model = _text(found.get("ns")), _text(found.get("model"))
+        if "redirect" not in found and namespace == "0" and model == "wikitext":
+            yield _text(found.get("title")), _text(found.get("text"))
+        # Otherwise the tree would grow to the whole dump.
+        root.clear()
+
+
+def _name(element: ET.Element) -> str:
+    """Without the namespace, which has the format's version."""
+    return element.tag.rpartition("}")[2]
+
+
+def _text(element: ET.Element | None) -> str:
+    return "" if element is None else element.text or ""
+
+
+def plain(wikitext: str) -> str:
+    """What a reader sees of an article, without tables, notes, pictures and templates."""
+    import mwparserfromhell  # noqa: PLC0415 (the rest of this file needs no package)
+
+    code = mwparserfromhell.parse(wikitext)
+    for link in code.filter_wikilinks(recursive=False):
+        if NOT_TEXT.match(str(link.title)):
+            _remove(code, link)
+    for tag in code.filter_tags(recursive=False):
+        if str(tag.tag).strip().lower() in NOT_PROSE:
+            _remove(code, tag)
+    text = str(code.strip_code(normalize=True, collapse=True))
+    return EMPTY_LINES.sub("\n\n", LINE_ENDS.sub("\n", text)).strip()
+
+
+def _remove(code: Any, node: Any) -> None:
+    code.nodes = [each for each in code.nodes if each is not node]
+
+
+def json_lines(file: Path, *, start: int = 0, end: int | None = None) -> Iterator[tuple[str, int]]:
+    """The "text" of each line that begins in a part of a file, with its bytes.
+
+    Raises:
+        ShardError: a line is no JSON object with a string "text".
+    """
+    with file.open("rb") as opened:
+        if start:
+            # The line that is under way here is the part's before.
+            opened.seek(start - 1)
+            opened.readline()
+        at = opened.tell()
+        while (end is None or at < end) and (line := opened.readline()):
+            if line.strip():
+                yield _line_text(line, where=f"{file}, byte {at:,}"), len(line)
+            at += len(line)
+
+
+def _line_text(line: bytes, *, where: str) -> str:
+    try:
+        text = json.loads(line)["text"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ShardError(
+            f'{where}: this line is no JSON object with a "text" ({error}): mend or remove it, and submit '
+            "again."
+        ) from error
+    if not isinstance(text, str):
+        raise ShardError(f'{where}: its "text" is no string: mend or remove it, and submit again.')
+    return text

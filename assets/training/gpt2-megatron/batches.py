@@ -1,0 +1,91 @@
+"""What the ranks train on: Megatron's GPTDataset, in an order that the seed alone decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from indexed import CACHE
+from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
+from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
+from settings import Settings, Sizes
+
+FIELDS = ("tokens", "labels", "position_ids")
+SPLITS = ("train", "val")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What GPTDataset asks of a tokenizer: the text is tokens already."""
+
+    vocab_size: int
+    eod: int
+
+    @property
+    def unique_identifiers(self) -> dict[str, int]:
+        """Part of the names of the index files that GPTDataset keeps."""
+        return {"vocab_size": self.vocab_size, "eod": self.eod}
+
+
+class Samples:
+    """One split, over and over: each epoch has an order of its own.
+
+    The order does not depend on how many samples a run will take, as GPTDataset's does: a run that goes on
+    with more steps sees what it would have seen.
+    """
+
+    def __init__(self, dataset: GPTDataset, *, seed: int) -> None:
+        self._dataset, self._seed = dataset, seed
+        self._epoch, self._order = -1, np.zeros(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        """Samples of an epoch."""
+        return len(self._dataset)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        epoch, at = divmod(number, len(self._dataset))
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = np.random.default_rng([self._seed, epoch]).permutation(len(self._dataset))
+        sample: dict[str, Any] = self._dataset[int(self._order[at])]
+        return sample
+
+
+def open_samples(settings: Settings, prefixes: dict[str, Path], vocabulary: Vocabulary) -> dict[str, Samples]:
+    """Both splits; every rank calls it. The first rank writes the index files, beside the data."""
+    blends = [([str(prefixes[split])], None) for split in SPLITS]
+    config = GPTDatasetConfig(
+        random_seed=settings.seed,
+        sequence_length=settings.gpt2_context,
+        blend_per_split=[*blends, None],
+        path_to_cache=str(prefixes["train"].parent / CACHE),
+        tokenizer=vocabulary,
+        reset_position_ids=False,
+        reset_attention_mask=False,
+        eod_mask_loss=False,
+        # The attention is causal by itself.
+        create_attention_mask=False,
+    )
+    builder = BlendedMegatronDatasetBuilder(GPTDataset, [None, None, None], lambda: True, config)
+    train, val, _ = builder.build()
+    return {"train": Samples(train, seed=settings.seed), "val": Samples(val, seed=settings.seed)}
+
+
+def micro_batches(
+    samples: Samples, *, first: int, count: int, size: int, sizes: Sizes, data_rank: int, device: torch.device
+) -> Iterator[dict[str, torch.Tensor]]:
+    """`count` micro-batches of this data parallel rank, from sample number `first` on: (size, context) each.
+
+    All ranks together take `count` x data parallel ranks x `size` samples that follow one another.
+    """
+    for micro_batch in range(count):
+        begin = first + (micro_batch * sizes.data + data_rank) * size
+        rows = [samples[number] for number in range(begin, begin + size)]
+        yield {
+            field: torch.stack([torch.as_tensor(row[field]) for row in rows]).to(device, non_blocking=True)
+            for field in FIELDS
+        }

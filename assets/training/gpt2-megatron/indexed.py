@@ -1,0 +1,116 @@
+"""Megatron's data files (NAME.bin, NAME.idx) out of token shards, with their sizes and sums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from training_common.files import sync, write_whole
+from training_common.run import die
+from training_common.shards import SPLITS, Manifest, read_manifest, sha256_of
+
+FOLDER = "megatron"
+FILE = "manifest.json"
+CACHE = "cache"
+SUFFIXES = (".bin", ".idx")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indexed:
+    """Data in Megatron's format."""
+
+    folder: Path
+    made_of: str
+    """sha256 of the manifest of the shards."""
+    vocab_size: int
+    end_of_text: int
+    tokens: dict[str, int]
+    files: dict[str, tuple[int, str]]
+    """Size and sha256 of each."""
+
+    @property
+    def prefixes(self) -> dict[str, Path]:
+        """Of each split, as Megatron names its files: without .bin and .idx."""
+        return {split: self.folder / split for split in self.tokens}
+
+
+def read_indexed(folder: Path) -> Indexed | None:
+    """What is in a folder of shards' folder `megatron`; None if it is not whole."""
+    file = folder / FOLDER / FILE
+    if not file.is_file():
+        return None
+    noted = json.loads(file.read_text(encoding="utf-8"))
+    noted["files"] = {name: (size, sha256) for name, (size, sha256) in noted["files"].items()}
+    found = Indexed(folder=folder / FOLDER, **noted)
+    whole = all(_has_size(found.folder / name, size) for name, (size, _) in found.files.items())
+    return found if whole else None
+
+
+def _has_size(file: Path, size: int) -> bool:
+    return file.is_file() and file.stat().st_size == size
+
+
+def check_sums(data: Indexed, *, part: int = 0, parts: int = 1) -> None:
+    """Read every `parts`-th file, from `part` on, so that nodes share the work; dies if one is corrupt."""
+    for name, (_, wanted) in list(data.files.items())[part::parts]:
+        if (found := sha256_of(data.folder / name)) != wanted:
+            die(
+                f"{data.folder / name} is corrupt: its sha256 is {found}, {FILE} says {wanted}; delete it "
+                "and submit again."
+            )
+
+
+def data_sum(data: Indexed) -> str:
+    """Of the tokens: two data sets with the same have the same content."""
+    return hashlib.sha256("".join(sha256 for _, sha256 in data.files.values()).encode()).hexdigest()
+
+
+def make_indexed(shards: Path, *, end_of_text: int) -> Indexed:
+    """Join the shards of each split in order: one pass, memory flat but for a number a document."""
+    manifest, made_of = read_manifest(shards), sha256_of(shards / "manifest.json")
+    found = read_indexed(shards)
+    if found and found.made_of == made_of:
+        print(f"data: {found.folder} is there")
+        return found
+    folder = shards / FOLDER
+    folder.mkdir(exist_ok=True)
+    (folder / FILE).unlink(missing_ok=True)
+    # GPTDataset names its index files by the data's path, not by its content.
+    shutil.rmtree(folder / CACHE, ignore_errors=True)
+    for split in SPLITS:
+        _join(shards, manifest, split, folder=folder, end_of_text=end_of_text)
+    names = [split + suffix for split in SPLITS for suffix in SUFFIXES]
+    made = Indexed(
+        folder=folder,
+        made_of=made_of,
+        vocab_size=manifest.vocab_size,
+        end_of_text=end_of_text,
+        tokens={split: manifest.tokens(split) for split in SPLITS},
+        files={name: ((folder / name).stat().st_size, sha256_of(folder / name)) for name in names},
+    )
+    noted = {name: value for name, value in asdict(made).items() if name != "folder"}
+    write_whole(folder / FILE, json.dumps(noted, indent=1) + "\n")
+    return made
+
+
+def _join(shards: Path, manifest: Manifest, split: str, *, folder: Path, end_of_text: int) -> None:
+    import numpy as np  # noqa: PLC0415 (the rest of this file needs no package)
+    from megatron.core.datasets.indexed_dataset import DType, IndexedDatasetBuilder  # noqa: PLC0415
+
+    partial = {suffix: folder / f".{split}{suffix}.partial" for suffix in SUFFIXES}
+    builder = IndexedDatasetBuilder(str(partial[".bin"]), dtype=DType.optimal_dtype(manifest.vocab_size))
+    for number, shard in enumerate(manifest.splits[split], start=1):
+        tokens = np.fromfile(shards / shard.file, dtype=np.dtype(manifest.dtype).newbyteorder("<"))
+        # Each document ends with the end of text, which text itself never gives.
+        ends = np.flatnonzero(tokens == end_of_text) + 1
+        for document in np.split(tokens, ends):
+            if len(document):
+                builder.add_document(document, [len(document)])
+        print(f"data: {number} of {len(manifest.splits[split])} shards of {split} joined")
+    builder.finalize(str(partial[".idx"]))
+    for suffix, file in partial.items():
+        sync(file)
+        file.replace(folder / f"{split}{suffix}")

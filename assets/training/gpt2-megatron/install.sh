@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Adds Transformer Engine to the environment of the gpt2-megatron workload, on nodes with GPUs: the wheel that
+# 48-build-megatron.sh compiled into the nodes' image. On other nodes (which prepare data, or rehearse) it does nothing.
+#
+# Called by: environment.sh (fill_environment), as root or as the user, with the environment's folder, after its
+#   requirements.txt. Safe to run again: pip skips what is installed.
+# Environment: RECIPE (of a step) or IMAGE_RECIPE (of a job), TRAINING_REHEARSAL, TRAINING_OPT; PIP_FIND_LINKS has the
+#   image's wheels.
+# Recipes: gpu cpu
+# Image: gpu
+# Budget: 300 s
+set -euo pipefail
+
+if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != gpu || ${TRAINING_REHEARSAL:-0} == 1 ]]; then exit 0; fi
+wheel="$(find "${TRAINING_OPT:-/opt/training-cluster}/wheels" -name 'transformer_engine_torch-*.whl' 2>/dev/null |
+  sort | tail -n 1)"
+readonly wheel
+if [[ -z $wheel ]]; then
+  printf 'install.sh: Transformer Engine is compiled into the image of the nodes, and this one has it not.\n  %s\n' \
+    'Deploy with -c image=build.' >&2
+  exit 1
+fi
+version="$(basename "$wheel")"
+version="${version#transformer_engine_torch-}"
+"$1/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --only-binary transformer-engine-torch \
+  "transformer_engine[core_cu13,pytorch]==${version%%-*}"

@@ -1,0 +1,241 @@
+"""One rank's training: from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from batches import Samples, Vocabulary, micro_batches, open_samples
+from indexed import Indexed, data_sum
+from megatron.core import parallel_state
+from megatron.core.pipeline_parallel import get_forward_backward_func
+from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
+from model import make_model, make_optimizer, make_parallel, parameters_of
+from saving import resume, save
+from settings import Settings, Sizes
+from training_common import checkpoints, outcome
+from training_common.memory import peak_bytes
+from training_common.metrics import FILE as METRICS
+from training_common.metrics import Metrics
+from training_common.mfu import flops_per_token, mfu
+from training_common.run import Run, die
+from training_common.stopping import Stop
+from training_common.world import check_world
+from weights import load_weights
+
+# Weights and AdamW's two moments in fp32, and the weights once more in bf16.
+CHECKPOINT_BYTES_A_PARAMETER = 14
+EXCHANGE_TIMEOUT = timedelta(minutes=10)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Rank:
+    """What this rank trains with."""
+
+    run: Run
+    settings: Settings
+    sizes: Sizes
+    device: torch.device
+    model: Any
+    optimizer: Any
+    schedule: Any
+    samples: dict[str, Samples]
+
+    def say(self, text: str) -> None:
+        """Print once."""
+        if self.run.is_first:
+            print(text)
+
+    def batches(self, split: str, *, first: int, count: int) -> list[dict[str, torch.Tensor]]:
+        """This rank's micro-batches; ranks in the middle of a pipeline need none."""
+        if not (parallel_state.is_pipeline_first_stage() or parallel_state.is_pipeline_last_stage()):
+            return [{}] * count
+        found = micro_batches(
+            self.samples[split],
+            first=first,
+            count=count,
+            size=self.settings.micro_batch_size,
+            sizes=self.sizes,
+            data_rank=parallel_state.get_data_parallel_rank(),
+            device=self.device,
+        )
+        return list(found)
+
+    def forward(self, batches: list[dict[str, torch.Tensor]], *, backward: bool) -> tuple[float, int]:
+        """Sum and number of the micro-batches' losses, where this rank is in the last pipeline stage."""
+        losses = get_forward_backward_func()(
+            forward_step_func=forward_step,
+            data_iterator=iter(batches),
+            model=[self.model],
+            num_microbatches=len(batches),
+            seq_length=self.settings.gpt2_context,
+            micro_batch_size=self.settings.micro_batch_size,
+            forward_only=not backward,
+        )
+        # Tensor parallel ranks have the same loss: one of them counts.
+        if not losses or parallel_state.get_tensor_model_parallel_rank():
+            return 0.0, 0
+        return float(torch.stack([each["loss"] for each in losses]).double().sum()), len(losses)
+
+    def sum(self, *values: float) -> list[float]:
+        """Of each value over all ranks; one exchange."""
+        own = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(own)
+        found: list[float] = own.tolist()
+        return found
+
+    def seed(self, step: int) -> None:
+        """Have dropout draw from (seed, step, stage, data parallel rank): nothing to restore."""
+        key = [
+            self.settings.seed,
+            step,
+            parallel_state.get_pipeline_model_parallel_rank(),
+            parallel_state.get_data_parallel_rank(),
+        ]
+        model_parallel_cuda_manual_seed(int(np.random.SeedSequence(key).generate_state(1)[0] >> 1))
+
+
+def forward_step(batches: Any, model: Any) -> tuple[torch.Tensor, Any]:
+    """One micro-batch, as Megatron's schedules call it."""
+    batch = next(batches)
+    output = model(batch.get("tokens"), batch.get("position_ids"), None, labels=batch.get("labels"))
+    return output, mean_loss
+
+
+def mean_loss(losses: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """The mean over tokens, to learn from and to report; Megatron then divides the first in place."""
+    loss = losses.float().mean()
+    return loss, {"loss": loss.detach().clone()}
+
+
+def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Path | None) -> None:
+    """Train; every rank calls it."""
+    device = start_world(run, settings)
+    check_world(device)
+    parallel_state.initialize_model_parallel(sizes.tensor, sizes.pipeline)
+    model_parallel_cuda_manual_seed(settings.seed)
+    core = make_model(settings, device)
+    if weights:
+        load_weights(core, weights, settings=settings)
+    model = make_parallel(core, settings)
+    optimizer, schedule = make_optimizer(model, settings)
+    rank = Rank(
+        run=run,
+        settings=settings,
+        sizes=sizes,
+        device=device,
+        model=model,
+        optimizer=optimizer,
+        schedule=schedule,
+        samples=open_samples(settings, data.prefixes, Vocabulary(data.vocab_size, data.end_of_text)),
+    )
+    parameters = parameters_of(settings)
+    if run.is_first:
+        kept = max(1, settings.keep_checkpoints) + 1
+        checkpoints.check_space(run.checkpoint_dir, parameters * CHECKPOINT_BYTES_A_PARAMETER * kept)
+    rank.say(
+        f"GPT-2, {parameters / 1e6:.1f} M parameters from {weights or 'scratch'}, {run.world_size} ranks on "
+        f"{device.type}: {sizes.data} data x {sizes.tensor} tensor x {sizes.pipeline} pipeline parallel, "
+        f"{sizes.micro_batches} micro-batches of {settings.micro_batch_size}, precision "
+        f"{settings.mixed_precision}, {settings.transformer_impl}; "
+        f"{len(rank.samples['train']):,} samples an epoch"
+    )
+    stopped_at = train_steps(rank, core, data_sum(data))
+    if stopped_at is None:
+        finish(rank)
+    else:
+        outcome.stopped(run, stopped_at)
+        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+    dist.barrier()
+    parallel_state.destroy_model_parallel()
+    dist.destroy_process_group()
+
+
+def start_world(run: Run, settings: Settings) -> torch.device:
+    """Join the other ranks; this rank's device."""
+    if settings.device == "cpu":
+        dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        die("no GPU is visible here: look with nvidia-smi.")
+    device = torch.device("cuda", run.local_rank)
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", timeout=EXCHANGE_TIMEOUT, device_id=device)
+    return device
+
+
+def train_steps(rank: Rank, core: Any, data: str) -> int | None:
+    """All steps that are left; the step in which a rank was told to stop, or None."""
+    run, settings, sizes = rank.run, rank.settings, rank.sizes
+    stop = Stop()
+    first = resume(rank, core, data)
+    rank.schedule.step(increment=first)
+    tokens_a_step = settings.global_batch_size * settings.gpt2_context
+    flops = flops_per_token(
+        parameters_of(settings), settings.gpt2_layers, settings.gpt2_width, settings.gpt2_context
+    )
+    metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
+    rank.model.train()
+    for step in range(first + 1, settings.max_steps + 1):
+        started = time.perf_counter()
+        rank.seed(step)
+        rank.schedule.step(increment=1)
+        at = (step - 1) * settings.global_batch_size
+        batches = rank.batches("train", first=at, count=sizes.micro_batches)
+        data_s = time.perf_counter() - started
+        loss, stopping = update(rank, batches, stop)
+        step_s = time.perf_counter() - started
+        if metrics:
+            line = metrics.add(
+                step=step,
+                loss=loss,
+                learning_rate=rank.optimizer.param_groups[0]["lr"],
+                tokens=step * tokens_a_step,
+                tokens_per_s=tokens_a_step / step_s,
+                step_s=step_s,
+                data_s=data_s,
+                memory_bytes=peak_bytes(rank.device),
+                world_size=run.world_size,
+                mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
+            )
+            if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
+                print(line)
+        if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
+            save(rank, core, data, step=step)
+        if stopping:
+            return step
+    return None
+
+
+def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tuple[float, bool]:
+    """One update; the mean loss, and whether any rank was told to stop: all then decide the same."""
+    rank.model.zero_grad_buffer()
+    rank.optimizer.zero_grad()
+    own, count = rank.forward(batches, backward=True)
+    done, _, _ = rank.optimizer.step()
+    loss, losses, asked = rank.sum(own, count, stop.asked)
+    if not done:
+        die("the gradients are not finite: lower LEARNING_RATE, or go on from an older checkpoint.")
+    return loss / losses, asked > 0
+
+
+def finish(rank: Rank) -> None:
+    """Validate, always on the same samples; then say that all is done."""
+    rank.model.eval()
+    found = []
+    with torch.no_grad():
+        for number in range(rank.settings.eval_batches):
+            first = number * rank.settings.micro_batch_size * rank.sizes.data
+            found.append(rank.forward(rank.batches("val", first=first, count=1), backward=False))
+    loss, count = rank.sum(sum(loss for loss, _ in found), sum(count for _, count in found))
+    outcome.finished(rank.run)
+    if rank.run.is_first:
+        summary = Metrics(rank.run.run_dir / METRICS, after_step=rank.settings.max_steps).summary()
+        validation = f", validation loss {loss / count:.4f}" if count else ""
+        print(f"finished: {summary}{validation}")

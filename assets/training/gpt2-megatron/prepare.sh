@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Makes the Python environment, the data and the weights of the gpt2-megatron workload.
+#
+# Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again:
+#   it skips what is done, and finishes what was interrupted.
+# Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR (folders; job.slurm sets them).
+# Reads: what prepare.py reads (CORPUS, WIKI, WIKIPEDIA_DUMP, VOCAB_SIZE, INIT_FROM ...), and environment.sh (PIP_*,
+#   TRAINING_PYTHON, TRAINING_OPT).
+# Writes: $TRAINING_VENVS/gpt2-megatron, unless the node's image has the environment; $DATA_DIR; $RUN_DIR/data.json.
+set -euo pipefail
+shopt -s inherit_errexit
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+readonly here
+# shellcheck source=assets/training/environment.sh
+source "$here/../environment.sh"
+
+venv="$(environment_of "$here")"
+readonly venv
+make_environment "$here" "$venv"
+# The folder above has training_common. No compiled files in the shared folder.
+export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# Preparing data needs no GPU: it need not be said that what is for GPUs is not there.
+export PYTHONWARNINGS="ignore:Transformer Engine and Apex are not installed:UserWarning"
+exec "$venv/bin/python" -B "$here/prepare.py"

@@ -1,0 +1,57 @@
+"""NVIDIA's published GPT-2 345M: fetched from NGC, one file of its zip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from fetching import have_file
+from settings import published_file
+from training_common.dataset_bucket import DatasetBucket
+from training_common.files import sync
+from training_common.shards import ShardError
+
+NAME = "megatron-345m"
+ZIP = "megatron_lm_345m_v0.0.zip"
+URL = "https://api.ngc.nvidia.com/v2/models/nvidia/megatron_lm_345m/versions/v0.0/zip"
+MEMBER = "model_optim_rng.pt"
+
+
+def check(init_from: str) -> None:
+    """Look at what does not need a download.
+
+    Raises:
+        ShardError: `init_from` names nothing.
+    """
+    if init_from not in {"scratch", NAME} and not Path(init_from).is_file():
+        raise ShardError(f"INIT_FROM is {init_from}: give scratch, {NAME}, or such a file {MEMBER}.")
+
+
+def have(data: Path, bucket: DatasetBucket | None) -> None:
+    """The checkpoint below DATA_DIR/models: as it lies there, from the bucket, or from NGC (NGC_345M_URL).
+
+    No sum of it is published, so a damaged zip shows by its own check sums alone.
+
+    Raises:
+        ShardError: it cannot be had, or is no such zip.
+    """
+    file = published_file(data)
+    if file.is_file():
+        return
+    archive = data / "models" / ZIP
+    have_file(archive, url=os.environ.get("NGC_345M_URL") or URL, key=f"models/{ZIP}", bucket=bucket)
+    partial = file.with_name(f".{file.name}.partial")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            member = next((name for name in opened.namelist() if name.endswith(MEMBER)), None)
+            if member is None:
+                raise ShardError(f"{archive} has no {MEMBER}: delete it, and bring the right one there.")
+            with opened.open(member) as source, partial.open("wb") as out:
+                shutil.copyfileobj(source, out)
+    except zipfile.BadZipFile as error:
+        raise ShardError(f"{archive} is no whole zip ({error}): delete it and submit again.") from error
+    sync(partial)
+    partial.replace(file)

@@ -1,0 +1,94 @@
+"""Checkpoints: a file a piece of the model, written by the first of the data parallel ranks that have it.
+
+Megatron's own distributed format would fit other parallel sizes as well; its writer starts processes that
+waited for ever on CPUs here (megatron-core 0.16.1), so what could be tested was taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from megatron.core import parallel_state
+from training_common import checkpoints
+from training_common.run import die
+
+if TYPE_CHECKING:
+    from loop import Rank
+    from settings import Settings
+
+PROGRESS = "progress.json"
+# What decides which pieces there are, and which samples come after a step.
+KEPT = (
+    "gpt2_layers",
+    "gpt2_heads",
+    "gpt2_width",
+    "gpt2_context",
+    "vocab_size",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "mixed_precision",
+    "transformer_impl",
+    "seed",
+    "global_batch_size",
+)
+
+
+def piece(folder: Path) -> Path:
+    """The file of this rank's piece."""
+    tensor = parallel_state.get_tensor_model_parallel_rank()
+    pipeline = parallel_state.get_pipeline_model_parallel_rank()
+    return folder / f"tensor-{tensor:02d}-pipeline-{pipeline:02d}.pt"
+
+
+def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
+    """The ranks write their pieces beside, then rank 0 gives the folder its name."""
+    run = rank.run
+    folder = checkpoints.partial(run.checkpoint_dir, step)
+    if run.is_first:
+        checkpoints.clear_partials(run.checkpoint_dir)
+        folder.mkdir(parents=True)
+    dist.barrier()
+    if parallel_state.get_data_parallel_rank() == 0:
+        torch.save({"model": core.state_dict(), "optimizer": rank.optimizer.state_dict()}, piece(folder))
+    if run.is_first:
+        noted = {"step": step, "data": data, **kept(rank.settings)}
+        (folder / PROGRESS).write_text(json.dumps(noted) + "\n", encoding="utf-8")
+    dist.barrier()
+    if run.local_rank == 0:
+        checkpoints.sync_files(folder)
+    dist.barrier()
+    if run.is_first:
+        final = checkpoints.publish(folder, step, run=run, keep=rank.settings.keep_checkpoints)
+        print(f"step {step}: checkpoint {final}")
+
+
+def kept(settings: Settings) -> dict[str, Any]:
+    """The settings that a run keeps to its end."""
+    return {name: value for name, value in dataclasses.asdict(settings).items() if name in KEPT}
+
+
+def resume(rank: Rank, core: Any, data: str) -> int:
+    """Load the newest checkpoint; its step, or 0. Dies if it is of another model or other data."""
+    found = checkpoints.newest(rank.run.checkpoint_dir)
+    if found is None:
+        return 0
+    noted = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
+    for name, value in kept(rank.settings).items():
+        if noted[name] != value:
+            die(
+                f"{found} was trained with {name.upper()}={noted[name]} and this run has {value}: "
+                "give the same, or another RUN_NAME."
+            )
+    if noted["data"] != data:
+        die(f"{found} was trained on other data: give its CORPUS and text, or another RUN_NAME.")
+    # This run's own file; the optimizer's settings in it are not tensors alone.
+    loaded = torch.load(piece(found), map_location="cpu", weights_only=False)
+    core.load_state_dict(loaded["model"])
+    rank.optimizer.load_state_dict(loaded["optimizer"])
+    rank.say(f"resuming from {found}")
+    return int(noted["step"])

@@ -1,0 +1,171 @@
+"""Settings of a run of gpt2-megatron: environment variables that are arguments as well. Needs no package."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from training_common.run import Run, die
+
+# Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
+VOCAB_MULTIPLE = 128
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What may differ between runs. Defaults: GPT-2 345M as in the Megatron-LM paper (1909.08053)."""
+
+    gpt2_layers: int = 24
+    gpt2_heads: int = 16
+    gpt2_width: int = 1024
+    gpt2_context: int = 1024
+    gpt2_dropout: float = 0.1
+    vocab_size: int = 50257
+    tensor_parallel: int = 1
+    """Ranks that share each layer's matrices."""
+    pipeline_parallel: int = 1
+    """Ranks that have a part of the layers each."""
+    micro_batch_size: int = 8
+    """Sequences that a rank computes at a time."""
+    global_batch_size: int = 512
+    """Sequences of a step, of all ranks together."""
+    max_steps: int = 5000
+    warmup_steps: int = 50
+    learning_rate: float = 1.5e-4
+    min_learning_rate: float = 1e-5
+    weight_decay: float = 0.01
+    seed: int = 1234
+    checkpoint_every: int = 500
+    keep_checkpoints: int = 2
+    log_every: int = 10
+    eval_batches: int = 20
+    """Global micro-batches of the validation at the end."""
+    init_from: str = "scratch"
+    """scratch; megatron-345m; or a file model_optim_rng.pt of that format."""
+    device: str = ""
+    """cuda or cpu; empty: what the family has."""
+    mixed_precision: str = "no"
+    transformer_impl: str = ""
+    """transformer_engine or local; empty: the first on GPUs."""
+    verify_data: str = "yes"
+
+    @property
+    def padded_vocab_size(self) -> int:
+        """Rows of the word embeddings."""
+        multiple = VOCAB_MULTIPLE * self.tensor_parallel
+        return -(-self.vocab_size // multiple) * multiple
+
+
+MAY_BE_ZERO = {"warmup_steps", "eval_batches", "seed"}
+WORDS = {
+    "device": ("cpu", "cuda"),
+    # Dynamic loss scaling of fp16 is for V100 GPUs, and none of the recipe gpu is one.
+    "mixed_precision": ("bf16", "no"),
+    "transformer_impl": ("transformer_engine", "local"),
+    "verify_data": ("yes", "no"),
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How the ranks share the work."""
+
+    tensor: int
+    pipeline: int
+    data: int
+    micro_batches: int
+    """Micro-batches that a data parallel rank computes in a step."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        die(f"{message}; settings are variables such as MAX_STEPS=100, or arguments such as --max-steps 100.")
+
+
+def read_settings(arguments: list[str] | None = None) -> Settings:
+    """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
+    parser = _Parser(description="Trains GPT-2 with Megatron's core.", allow_abbrev=False)
+    for field in dataclasses.fields(Settings):
+        default = os.environ.get(field.name.upper()) or str(field.default)
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
+    settings = Settings(**vars(parser.parse_args(arguments)))
+    for name, value in dataclasses.asdict(settings).items():
+        least = 0 if name in MAY_BE_ZERO or isinstance(value, float) else 1
+        if not isinstance(value, str) and value < least:
+            die(f"{name.upper()} is {value}: give {least} or more.")
+    if not settings.gpt2_dropout < 1:
+        die(f"GPT2_DROPOUT is {settings.gpt2_dropout}: give a share below 1.")
+    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
+    implementation = settings.transformer_impl or ("transformer_engine" if device == "cuda" else "local")
+    settings = dataclasses.replace(settings, device=device, transformer_impl=implementation)
+    for name, allowed in WORDS.items():
+        if getattr(settings, name) not in allowed:
+            die(f'{name.upper()} is "{getattr(settings, name)}"; allowed: {", ".join(allowed)}.')
+    return settings
+
+
+def divisors(number: int) -> str:
+    """All of them, for people."""
+    return ", ".join(str(each) for each in range(1, number + 1) if number % each == 0)
+
+
+def sizes_of(settings: Settings, *, nodes: int, ranks_a_node: int) -> Sizes:
+    """How the ranks of this job share the work; dies, with what would do, where they cannot."""
+    world, tensor, pipeline = nodes * ranks_a_node, settings.tensor_parallel, settings.pipeline_parallel
+    if settings.gpt2_width % settings.gpt2_heads:
+        die(
+            f"GPT2_WIDTH is {settings.gpt2_width}, no multiple of GPT2_HEADS, {settings.gpt2_heads}: "
+            f"give one of {divisors(settings.gpt2_width)} heads."
+        )
+    if settings.gpt2_heads % tensor:
+        die(
+            f"TENSOR_PARALLEL is {tensor} and the model has {settings.gpt2_heads} heads (GPT2_HEADS): "
+            f"give one of {divisors(settings.gpt2_heads)}."
+        )
+    if settings.gpt2_layers % pipeline:
+        die(
+            f"PIPELINE_PARALLEL is {pipeline} and the model has {settings.gpt2_layers} layers (GPT2_LAYERS): "
+            f"give one of {divisors(settings.gpt2_layers)}."
+        )
+    if world % (tensor * pipeline):
+        die(
+            f"TENSOR_PARALLEL x PIPELINE_PARALLEL is {tensor} x {pipeline} = {tensor * pipeline} and the job "
+            f"has {world} ranks ({nodes} nodes x {ranks_a_node}): the product must be one of "
+            f"{divisors(world)}."
+        )
+    data = world // (tensor * pipeline)
+    if settings.global_batch_size % (settings.micro_batch_size * data):
+        die(
+            f"GLOBAL_BATCH_SIZE is {settings.global_batch_size}, no multiple of MICRO_BATCH_SIZE x data "
+            f"parallel ranks, {settings.micro_batch_size} x {data} = "
+            f"{settings.micro_batch_size * data}: give such a one."
+        )
+    return Sizes(tensor, pipeline, data, settings.global_batch_size // (settings.micro_batch_size * data))
+
+
+def sizes_of_job(settings: Settings, run: Run) -> Sizes:
+    """The same, of the job that this rank is in."""
+    nodes = int(os.environ.get("NNODES", "1"))
+    return sizes_of(settings, nodes=nodes, ranks_a_node=run.world_size // nodes)
+
+
+def weights_file(settings: Settings, run: Run) -> Path | None:
+    """The file that the run begins with; dies if it is not there."""
+    if settings.init_from == "scratch":
+        return None
+    file = published_file(run.data_dir) if settings.init_from == "megatron-345m" else Path(settings.init_from)
+    if not file.is_file():
+        die(
+            f"INIT_FROM is {settings.init_from}, and there is no file {file}: give scratch, megatron-345m or "
+            "a file model_optim_rng.pt of that format."
+        )
+    return file
+
+
+def published_file(data_dir: Path) -> Path:
+    """Where prepare.py puts NVIDIA's checkpoint."""
+    return data_dir / "models" / "megatron_lm_345m_v0.0" / "model_optim_rng.pt"

@@ -1,0 +1,79 @@
+"""GPT-2 345M over several nodes with Megatron's core: data, tensor and pipeline parallel.
+
+Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
+Each layer on two GPUs:    TENSOR_PARALLEL=2 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
+Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
+
+train.sh starts this once a rank. Every setting (settings.py) is an environment variable (MAX_STEPS=100) and
+an argument (--max-steps 100). Folders and the world come from job.slurm, data from prepare.py.
+
+Here are the checks that need no package, so that wrong input is told at once; loop.py trains. Writes
+$RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; starts from the newest of those, and
+then gives the losses that an uninterrupted run gives.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+from indexed import Indexed, check_sums, read_indexed
+from settings import Settings, read_settings, sizes_of_job, weights_file
+from training_common.precision import check_precision
+from training_common.run import Run, die
+
+
+def open_data(run: Run, settings: Settings) -> Indexed:
+    """The data that prepare.py noted for this run; dies unless it is whole and fits the model."""
+    note = run.run_dir / "data.json"
+    if not note.is_file():
+        die(f"{note} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
+    folder = Path(json.loads(note.read_text(encoding="utf-8"))["shards"])
+    data = read_indexed(folder)
+    if data is None:
+        die(f"{folder} is not whole: submit again, and prepare.sh finishes it.")
+    if data.vocab_size > settings.vocab_size:
+        die(
+            f"{folder} has a vocabulary of {data.vocab_size} tokens and the model one of "
+            f"{settings.vocab_size}: give prepare.sh and train.sh the same VOCAB_SIZE."
+        )
+    for split, tokens in data.tokens.items():
+        if tokens <= settings.gpt2_context:
+            die(
+                f"{folder} has {tokens} tokens in {split}, fewer than GPT2_CONTEXT ({settings.gpt2_context}) "
+                "takes: take more text, or lower it."
+            )
+    return data
+
+
+def verify(run: Run, settings: Settings, data: Indexed) -> None:
+    """Read all files once, the nodes sharing the work; dies if one is corrupt."""
+    if settings.verify_data == "yes" and run.local_rank == 0:
+        nodes = int(os.environ.get("NNODES", "1"))
+        check_sums(data, part=run.rank * nodes // run.world_size, parts=nodes)
+
+
+def main() -> None:
+    """One rank's whole life."""
+    settings, run = read_settings(), Run.from_environment()
+    sizes = sizes_of_job(settings, run)
+    weights = weights_file(settings, run)
+    data = open_data(run, settings)
+    fused = settings.transformer_impl == "transformer_engine"
+    if fused and not importlib.util.find_spec("transformer_engine"):
+        die(
+            "this environment has no Transformer Engine, which is compiled into the nodes' image: deploy "
+            "with -c image=build, or train slowly without its kernels (TRANSFORMER_IMPL=local)."
+        )
+    device = f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu"
+    check_precision(settings.mixed_precision, device)
+    verify(run, settings, data)
+    from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
+
+    train(run, settings, sizes, data, weights)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""One rank's training: from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from model import learning_rate, loss_of, make_model, make_optimizer
+from settings import Prepared, Settings, Shape, highest_learning_rate
+from training_common import checkpoints, outcome
+from training_common.memory import peak_bytes
+from training_common.metrics import FILE as METRICS
+from training_common.metrics import Metrics
+from training_common.mfu import flops_per_token, mfu
+from training_common.run import Run, die
+from training_common.shards import Manifest, Tokens
+from training_common.stopping import Stop
+from training_common.world import check_world
+
+GRADIENT_CLIP = 1.0
+# fp32 weights and AdamW's two moments.
+CHECKPOINT_BYTES_A_PARAMETER = 12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rank:
+    """What this rank trains with."""
+
+    run: Run
+    settings: Settings
+    shape: Shape
+    prepared: Prepared
+    manifest: Manifest
+    accelerator: Accelerator
+
+    def say(self, text: str) -> None:
+        """Print once; accelerator.print does it once a node."""
+        if self.run.is_first:
+            print(text)
+
+    def mean(self, *values: float) -> list[float]:
+        """The mean over ranks of each value; one exchange."""
+        own = torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
+        summed = self.accelerator.reduce(own, reduction="sum").tolist()
+        return [value / self.run.world_size for value in summed]
+
+    def tokens(self, split: str) -> Tokens:
+        """The tokens of one split."""
+        return Tokens(self.prepared.shards, self.manifest, split)
+
+    def data_sum(self) -> str:
+        """Of the tokens: two data sets with the same have the same content."""
+        return hashlib.sha256("".join(shard.sha256 for shard in self.manifest.shards()).encode()).hexdigest()
+
+    def batch(self, tokens: Tokens, key: list[int]) -> torch.Tensor:
+        """(batch_size, context) token ids. The key (seed, step, micro-step, rank) alone decides which:
+        nothing has to be remembered for a resume."""
+        length = self.shape.context
+        starts = np.random.default_rng(key).integers(0, len(tokens) - length, self.settings.batch_size)
+        rows = np.stack([tokens.window(int(start), length) for start in starts])
+        return torch.from_numpy(rows).to(self.accelerator.device)
+
+
+def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manifest: Manifest) -> None:
+    """Train; every rank calls it."""
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
+    accelerator = Accelerator(cpu=settings.device == "cpu", mixed_precision=settings.mixed_precision)
+    # Not news that GPT-2's first and last matrix are the same one.
+    logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
+    check_world(accelerator.device)
+    rank = Rank(
+        run=run,
+        settings=settings,
+        shape=shape,
+        prepared=prepared,
+        manifest=manifest,
+        accelerator=accelerator,
+    )
+    set_seed(settings.seed)
+    model = make_model(settings, shape, prepared.weights)
+    # From here on the ranks draw different numbers (dropout).
+    set_seed(settings.seed, device_specific=True)
+    parameters = model.num_parameters()
+    if run.is_first:
+        kept = max(1, settings.keep_checkpoints) + 1
+        checkpoints.check_space(run.checkpoint_dir, parameters * CHECKPOINT_BYTES_A_PARAMETER * kept)
+    rank.say(
+        f"GPT-2, {parameters / 1e6:.2f} M parameters from {prepared.init_from}, {run.world_size} ranks on "
+        f"{accelerator.device.type}, {torch.get_num_threads()} threads a rank, "
+        f"precision {settings.mixed_precision}; {manifest.tokens('train'):,} tokens in {prepared.shards}"
+    )
+    flops = flops_per_token(
+        parameters - model.transformer.wpe.weight.numel(), shape.layers, shape.width, shape.context
+    )
+    optimizer = make_optimizer(model, settings)
+    model, optimizer = accelerator.prepare(model, optimizer)
+    stopped_at = train_steps(rank, model, optimizer, flops)
+    if stopped_at is None:
+        finish(rank, model)
+    else:
+        outcome.stopped(run, stopped_at)
+        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+    # The gradients' exchange goes before the process group that it uses: the other way round gloo waits
+    # for ever in its destructor (torch 2.13).
+    del model, optimizer
+    accelerator.free_memory()
+    accelerator.end_training()
+
+
+def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | None:
+    """All steps that are left; the step in which a rank was told to stop, or None."""
+    run, settings, accelerator = rank.run, rank.settings, rank.accelerator
+    stop = Stop()
+    micro_steps = range(settings.gradient_accumulation)
+    tokens_a_step = run.world_size * len(micro_steps) * settings.batch_size * rank.shape.context
+    highest = highest_learning_rate(settings, rank.prepared.weights)
+    first, tokens_seen = resume(rank)
+    metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
+    data = rank.tokens("train")
+    for step in range(first + 1, settings.max_steps + 1):
+        started = time.perf_counter()
+        rate = learning_rate(step, settings, highest)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        keys = [[settings.seed, step, micro_step, run.rank] for micro_step in micro_steps]
+        micro_batches = [rank.batch(data, key) for key in keys]
+        data_s = time.perf_counter() - started
+        own_loss = update(accelerator, model, optimizer, micro_batches)
+        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        loss, stopping = rank.mean(own_loss, stop.asked)
+        step_s = time.perf_counter() - started
+        tokens_seen += tokens_a_step
+        if metrics:
+            line = metrics.add(
+                step=step,
+                loss=loss,
+                learning_rate=rate,
+                tokens=tokens_seen,
+                tokens_per_s=tokens_a_step / step_s,
+                step_s=step_s,
+                data_s=data_s,
+                memory_bytes=peak_bytes(accelerator.device),
+                world_size=run.world_size,
+                mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
+            )
+            if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
+                print(line)
+        if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
+            save(rank, model, step=step, tokens=tokens_seen)
+        if stopping:
+            return step
+    return None
+
+
+def update(accelerator: Accelerator, model: Any, optimizer: Any, micro_batches: list[torch.Tensor]) -> float:
+    """One update; the loss of this rank. Gradients are exchanged in the last micro-step only."""
+    model.train()
+    total = 0.0
+    for i, ids in enumerate(micro_batches, start=1):
+        last = i == len(micro_batches)
+        with contextlib.nullcontext() if last else accelerator.no_sync(model):
+            loss = loss_of(model, ids) / len(micro_batches)
+            accelerator.backward(loss)
+        total += loss.item()
+    accelerator.clip_grad_norm_(model.parameters(), GRADIENT_CLIP)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return total
+
+
+def finish(rank: Rank, model: Any) -> None:
+    """Validate: mean loss over eval_batches a rank, always the same ones; then say that all is done."""
+    tokens, batches = rank.tokens("val"), rank.settings.eval_batches
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for i in range(batches):
+            total += loss_of(model, rank.batch(tokens, [rank.settings.seed, 0, i, rank.run.rank])).item()
+    (loss,) = rank.mean(total / max(1, batches))
+    outcome.finished(rank.run)
+    if rank.run.is_first:
+        summary = Metrics(rank.run.run_dir / METRICS, after_step=rank.settings.max_steps).summary()
+        print(f"finished: {summary}, validation loss {loss:.4f}")
+
+
+def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
+    """Every rank writes its part beside, then rank 0 gives it its name.
+
+    A checkpoint is also a folder of weights (INIT_FROM), which transformers reads.
+    """
+    run, accelerator = rank.run, rank.accelerator
+    folder = checkpoints.partial(run.checkpoint_dir, step)
+    if run.is_first:
+        checkpoints.clear_partials(run.checkpoint_dir)
+    accelerator.wait_for_everyone()
+    accelerator.save_state(str(folder))
+    if run.is_first:
+        accelerator.unwrap_model(model).config.save_pretrained(str(folder))
+        shutil.copyfile(rank.prepared.shards / "tokenizer.json", folder / "tokenizer.json")
+        progress = {
+            "step": step,
+            "tokens": tokens,
+            "shape": dataclasses.asdict(rank.shape),
+            "data": rank.data_sum(),
+        }
+        (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
+    accelerator.wait_for_everyone()
+    if run.local_rank == 0:
+        checkpoints.sync_files(folder)
+    accelerator.wait_for_everyone()
+    if run.is_first:
+        final = checkpoints.publish(folder, step, run=run, keep=rank.settings.keep_checkpoints)
+        print(f"step {step}: checkpoint {final}")
+
+
+def resume(rank: Rank) -> tuple[int, int]:
+    """Load the newest checkpoint; the step and the tokens it stands at, or (0, 0)."""
+    found = checkpoints.newest(rank.run.checkpoint_dir)
+    if found is None:
+        return 0, 0
+    progress = read_progress(found)
+    if progress["shape"] != dataclasses.asdict(rank.shape):
+        die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
+    if progress["data"] != rank.data_sum():
+        die(
+            f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, or "
+            f"begin another RUN_NAME with its weights (INIT_FROM={found})."
+        )
+    rank.accelerator.load_state(str(found))
+    rank.say(f"resuming from {found}")
+    return progress["step"], progress["tokens"]
+
+
+def read_progress(checkpoint: Path) -> dict[str, Any]:
+    """What `save` noted beside the weights."""
+    progress: dict[str, Any] = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
+    return progress

@@ -1,0 +1,66 @@
+"""GPT-2 as transformers defines it, its loss and its optimizer."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from settings import Settings, Shape
+from training_common.run import die
+from transformers import GPT2Config, GPT2LMHeadModel
+
+
+def make_model(settings: Settings, shape: Shape, weights: Path | None) -> GPT2LMHeadModel:
+    """GPT-2 with random weights, or with those of a folder."""
+    drop = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), settings.gpt2_dropout)
+    if weights:
+        logging.getLogger("transformers").setLevel(logging.ERROR)
+        try:
+            # fp32 whatever the file has: autocast makes the rest.
+            model = GPT2LMHeadModel.from_pretrained(
+                str(weights), local_files_only=True, dtype=torch.float32, use_cache=False, **drop
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            die(f"the weights in {weights} cannot be read ({str(error).splitlines()[0]}): replace them.")
+        assert isinstance(model, GPT2LMHeadModel)
+        return model
+    config = GPT2Config(
+        vocab_size=shape.vocab_size,
+        n_positions=shape.context,
+        n_embd=shape.width,
+        n_layer=shape.layers,
+        n_head=shape.heads,
+        use_cache=False,
+        bos_token_id=0,
+        eos_token_id=0,
+        architectures=["GPT2LMHeadModel"],
+        **drop,
+    )
+    return GPT2LMHeadModel(config)
+
+
+def loss_of(model: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy (nats a token) of each token after the first."""
+    logits = model(input_ids=ids).logits[:, :-1]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
+
+
+def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
+    """Matrices decay, biases and norms do not. The learning rate is set in each step."""
+    parameters = list(model.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, betas=(0.9, 0.95))
+
+
+def learning_rate(step: int, settings: Settings, highest: float) -> float:
+    """Linear warm-up, then a cosine from the highest down to a tenth of it at max_steps."""
+    if step <= settings.warmup_steps:
+        return highest * step / settings.warmup_steps
+    done = (step - settings.warmup_steps) / max(1, settings.max_steps - settings.warmup_steps)
+    return highest * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))

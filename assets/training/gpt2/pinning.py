@@ -1,0 +1,38 @@
+"""Cores of a rank: where several ranks share a CPU node, each keeps to its own, and to one socket's memory.
+
+Only the standard library; Linux. Before the first thread starts: threads inherit it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CPUS = Path("/sys/devices/system/cpu")
+
+
+def pin(local_rank: int, ranks: int, *, cpus: Path = CPUS, of: int | None = None) -> set[int]:
+    """Keep this process to its share of the node's cores; those it then has.
+
+    What mpirun or srun has cut to a share already is left as it is; `of` is how many CPUs the node has.
+    """
+    allowed = os.sched_getaffinity(0)
+    if ranks > 1 and len(allowed) * ranks > (of or os.cpu_count() or 1) and len(allowed) >= ranks:
+        os.sched_setaffinity(0, share(local_rank, ranks, sorted(allowed, key=lambda cpu: place(cpu, cpus))))
+    return os.sched_getaffinity(0)
+
+
+def share(local_rank: int, ranks: int, ordered: list[int]) -> set[int]:
+    """The part of the CPUs that is this rank's; sizes differ by one at most."""
+    begin, end = (len(ordered) * rank // ranks for rank in (local_rank, local_rank + 1))
+    return set(ordered[begin:end])
+
+
+def place(cpu: int, cpus: Path = CPUS) -> tuple[int, int, int]:
+    """Socket, core and number of a hardware thread: so sorted, siblings stand together, then sockets."""
+    topology = cpus / f"cpu{cpu}" / "topology"
+    found = [
+        int(file.read_text()) if (file := topology / name).is_file() else 0
+        for name in ("physical_package_id", "core_id")
+    ]
+    return found[0], found[1], cpu

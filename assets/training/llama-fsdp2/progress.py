@@ -1,0 +1,62 @@
+"""What a checkpoint says about itself, in a file that needs no torch to be read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data import Data
+from sizes import Shape
+from training_common import checkpoints
+from training_common.run import Run, die
+
+FILE = "progress.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a run stands, and with what."""
+
+    step: int
+    tokens: int
+    world_size: int
+    """Ranks that wrote it; as many others can read it."""
+    shape: dict[str, Any]
+    data: str
+    """Data.sum()."""
+
+    def write(self, folder: Path) -> None:
+        """Into a checkpoint that has no name yet."""
+        (folder / FILE).write_text(json.dumps(dataclasses.asdict(self)) + "\n", encoding="utf-8")
+
+
+def read_progress(checkpoint: Path) -> Progress:
+    """What a checkpoint noted; dies if it is none of this workload."""
+    try:
+        return Progress(**json.loads((checkpoint / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        die(
+            f"{checkpoint} is no checkpoint of this workload ({error}): move it away, or give another "
+            "RUN_NAME."
+        )
+
+
+def find_checkpoint(run: Run, shape: Shape, data: Data) -> Path | None:
+    """The run's newest checkpoint; dies if it is of another model or other data."""
+    found = checkpoints.newest(run.checkpoint_dir)
+    if found is None:
+        return None
+    noted, wanted = read_progress(found), dataclasses.asdict(shape)
+    differing = [name for name, value in wanted.items() if noted.shape.get(name) != value]
+    if differing:
+        had = ", ".join(f"{name} {noted.shape.get(name)} instead of {wanted[name]}" for name in differing)
+        die(f"{found} holds another model ({had}): give its sizes, or another RUN_NAME.")
+    if noted.data != data.sum():
+        die(
+            f"{found} was trained on other data than {data.folder}: give its CORPUS and text, or another "
+            "RUN_NAME."
+        )
+    return found

@@ -1,0 +1,94 @@
+"""CORPUS: the text to train on, as units for training_common.prepare_tokens; a unit is a file.
+
+raw: your own files in DATA_DIR/raw (*.txt, *.jsonl). machine: text that lies on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from training_common import corpus
+from training_common.prepare_tokens import Unit
+from training_common.shards import ShardError
+
+OWN, MACHINE = "raw", "machine"
+CORPORA = (OWN, MACHINE)
+SUFFIXES = (".txt", ".jsonl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class File(Unit):
+    """A file of text."""
+
+    file: Path
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The documents of a file."""
+
+    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
+        """Each JSON line's "text", or blocks of a plain text, with the bytes read for each."""
+        if unit.file.suffix == ".jsonl":
+            return json_lines(unit.file)
+        return ((block, len(block.encode())) for block in corpus.blocks(corpus.lines(unit.file)))
+
+
+def json_lines(file: Path) -> Iterator[tuple[str, int]]:
+    """The "text" of each line's object.
+
+    Raises:
+        ShardError: a line has none.
+    """
+    with file.open("rb") as opened:
+        for number, line in enumerate(opened, start=1):
+            if not line.strip():
+                continue
+            try:
+                text = json.loads(line)["text"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ShardError(f'{file}, line {number}: no JSON object with a "text" ({error}).') from error
+            if not isinstance(text, str):
+                raise ShardError(f'{file}, line {number}: its "text" is {text!r:.40}, and no string.')
+            yield text, len(line)
+
+
+def own_files(data: Path) -> list[Path]:
+    """What lies in DATA_DIR/raw, by name."""
+    return sorted(file for file in (data / OWN).glob("*") if file.suffix in SUFFIXES)
+
+
+def fingerprint(name: str, *, data: Path) -> str | None:
+    """Changes when the text would; reads none. None where there is no text: shards may still be there."""
+    if name == MACHINE:
+        return corpus.fingerprint()
+    made_of = [_stamp(file) for file in own_files(data)]
+    return hashlib.sha256("\n".join(made_of).encode()).hexdigest() if made_of else None
+
+
+def units(name: str, *, data: Path) -> tuple[File, ...]:
+    """The files of a corpus, in an order that does not change.
+
+    Raises:
+        ShardError: there is no text.
+    """
+    files = corpus.gather(data / MACHINE) if name == MACHINE else own_files(data)
+    if not files:
+        raise ShardError(
+            f"there is no text: put {' or '.join(f'*{suffix}' for suffix in SUFFIXES)} into {data / OWN}, or "
+            f"train on what lies on this machine: CORPUS={MACHINE}."
+        )
+    return tuple(
+        File(name=file.name, size_bytes=file.stat().st_size, fingerprint=_stamp(file), file=file)
+        for file in files
+    )
+
+
+def _stamp(file: Path) -> str:
+    found = file.stat()
+    return f"{file.name} {found.st_size} {found.st_mtime_ns}"

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Runs one rank of an all-reduce test: nccl-tests between GPUs, gloo between CPUs.
+#
+# Called by: job.slurm through srun, as the user, once a rank. Safe to run again.
+# Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: DEVICE, MIN_BYTES, MAX_BYTES, TRAINING_OPT.
+# Writes: $RUN_DIR/logs/rank-<rank>.log, which finish.sh judges.
+# Arguments: of all_reduce_perf between GPUs (-n 50); between CPUs --min-bytes, --max-bytes.
+# Launchers: srun
+# MPI: pmix
+set -euo pipefail
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+readonly here
+# shellcheck source=assets/training/launch.sh
+source "$here/../launch.sh"
+
+rank_environment
+mkdir -p "$RUN_DIR/logs"
+# Into a file, too. The shell waits for tee: what it replaces itself by does not.
+exec > >(tee "$RUN_DIR/logs/rank-$RANK.log") 2>&1
+
+if [[ ${DEVICE:-$ACCELERATOR_KIND} != gpu ]]; then
+  start_ranks "$here" "$here/all_reduce.py" "$@"
+fi
+opt="${TRAINING_OPT:-/opt/training-cluster}"
+# Where EFA's installer puts NCCL's plugin (a subfolder on some systems) and Open MPI.
+for folder in /opt/amazon/ofi-nccl/lib /opt/amazon/ofi-nccl/lib/*-linux-gnu /opt/amazon/efa/lib /opt/amazon/openmpi/lib; do
+  if [[ -d $folder ]]; then LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
+done
+export LD_LIBRARY_PATH
+# The judge reads the transports and the cards from it.
+export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH
+# -c 1: the values are compared, too.
+exec "$opt/bin/all_reduce_perf" -b "${MIN_BYTES:-8}" -e "${MAX_BYTES:-16G}" -f 2 -g 1 -c 1 -n 20 "$@"

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2154  # job.slurm's variables
+# What becomes of a job whose training ended early: whether it starts again, and from where.
+#
+# Sourced by: job.slurm, as the user, on the job's first node; uses its log, die and report, and its variables
+#   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions and does nothing else by itself.
+# Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
+#   $RUN_DIR/settings-<job id>-<restart>.env, and what the watch for spot notices says, $RUN_DIR/spot-watch.log.
+#
+# A job starts again only if it got on since its last start: a fault in the data or the code at one step would
+# otherwise burn the nodes for ever. Slurm itself queues a job again whose node was lost, without asking; the same
+# rule then holds at its start. Starts that ended before the training do not count (a node that its health check
+# refused, one that was lost during preparation).
+
+declare -i restarts=0 start_step=0 # check_restart reads them
+told=""                            # whether Slurm asked this script to end; job.slurm's trap
+readonly ENDED_BY_SIGTERM=143
+
+# The step of the newest whole checkpoint; 0 without one.
+latest_step() {
+  local step=0
+  if [[ -f $CHECKPOINT_DIR/latest_step ]]; then step="$(<"$CHECKPOINT_DIR/latest_step")"; fi
+  [[ $step =~ ^[0-9]+$ ]] || die "$CHECKPOINT_DIR/latest_step holds '$step', which is no step." \
+    "Write the step of the newest whole checkpoint into it, or remove it."
+  printf '%s\n' "$((10#$step))"
+}
+
+# What to type to go on with this run.
+how_to_go_on() {
+  printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$NNODES" "$training" "$workload"
+}
+
+# Reads what this job did before: how often the training was restarted, and where it is. Refuses a start that would
+# repeat the last one.
+check_restart() {
+  local job step last=-1
+  restarts=0
+  start_step="$(latest_step)"
+  if [[ -f $RUN_DIR/starts ]]; then
+    while read -r _ step _ _ job; do
+      if [[ $job == "$SLURM_JOB_ID" ]]; then restarts=$((restarts + 1)) last="$step"; fi
+    done <"$RUN_DIR/starts"
+  fi
+  if ((restarts == 0)); then return; fi
+  ((restarts <= MAX_RESTARTS)) || die \
+    "a node was lost again; MAX_RESTARTS is $MAX_RESTARTS, and the job was restarted so often." \
+    "When the reason is mended: $(how_to_go_on)"
+  ((start_step > last)) || die "a node was lost, and no checkpoint was written since the last start, at step $last." \
+    "Save more often (CHECKPOINT_EVERY), or start it again by hand: $(how_to_go_on)"
+}
+
+note_start() {
+  rm -f "$RUN_DIR/outcome" "$RUN_DIR/failed"
+  printf '%s %s %s %s %s\n' "${SLURM_RESTART_COUNT:-0}" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
+    "$SLURM_JOB_ID" >>"$RUN_DIR/starts"
+  log "training from step $start_step"
+  note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}.env" ||
+    log "the settings of this start could not be written down"
+}
+
+# note_end CODE: when the ranks of this start ended, for what the nodes cost.
+note_end() {
+  printf '%s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" >>"$RUN_DIR/ends" ||
+    log "the end of this start could not be written down"
+}
+
+# note_settings FILE: the settings of this start, a NAME=value a line, for reports.
+note_settings() {
+  local name value
+  for name in $(names_of_settings); do
+    value="${!name-}"
+    # An address may hold a password.
+    if [[ $value != *://*@* ]]; then printf '%s=%s\n' "$name" "${value//$'\n'/ }"; fi
+  done >"$1"
+}
+
+# Exported variables that the partition's file or the workload names: as they are (MAX_STEPS, ${MAX_STEPS}), or as a
+# field of its settings (max_steps: int). Nothing that sounds like a secret, and nothing that differs by itself.
+names_of_settings() {
+  local -r folder="$training/$workload"
+  {
+    printf '%s\n' TRAINING_REHEARSAL LAUNCHER NNODES NPROC_PER_NODE
+    sed -n 's/^export \([A-Z][A-Z0-9_]*\)=.*/\1/p' "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
+    grep -ohE '\b[A-Z][A-Z0-9_]+\b' "$folder"/*.py "$folder"/*.sh
+    sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py | tr '[:lower:]' '[:upper:]'
+  } 2>/dev/null | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(compgen -e | LC_ALL=C sort -u) |
+    grep -Ev 'TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH' |
+    grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS))$' |
+    grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
+}
+
+# Each node of a spot partition asks EC2 whether it is about to be taken.
+watch_for_spot_notice() {
+  export SPOT_NOTICE="$RUN_DIR/spot-notice-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  if [[ ${CAPACITY:-} != spot ]]; then return; fi
+  rm -f "$SPOT_NOTICE"
+  # --overlap: it takes nothing from the ranks' step. Its end is Slurm's kill, of which the job's log need not tell.
+  srun --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
+  watch=$!
+  trap 'kill "$watch" 2>/dev/null || true' EXIT
+}
+
+# A job that was queued again may come back to a node that EC2 is still about to take.
+leave_doomed_nodes() {
+  if [[ -f $SPOT_NOTICE ]]; then
+    queue_again 0 "EC2 is about to take a node ($(<"$SPOT_NOTICE")): the training was not started"
+  fi
+}
+
+# queue_again CODE WHY: Slurm ends this script, too; CODE is its own end if it is faster.
+queue_again() {
+  log "$2; queued again"
+  scontrol requeue "$SLURM_JOB_ID" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
+  exit "$1"
+}
+
+# end_of_training CODE: says what became of it, and ends this script. A rank that died comes first: those that were
+# left may have saved and stopped after that.
+end_of_training() {
+  local outcome="" failed="exit code $1"
+  if [[ -f $RUN_DIR/outcome ]]; then outcome="$(<"$RUN_DIR/outcome")"; fi
+  if [[ -f $RUN_DIR/failed ]]; then failed="$(<"$RUN_DIR/failed")"; fi
+  if [[ $outcome == finished ]]; then
+    report
+    (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"
+  elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
+    restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
+  elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
+    log "stopped at step ${outcome#stopped } and saved, as Slurm asked (time limit, scancel or requeue)"
+    log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
+    exit 1
+  elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
+    # Intel MPI's mpirun ends its ranks at once. To queue a job again that somebody cancelled would bring it back.
+    log "ended as Slurm asked (time limit, scancel or requeue), without saving: the last checkpoint is of step" \
+      "$(latest_step)"
+    log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
+    exit 1
+  elif (($1)); then
+    restart_or_end "$1" "the training failed ($failed)"
+  fi
+  log "done"
+  exit "$1"
+}
+
+# restart_or_end CODE WHY: starts again where that gets on, or says in one sentence why not and ends with CODE.
+restart_or_end() {
+  local at not=""
+  at="$(latest_step)"
+  if ((MAX_RESTARTS == 0)); then
+    not="MAX_RESTARTS is 0"
+  elif ((restarts >= MAX_RESTARTS)); then
+    not="MAX_RESTARTS is $MAX_RESTARTS, and it was restarted so often"
+  elif ((at <= start_step)); then
+    not="no checkpoint was written since this start, at step $start_step"
+  fi
+  if [[ -z $not ]]; then
+    queue_again "$1" "$2; goes on from step $at, restart $((restarts + 1)) of $MAX_RESTARTS"
+  fi
+  log "$2; not started again, since $not"
+  log "go on with it by hand: $(how_to_go_on)"
+  exit "$1"
+}

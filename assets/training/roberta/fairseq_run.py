@@ -1,0 +1,82 @@
+"""fairseq-train as one rank of this cluster's: its configuration, our task in it, and where a run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from binary_data import Manifest
+from fairseq import checkpoint_utils, options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.distributed import utils as distributed
+from fairseq_cli.train import main as fairseq_train
+from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
+from roberta_settings import Settings, fairseq_arguments
+from training_common import checkpoints, outcome
+from training_common.run import Run, die
+from training_common.world import check_world
+
+
+def train(settings: Settings, run: Run, *, device: torch.device, data: Path, manifest: Manifest) -> None:
+    """One rank, from the newest checkpoint to the last step, or to the one in which SIGTERM came."""
+    own = made_of(settings, symbols=manifest.symbols, dictionary_sha256=manifest.dictionary_sha256)
+    newest = checkpoints.newest(run.checkpoint_dir)
+    progress = read_progress(newest) if newest else {}
+    if newest:
+        check_checkpoint(newest, progress, own)
+    recorder = Recorder(run=run, settings=settings, symbols=manifest.symbols, progress=progress, made_of=own)
+    if recorder.step < settings.max_steps:
+        recorder.cfg = configuration(settings, run, data=data, newest=newest)
+        call_fairseq(recorder, run, device=device, newest=newest)
+    elif run.is_first:  # fairseq would make one more update before it looks
+        print(f"finished: {newest} is at MAX_STEPS ({settings.max_steps})")
+    if recorder.stopped:
+        outcome.stopped(run, recorder.step)
+    else:
+        outcome.finished(run)
+
+
+def check_checkpoint(checkpoint: Path, progress: dict[str, Any], own: dict[str, Any]) -> None:
+    """Dies unless the checkpoint is of this model and this dictionary."""
+    if progress["shape"] != own["shape"]:
+        die(
+            f"{checkpoint} holds another model ({progress['shape']}): give its settings, or another RUN_NAME."
+        )
+    if progress["dictionary_sha256"] != own["dictionary_sha256"]:
+        die(
+            f"{checkpoint} was trained with another dict.txt, so its token numbers mean other words: give "
+            "its CORPUS and VOCAB_SIZE, or another RUN_NAME."
+        )
+
+
+def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | None) -> Any:
+    """What fairseq-train makes of its command line."""
+    arguments = fairseq_arguments(
+        settings,
+        data=data,
+        save_dir=run.checkpoint_dir,
+        restore_file=newest / CHECKPOINT if newest else None,
+        rank=run.rank,
+        local_rank=run.local_rank,
+        world_size=run.world_size,
+    )
+    parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
+    # fairseq takes --bf16 for a word that this is a TPU.
+    parsed.tpu = False
+    return convert_namespace_to_omegaconf(parsed)
+
+
+def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: Path | None) -> None:
+    """fairseq-train's own main, with our task and our saving in it, once all ranks are there."""
+    RecordedMaskedLM.recorder = recorder
+    checkpoint_utils.save_checkpoint = recorder.save
+
+    def checked_world(cfg: Any) -> Any:
+        check_world(device)
+        if run.is_first:
+            print(f"world size {run.world_size}" + (f", resuming from {newest}" if newest else ""))
+        return cfg
+
+    distributed.call_main(recorder.cfg, fairseq_train, after_distributed_init_fn=checked_world)
+    torch.distributed.destroy_process_group()

@@ -1,0 +1,210 @@
+"""fairseq's masked_lm task, with a record of each update, a stop on SIGTERM and checkpoints of ours.
+
+fairseq calls the task's own methods at every update on every rank, with sums over all ranks, which is all
+that the record needs; a stop travels with these sums. Only the saving has no such place: save() takes the
+place of fairseq.checkpoint_utils.save_checkpoint, which writes names that depend on the epoch, copies
+gigabytes, and overwrites the very file that a resume reads.
+"""
+
+# No `from __future__ import annotations`: fairseq reads the types of its configuration's fields.
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairseq.tasks import register_task
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from roberta_settings import Settings, computing_parameters, shape
+from training_common import checkpoints
+from training_common.memory import peak_bytes
+from training_common.metrics import FILE, Metrics
+from training_common.mfu import flops_per_token, mfu
+from training_common.run import Run
+from training_common.stopping import Stop
+
+CHECKPOINT = "checkpoint.pt"
+PROGRESS = "progress.json"
+
+
+class Recorder:
+    """What one rank knows of its run; the first rank writes metrics.jsonl and checkpoints."""
+
+    def __init__(
+        self,
+        *,
+        run: Run,
+        settings: Settings,
+        symbols: int,
+        progress: Mapping[str, Any],
+        made_of: Mapping[str, Any],
+    ) -> None:
+        self.run, self.settings = run, settings
+        self.cfg: Any = None
+        """fairseq's configuration, once it is parsed."""
+        self.step: int = progress.get("step", 0)
+        self.tokens: int = progress.get("tokens", 0)
+        self._saved = self.step
+        self.stopped = False
+        self.learning_rate = 0.0
+        self._made_of = made_of
+        self._first = self.step + 1
+        self._stop = Stop()
+        self._metrics = Metrics(run.run_dir / FILE, after_step=self.step) if run.is_first else None
+        self._flops = flops_per_token(
+            computing_parameters(settings, symbols),
+            settings.roberta_layers,
+            settings.roberta_width,
+            settings.roberta_context,
+        )
+        self._idle_since: float | None = None
+        self._data_s: float | None = None
+        self._memory_bytes = 0
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Whether this rank had a SIGTERM."""
+        return self._stop.asked
+
+    def start_clock(self) -> None:
+        """The first epoch begins; what comes between later ones is waiting for data."""
+        if self._idle_since is None:
+            self.restart_clock()
+
+    def restart_clock(self) -> None:
+        """What was done since the last update was neither training nor waiting for data."""
+        self._idle_since = time.perf_counter()
+
+    def begin(self) -> None:
+        """The batches of an update are there."""
+        if self._data_s is None:
+            self._data_s = self._since_idle()
+
+    def updated(self, learning_rate: float) -> None:
+        """The optimizer made its step; right after, fairseq forgets memory's peak and sets the next rate."""
+        self.learning_rate = learning_rate
+        self._memory_bytes = max(self._memory_bytes, peak_bytes(self.settings.device))
+
+    def _since_idle(self) -> float:
+        return 0.0 if self._idle_since is None else time.perf_counter() - self._idle_since
+
+    def end(self, outputs: Sequence[Mapping[str, Any]]) -> None:
+        """An update is done: note it, and end the training if any rank was told to stop."""
+
+        def total(key: str) -> float:
+            return float(sum(output[key] for output in outputs))
+
+        # In nats a masked token; fairseq's own log divides by ln 2.
+        loss = total("loss") / total("sample_size")
+        tokens = round(total("ntokens"))
+        step_s = self._since_idle()
+        self.step += 1
+        self.tokens += tokens
+        if total("stop"):
+            self._end_here()
+        if self._metrics:
+            world_size, speed = self.run.world_size, tokens / step_s
+            line = self._metrics.add(
+                step=self.step,
+                loss=loss,
+                learning_rate=self.learning_rate,
+                tokens=self.tokens,
+                tokens_per_s=speed,
+                step_s=step_s,
+                data_s=self._data_s or 0.0,
+                memory_bytes=self._memory_bytes,
+                world_size=world_size,
+                mfu=mfu(speed, self._flops, self.run.peak_tflops, world_size),
+            )
+            if self.step % self.settings.log_every == 0 or self.step in {
+                self._first,
+                self.settings.max_steps,
+            }:
+                print(line)
+        self._data_s = None
+        self.restart_clock()
+
+    def _end_here(self) -> None:
+        """Every rank hears the same sum, so all change the same: fairseq then saves and leaves."""
+        self.stopped = True
+        self.cfg.optimization.max_update = self.step
+        # Slurm gives two minutes: they are for the checkpoint.
+        self.cfg.dataset.disable_validation = True
+
+    def save(self, _cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float | None) -> str | None:
+        """fairseq's checkpoint (model, optimizer, data position) as step-<n>/checkpoint.pt; on every rank."""
+        if self.step == self._saved:  # an update whose gradients overflowed is none, and saved nothing new
+            return None
+        self._saved = self.step
+        trainer.consolidate_optimizer()
+        path = None
+        if trainer.should_save_checkpoint_on_current_rank:
+            folder = self.run.checkpoint_dir
+            checkpoints.clear_partials(folder)
+            partial = checkpoints.partial(folder, self.step)
+            partial.mkdir(parents=True)
+            state = {"train_iterator": epoch_itr.state_dict(), "val_loss": val_loss}
+            trainer.save_checkpoint(str(partial / CHECKPOINT), state)
+            progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
+            (partial / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
+            keep = self.settings.keep_checkpoints
+            path = str(checkpoints.publish(partial, self.step, run=self.run, keep=keep))
+            print(f"step {self.step}: checkpoint {path}")
+        self.restart_clock()
+        return path
+
+
+def made_of(settings: Settings, *, symbols: int, dictionary_sha256: str) -> dict[str, Any]:
+    """What a checkpoint notes of its model, for a resume to compare."""
+    return {"shape": shape(settings, symbols), "dictionary_sha256": dictionary_sha256}
+
+
+def read_progress(checkpoint: Path) -> dict[str, Any]:
+    """What `save` noted beside the weights."""
+    progress: dict[str, Any] = json.loads((checkpoint / PROGRESS).read_text(encoding="utf-8"))
+    return progress
+
+
+@dataclass
+class RecordedMaskedLMConfig(MaskedLMConfig):
+    """The data's processes are made anew each epoch: fairseq keeps them, and they never hear of a new one.
+    All epochs would then mask the same tokens, as BERT's did, and a resume others."""
+
+    reuse_dataloader: bool = field(default=False)
+    persistent_workers: bool = field(default=False)
+
+
+@register_task("recorded_masked_lm", dataclass=RecordedMaskedLMConfig)
+class RecordedMaskedLM(MaskedLMTask):
+    """fairseq makes the task, so the recorder is the class's, set before."""
+
+    recorder: Recorder
+
+    def begin_epoch(self, *arguments: Any) -> None:
+        """Everything before is setting up."""
+        super().begin_epoch(*arguments)
+        self.recorder.start_clock()
+
+    def train_step(self, *arguments: Any, **named: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Forward and backward of one micro-step; what it returns is summed over the ranks."""
+        self.recorder.begin()
+        loss, sample_size, output = super().train_step(*arguments, **named)
+        return loss, sample_size, {**output, "stop": int(self.recorder.asked_to_stop)}
+
+    def optimizer_step(self, optimizer: Any, *arguments: Any, **named: Any) -> None:
+        """The update, with the rate that it is made with."""
+        learning_rate = optimizer.get_lr()
+        super().optimizer_step(optimizer, *arguments, **named)
+        self.recorder.updated(learning_rate)
+
+    def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: Any) -> None:
+        """Called with the sums of an update, and with those of a validation batch."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if any("stop" in output for output in logging_outputs):
+            self.recorder.end(logging_outputs)
+
+    def post_validate(self, *_: Any) -> None:
+        """Validation takes no part in a step's time."""
+        self.recorder.restart_clock()

@@ -1,0 +1,1 @@
+"""What every trainer needs and none should write again: the standard library, torch only where it must."""

@@ -1,0 +1,104 @@
+"""Series of any length in constant memory: a bucket is some rows, with each series' least, mean and most.
+
+Only the standard library, and Python 3.9: the head node's python3 runs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+# So many are kept while rows come; what is printed is made of them.
+_KEPT = 2048
+
+
+@dataclass
+class Span:
+    """One series in one bucket."""
+
+    low: float
+    high: float
+    total: float
+    count: int
+
+    def add(self, other: Span) -> None:
+        """Take the values of another in."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.total, self.count = self.total + other.total, self.count + other.count
+
+    @property
+    def mean(self) -> float:
+        """The mean of its values."""
+        return self.total / self.count
+
+
+@dataclass
+class Bucket:
+    """Some rows that follow each other: where the last is, and the span of each series."""
+
+    at: Mapping[str, float]
+    spans: dict[str, Span] = field(default_factory=dict)
+    rows: int = 0
+
+    def take(self, other: Bucket) -> None:
+        """Add the rows of one that follows, which stays as it is."""
+        self.at = other.at
+        self.rows += other.rows
+        for name, span in other.spans.items():
+            if name in self.spans:
+                self.spans[name].add(span)
+            else:
+                self.spans[name] = replace(span)
+
+
+class Buckets:
+    """Rows as they come; when there are too many buckets, each two become one."""
+
+    def __init__(self) -> None:
+        self._buckets: list[Bucket] = []
+        self._rows_a_bucket = 1
+
+    def add(self, at: Mapping[str, float], values: Mapping[str, float]) -> None:
+        """Add a row: its places on the axes, and its values by series. Those not finite are left out."""
+        if not self._buckets or self._buckets[-1].rows >= self._rows_a_bucket:
+            if len(self._buckets) >= _KEPT:
+                self._buckets = list(_grouped(self._buckets, 2))
+                self._rows_a_bucket *= 2
+            self._buckets.append(Bucket(at=at))
+        spans = {name: Span(value, value, value, 1) for name, value in values.items() if math.isfinite(value)}
+        self._buckets[-1].take(Bucket(at=at, spans=spans, rows=1))
+
+    def at_most(self, limit: int) -> list[Bucket]:
+        """All rows in so many buckets or fewer, each of as many rows as the others but for the last."""
+        return list(_grouped(self._buckets, max(1, math.ceil(len(self._buckets) / limit))))
+
+
+def _grouped(buckets: Sequence[Bucket], size: int) -> Iterator[Bucket]:
+    for start in range(0, len(buckets), size):
+        group = Bucket(at=buckets[start].at)
+        for each in buckets[start : start + size]:
+            group.take(each)
+        yield group
+
+
+class Median:
+    """A median in constant memory: values are counted by their first five digits."""
+
+    def __init__(self) -> None:
+        self._counts: dict[float, int] = {}
+
+    def add(self, value: float) -> None:
+        """Count a value; one that is not finite is left out."""
+        if math.isfinite(value):
+            rounded = float(f"{value:.5g}")
+            self._counts[rounded] = self._counts.get(rounded, 0) + 1
+
+    def value(self) -> float | None:
+        """The median, to five digits; None without a value."""
+        half, seen = sum(self._counts.values()) / 2, 0
+        for value in sorted(self._counts):
+            seen += self._counts[value]
+            if seen >= half:
+                return value
+        return None

@@ -1,0 +1,20 @@
+"""Model FLOPs utilisation: the share of an accelerator's peak that the model's own arithmetic takes."""
+
+from __future__ import annotations
+
+
+def flops_per_token(parameters: int, layers: int, width: int, context: int) -> float:
+    """FLOPs of one token's forward and backward pass: 6N + 12LHQT (PaLM, arXiv 2204.02311, appendix B).
+
+    `parameters` without the position embeddings; `width` is H times Q, the heads' widths together.
+    """
+    return 6.0 * parameters + 12.0 * layers * width * context
+
+
+def mfu(
+    tokens_per_s: float, flops_per_token: float, peak_tflops_a_rank: float | None, world_size: int
+) -> float | None:
+    """The share, 0 to 1, for the tokens_per_s of all ranks together; None where the peak is not known."""
+    if not peak_tflops_a_rank:
+        return None
+    return tokens_per_s * flops_per_token / (peak_tflops_a_rank * 1e12 * world_size)

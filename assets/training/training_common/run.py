@@ -1,0 +1,66 @@
+"""The run that this process is a rank of: where job.slurm wants its files, and who it is among the ranks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+
+def die(sentence: str) -> NoReturn:
+    """End this rank, and so the job, with one reason on stderr and exit code 1."""
+    name, rank = Path(sys.argv[0]).name or "python", os.environ.get("RANK", "?")
+    sys.exit(f"{name} on {socket.gethostname()}, rank {rank}: {sentence}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Folders and place in the world of one rank."""
+
+    run_dir: Path
+    data_dir: Path
+    checkpoint_dir: Path
+    rank: int
+    local_rank: int
+    world_size: int
+    """Ranks that the job was given; check_world compares them with those that came."""
+    peak_tflops: float | None = None
+    """Of one rank's accelerator, dense, in the precision that it trains in; None where it is not known."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it writes what is written once a run."""
+        return self.rank == 0
+
+    @classmethod
+    def from_environment(cls) -> Run:
+        """Read what job.slurm and the launcher set; dies when something is missing."""
+        return cls(
+            run_dir=Path(_variable("RUN_DIR")),
+            data_dir=Path(_variable("DATA_DIR")),
+            checkpoint_dir=Path(_variable("CHECKPOINT_DIR")),
+            rank=int(_variable("RANK")),
+            local_rank=int(_variable("LOCAL_RANK")),
+            world_size=int(_variable("EXPECTED_WORLD_SIZE")),
+            peak_tflops=_peak_tflops(),
+        )
+
+
+def _variable(name: str) -> str:
+    if not (value := os.environ.get(name)):
+        die(f"{name} is not set: job.slurm and launch.sh set it, so start this with sbatch job.slurm.")
+    return value
+
+
+def _peak_tflops() -> float | None:
+    """The accelerator's figure, shared by its ranks: a Trainium chip has several cores."""
+    peak = os.environ.get("ACCELERATOR_PEAK_TFLOPS")
+    # A rehearsal, or DEVICE=cpu on a node with GPUs, does not train on the accelerator.
+    if not peak or os.environ.get("TRAINING_REHEARSAL") == "1" or os.environ.get("DEVICE") == "cpu":
+        return None
+    accelerators = int(os.environ.get("ACCELERATORS_PER_NODE") or 1)
+    ranks = int(os.environ.get("RANKS_PER_NODE") or accelerators)
+    return float(peak) * max(1, accelerators) / max(1, ranks)
