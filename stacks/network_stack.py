@@ -61,7 +61,7 @@ class NetworkStack(Stack):
         CfnOutput(self, "ZoneId", value=zone.id)
         CfnOutput(self, "ZoneName", value=zone.name)
         network = ComputeVpc(self, "Network", zone_name=zone.name)
-        self._guard.protect(zone, network)
+        self._guard.protect(zone.resource, network)
         return network
 
     def _export(self, name: str, value: str) -> str:

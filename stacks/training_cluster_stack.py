@@ -16,12 +16,13 @@ from training_cluster.cluster_config import render_cluster_config
 from training_cluster.cluster_image import ClusterImage
 from training_cluster.config_check import check_settings
 from training_cluster.families import load_base
+from training_cluster.given_flags import GIVEN_FLAGS, given_flags
 from training_cluster.image_names import image_parameter
 from training_cluster.monitoring import Monitoring
 from training_cluster.network import Network
-from training_cluster.node_policies import login_policy_arn, nodes_policy_arn
+from training_cluster.node_policies import datasets_policy_arn, login_policy_arn, nodes_policy_arn
 from training_cluster.nodes import bootstrap_prefix
-from training_cluster.resource_ids import Database, ResourceIds
+from training_cluster.resource_ids import ResourceIds, brought_database
 from training_cluster.scripts import Scripts
 from training_cluster.settings import Settings
 from training_cluster.storage import SharedStorage
@@ -48,6 +49,7 @@ class TrainingClusterStack(Stack):
         )
         check_settings(settings)
         self._advise(settings)
+        self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         name = settings.cluster_name
         scripts = Scripts(
             self, "Scripts", bucket=storage.bucket, prefix=bootstrap_prefix(name), settings=settings
@@ -62,12 +64,13 @@ class TrainingClusterStack(Stack):
             efs_id=storage.efs_id,
             bucket_name=storage.bucket.bucket_name,
             nodes_policy_arn=nodes_policy_arn(self, name),
+            datasets_policy_arn=datasets_policy_arn(self, name, storage.bucket),
             bundle_sha256=scripts.sha256,
             bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings),
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
-            database=_database(settings, accounting),
+            database=accounting.database if accounting else brought_database(settings),
         )
         cluster = Cluster(
             self,
@@ -165,15 +168,3 @@ class TrainingClusterStack(Stack):
                 "Once, in the account that pays, a day after the first deploy: the budget counts by this tag"
             )
             CfnOutput(self, "ActivateCostTag", value=ACTIVATE_TAG, description=once)
-
-
-def _database(settings: Settings, accounting: Accounting | None) -> Database | None:
-    if accounting:
-        return accounting.database
-    if settings.accounting == "off":
-        return None
-    host, _, port = settings.accounting.partition(":")
-    assert settings.accounting_secret, "rules.py refuses it"
-    return Database(
-        uri=f"{host}:{port or 3306}", user=settings.accounting_user, secret_arn=settings.accounting_secret
-    )

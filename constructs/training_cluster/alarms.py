@@ -21,7 +21,7 @@ _Missing = cloudwatch.TreatMissingData
 
 
 class Alarms(Construct):
-    """Four alarms; with an address, a topic that mails them.
+    """Five alarms; with an address, a topic that mails them.
 
     Attributes:
         alarms: all of them, for the dashboard.
@@ -36,6 +36,7 @@ class Alarms(Construct):
             self._scheduler_silent(metrics),
             self._lustre_full(metrics),
             self._nodes_not_starting(metrics),
+            self._check_braked(metrics),
         )
         if email:
             topic = self._topic(metrics.cluster_name, email)
@@ -107,6 +108,21 @@ class Alarms(Construct):
             # hour is enough.
             evaluation_periods=12,
             datapoints_to_alarm=1,
+            treat_missing_data=_Missing.NOT_BREACHING,
+        )
+
+    def _check_braked(self, metrics: ClusterMetrics) -> cloudwatch.Alarm:
+        return cloudwatch.Alarm(
+            self,
+            "CheckBraked",
+            alarm_name=f"{self._prefix}CheckBraked",
+            alarm_description="A health check calls most nodes unfit, so it is taken to be wrong and drains "
+            "none: jobs start on such nodes. The nodes' logs training-cluster-health name the check (BRAKED) "
+            "and what to type",
+            metric=metrics.braked_checks(),
+            comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
+            threshold=0,
+            evaluation_periods=1,
             treat_missing_data=_Missing.NOT_BREACHING,
         )
 

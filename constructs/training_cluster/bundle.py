@@ -71,6 +71,7 @@ def build_image_bundle(*, recipe: str, workloads: Sequence[str], assets: Path = 
     named = {word for step in steps for word in _VARIABLE.findall(step.text)}
     files["versions.env"] = "".join(
         line
+        # All recipes' pins, as at a node's start: a step's stamp is of those that it names.
         for line in render_versions().splitlines(keepends=True)
         if named.intersection(_VARIABLE.findall(line))
     ).encode()

@@ -99,10 +99,14 @@ def _public(ids: ResourceIds, **subnet: object) -> Rendered:
 
 
 def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
-    rendered: Rendered = {"ScaledownIdletime": load_base().scaledown_idle_min}
-    if settings.bought.kind == "spot":
-        # Slurm's default, said aloud: a job whose spot node was taken is queued again.
-        rendered["CustomSlurmSettings"] = [{"JobRequeue": 1}]
+    rendered: Rendered = {
+        "ScaledownIdletime": load_base().scaledown_idle_min,
+        # Slurm's default, said aloud: a job whose node was lost is queued again. ParallelCluster's own
+        # slurm.conf has EnforcePartLimits=ALL, which refuses what exceeds a partition, and
+        # AuthInfo=cred_expire=70, which holds such a job for 70 s: to say them again would only be an error
+        # in slurmctld's log.
+        "CustomSlurmSettings": [{"JobRequeue": 1}],
+    }
     if settings.accounting != "off" and ids.database:
         rendered["Database"] = {
             "Uri": ids.database.uri,

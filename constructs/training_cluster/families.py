@@ -23,6 +23,7 @@ from training_cluster.hardware import (
 from training_cluster.image_recipe import ImageRecipe
 from training_cluster.prices import Price, Prices
 from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.quotas import Quota, Quotas, VcpuQuota
 
 CATALOG = Path(__file__).resolve().parents[2] / "cluster_configs"
 NO_FAMILIES = ("base", "versions")
@@ -90,6 +91,7 @@ class Base(Strict):
     links: dict[str, str]
     accounting_database: AccountingDatabase
     prices: Prices
+    quotas: Quotas
     sources: dict[str, str]
 
     def source(self, family: Family, fact: str) -> str:
@@ -110,7 +112,7 @@ def _read(path: Path) -> dict[str, Any]:
 _MODELS = (
     *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
     *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, ImageRecipe),
-    *(AccountingDatabase, Price, Prices, Base),
+    *(AccountingDatabase, Price, Prices, Quota, VcpuQuota, Quotas, Base),
 )
 _KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from training_cluster.families import instance_hour, load_base
@@ -12,6 +12,9 @@ from training_cluster.prices import Price, Prices
 from training_cluster.settings import Settings
 
 DAYS_PER_MONTH = 365 / 12
+
+InstanceHour = Callable[[str], Price | None]
+"""What an hour of an instance type costs; None: not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +53,22 @@ class IdleCost:
 
 def idle_cost(settings: Settings) -> IdleCost:
     """Everything that is billed by the hour, dearest first. What is stored and moved is not in it."""
-    parts = (_nodes, _head_node, _login_nodes, _network, _lustre, _efs, _accounting)
-    items = [item for part in parts for item in part(settings, load_base().prices)]
+    items = [*_nodes(settings), *standing_items(settings, instance_hour)]
     return IdleCost(items=tuple(sorted(items, key=lambda item: -(item.usd_per_month or 0))))
 
 
-def _instances(count: int, instance_type: str, root_gib: int, *, public: bool, what: str) -> Item:
-    """Instances that always run, with their disks and addresses."""
+def standing_items(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
+    """What stays while the cluster does, whatever its compute nodes do."""
     prices = load_base().prices
-    hour = instance_hour(instance_type)
+    yield from _head_node(settings, hour_of)
+    yield from _login_nodes(settings, prices, hour_of)
+    for part in (_network, _lustre, _efs, _accounting):
+        yield from part(settings, prices)
+
+
+def instances(count: int, root_gib: int, hour: Price | None, *, what: str, public: bool = False) -> Item:
+    """Instances that run all month, with their disks and addresses. `hour` is the price of one."""
+    prices = load_base().prices
     if hour is None:
         return Item(what=what, usd_per_month=None, why_unknown="not in the catalog")
     by_hour = (hour, prices.public_ipv4_hour) if public else (hour,)
@@ -74,24 +84,25 @@ def _month(prices: Prices, *by_hour: Price) -> float:
     return sum(price.usd for price in by_hour) * prices.hours_per_month
 
 
-def _head_node(settings: Settings, _: Prices) -> Iterator[Item]:
-    root_gib = settings.head_root_gib or settings.family_facts.head_root_gib
-    what = f"head node {settings.head_type}, {root_gib} GiB"
-    yield _instances(1, settings.head_type, root_gib, public=True, what=what)
+def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
+    root_gib, type_ = settings.head_root_gib or settings.family_facts.head_root_gib, settings.head_type
+    what = f"head node {type_}, {root_gib} GiB"
+    yield instances(1, root_gib, hour_of(type_), public=True, what=what)
 
 
-def _login_nodes(settings: Settings, prices: Prices) -> Iterator[Item]:
+def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> Iterator[Item]:
     if count := settings.login_nodes:
         # Their disks are as large as their AMI says, which is not known here: some 3 USD each.
         type_ = load_base().login_node.instance_type
-        yield _instances(count, type_, 0, public=True, what=f"login nodes, {count} x {type_}")
+        what = f"login nodes, {count} x {type_}"
+        yield instances(count, 0, hour_of(type_), public=True, what=what)
         by_hour = (prices.load_balancer_hour, prices.public_ipv4_hour)
         yield Item(
             what="load balancer of the login nodes", usd_per_month=_month(prices, *by_hour), prices=by_hour
         )
 
 
-def _nodes(settings: Settings, _: Prices) -> Iterator[Item]:
+def _nodes(settings: Settings) -> Iterator[Item]:
     kind, count, type_ = settings.bought.kind, settings.static_nodes, settings.compute_type
     if kind == "reservation":
         what, why = f"the reservation {settings.bought.reservation_id}", "billed whether used or not"
@@ -100,7 +111,7 @@ def _nodes(settings: Settings, _: Prices) -> Iterator[Item]:
         yield Item(what=f"{count} x {type_}", usd_per_month=None, why_unknown="at the spot price")
     elif count and kind == "ondemand":
         what = f"{count} x {type_} (min_nodes)"
-        yield _instances(count, type_, settings.family_facts.compute_root_gib, public=False, what=what)
+        yield instances(count, settings.family_facts.compute_root_gib, instance_hour(type_), what=what)
 
 
 def _network(settings: Settings, prices: Prices) -> Iterator[Item]:

@@ -49,9 +49,9 @@ def _workloads_fit_the_start(settings: Settings) -> Iterator[Contradiction]:
     known = load_workloads()
     said = f"image=official with workloads={settings.workloads}"
     for name in settings.node_workloads:
-        if known[name].image_only:
+        if known[name].image_only or settings.family_facts.image_recipe in known[name].built_image:
             yield Contradiction(
-                problem=f"{said}: {name} compiles for too long to do so at a node's start",
+                problem=f"{said}: what {name} needs compiles for too long to do so at a node's start",
                 mend="-c image=build",
             )
     most, steps = load_base().compute_node.most_install_s, install_budget_s(settings)

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from training_cluster.families import load_base
-from training_cluster.hardware import Family, Size
+from training_cluster.hardware import CapacityKind, Family, Size
 from training_cluster.settings import Settings
 
 
 def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     family = settings.family_facts
-    main = _render(family, settings.compute_type, settings.size, workloads=settings.node_workloads)
+    # placement_group names one of the user's own, too.
+    placed = settings.wants_new_placement_group or settings.placement_group not in {"auto", "off"}
+    main = _render(
+        family,
+        settings.compute_type,
+        settings.size,
+        capacity=settings.bought.kind,
+        placed=placed,
+        workloads=settings.node_workloads,
+    )
     found = {family.queue: main}
     cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
     if cpu_type and beside:
         cpu_family, cpu_size = beside
-        found[load_base().cpu_queue.name] = _render(cpu_family, cpu_type, cpu_size)
+        # As queues.py has it: bought on demand, and near nothing.
+        found[load_base().cpu_queue.name] = _render(cpu_family, cpu_type, cpu_size, capacity="ondemand")
     return found
 
 
-def _render(family: Family, instance_type: str, size: Size, *, workloads: tuple[str, ...] = ()) -> str:
+def _render(
+    family: Family,
+    instance_type: str,
+    size: Size,
+    *,
+    capacity: CapacityKind,
+    placed: bool = False,
+    workloads: tuple[str, ...] = (),
+) -> str:
     accelerator = family.accelerator
     facts = {
         "FAMILY": family.name,
@@ -30,6 +48,14 @@ def _render(family: Family, instance_type: str, size: Size, *, workloads: tuple[
         "RANKS_PER_NODE": size.accelerators * accelerator.cores or 1,
         "ACCELERATOR_PEAK_TFLOPS": accelerator.peak_bf16_tflops or "",
         "MIXED_PRECISION": family.mixed_precision,
+        "COMPUTE_CAPABILITY": accelerator.compute_capability or "",
+        "NETWORK_GBPS": size.network_gbps or "",
+        # nodes:message in GiB:bus bandwidth in GB/s, of all_reduce_perf.
+        "NCCL_FLOORS": " ".join(
+            f"{floor.nodes}:{floor.message_gib:g}:{floor.busbw_gb_per_s:g}" for floor in family.nccl_floors
+        ),
+        "CAPACITY": capacity,
+        "PLACEMENT_GROUP": "yes" if placed else "no",
         # For the bootstrap and the node's health, more than for jobs.
         "IMAGE_RECIPE": family.image_recipe,
         "WORKLOADS": " ".join(workloads),

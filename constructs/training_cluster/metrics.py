@@ -78,6 +78,10 @@ class ClusterMetrics:
             for number, name in enumerate(LAUNCH_FAILURES)
         }
 
+    def braked_checks(self) -> cloudwatch.Metric:
+        """Health checks that are braked. Nothing is published while none is (health/brake.sh)."""
+        return self._own("BrakedChecks", "Maximum")
+
     def nodes(self, partition: str, state: str) -> cloudwatch.Metric:
         """Nodes of a partition in one state."""
         dimensions = {"Partition": partition, "State": state}

@@ -61,6 +61,28 @@ def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) ->
     return policy.managed_policy_arn
 
 
+def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
+    """Let compute nodes bring prepared data into the bucket, and take it from there; not delete it.
+
+    Not by S3Access: EnableWriteAccess gives s3:* there, old versions included (ParallelCluster 3.16.1), and
+    an update would see a change each time, since it tells the entries of a bucket apart by its name only.
+    """
+    datasets = bucket.arn_for_objects("datasets/*")
+    policy = _policy(
+        scope,
+        "DatasetsPolicy",
+        name=f"{cluster_name}-datasets",
+        description="Compute nodes bring and take data sets",
+        statement=iam.PolicyStatement(
+            # A transfer in parts that fails is ended; what is left of one costs, unseen.
+            actions=["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
+            resources=[datasets],
+        ),
+    )
+    acknowledge_wildcards(policy, [datasets], "data sets of all workloads, whose names are the users'")
+    return policy.managed_policy_arn
+
+
 def _policy(
     scope: Construct, id_: str, *, name: str, description: str, statement: iam.PolicyStatement
 ) -> iam.ManagedPolicy:

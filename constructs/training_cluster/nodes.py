@@ -32,11 +32,11 @@ def managed_policies(ids: ResourceIds) -> list[Rendered]:
     return [{"Policy": ids.nodes_policy_arn}]
 
 
-def iam(cluster_name: str, ids: ResourceIds) -> Rendered:
-    """Rights of head and compute nodes: read this cluster's scripts, answer Session Manager."""
+def iam(cluster_name: str, ids: ResourceIds, *more_policies: str) -> Rendered:
+    """Rights of head and compute nodes: read this cluster's scripts, answer Session Manager; and more."""
     return {
         "S3Access": [{"BucketName": ids.bucket_name, "KeyName": f"{bootstrap_prefix(cluster_name)}/*"}],
-        "AdditionalIamPolicies": managed_policies(ids),
+        "AdditionalIamPolicies": managed_policies(ids) + [{"Policy": arn} for arn in more_policies],
     }
 
 

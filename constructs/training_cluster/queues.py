@@ -91,7 +91,7 @@ def render_queue(queue: Queue, *, ids: ResourceIds) -> Rendered:
         "CapacityType": _CAPACITY_TYPES[queue.capacity.kind],
         "Networking": _networking(queue, ids),
         "ComputeSettings": {"LocalStorage": local_storage},
-        "Iam": iam(queue.cluster_name, ids),
+        "Iam": iam(queue.cluster_name, ids, ids.datasets_policy_arn),
         "CustomActions": {"OnNodeConfigured": bootstrap_action(queue.cluster_name, ids)},
         "ComputeResources": [_compute_resource(queue)],
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from training_cluster.settings import Settings
+
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
@@ -14,6 +16,17 @@ class Database:
     user: str
     secret_arn: str
     """Of the Secrets Manager secret that holds the password as plain text."""
+
+
+def brought_database(settings: Settings) -> Database | None:
+    """The database of accounting=HOST[:PORT]; None with accounting=off or new."""
+    if settings.accounting in ("off", "new"):
+        return None
+    host, _, port = settings.accounting.partition(":")
+    assert settings.accounting_secret, "rules.py refuses it"
+    return Database(
+        uri=f"{host}:{port or 3306}", user=settings.accounting_user, secret_arn=settings.accounting_secret
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +43,8 @@ class ResourceIds:
     bucket_name: str
     nodes_policy_arn: str
     """Lets every node answer Session Manager and Run Command."""
+    datasets_policy_arn: str
+    """Lets compute nodes bring data sets into the bucket, and take them from there."""
     bundle_sha256: str
     bootstrap_budget_s: int
     """Seconds that our bootstrap steps may take on a compute node."""
@@ -55,6 +70,7 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
         efs_id="fs-0eeeeeeeeeeeeeeee",
         bucket_name="bucket",
         nodes_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-nodes",
+        datasets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-datasets",
         bundle_sha256="e" * 64,
         bootstrap_budget_s=bootstrap_budget_s,
         image_id=image_id,

@@ -24,6 +24,9 @@ class Pin(Strict):
 
     version: str = Field(pattern=_WORD)
     url: str | None = Field(None, pattern=r"^https://[^'\s]+$")
+    index: str | None = Field(
+        None, pattern=r"^https://[^'\s]+$", description="pip's index that has this build"
+    )
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{40}$", description="of the repository at url")
     fingerprint: str | None = Field(None, pattern=r"^[0-9A-F]{40}$", description="of the signing key at url")
@@ -106,6 +109,8 @@ def render_versions(versions: Versions | None = None) -> str:
         values[f"{name}_version"] = pin.version
         if pin.url:
             values[f"{name}_url"] = pin.url
+        if pin.index:
+            values[f"{name}_index"] = pin.index
         if pin.commit:
             values[f"{name}_commit"] = pin.commit
         elif pin.fingerprint:

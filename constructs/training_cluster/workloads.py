@@ -11,7 +11,7 @@ from training_cluster.steps import ASSETS, RECIPES
 
 TRAINING = ASSETS / "training"
 # Lines of the header of requirements.txt and install.sh.
-_LINE = re.compile(r"^# (Budget|Recipes|Moment): (.+)$")
+_LINE = re.compile(r"^# (Budget|Recipes|Moment|Image): (.+)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class Workload:
     """Seconds that making its environment may take: downloads, and what install.sh compiles."""
     image_only: bool
     """Whether its install.sh is for image builds alone."""
+    built_image: tuple[str, ...] = ()
+    """Recipes on whose nodes it needs what an image build compiled."""
 
 
 def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
@@ -71,7 +73,13 @@ def _read(requirements: Path) -> Workload:
             f"Allowed: all, or of {', '.join(RECIPES)}"
         )
     budget = _seconds(requirements, header) + (_seconds(install, own) if install.is_file() else 0)
-    return Workload(name=name, recipes=recipes, budget_s=budget, image_only=own.get("Moment") == "image")
+    return Workload(
+        name=name,
+        recipes=recipes,
+        budget_s=budget,
+        image_only=own.get("Moment") == "image",
+        built_image=tuple(own.get("Image", "").split()),
+    )
 
 
 def _header(file: Path) -> dict[str, str]:
