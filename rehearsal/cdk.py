@@ -22,6 +22,7 @@ _TAIL_LINES = 30
 TIMEOUT_S = 900
 """A command takes seconds here; one that hangs is a fault of the local AWS (see its server.log)."""
 _GRACE_S = 5.0
+_HASTE = Path(__file__).with_name("cdk_haste.cjs")
 
 
 class CdkCli:
@@ -36,21 +37,28 @@ class CdkCli:
     ) -> None:
         self._project, self._logs, self._narrator = project, logs, narrator
         cli = project / "node_modules" / ".bin"
-        self._environment = {**environment, "PATH": f"{cli}{os.pathsep}{environment['PATH']}"}
+        self._environment = {
+            **environment,
+            "PATH": f"{cli}{os.pathsep}{environment['PATH']}",
+            "NODE_OPTIONS": f'{environment.get("NODE_OPTIONS", "")} --require="{_HASTE}"'.strip(),
+        }
 
-    def run(self, *arguments: str, output: Path) -> None:
+    def run(self, *arguments: str, output: Path | None = None) -> None:
         """Run one command; each resource that fails and each stack that ends becomes a line.
 
         Args:
-            output: the cloud assembly's folder (cdk.out).
+            output: takes the cloud assembly (cdk.out); None where `--app` names one that is there.
 
         Raises:
             RehearsalError: it failed; with the end of its log.
         """
         log = self._logs / f"cdk-{arguments[0]}.log"
         self._narrator.say(f"$ npx cdk {' '.join(arguments)}")
+        options = ["--output", str(output)] if output else []
+        if arguments[0] == "bootstrap":  # it would synthesise the app, which it does not need
+            options = ["--app", ""]
         process = subprocess.Popen(
-            ["cdk", *arguments, "--output", str(output), "--progress", "events", "--no-color"],
+            ["cdk", *arguments, *options, "--progress", "events", "--no-color"],
             cwd=self._project,
             env=self._environment,
             stdin=subprocess.DEVNULL,

@@ -10,23 +10,36 @@ from rehearsal.local_slurm import LocalSlurm
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT, VENVS, Workspace
 
+# A machine with a proxy reaches its own ports without it.
+_OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 
-def job_variables(workspace: Workspace) -> dict[str, str]:
-    """Environment variables with which a job is submitted to the local Slurm."""
+
+def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
+    """Environment variables with which a job is submitted to the local Slurm.
+
+    AWS's, which a node has from its instance profile, lead to the local AWS: to no account of the person's.
+    """
     temporary = workspace.node / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    return node_variables(workspace) | {
-        "TRAINING_VENVS": str(VENVS),
-        "TRAINING_REHEARSAL": "1",
-        "TMPDIR": str(temporary),
-    }
+    of_aws = {name: value for name, value in address.client_variables().items() if name.startswith(_OF_AWS)}
+    return (
+        of_aws
+        | node_variables(workspace)
+        | {
+            "TRAINING_VENVS": str(VENVS),
+            "TRAINING_REHEARSAL": "1",
+            # What stands in for CUDA where a library wants it (gpt2-megatron).
+            "PYTHONPATH": str(PROJECT / "rehearsal" / "shims"),
+            "TMPDIR": str(temporary),
+        }
+    )
 
 
 def leave_running(
     *, workspace: Workspace, address: LocalAwsAddress, slurm: LocalSlurm, family: str, narrator: Narrator
 ) -> None:
     """Write a file for shells to source, and say what can be done with it."""
-    variables = address.client_variables() | job_variables(workspace)
+    variables = address.client_variables() | job_variables(workspace, address)
     variables["SLURM_CONF"] = slurm.client_env()["SLURM_CONF"]
     lines = [f"unset {' '.join(REAL_ACCOUNT_VARIABLES)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
@@ -36,9 +49,10 @@ def leave_running(
     narrator.console.print(
         "\n[bold]Left running[/] (KEEP=1). In a shell of your own:\n"
         f"   source {workspace.env_file}\n"
-        "   sinfo -a\n"
+        "   trainctl status\n"
+        "   trainctl submit gpt2 --nodes 2 --follow\n"
         "   aws cloudformation describe-stacks\n"
         f"   cdk deploy TrainingClusterStack -c family={family} -c nodes=4\n"
-        "   sbatch --nodes 2 $TRAINING_SHARED/training/job.slurm gpt2\n"
+        "   sinfo -a\n"
         "End it with: make stop"
     )

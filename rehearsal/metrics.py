@@ -1,8 +1,9 @@
-"""Reads the metrics that a training job wrote, and holds them to what a job must show."""
+"""Reads the metrics that a job wrote, and holds them to what a job must show."""
 
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,24 +15,32 @@ _WARM_UP_STEPS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class Curve:
+    """What is drawn of a run."""
+
+    name: str
+    """Of the picture's file."""
+    values: tuple[float, ...]
+    """One a line of metrics.jsonl."""
+    x_label: str
+    y_label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
     """What the metrics of one run say."""
 
-    steps: int
-    first_loss: float
-    last_loss: float
-    tokens: int
-    tokens_per_s: float
-    """Median over the steps after warm-up, all ranks together."""
     world_size: int
-    losses: tuple[float, ...]
+    summary: str
+    """One line for people."""
+    curve: Curve
 
 
-def read_training(metrics: Path, *, expected_world_size: int) -> Training:
-    """Read metrics.jsonl.
+def read_metrics(metrics: Path, *, expected_world_size: int) -> Measured:
+    """Read metrics.jsonl: steps of training, or message sizes of an all-reduce test.
 
     Raises:
-        RehearsalError: no line, another world size than expected, or a loss that did not fall.
+        RehearsalError: no line, another world size than expected, a loss that did not fall, no bandwidth.
     """
     if not metrics.is_file() or not (lines := metrics.read_text().splitlines()):
         raise RehearsalError(f"The job wrote no metrics: {metrics} is missing or empty")
@@ -39,20 +48,39 @@ def read_training(metrics: Path, *, expected_world_size: int) -> Training:
     sizes = {int(row["world_size"]) for row in rows}
     if sizes != {expected_world_size}:
         raise RehearsalError(f"{metrics}: world size {sorted(sizes)}, expected {expected_world_size}")
+    if "loss" in rows[0]:
+        return _training(rows, metrics, expected_world_size)
+    return _bandwidth(rows, metrics, expected_world_size)
+
+
+def _training(rows: list[dict[str, Any]], metrics: Path, world_size: int) -> Measured:
     losses = tuple(float(row["loss"]) for row in rows)
-    speeds = sorted(float(row["tokens_per_s"]) for row in rows[_WARM_UP_STEPS:] or rows)
-    training = Training(
-        steps=len(rows),
-        first_loss=losses[0],
-        last_loss=losses[-1],
-        tokens=int(rows[-1]["tokens"]),
-        tokens_per_s=speeds[len(speeds) // 2],
-        world_size=expected_world_size,
-        losses=losses,
-    )
-    if not training.last_loss < training.first_loss:
+    if not losses[-1] < losses[0]:
         raise RehearsalError(
-            f"The loss did not fall: {training.first_loss:.3f} at first, {training.last_loss:.3f} at last; "
-            f"see {metrics}"
+            f"The loss did not fall: {losses[0]:.3f} at first, {losses[-1]:.3f} at last; see {metrics}"
         )
-    return training
+    speed = statistics.median(float(row["tokens_per_s"]) for row in rows[_WARM_UP_STEPS:] or rows)
+    return Measured(
+        world_size=world_size,
+        summary=f"loss {losses[0]:.3f} -> {losses[-1]:.3f} in {len(rows)} steps, {speed:,.0f} tokens/s, "
+        f"world size {world_size}",
+        curve=Curve(name="loss", values=losses, x_label="step", y_label="training loss (nats a token)"),
+    )
+
+
+def _bandwidth(rows: list[dict[str, Any]], metrics: Path, world_size: int) -> Measured:
+    bandwidths = tuple(float(row["busbw_gb_per_s"]) for row in rows)
+    best = max(rows, key=lambda row: float(row["busbw_gb_per_s"]))
+    if not float(best["busbw_gb_per_s"]) > 0:
+        raise RehearsalError(f"No message moved: the bandwidth is 0 at every size; see {metrics}")
+    return Measured(
+        world_size=world_size,
+        summary=f"{float(best['busbw_gb_per_s']):.2f} GB/s bus bandwidth at {int(best['message_bytes']):,} "
+        f"bytes, {len(rows)} sizes, world size {world_size}",
+        curve=Curve(
+            name="bandwidth",
+            values=bandwidths,
+            x_label=f"message size, doubled from {int(rows[0]['message_bytes']):,} bytes",
+            y_label="bus bandwidth (GB/s)",
+        ),
+    )

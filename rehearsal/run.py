@@ -15,7 +15,7 @@ from rehearsal.kept import job_variables, leave_running
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
-from rehearsal.metrics import Training, read_training
+from rehearsal.metrics import Measured, read_metrics
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
@@ -99,8 +99,7 @@ class Rehearsal:
         )
         cluster = self._deploy(cdk, address)
         slurm = self._start_local_slurm(running, cluster, address)
-        training = self._train(slurm)
-        self._report(training)
+        self._report(self._train(slurm, address))
         if self._options.keep:
             running.pop_all()
             leave_running(
@@ -166,36 +165,37 @@ class Rehearsal:
             )
             running.callback(slurm.stop)
             slurm.start()
-            address.head_node_shell.write_text(json.dumps(slurm.client_env()))
+            shell = slurm.client_env() | job_variables(self._workspace, address)
+            address.head_node_shell.write_text(json.dumps(shell))
             for partition in cluster.partitions:
                 self._narrator.say(f"partition {partition.name}: {', '.join(partition.node_names)}")
         return slurm
 
-    def _train(self, slurm: LocalSlurm) -> Training:
+    def _train(self, slurm: LocalSlurm, address: LocalAwsAddress) -> Measured:
         nodes, workload = self._options.settings.nodes, self._options.workload
         accelerator = self._options.settings.family_facts.accelerator
         lacking = "" if accelerator.kind == "none" else f", without the {accelerator.name} of the real ones"
         script = self._workspace.shared / "training" / "job.slurm"
         with self._narrator.step(
-            "Train", f"{nodes} nodes start on demand and train a tiny {workload} on this CPU{lacking}."
+            "Train", f"{nodes} nodes start on demand and run a tiny {workload} on this CPU{lacking}."
         ):
             self._narrator.say(f"$ sbatch --nodes {nodes} {script} {workload}")
             job_id = slurm.submit(
-                ["--nodes", str(nodes), str(script), workload], env=job_variables(self._workspace)
+                ["--nodes", str(nodes), str(script), workload], env=job_variables(self._workspace, address)
             )
             job = slurm.wait(job_id, timeout_s=JOB_TIMEOUT_S, on_line=self._narrator.say)
             if not job.is_completed:
                 said = "\n".join(job.output.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:])
                 raise RehearsalError(f"Job {job_id} ended as {job.state}. The end of {job.output}:\n{said}")
             run_folder = self._workspace.shared / "runs" / workload / f"job-{job_id}"
-            return read_training(run_folder / "metrics.jsonl", expected_world_size=nodes)
+            return read_metrics(run_folder / "metrics.jsonl", expected_world_size=nodes)
 
-    def _report(self, training: Training) -> None:
+    def _report(self, measured: Measured) -> None:
         options = self._options
         with self._narrator.step(*_REPORT):
             print_report(
-                training,
-                title=f"{options.workload}, {training.world_size} nodes, rehearsed {options.settings.family}",
+                measured,
+                title=f"{options.workload}, {measured.world_size} nodes, rehearsed {options.settings.family}",
                 workload=options.workload,
                 workspace=self._workspace,
                 narrator=self._narrator,

@@ -13,6 +13,7 @@ import boto3
 from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options
+from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import Case
 from rehearsal.faults.verdict import Verdict
 from rehearsal.local_aws.address import LocalAwsAddress
@@ -24,21 +25,24 @@ CASE = Case(id="stacks: the first deploy of StorageStack fails", question={"firs
 _STACK, _COMMAND = "StorageStack", "aws cloudformation update-termination-protection"
 
 
-def try_first_deploy(folder: Path, marker: tuple[str, str], narrator: Narrator) -> Verdict:
+def try_first_deploy(
+    folder: Path, marker: tuple[str, str], assemblies: Assemblies, narrator: Narrator
+) -> Verdict:
     """Let it fail on a local AWS of its own; type the one command that is printed; deploy again."""
     started = time.monotonic()
     with local_account(folder, marker=marker, narrator=narrator) as account:
         address, cdk, environment = account.address, account.cdk, account.environment
+        app = assemblies.of({}, environment)
         address.lustre_quota_used_up.touch()
-        failed = not _deploy(cdk, folder)
+        failed = not _deploy(cdk, app)
         address.lustre_quota_used_up.unlink()
         ended, left, reasons = _status(address), _left(address), _reasons(address)
         printed = _printed(environment)
-        _deploy(cdk, folder)
+        _deploy(cdk, app)
         protected = "TerminationProtection is enabled" in (folder / "cdk-deploy.log").read_text()
         if printed:
             subprocess.run(shlex.split(printed), env=environment, check=True, capture_output=True)
-        works = _deploy(cdk, folder)
+        works = _deploy(cdk, app)
         wrong = {
             "the deploy did not fail": not failed,
             f"{_STACK} was not protected, and this case shows nothing": not protected,
@@ -59,9 +63,9 @@ def try_first_deploy(folder: Path, marker: tuple[str, str], narrator: Narrator) 
         )
 
 
-def _deploy(cdk: CdkCli, folder: Path) -> bool:
+def _deploy(cdk: CdkCli, app: Path) -> bool:
     try:
-        cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", output=folder / "cdk.out")
+        cdk.run("deploy", "TrainingClusterStack", "--app", str(app), "--require-approval", "never")
     except RehearsalError:
         return False
     return True

@@ -12,6 +12,7 @@ from functools import partial
 
 from rehearsal.answering import AnsweringProcess
 from rehearsal.faults import first_deploy, whole_stacks
+from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
 from rehearsal.faults.verdict import Results, Verdict, summary
 from rehearsal.faults.worker import Site, deployed_site, driver
@@ -72,7 +73,8 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
     todo: queue.SimpleQueue[Case] = queue.SimpleQueue()
     with ExitStack() as running:
         with narrator.step(*_STEPS["site"]):
-            sites = _sites(workspace, narrator, plan.workers, running)
+            assemblies = Assemblies(workspace.aws / "assemblies", narrator)
+            sites = _sites(workspace, narrator, assemblies, plan.workers, running)
         with narrator.step(*_STEPS["try"]):
             cases = _cases(sites[0][1], plan)
             if not cases:
@@ -89,13 +91,13 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
 
 
 def _sites(
-    workspace: Workspace, narrator: Narrator, count: int, running: ExitStack
+    workspace: Workspace, narrator: Narrator, assemblies: Assemblies, count: int, running: ExitStack
 ) -> list[tuple[Site, AnsweringProcess]]:
     made: dict[int, tuple[Site, AnsweringProcess]] = {}
 
     def make(number: int) -> None:
         folder = workspace.aws / f"worker-{number}"
-        site = running.enter_context(deployed_site(folder, workspace.marker, narrator))
+        site = running.enter_context(deployed_site(folder, workspace.marker, assemblies, narrator))
         made[number] = (site, running.enter_context(driver(site, workspace.logs / f"driver-{number}.log")))
 
     _side_by_side([partial(make, number) for number in range(count)])
@@ -132,7 +134,7 @@ def _work(
                 return
             if "first" in case.question:
                 folder = workspace.aws / "first-deploy"
-                table.add(first_deploy.try_first_deploy(folder, workspace.marker, narrator))
+                table.add(first_deploy.try_first_deploy(folder, workspace.marker, site.assemblies, narrator))
                 continue
             if "whole" in case.question:
                 table.add(whole_stacks.try_out(case, site, process))

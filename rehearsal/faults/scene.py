@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,19 +33,26 @@ class Scene:
         """Of our stack."""
         return f"TrainingClusterStack-{self.name}"
 
-    def deploy(self, *arguments: str) -> bool:
+    def deploy(self, *options: str, **flags: str) -> bool:
         """`cdk deploy TrainingClusterStack`; whether it succeeded."""
-        return self._cdk("deploy", "--require-approval", "never", *arguments)
+        return self._cdk(self.deploy_command(*options, **flags))
+
+    def deploy_command(self, *options: str, **flags: str) -> list[str]:
+        """Arguments of `cdk` for a deploy with these context flags beside the cluster's own."""
+        approved = ("--require-approval", "never")
+        return ["deploy", "TrainingClusterStack", "--app", self._app(**flags), *approved, *options]
 
     def destroy(self) -> bool:
         """`cdk destroy TrainingClusterStack`; whether it succeeded."""
-        return self._cdk("destroy", "--force")
+        return self._cdk(["destroy", "TrainingClusterStack", "--app", self._app(), "--force"])
 
-    def _cdk(self, command: str, *arguments: str) -> bool:
-        output = self.site.address.folder / f"cdk.out-{self.name}"
-        flags = ("-c", f"cluster_name={self.name}", "-c", "family=m6i")
+    def _app(self, **flags: str) -> str:
+        given = {"cluster_name": self.name, "family": "m6i", **flags}
+        return str(self.site.assemblies.of(given, self.site.environment))
+
+    def _cdk(self, command: Sequence[str]) -> bool:
         try:
-            self.site.cdk.run(command, "TrainingClusterStack", *flags, *arguments, output=output)
+            self.site.cdk.run(*command)
         except RehearsalError:
             return False
         return True
@@ -113,10 +120,10 @@ class Scene:
         found = self.client("ec2").describe_instances(Filters=filters)["Reservations"]
         return [str(instance["InstanceId"]) for each in found for instance in each["Instances"]]
 
-    def saved(self) -> list[str]:
-        """What was saved of a failure: names under logs/<cluster_name>/<time>/."""
+    def saved(self) -> set[str]:
+        """What was saved of failures of clusters of this name: logs/<cluster_name>/<time>/..."""
         listed = self.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
-        return [str(entry["Key"]).rpartition("/")[2] for entry in listed.get("Contents", [])]
+        return {str(entry["Key"]) for entry in listed.get("Contents", [])}
 
     @contextmanager
     def head_node(self, behaviour: str) -> Iterator[None]:

@@ -24,7 +24,6 @@ from rehearsal.faults.verdict import Verdict
 from rehearsal.faults.worker import BYSTANDER, Site
 from rehearsal.workspace import PROJECT
 
-_numbers = itertools.count(1)
 _TIMEOUT_S = 120.0
 
 
@@ -35,11 +34,13 @@ def _expect(what: str, holds: object) -> None:
 
 def _head_node(behaviour: str, code: str) -> Callable[[Scene], None]:
     def act(scene: Scene) -> None:
+        before = scene.saved()
         with scene.head_node(behaviour):
             _expect("a deploy whose head node fails has to fail", not scene.deploy())
         _expect(f"{scene.status(scene.name)}: the failed cluster is left", scene.status(scene.name) == "NONE")
         _expect(f"no {code} in {scene.reasons()}", any(code in reason for reason in scene.reasons()))
-        _expect(f"saved: {scene.saved()}", {"failures.json", "stack-events.json"} <= {*scene.saved()})
+        saved = {key.rpartition("/")[2] for key in scene.saved() - before}
+        _expect(f"saved: {saved}", saved >= {"failures.json", "stack-events.json"})
 
     return act
 
@@ -54,17 +55,11 @@ def _kept(scene: Scene) -> None:
 
 def _killed(scene: Scene) -> None:
     """The function that polls is killed, again and again, while the cluster is being made."""
-    with subprocess.Popen([*_deploy_command(scene)], **_quiet(scene)) as deploy:
+    with subprocess.Popen(["cdk", *scene.deploy_command()], **_quiet(scene)) as deploy:
         _wait_for(lambda: scene.status(scene.name) == "CREATE_IN_PROGRESS")
         while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS" and scene.request() == "Create":
             _kill_functions(scene)
         _expect("a deploy whose function was killed has to fail", deploy.wait(_TIMEOUT_S))
-
-
-def _deploy_command(scene: Scene) -> list[str]:
-    output = str(scene.site.address.folder / f"cdk.out-{scene.name}")
-    flags = ["-c", f"cluster_name={scene.name}", "-c", "family=m6i", "--output", output]
-    return ["cdk", "deploy", "TrainingClusterStack", "--require-approval", "never", *flags]
 
 
 def _quiet(scene: Scene) -> dict[str, Any]:
@@ -94,13 +89,13 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 def _failed_update(scene: Scene) -> None:
     _expect("the first deploy", scene.deploy())
     with scene.head_node("fails"):
-        _expect("it has to fail", not scene.deploy("-c", "nodes=4"))
+        _expect("it has to fail", not scene.deploy(nodes="4"))
     _expect(scene.status(scene.stack_name), scene.status(scene.stack_name) == "UPDATE_ROLLBACK_COMPLETE")
 
 
 def _impossible(scene: Scene) -> None:
     _expect("the first deploy", scene.deploy())
-    _expect("it has to fail", not scene.deploy("-c", "os=ubuntu2404"))
+    _expect("it has to fail", not scene.deploy(os="ubuntu2404"))
     told = f"-c cluster_name={scene.name}-2"
     _expect(f"no way round in {scene.reasons()}", any(told in reason for reason in scene.reasons()))
 
@@ -129,7 +124,7 @@ def _somebody_elses(scene: Scene) -> None:
 def _by_hand(scene: Scene) -> None:
     _expect("the first deploy", scene.deploy())
     _remove_by_hand(scene)
-    _expect("a deploy after somebody deleted the cluster", scene.deploy("-c", "nodes=3"))
+    _expect("a deploy after somebody deleted the cluster", scene.deploy(nodes="3"))
 
 
 def _remove_by_hand(scene: Scene) -> None:
@@ -179,10 +174,16 @@ def cases() -> list[Case]:
     return [Case(id=f"stacks: {name}", question={"whole": name}) for name in _CASES]
 
 
+def _free_scene(site: Site) -> Scene:
+    """Of the first name that no stack has: the last case's, unless that left one standing."""
+    scenes = (Scene(site, f"whole-{number}") for number in itertools.count(1))
+    return next(each for each in scenes if {each.status(each.stack_name), each.status(each.name)} == {"NONE"})
+
+
 def try_out(case: Case, site: Site, process: AnsweringProcess) -> Verdict:
     """Try one; then deploy again, destroy, and see what is left."""
     started = time.monotonic()
-    scene = Scene(site, f"whole-{os.getpid()}-{next(_numbers)}")
+    scene = _free_scene(site)
     before = process.ask({"id": "look"})
     stuck = []
     try:
@@ -190,7 +191,7 @@ def try_out(case: Case, site: Site, process: AnsweringProcess) -> Verdict:
     except AssertionError as error:
         stuck.append(str(error))
     ended, reasons = scene.status(scene.stack_name), scene.reasons()
-    if not scene.deploy("-c", "nodes=5"):
+    if not scene.deploy(nodes="5"):
         stuck += ["the next deploy failed", *scene.reasons()[:2]]
     then = scene.status(scene.stack_name)
     if then not in ("CREATE_COMPLETE", "UPDATE_COMPLETE") or scene.fleet() != "RUNNING":

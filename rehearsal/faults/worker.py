@@ -14,6 +14,7 @@ from rehearsal.account import local_account
 from rehearsal.answering import AnsweringProcess
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options, read_deployed_cluster
+from rehearsal.faults.assemblies import Assemblies
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
@@ -31,23 +32,28 @@ class Site:
     address: LocalAwsAddress
     cdk: CdkCli
     environment: dict[str, str]
+    assemblies: Assemblies
     bucket: str
     config: dict[str, Any]
     """Of the deployed cluster, as ParallelCluster keeps it, without our own tag."""
 
 
 @contextmanager
-def deployed_site(folder: Path, marker: tuple[str, str], narrator: Narrator) -> Iterator[Site]:
+def deployed_site(
+    folder: Path, marker: tuple[str, str], assemblies: Assemblies, narrator: Narrator
+) -> Iterator[Site]:
     """Start a local AWS in `folder` and deploy the app there; stop it at the end."""
     with local_account(folder, marker=marker, narrator=narrator) as account:
         address, cdk = account.address, account.cdk
-        cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", output=folder / "cdk.out")
+        app = assemblies.of({}, account.environment)
+        cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", "--app", str(app))
         config = read_deployed_cluster(address, BYSTANDER).config
         config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG]
         yield Site(
             address=address,
             cdk=cdk,
             environment=account.environment,
+            assemblies=assemblies,
             bucket=_bucket(address),
             config=config,
         )
@@ -61,6 +67,8 @@ def driver(site: Site, log: Path) -> Iterator[AnsweringProcess]:
         "PROGRESS_LOG_GROUP": "faults",
         "LOGS_BUCKET": site.bucket,
         "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),
+        # Read for each connection, and the public roots make that long.
+        "AWS_CA_BUNDLE": str(site.address.certificate),
     }
     logs = boto3.client("logs", endpoint_url=site.address.url, **client_options(site.address))
     logs.create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])

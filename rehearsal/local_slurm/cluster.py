@@ -23,8 +23,8 @@ from rehearsal.local_slurm.power import power_program
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinfo", "scancel")
 # Debian puts the daemons where a normal user's PATH does not lead.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Variables of a Slurm around us would steer ours.
-FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE")
+# Variables of a Slurm around us would steer ours; those of an AWS account would reach its jobs.
+FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_")
 GRACE_S = 8.0
 # Linux gives process ids up to 4194304.
 LONGEST_ALIAS = Path("/proc/4194304/cwd")

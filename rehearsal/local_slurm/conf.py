@@ -21,7 +21,7 @@ def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str
         "# Written by rehearsal.local_slurm from a ParallelCluster cluster config; do not edit.",
         *_daemons(layout),
         *_jobs(),
-        *_prolog(layout),
+        *_scheduling(layout),
         *_power(layout, partitions=partitions),
         *_nodes(partitions, layout=layout),
         *_partitions(partitions, layout=layout),
@@ -38,8 +38,7 @@ def _daemons(layout: Layout) -> Iterator[str]:
     yield f"SlurmdUser={layout.user}"
     yield "\n# Paths: all under the rehearsal's own folder, and munge's socket too."
     yield "AuthType=auth/munge"
-    expire = f",cred_expire={layout.credential_s}" if layout.prolog else ""
-    yield f"AuthInfo=socket={layout.munge_socket}{expire}"
+    yield f"AuthInfo=socket={layout.munge_socket},cred_expire={layout.credential_s}"
     yield f"StateSaveLocation={layout.state}"
     yield f"SlurmdSpoolDir={layout.spool}/%n"
     yield f"SlurmctldLogFile={layout.log}/slurmctld.log"
@@ -70,14 +69,17 @@ def _jobs() -> Iterator[str]:
     yield "MinJobAge=3600"
 
 
-def _prolog(layout: Layout) -> Iterator[str]:
+def _scheduling(layout: Layout) -> Iterator[str]:
+    yield "\n# Slurm's own intervals, at which it looks for nodes of a job that is queued again, are 60"
+    yield "# and 30 s: too long to watch."
+    intervals = "sched_interval=5,bf_interval=5"
     if layout.prolog is None:
+        yield f"SchedulerParameters={intervals}"
         return
-    yield "\n# As in ParallelCluster's slurm.conf: a job whose prolog fails is not held, it goes to another"
-    yield "# node. A folder without a script is no prolog. Slurm's own intervals, at which it looks for that"
-    yield "# job's new nodes, are 60 and 30 s: too long to watch."
+    yield "# As in ParallelCluster's slurm.conf: a job whose prolog fails is not held, it goes to another"
+    yield "# node. A folder without a script is no prolog."
+    yield f"SchedulerParameters=nohold_on_prolog_fail,{intervals}"
     yield f"Prolog={layout.prolog}/*"
-    yield "SchedulerParameters=nohold_on_prolog_fail,sched_interval=5,bf_interval=5"
     yield "BatchStartTimeout=180"
 
 

@@ -30,6 +30,7 @@ def start_anchor(*, root: Path, environment: Mapping[str, str]) -> tuple[Child, 
         cwd=root,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # a rehearsal that is kept must not hold the pipe of who started it
         start_new_session=True,
     )
     return child, Path(f"/proc/{child.pid}/cwd")

@@ -34,8 +34,8 @@ class Layout:
     prolog: Path | None = None
     """The folder whose scripts nodes run before each job; absolute. ParallelCluster's prolog.d."""
     credential_s: int = 70
-    """With a prolog: how long a job's credential holds, as in ParallelCluster's slurm.conf. A job whose
-    prolog failed starts again only when it has expired."""
+    """How long a job's credential holds, as in ParallelCluster's slurm.conf. A job that is queued again
+    starts only when it has expired."""
     alias: Path | None = None
     """A short name of `root`, for what holds Unix sockets; `root` itself if there is none."""
 

@@ -33,6 +33,7 @@ class Ground(Foundation):
             efs_id=made["Efs"],
             bucket_name=made["Bucket"],
             nodes_policy_arn=made["NodesPolicy"],
+            datasets_policy_arn=made["DatasetsPolicy"],
             bundle_sha256="0" * 64,
             bootstrap_budget_s=0,
             placement_group_name=made["PlacementGroup"],

@@ -56,7 +56,8 @@ class Foundation:
         lustre, efs = config["SharedStorage"]
         database = config["Scheduling"]["SlurmSettings"]["Database"]
         update = head["CustomActions"]["OnNodeUpdated"]
-        # Of every node; of login nodes.
+        # Of every node; of compute nodes; of login nodes.
+        datasets = queue["Iam"]["AdditionalIamPolicies"][1]
         nodes, login = config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
         return ResourceIds(
             region=config["Region"],
@@ -68,6 +69,7 @@ class Foundation:
             efs_id=efs["EfsSettings"]["FileSystemId"],
             bucket_name=head["Iam"]["S3Access"][0]["BucketName"],
             nodes_policy_arn=nodes["Policy"],
+            datasets_policy_arn=datasets["Policy"],
             bundle_sha256=update["Args"][-1].removeprefix(BUNDLE_ARGUMENT),
             bootstrap_budget_s=0,
             placement_group_name=queue["Networking"]["PlacementGroup"]["Name"],

@@ -1,8 +1,8 @@
 """Runs in .venv-pcluster: spares what makes the library slow and has nothing to do with what it does.
 
-For each call it makes clients anew, which reads their models and the trust bundle; and its log line for each
-request makes a whole session. Here clients are kept: they remember nothing of what AWS said. What the library
-itself remembers is still forgotten at each call, as the provider does.
+For each call it makes clients anew, which reads their models and the trust bundle; and a whole session for
+each request's log line and wherever it asks for the region. Here both are kept: they remember nothing of what
+AWS said. What the library itself remembers is still forgotten at each call, as the provider does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from botocore.config import Config
 
 
 def make_haste() -> None:
-    """Keep one client a service, for the library and for the provider."""
+    """Keep one client a service, for the library and for the provider, and one session."""
     make: Any = boto3.client
     client, resource = functools.cache(boto3.client), functools.cache(boto3.resource)
     common: Any = importlib.import_module("pcluster.aws.common")
@@ -36,3 +36,5 @@ def make_haste() -> None:
 
     common.Boto3Client.__init__, common.Boto3Resource.__init__ = keep_client, keep_resource
     boto3.client = client
+    sessions: Any = boto3.session
+    sessions.Session = functools.cache(sessions.Session)
