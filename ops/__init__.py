@@ -1,1 +1,1 @@
-"""What is not `cdk`: looking at a deploy while it runs."""
+"""`trainctl`, for what is not `cdk`: a deploy while it runs, an account, job scripts, new workloads."""

@@ -14,6 +14,9 @@ from training_cluster.progress import progress_parameter
 
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
+# Minutes; expectations, of which none was measured on AWS yet (docs/rehearsal.md: Time).
+_USUAL_STAGE = {"validating": "1 min", "head node booting": "10 to 20 min"}
+_USUAL_STACK = {"StorageStack": "10 min for Lustre"}
 
 
 class Client(Protocol):
@@ -56,6 +59,11 @@ class Status:
     stacks: tuple[tuple[str, str], ...]
     """Name and status of each of our stacks that there is: the shared ones first, the cluster's own last."""
     progress: Progress | None
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there is a TrainingClusterStack; its cluster may not stand yet."""
+        return cluster_stack_name(self.cluster_name) in dict(self.stacks)
 
     @property
     def is_moving(self) -> bool:
@@ -112,6 +120,8 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
 def _what(name: str, state: str, cluster_name: str) -> str:
     if name == cluster_name:
         return "  ParallelCluster's own stack"
+    if name in _USUAL_STACK and state == "CREATE_IN_PROGRESS":
+        return f"  usually about {_USUAL_STACK[name]}"
     if is_image_stack(name) and state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
         log = f"/aws/imagebuilder/{image_of_stack(name)}"
         return f"  a build takes about {usual_min(name)} minutes: aws logs tail --follow {log}"
@@ -128,7 +138,8 @@ def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str
     for stage, until in zip(stages, following, strict=True):
         last = stage is stages[-1]
         took = "" if stage.name in _ENDED else f"{'  ...' if last else ''} {_duration(until - stage.began)}"
-        yield f"  {stage.began:%H:%M:%S}Z  {stage.name:40}{took}".rstrip()
+        usual = f"  usually about {_USUAL_STAGE[stage.name]}" if last and stage.name in _USUAL_STAGE else ""
+        yield f"  {stage.began:%H:%M:%S}Z  {stage.name:40}{took}{usual}".rstrip()
     for line in progress.messages[:_SHOWN_MESSAGES]:
         yield f"  {line}"
 

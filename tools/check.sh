@@ -22,11 +22,16 @@ shell_files() {
   git ls-files -co --exclude-standard -- '*.sh' '*.slurm' .ci/run
 }
 
+job_scripts() {
+  git ls-files -co --exclude-standard -- 'assets/training/*.sh' 'assets/training/*.slurm' 'ops/workload_template/*.sh'
+}
+
 rm -rf .cache/synth
 mapfile -t scripts < <(shell_files)
 check ruff ruff check --quiet .
 check ruff-format ruff format --quiet --check .
-check mypy mypy --no-error-summary --exclude rehearsal/faults/inside app.py stacks constructs/training_cluster ops rehearsal tools tests
+check mypy mypy --no-error-summary --exclude 'rehearsal/faults/inside|ops/workload_template|bench/baselines' \
+  app.py stacks constructs/training_cluster ops rehearsal tools bench tests
 # What runs elsewhere is checked by itself, where its modules are top-level.
 check mypy-provider env -C assets/cluster_provider mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-guard env -C assets/guard mypy --no-error-summary --config-file ../../pyproject.toml .
@@ -35,8 +40,19 @@ check mypy-image env -C assets/cluster_image mypy --no-error-summary --config-fi
 check mypy-metrics env -C assets/bootstrap/metrics mypy --no-error-summary --config-file ../../../pyproject.toml .
 check mypy-faults env -C rehearsal/faults/inside MYPYPATH=../../../assets/cluster_provider \
   mypy --no-error-summary --config-file ../../../pyproject.toml .
-check mypy-training env -C assets/training/gpt2 mypy --no-error-summary --ignore-missing-imports \
-  --config-file ../../../pyproject.toml .
+check mypy-training-common env -C assets/training mypy --no-error-summary --ignore-missing-imports \
+  --config-file ../../pyproject.toml training_common
+for folder in assets/training/*/; do
+  if [[ -f $folder/train.sh ]]; then
+    check "mypy-$(basename "$folder")" env -C "$folder" MYPYPATH=.. mypy --no-error-summary --ignore-missing-imports \
+      --allow-subclassing-any --config-file ../../../pyproject.toml .
+  fi
+done
+# torch is not here, so what a class makes of its modules is not known.
+check mypy-template env -C ops/workload_template MYPYPATH=../../assets/training mypy --no-error-summary \
+  --ignore-missing-imports --allow-subclassing-any --config-file ../../pyproject.toml .
+mapfile -t jobs < <(job_scripts)
+check trainctl-lint trainctl lint "${jobs[@]}"
 check shellcheck shellcheck "${scripts[@]}"
 check shfmt shfmt -i 2 -ci -d "${scripts[@]}"
 check synth python -m tools.synth_families .cache/synth

@@ -61,7 +61,7 @@ def _facts(plan: ImagePlan) -> Iterator[tuple[str, str]]:
 def _environments(plan: ImagePlan) -> Iterator[str]:
     for name, packages in plan.packages.items():
         yield ""
-        yield f"Packages of {name} (assets/training/{name}/requirements.txt, from PyPI):"
+        yield f"Packages of {name} (assets/training/{name}/requirements.txt):"
         yield from (f"  {package}" for package in packages)
 
 

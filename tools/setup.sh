@@ -110,6 +110,17 @@ install_slurm() {
   say "$(sbatch --version 2>/dev/null || echo Slurm) is installed"
 }
 
+# jsii unpacks aws-cdk-lib at its first use. Here, once: side by side, processes would wait for each other, and its
+# lock goes stale after 5 s.
+unpack_jsii() {
+  if [[ -d $JSII_RUNTIME_PACKAGE_CACHE_ROOT ]]; then return; fi
+  say "unpacking aws-cdk-lib"
+  PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -c 'import aws_cdk' || {
+    rm -rf "$JSII_RUNTIME_PACKAGE_CACHE_ROOT"
+    return 1
+  }
+}
+
 # For throw-away machines (rehearsal/node_root), which take root's rights; without them their tests are skipped.
 install_mmdebstrap() {
   if [[ $(id -u) != 0 ]]; then
@@ -120,6 +131,7 @@ install_mmdebstrap() {
 }
 
 main() {
+  export JSII_RUNTIME_PACKAGE_CACHE_ROOT="${JSII_RUNTIME_PACKAGE_CACHE_ROOT:-$PWD/.cache/jsii}"
   mkdir -p "$LOGS" .cache/tmp
   check_python
   # Side by side: each waits for the network most of the time. In a process group of its own, so
@@ -131,6 +143,7 @@ main() {
   trap 'kill -TERM -- "-$other" 2>/dev/null || true' EXIT
   make_venv .venv locks/dev.txt editable
   make_node_modules
+  unpack_jsii
   wait "$other"
   trap - EXIT
   install_slurm

@@ -1,1 +1,1 @@
-"""`make preflight`: whether the account has what a deploy with these flags needs; changes nothing."""
+"""`trainctl preflight`: whether a deploy with these flags would work; changes nothing."""

@@ -6,9 +6,22 @@ from collections.abc import Iterator
 
 from ops.preflight.finding import Finding, judged
 from ops.preflight.place import Place
+from ops.session import ClientOf
 from training_cluster.account_flags import REGIONS_WITHOUT_BUDGETS
 from training_cluster.image_names import image_stack_name
 from training_cluster.settings import Settings
+
+
+def check_budget(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
+    """Whether these credentials see the account's budgets; an organisation may keep them to itself."""
+    if settings.budget_usd is None:
+        return
+    answer = client("budgets").describe_budgets(AccountId=account)
+    there = [each["BudgetName"] for each in answer.get("Budgets", [])]
+    yield Finding(
+        check="budget_usd: budgets of the account",
+        found=f"{len(there)} there; this one would be told to {settings.alarm_email}",
+    )
 
 
 def check_account(settings: Settings, place: Place, region: str) -> Iterator[Finding]:

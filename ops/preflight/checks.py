@@ -1,29 +1,119 @@
-"""All checks, in the order of the report."""
+"""All checks, in the order of the report; one that fails hides no other."""
 
 from __future__ import annotations
 
-from ops.preflight.access import check_access
-from ops.preflight.account import check_account
+import datetime
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ops.preflight.access import check_boundary, check_key, check_placement_group, check_secret
+from ops.preflight.account import check_account, check_budget
+from ops.preflight.config import check_config, check_validators
+from ops.preflight.credentials import (
+    Identity,
+    check_bootstrap,
+    check_identity,
+    check_region,
+    read_identity,
+)
 from ops.preflight.finding import Finding
 from ops.preflight.image import check_image
 from ops.preflight.instance_types import check_instance_types
 from ops.preflight.network import check_network
-from ops.preflight.place import read_place
+from ops.preflight.not_checked import isolated, not_checked
+from ops.preflight.place import Place, read_place, unknown_place
+from ops.preflight.private_endpoints import check_endpoints
+from ops.preflight.reservation import check_reservation, read_reservation
 from ops.preflight.security_groups import check_node_group
+from ops.preflight.shared_quotas import (
+    check_address_quota,
+    check_lustre_quota,
+    check_nat_quota,
+    check_vpc_quota,
+)
 from ops.preflight.storage import check_storage
+from ops.preflight.vcpus import check_vcpu_quotas
+from ops.preflight.zone import Choice, check_zone, choose_zone
 from ops.session import ClientOf
 from training_cluster.settings import Settings
 
+Check = tuple[str, Callable[[], Iterable[Finding]]]
+"""What it is about, and the function."""
 
-def run_checks(settings: Settings, client: ClientOf) -> list[Finding]:
-    """Ask the account; changes nothing. Raises botocore's errors."""
-    ec2, place = client("ec2"), read_place(settings, client)
-    return [
-        *check_account(settings, place, ec2.meta.region_name),
-        *check_network(settings, place, ec2),
-        *check_node_group(settings, ec2),
-        *check_instance_types(settings, place, ec2),
-        *check_storage(settings, place, client),
-        *check_image(settings, place, client),
-        *check_access(settings, ec2),
-    ]
+
+def run_checks(
+    settings: Settings,
+    client: ClientOf,
+    *,
+    dryrun: bool = False,
+    starts: Callable[[str], None] = lambda _: None,
+) -> list[Finding]:
+    """Ask the account; changes nothing.
+
+    Args:
+        dryrun: whether to ask ParallelCluster's validators too, which takes up to a minute.
+        starts: is told what each check is about, before it begins.
+
+    Raises:
+        botocore's errors: there is no region, or STS gave no answer, so nothing would.
+    """
+    starts("credentials")
+    client("ec2")  # without a region there is nothing to ask either
+    identity = read_identity(client)
+    starts("stacks and network")
+    place, findings = _place(settings, client)
+    findings = [*check_identity(identity), *findings]
+    for name, check in _checks(settings, place, identity, client, dryrun=dryrun):
+        starts(name)
+        findings += isolated(name, check)
+    return findings
+
+
+def _place(settings: Settings, client: ClientOf) -> tuple[Place, list[Finding]]:
+    try:
+        return read_place(settings, client), []
+    except (BotoCoreError, ClientError) as error:
+        return unknown_place(settings), [not_checked("stacks and network, taken as not there", error)]
+
+
+def _checks(
+    settings: Settings, place: Place, identity: Identity, client: ClientOf, *, dryrun: bool
+) -> Iterator[Check]:
+    ec2, account = client("ec2"), identity.account
+    reserved = cache(lambda: read_reservation(settings, ec2))
+    now = datetime.datetime.now(datetime.UTC)
+
+    @cache
+    def zone() -> Choice:
+        reservation_id = settings.bought.reservation_id if reserved() else None
+        return choose_zone(settings, place, reservation_id, ec2)
+
+    yield f"region {ec2.meta.region_name}", partial(check_region, ec2)
+    yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"))
+    yield "stacks of others", partial(check_account, settings, place, ec2.meta.region_name)
+    yield "budget_usd", partial(check_budget, settings, account, client)
+    yield "zone", partial(check_zone, zone, settings, place)
+    yield "network", partial(check_network, settings, place, ec2)
+    yield "security group", partial(check_node_group, settings, ec2)
+    yield "instance types", partial(check_instance_types, settings, place, ec2)
+    yield "endpoints", partial(check_endpoints, settings, zone, ec2)
+    yield "capacity", lambda: check_reservation(reserved(), settings, place, now)
+    yield "quota of vCPUs", partial(check_vcpu_quotas, settings, account, client)
+    yield "quota of VPCs", partial(check_vpc_quota, settings, place, client)
+    yield "quota of elastic IP addresses", partial(check_address_quota, settings, place, client)
+    yield "quota of NAT gateways", partial(check_nat_quota, settings, place, zone, client)
+    yield "quota of Lustre", partial(check_lustre_quota, settings, place, client)
+    yield "storage", partial(check_storage, settings, place, client)
+    yield "image", partial(check_image, settings, place, client)
+    yield "key_name", partial(check_key, settings, ec2)
+    yield "permissions_boundary", partial(check_boundary, settings, client)
+    yield "accounting_secret", partial(check_secret, settings, client)
+    yield "placement_group", partial(check_placement_group, settings, ec2)
+    yield "cluster config", partial(check_config, settings)
+    if dryrun:
+        yield (
+            "cluster config: ParallelCluster's validators, up to a minute",
+            partial(check_validators, settings, place, client),
+        )

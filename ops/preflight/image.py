@@ -16,7 +16,16 @@ from training_cluster.settings import Settings
 
 
 def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """What the deploy would find; nothing of the official image, which ParallelCluster looks for itself."""
+    """What the deploy would find. ParallelCluster's own image is the head node's whatever the others have."""
+    if settings.node_image != "build" or _was_built(place):
+        yield _look(
+            "official image",
+            image_code().wish.OFFICIAL,
+            _least_root_gib(settings),
+            os=settings.system,
+            ec2=client("ec2"),
+            mend="-c os=..., or another region: export AWS_REGION=...",
+        )
     if settings.node_image == "build":
         yield from _built(settings, place, client)
     elif settings.node_image != "official":
@@ -32,8 +41,8 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
 
 def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
     name, plan, ec2 = image_stack_name(settings), image_plan(settings), client("ec2")
-    again = place.image_stack.outputs.get("BuildAgain") if place.image_stack else None
-    if again is None:  # no deploy of it went well: the next one finds the parent, and builds
+    again = place.image_stack.outputs.get("BuildAgain", "") if place.image_stack else ""
+    if not _was_built(place):  # no deploy of it went well: the next one finds the parent, and builds
         yield _look(
             f"{name}: made from",
             image_code().wish.OFFICIAL,
@@ -60,6 +69,16 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
         ec2=ec2,
         mend=again,
     )
+
+
+def _least_root_gib(settings: Settings) -> int:
+    """The smallest root volume that gets the official image."""
+    head = settings.head_root_gib or settings.family_facts.head_root_gib
+    return min(head, settings.family_facts.compute_root_gib) if settings.node_image == "official" else head
+
+
+def _was_built(place: Place) -> bool:
+    return place.image_stack is not None and "BuildAgain" in place.image_stack.outputs
 
 
 def _published(parameter: str, ssm: Any) -> str | None:

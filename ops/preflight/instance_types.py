@@ -1,4 +1,4 @@
-"""Whether the zone has the instance types."""
+"""Whether the zone of your own network has the instance types; zone.py asks it of a network of ours."""
 
 from __future__ import annotations
 
@@ -11,40 +11,29 @@ from training_cluster.settings import Settings
 
 
 def check_instance_types(settings: Settings, place: Place, ec2: Any) -> Iterator[Finding]:
-    """Of the zone that was chosen or that the network has; else whether any zone of the region has all."""
+    """Each type by itself: the head node's stands in the public subnet, which is of the same zone."""
+    if not settings.vpc_id or place.zone_id is None:
+        return
     wanted, zone = settings.instance_types, place.zone_id
-    kind = "availability-zone-id"
-    if zone is None and settings.zone != "auto":
-        zone = settings.zone
-        kind = "availability-zone-id" if "-az" in zone else "availability-zone"
-    offered = _offered(wanted, kind, ec2)
+    offered = _offered(wanted, ec2)
     whole = sorted(each for each, types in offered.items() if types == set(wanted))
     listed, region = ", ".join(whole) or "none", ec2.meta.region_name
-    if zone is None:
-        yield judged(
-            f"zones of {region} with {', '.join(wanted)}",
-            listed,
-            good=bool(whole),
-            mend="another region (export AWS_REGION=...) or -c family=...: docs/families.md lists zones",
-        )
-        return
     for type_ in wanted:
         where = sorted(each for each, types in offered.items() if type_ in types)
         is_here = zone in where
-        flag = "subnets" if settings.vpc_id else "-c zone=..."
         yield judged(
             f"{type_} in {zone}",
             "offered" if is_here else f"not offered; in {', '.join(where) or f'no zone of {region}'}",
             good=is_here,
-            mend=f"{flag} in a zone that has all types: {listed}",
+            mend=f"subnets in a zone that has all types: {listed}",
         )
 
 
-def _offered(types: list[str], kind: str, ec2: Any) -> dict[str, set[str]]:
-    """Zone -> those of the types that it offers."""
+def _offered(types: list[str], ec2: Any) -> dict[str, set[str]]:
+    """Id of a zone -> those of the types that it offers."""
     found: dict[str, set[str]] = {}
     pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
-        LocationType=kind, Filters=[{"Name": "instance-type", "Values": types}]
+        LocationType="availability-zone-id", Filters=[{"Name": "instance-type", "Values": types}]
     )
     for page in pages:
         for each in page["InstanceTypeOfferings"]:

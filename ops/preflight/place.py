@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ops.session import ClientOf
@@ -26,6 +26,8 @@ class Place:
     """Security group of the nodes."""
     image_stack: Stack | None = None
     """The one that builds images for these flags."""
+    stacks: Mapping[str, Stack] = field(default_factory=dict)
+    """Ours that are there, by name."""
     foreign_stacks: tuple[str, ...] = ()
     """Called like ours, and others'."""
 
@@ -38,6 +40,10 @@ class Place:
     def cidr(self) -> str | None:
         """The private subnet's addresses."""
         return str(self.private["CidrBlock"]) if self.private else None
+
+    def has(self, stack_name: str) -> bool:
+        """Whether one of our stacks is there; one whose first deploy failed says nothing of itself."""
+        return stack_name in self.stacks and bool(self.stacks[stack_name].outputs)
 
 
 def read_place(settings: Settings, client: ClientOf) -> Place:
@@ -53,8 +59,14 @@ def read_place(settings: Settings, client: ClientOf) -> Place:
         private=_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
         node_group_id=settings.security_group_id or made.get("NodeSecurityGroupId"),
         image_stack=ours.get(image_stack_name(settings)),
+        stacks=ours,
         foreign_stacks=tuple(others),
     )
+
+
+def unknown_place(settings: Settings) -> Place:
+    """What the flags say, where AWS does not: as if nothing were deployed."""
+    return Place(vpc_id=settings.vpc_id, public=None, private=None, node_group_id=settings.security_group_id)
 
 
 def _subnet(id_: str | None, ec2: Any) -> Subnet | None:

@@ -14,6 +14,11 @@ from ops.preflight.finding import Finding
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
+def problem_count(findings: Sequence[Finding]) -> int:
+    """How many of them would let the deploy fail, or the cluster not work."""
+    return sum(each.verdict == "problem" for each in findings)
+
+
 def report(findings: Sequence[Finding], console: Console) -> int:
     """Print a table, and below it what to type, in one piece each; 1 if there is a problem."""
     table = Table("check", "found", "", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -25,7 +30,6 @@ def report(findings: Sequence[Finding], console: Console) -> int:
             console.print(Text(f"{each.verdict}: {each.check}: {each.found}"))
             for number, line in enumerate(each.mend.splitlines()):
                 console.print(Text(f"  {'        ' if number else 'type:   '}{line}"))
-    problems = sum(each.verdict == "problem" for each in findings)
-    if problems:
+    if problems := problem_count(findings):
         console.print(Text(f"{problems} problem(s): the deploy would fail, or the cluster not work."))
     return 1 if problems else 0

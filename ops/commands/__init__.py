@@ -1,0 +1,1 @@
+"""The subcommands of `trainctl`: options, help, what they print. What they do is imported when they run."""

@@ -1,0 +1,33 @@
+"""`trainctl cancel`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def cancel(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Their ids: trainctl jobs lists them.")],
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Cancel jobs; a training saves a checkpoint first. Exit code 1 if one could not be cancelled."""
+    from ops.head_node import find_head_node
+    from ops.jobs.cancel import cancel as cancel_job
+    from ops.jobs.slurm import check_job_id
+    from ops.session import account_clients
+
+    wanted = [check_job_id(job) for job in jobs]
+    head_node = find_head_node(cluster, account_clients())
+    done = [cancel_job(job, head_node) for job in wanted]
+    if as_json:
+        print_json({"jobs": done})
+    for each in () if as_json else done:
+        typer.echo(each.said, err=not each.done)
+        if each.go_on:
+            typer.echo("  Its output ends with what to type to go on; where the run got no name of its own:")
+            typer.echo(f"  {each.go_on}")
+    raise typer.Exit(0 if all(each.done for each in done) else 1)

@@ -1,0 +1,53 @@
+"""`trainctl connect`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def connect(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command for the head node, after --; without one: a shell.")
+    ] = None,
+    *,
+    ssh: Annotated[bool, typer.Option("--ssh", help="By ssh; takes -c ssh_from=... at the deploy.")] = False,
+    key: Annotated[Path | None, typer.Option("-i", metavar="KEY", help="Private key, for --ssh.")] = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Print what would be typed, and end.")] = False,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Open a shell on the head node, or run one command there as the cluster's user.
+
+    A command takes no keys and no shell: 90 seconds, 24,000 characters of what it prints.
+    """
+    from ops.connect import found, session_command, ssh_command
+    from ops.head_node import MAX_OUTPUT_BYTES, find_head_node
+    from ops.session import account_clients
+
+    if command and (ssh or key or only_print):
+        raise typer.BadParameter("--ssh, -i and --print are for a shell: leave them or the command out.")
+    if key and not ssh:
+        raise typer.BadParameter("-i is for --ssh.")
+    client = account_clients()
+    if command:
+        said = find_head_node(cluster, client).run(*command)
+        if as_json:
+            return print_json({"command": command, "output": said})
+        typer.echo(said, nl=False)
+        if len(said.encode()) >= MAX_OUTPUT_BYTES:
+            typer.echo("\nSystems Manager keeps no more of what a command prints.", err=True)
+        return None
+    argv = ssh_command(cluster, client, key=key) if ssh else session_command(cluster, client)
+    if as_json:
+        return print_json({"command": argv})
+    if not only_print:
+        argv = found(argv)
+        os.execv(argv[0], argv)  # noqa: S606 - no shell is meant
+    return typer.echo(shlex.join(argv))

@@ -1,0 +1,33 @@
+"""`trainctl destroy --plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, console, print_json
+
+
+def destroy(
+    plan: Annotated[bool, typer.Option("--plan", help="Needed: this command deletes nothing.")] = False,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Show what cdk destroy takes, what stays, what that costs, how to delete the rest. Deletes nothing."""
+    from rich.text import Text
+
+    from ops.session import account_clients
+    from ops.teardown.plan import read_plan, render_plan
+    from ops.usage import UsageError
+
+    if not plan:
+        raise UsageError(
+            "destroy: trainctl deletes nothing; cdk does.\n"
+            f"  type:   trainctl destroy --plan --cluster {cluster}    to see what goes and what stays\n"
+            f"          npx cdk destroy TrainingClusterStack -c cluster_name={cluster}"
+        )
+    found = read_plan(cluster, account_clients())
+    if as_json:
+        return print_json(found)
+    return console().print(Text("\n".join(render_plan(found))))

@@ -1,0 +1,75 @@
+"""`trainctl diagnose`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ops.options import Cluster, Json, console, print_json
+
+if TYPE_CHECKING:
+    from ops.diagnose.texts import Evidence
+
+
+def diagnose(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Logs: files, folders, .tar.gz. No account is asked then."),
+    ] = None,
+    cluster: Cluster = "training",
+    job: Annotated[
+        str | None, typer.Option(metavar="ID", help="Read this job's log, too, while Slurm knows the job.")
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.tar.gz", help="Write all that was read to this file, keys masked."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Name the likeliest causes of a failure, each with the line that shows it and what to type.
+
+    Without a PATH it asks the account: stack events, what the provider saved in the bucket, the head node's
+    console, the cluster's logs in CloudWatch, `sinfo -R`. Exit code 1 where nothing known is found; all that
+    was read is then in a bundle, to be looked through.
+    """
+    import datetime
+
+    from rich.text import Text
+
+    from ops.diagnose.bundle import check_bundle
+    from ops.diagnose.diagnose import bundle_evidence, bundle_name, diagnose_evidence
+    from ops.diagnose.render import render
+
+    if bundle:
+        check_bundle(bundle)
+    evidence = _evidence(paths or [], cluster, job)
+    found = diagnose_evidence(evidence, cluster=cluster, about=f"job-{job}" if job else None)
+    if bundle or not found.causes:
+        file = bundle or bundle_name(cluster, datetime.datetime.now(datetime.UTC))
+        found = bundle_evidence(evidence, found, file)
+    if as_json:
+        print_json(found)
+    else:
+        console().print(Text("\n".join(render(found))))
+    raise typer.Exit(0 if found.causes else 1)
+
+
+def _evidence(paths: list[Path], cluster: str, job: str | None) -> Evidence:
+    from ops.usage import UsageError
+
+    if job is not None and not job.isdecimal():
+        raise UsageError(f"--job {job}: give the number of a job, as squeue shows it.")
+    if paths:
+        from ops.diagnose.files import Files
+
+        if job is not None:
+            raise UsageError("diagnose: --job asks the head node, a PATH nobody: give one of them.")
+        return Files(paths)
+    from ops.diagnose.account import gather
+    from ops.session import account_clients
+
+    return gather(
+        cluster, account_clients(), job=job, progress=lambda line: typer.echo(f"{line} ...", err=True)
+    )

@@ -1,0 +1,28 @@
+"""`trainctl jobs`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, console, print_json
+
+
+def jobs(
+    ended: Annotated[bool, typer.Option("--all", help="Those that have ended, too.")] = False,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """List the jobs that wait and run, and why they wait."""
+    from rich.text import Text
+
+    from ops.head_node import find_head_node
+    from ops.jobs.listing import render_jobs
+    from ops.jobs.lookup import read_jobs
+    from ops.session import account_clients
+
+    found = read_jobs(find_head_node(cluster, account_clients()), ended=ended)
+    if as_json:
+        return print_json(found)
+    return console().print(Text("\n".join(render_jobs(found, ended=ended))))

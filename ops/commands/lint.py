@@ -1,0 +1,32 @@
+"""`trainctl lint`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ops.options import Json, print_json
+
+
+def lint(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Shell scripts, sbatch's included.")],
+    as_json: Json = False,
+) -> None:
+    """Find obsolete and harmful settings in job scripts.
+
+    Exit code 1 with findings. A comment `# trainctl: allow RULE reason`, at the end of the line or on
+    the line above, keeps one as it is.
+    """
+    from ops.lint.command import lint_files
+
+    findings = lint_files(files)
+    if as_json:
+        print_json({"findings": findings})
+    else:
+        for found in findings:
+            typer.echo(found.text())
+        if findings:
+            typer.echo(f"{len(findings)} finding(s)", err=True)
+    raise typer.Exit(1 if findings else 0)

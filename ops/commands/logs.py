@@ -1,0 +1,48 @@
+"""`trainctl logs`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def logs(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A job's id: trainctl jobs lists them.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last; 0: all.")] = 100,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Show what a job prints; with --follow as it comes, with exit code 1 if the job fails.
+
+    Ctrl-C ends the watching, not the job.
+    """
+    from ops.head_node import find_head_node
+    from ops.jobs.follow import find_log, show_tail, state_line
+    from ops.jobs.lookup import on
+    from ops.jobs.slurm import check_job_id
+    from ops.jobs.watch import watch
+    from ops.session import account_clients
+
+    if follow and as_json:
+        raise typer.BadParameter("--follow shows, --json prints once: give one of them.")
+    job = check_job_id(job)
+    head_node = find_head_node(cluster, account_clients())
+    if follow:
+        raise typer.Exit(watch(job, head_node, lines=lines))
+    log = find_log(job, head_node)
+    if as_json:
+        texts = list[str]()
+        show_tail(log, lines, texts.append)
+        return print_json({"job": log.job, "output": log.output.path, "text": "".join(texts)})
+    show_tail(log, lines, lambda text: typer.echo(text, nl=False))
+    if log.job and not log.job.has_ended:
+        typer.echo(
+            f"{state_line(log.job)}. To go on watching: trainctl logs {job} --follow{on(cluster)}", err=True
+        )
+    elif log.job:
+        typer.echo(f"Job {job} ended: {log.job.ending}", err=True)
+    return None

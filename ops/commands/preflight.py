@@ -1,0 +1,46 @@
+"""`trainctl preflight`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Context, Json, console, print_json
+
+
+def preflight(
+    context: Context = None,
+    dryrun: Annotated[
+        bool,
+        typer.Option("--dryrun", help="Ask ParallelCluster's own validators, too; takes up to a minute."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Look whether a deploy with these flags would work, and its cluster run. Changes nothing.
+
+    Exit code 1 where the deploy would fail, or the cluster not work.
+    """
+    from rich.console import Console
+
+    # A line that is written over, on a terminal only; it comes before what takes a second to load.
+    with Console(stderr=True).status("preflight: reading the flags") as shown:
+        from ops.context import read_context
+        from training_cluster.settings import Settings
+
+        settings = Settings.from_context(read_context(context or []))
+        from ops.preflight.checks import run_checks
+        from ops.preflight.report import problem_count, report
+        from ops.session import account_clients
+
+        findings = run_checks(
+            settings,
+            account_clients(),
+            dryrun=dryrun,
+            starts=lambda name: shown.update(f"preflight: {name}"),
+        )
+    if not as_json:
+        raise typer.Exit(report(findings, console()))
+    problems = problem_count(findings)
+    print_json({"findings": findings, "problems": problems})
+    raise typer.Exit(1 if problems else 0)

@@ -1,0 +1,63 @@
+"""`trainctl price`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ops.options import Context, Json, console, print_json
+
+
+def price(
+    *,
+    context: Context = None,
+    tokens_per_s: Annotated[
+        float | None, typer.Option(min=0.001, metavar="N", help="How fast a run was, all nodes together.")
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The same, out of a run's `training_common.report --json`."),
+    ] = None,
+    dataset_tokens: Annotated[
+        float | None, typer.Option(min=1, metavar="N", help="Tokens of an epoch, to price one: 9e9.")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no AWS: the catalog's dated prices.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a cluster with these flags costs: idle, with all nodes running, a million tokens, an epoch.
+
+    Instance prices come from AWS's Price List API where it answers, else from the catalog; each row says
+    which. Without a run's figures, those that others published for the family.
+    """
+    from ops.context import read_context
+    from ops.price.book import ask_prices, catalog_book
+    from ops.price.price_list import pricing_client
+    from ops.price.quote import make_quote
+    from ops.price.render import show_quote, show_training
+    from ops.price.training import published_speeds, read_run, told_speed, training_cost
+    from ops.session import account_clients
+    from ops.usage import UsageError
+    from training_cluster.settings import Settings
+
+    if run and tokens_per_s:
+        raise UsageError("price: --run and --tokens-per-s both say how fast the run was: give one of them.")
+    settings = Settings.from_context(read_context(context or []))
+    if run:
+        speeds = [read_run(run, settings)]
+    elif tokens_per_s:
+        speeds = [told_speed(tokens_per_s, settings)]
+    else:
+        speeds = list(published_speeds(settings))
+    book = (
+        catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
+    )
+    quote = make_quote(settings, book)
+    costs = [cost for speed in speeds if (cost := training_cost(speed, quote, dataset_tokens))]
+    if as_json:
+        return print_json({"quote": quote, "training": costs})
+    show_quote(quote, console())
+    return show_training(costs, console())

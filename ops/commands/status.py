@@ -1,0 +1,90 @@
+"""`trainctl status`."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ops.options import Cluster, Json, console, print_json
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ops.cluster_state import ClusterState
+    from ops.session import ClientOf
+    from ops.status import Status
+
+_POLL_S, _QUIET_LOOKS = 5.0, 4
+
+
+def status(
+    cluster: Cluster = "training",
+    watch: Annotated[bool, typer.Option("--watch", help="Look again until nothing moves any more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a deploy is at, and what the cluster does: head node, fleet, nodes, jobs, storage."""
+    from ops.session import account_clients
+
+    if watch and as_json:
+        raise typer.BadParameter("--watch shows, --json prints once: give one of them.")
+    client = account_clients()
+    if watch:
+        return _watch(cluster, client)
+    found = _deploy(cluster, client)
+    if as_json:
+        return print_json({**vars(found), "cluster": _standing(found, client)})
+    terminal = console()
+    terminal.print(_shown(found))
+    if state := _standing(found, client):
+        terminal.print()
+        terminal.print(_shown(None, state))
+    return None
+
+
+def _watch(cluster: str, client: ClientOf) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+    from rich.live import Live
+    from rich.text import Text
+
+    from ops.aws_errors import explain
+
+    found = _deploy(cluster, client)
+    with Live(_shown(found, _standing(found, client)), console=console(), auto_refresh=False) as live:
+        quiet = 0
+        while quiet < _QUIET_LOOKS:  # between two stacks nothing moves for a while
+            time.sleep(_POLL_S)
+            try:
+                found = _deploy(cluster, client)
+                state = _standing(found, client)
+            except (BotoCoreError, ClientError) as error:
+                quiet = 0
+                live.update(Text(f"No answer: {explain(error)}"), refresh=True)
+                continue
+            quiet = 0 if found.is_moving else quiet + 1
+            live.update(_shown(found, state), refresh=True)
+
+
+def _deploy(cluster: str, client: ClientOf) -> Status:
+    from ops.status import read_status
+
+    return read_status(cluster, cloudformation=client("cloudformation"), ssm=client("ssm"))
+
+
+def _standing(found: Status, client: ClientOf) -> ClusterState | None:
+    from ops.cluster_state import read_standing
+
+    return read_standing(found.cluster_name, client) if found.has_cluster else None
+
+
+def _shown(found: Status | None, state: ClusterState | None = None) -> Text:
+    from rich.text import Text
+
+    from ops.cluster_state import render_cluster_state
+    from ops.status import render
+
+    deploy = [*render(found, datetime.datetime.now(datetime.UTC))] if found else []
+    cluster = [*render_cluster_state(state)] if state else []
+    return Text("\n".join([*deploy, *([""] if deploy and cluster else []), *cluster]))

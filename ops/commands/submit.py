@@ -1,0 +1,69 @@
+"""`trainctl submit`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def submit(
+    workload: Annotated[str, typer.Argument(help="A folder of /fsx/training with a train.sh.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Of the workload, after --.")] = None,
+    *,
+    nodes: Annotated[int, typer.Option("--nodes", "-N", min=1, help="How many nodes.")],
+    partition: Annotated[str | None, typer.Option(help="Default: Slurm's.", metavar="NAME")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A variable of the job; may come again."),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Begin when this job has ended well.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Name of the run; an old one's goes on with it.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="LIMIT", help="Minutes, or [days-]hours:minutes:seconds.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on as `logs --follow`.")] = False,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Submit a training: sbatch on the head node, checked before."""
+    from ops.head_node import find_head_node
+    from ops.jobs.lookup import on
+    from ops.jobs.slurm import check_job_id
+    from ops.jobs.submit import Wish, read_settings
+    from ops.jobs.submit import submit as submit_wish
+    from ops.jobs.watch import watch
+    from ops.session import account_clients
+
+    if follow and as_json:
+        raise typer.BadParameter("--follow shows, --json prints once: give one of them.")
+    wish = Wish(
+        workload=workload,
+        nodes=nodes,
+        partition=partition,
+        settings=read_settings(settings or [], run=name),
+        arguments=arguments or [],
+        after=check_job_id(after) if after else None,
+        time_limit=time,
+    )
+    head_node = find_head_node(cluster, account_clients())
+    submitted = submit_wish(wish, head_node)
+    if as_json:
+        return print_json(submitted)
+    job, where = submitted.job_id, on(cluster)
+    typer.echo(f"Job {job}: {workload} on {nodes} node(s)")
+    for note in submitted.notes:
+        typer.echo(note)
+    if follow:
+        raise typer.Exit(watch(job, head_node, lines=0))
+    typer.echo(f"  trainctl logs {job} --follow{where}     what it prints, as it comes")
+    typer.echo(f"  trainctl jobs{where}                    the queue, and why it waits")
+    typer.echo(f"  trainctl cancel {job}{where}            end it")
+    typer.echo(f"  trainctl report {job}{where}            when it trains: loss, speed, restarts")
+    return None

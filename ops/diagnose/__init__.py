@@ -1,0 +1,1 @@
+"""From what a failure left to ranked causes, each with its evidence line and its mend."""

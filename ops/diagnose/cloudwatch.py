@@ -1,0 +1,62 @@
+"""The ends of a cluster's logs in CloudWatch."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+# Of ParallelCluster and of our bootstrap, with how many nodes' each is read: the newest ones.
+_LOGS = {
+    "bootstrap_error_msg": 3,
+    "chef-client": 2,
+    "cfn-init": 1,
+    "cloud-init-output": 4,
+    "clustermgtd": 1,
+    "slurm_resume": 1,
+    "slurmctld": 1,
+    "slurmd": 2,
+    "training-cluster-bootstrap": 4,
+    "training-cluster-health": 4,
+}
+_LINES, _MAX_STREAMS = 1000, 500
+
+
+def find_log_group(cluster_name: str, logs: Any) -> str | None:
+    """The newest log group of a cluster: a failed one leaves its own. None where there is none."""
+    prefix = f"/aws/parallelcluster/{cluster_name}-"
+    pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)
+    groups = [
+        group
+        for page in pages
+        for group in page["logGroups"]
+        if re.fullmatch(r"\d{12}", group["logGroupName"].removeprefix(prefix))
+    ]
+    return max((str(group["logGroupName"]) for group in groups), default=None)
+
+
+def wanted_streams(group: str, logs: Any) -> Iterator[str]:
+    """Names of the streams that tell most, those that were written to last."""
+    pages = logs.get_paginator("describe_log_streams").paginate(
+        logGroupName=group, orderBy="LastEventTime", descending=True
+    )
+    streams = (stream["logStreamName"] for page in pages for stream in page["logStreams"])
+    taken: Counter[str] = Counter()
+    for stream in itertools.islice(streams, _MAX_STREAMS):
+        log = stream.rpartition(".")[2]
+        if taken[log] < _LOGS.get(log, 0):
+            taken[log] += 1
+            yield stream
+
+
+def tail(group: str, stream: str, logs: Any) -> str:
+    """The end of one stream, a line an event."""
+    answer = logs.get_log_events(logGroupName=group, logStreamName=stream, limit=_LINES, startFromHead=False)
+    return "\n".join(f"{_time(event['timestamp'])} {event['message']}" for event in answer["events"])
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,50 @@
+"""Reads evidence, and names what is known in it."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic_core import to_json
+
+from ops.diagnose.bundle import write_bundle
+from ops.diagnose.causes import load_causes
+from ops.diagnose.matching import Matcher
+from ops.diagnose.ranking import rank
+from ops.diagnose.render import Diagnosis
+from ops.diagnose.texts import Evidence
+
+
+def diagnose_evidence(evidence: Evidence, *, cluster: str, about: str | None = None) -> Diagnosis:
+    """Go through all texts once.
+
+    Args:
+        about: how the names of the texts begin that the question is about, such as job-42.
+    """
+    causes = load_causes()
+    matcher, texts = Matcher(causes.values()), 0
+    for text in evidence.texts():
+        texts += 1
+        matcher.read(text)
+    return Diagnosis(
+        causes=tuple(rank(matcher.hits.values(), causes, cluster=cluster, about=about)),
+        texts=texts,
+        lines=matcher.lines,
+        silent=evidence.silent,
+    )
+
+
+def bundle_evidence(evidence: Evidence, found: Diagnosis, file: Path) -> Diagnosis:
+    """Write the bundle; the diagnosis with its name. Raises UsageError."""
+    write_bundle(file, evidence, to_json(found, indent=2).decode())
+    return replace(found, bundle=file)
+
+
+def bundle_name(cluster: str, now: datetime.datetime) -> Path:
+    """In this folder, by the second.
+
+    Args:
+        now: in UTC.
+    """
+    return Path(f"diagnose-{cluster}-{now:%Y%m%dT%H%M%SZ}.tar.gz")

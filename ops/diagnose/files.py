@@ -1,0 +1,52 @@
+"""Logs that lie on this machine: files, folders, archives. No account is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ops.diagnose.archive import read_file
+from ops.diagnose.texts import Text
+from ops.usage import UsageError
+
+
+class Files:
+    """What the user named."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        """Look that all of it is there. Raises UsageError."""
+        self.silent: dict[str, str] = {}
+        self._paths = tuple(paths)
+        for path in self._paths:
+            if not path.exists():
+                raise UsageError(f"There is no file or folder {path}.\n  type:   ls {path.parent}")
+            if not (path.is_dir() or path.is_file()):
+                raise UsageError(f"{path} is neither a file nor a folder: name a log, a folder or a .tar.gz.")
+
+    def texts(self) -> Iterator[Text]:
+        """Of every file, the folders' in the order of their names."""
+        for path in self._paths:
+            for file in _files(path):
+                yield from self._read(file)
+
+    def _read(self, file: Path) -> Iterator[Text]:
+        try:
+            opened = file.open("rb")
+        except OSError as error:
+            self._note(str(file), f"cannot be read: {error.strerror}")
+            return
+        with opened:
+            yield from read_file(opened, str(file), self._note)
+
+    def _note(self, name: str, why: str) -> None:
+        self.silent[name] = why
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """Regular files only: a pipe would wait for ever, and a link leads out of the folder."""
+    if path.is_file():
+        yield path
+        return
+    for each in sorted(path.rglob("*")):
+        if each.is_file() and not each.is_symlink():
+            yield each

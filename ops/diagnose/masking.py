@@ -1,0 +1,44 @@
+"""Hides what looks like a key or a token: what is shown or bundled may be sent to others."""
+
+from __future__ import annotations
+
+import re
+
+_HIDDEN = b"(masked)"
+# Whose values are hidden, whatever they look like. Not a bare "token": tokens/s are no secrets.
+_NAMES = (
+    rb"pass(?:word|wd|phrase)|secret|api_?-?key|access_?-?key|auth_?-?token|session_?-?token|security_?-?token"
+    rb"|hf_token|hugging_?face_(?:hub_)?token|wandb_api_key|signature|credential"
+)
+_RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
+    (
+        re.compile(
+            rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?"
+            rb"(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+            re.DOTALL,
+        ),
+        _HIDDEN,
+    ),
+    (re.compile(rb"\b(?:AKIA|ASIA)[A-Z0-9]{12,20}\b"), _HIDDEN),
+    (re.compile(rb"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|sk-|xox[abp]-)[A-Za-z0-9_-]{16,255}"), _HIDDEN),
+    (
+        re.compile(
+            rb"(?i)((?:" + _NAMES + rb")[a-z_]{0,20}[\"']?\s{0,4}[=:]\s{0,4})([\"']?)[^\s\"',;&]{8,4000}"
+        ),
+        rb"\1\2" + _HIDDEN,
+    ),
+    (re.compile(rb"(?i)(\b(?:bearer|basic) )[A-Za-z0-9._~+/=-]{16,4000}"), rb"\1" + _HIDDEN),
+    (re.compile(rb"(://[^/\s:@]{1,100}:)[^/\s@]{1,200}@"), rb"\1" + _HIDDEN + b"@"),
+)
+
+
+def mask_bytes(content: bytes) -> bytes:
+    """The content with keys, tokens and passwords hidden."""
+    for pattern, instead in _RULES:
+        content = pattern.sub(instead, content)
+    return content
+
+
+def mask(text: str) -> str:
+    """As mask_bytes, of text."""
+    return mask_bytes(text.encode()).decode(errors="replace")

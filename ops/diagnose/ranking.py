@@ -1,0 +1,86 @@
+"""Which of the causes that were found is the one to mend first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ops.diagnose.causes import Cause
+from ops.diagnose.masking import mask
+from ops.diagnose.matching import Hit
+
+# Another line that shows the cause makes it likelier, by so much each, and three at most.
+_ANOTHER, _MOST_OTHERS = 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One line that shows the cause; keys and tokens in it are masked."""
+
+    file: str
+    line: int
+    text: str
+    count: int
+    """Lines like it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One cause that was found."""
+
+    id: str
+    title: str
+    score: int
+    evidence: tuple[Evidence, ...]
+    """The weightiest first."""
+    mend: tuple[str, ...]
+    why: str
+    source: str
+    follows_from: tuple[str, ...]
+    """Titles of causes that were found, too, and of which this is a mere consequence."""
+
+
+def rank(
+    hits: Iterable[Hit], causes: Mapping[str, Cause], *, cluster: str, about: str | None = None
+) -> list[Finding]:
+    """The causes that were found, the likeliest first; consequences of others last.
+
+    Args:
+        about: how the names of those texts begin that the question is about: they come before others, which
+            may tell of another day.
+    """
+    by_cause: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_cause.setdefault(hit.cause, []).append(hit)
+    findings = [_finding(causes[id_], found, by_cause, causes, cluster) for id_, found in by_cause.items()]
+
+    def key(each: Finding) -> tuple[bool, bool, int]:
+        is_about = about is not None and any(line.file.startswith(about) for line in each.evidence)
+        return bool(each.follows_from), not is_about, -each.score
+
+    return sorted(findings, key=key)
+
+
+def _finding(
+    cause: Cause, hits: list[Hit], found: Mapping[str, object], causes: Mapping[str, Cause], cluster: str
+) -> Finding:
+    weighty = sorted(hits, key=lambda hit: -hit.pattern.weight)
+    lines: dict[tuple[str, int], Hit] = {}
+    for hit in weighty:
+        lines.setdefault((hit.file, hit.line), hit)
+    groups = {"cluster": cluster}
+    for hit in reversed(weighty):
+        groups |= hit.groups
+    return Finding(
+        id=cause.id,
+        title=cause.title,
+        score=weighty[0].pattern.weight + _ANOTHER * min(len(lines) - 1, _MOST_OTHERS),
+        evidence=tuple(
+            Evidence(file=hit.file, line=hit.line, text=mask(hit.text), count=hit.count)
+            for hit in lines.values()
+        ),
+        mend=tuple(mask(line) for line in cause.mend_with(groups)),
+        why=cause.why,
+        source=cause.source,
+        follows_from=tuple(causes[id_].title for id_ in found if cause.id in causes[id_].explains),
+    )

@@ -1,0 +1,80 @@
+"""A diagnosis for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.diagnose.ranking import Finding
+
+_SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What was read, and what it shows."""
+
+    causes: tuple[Finding, ...]
+    """The likeliest first; consequences of others last."""
+    texts: int
+    lines: int
+    silent: dict[str, str]
+    """Sources that gave nothing, and why."""
+    bundle: Path | None = None
+    """Where all of it was written to."""
+
+
+def render(diagnosis: Diagnosis) -> Iterator[str]:
+    """Lines for a terminal."""
+    read = f"{diagnosis.lines:,} lines of {diagnosis.texts} log(s)"
+    if diagnosis.causes:
+        first, *others = diagnosis.causes
+        yield from _render_first(first)
+        if others:
+            yield ""
+            yield "Found as well, less likely or a consequence:"
+            for number, each in enumerate(others, 2):
+                yield from _render_other(number, each)
+    else:
+        yield f"Nothing known found in {read}."
+    if diagnosis.silent:
+        yield ""
+        yield "Gave nothing:"
+        yield from (f"  {name}: {why}" for name, why in diagnosis.silent.items())
+    if diagnosis.causes:
+        yield ""
+        yield f"Read: {read}."
+    if diagnosis.bundle:
+        yield f"Bundle: {diagnosis.bundle} (keys and tokens masked; look through it before you send it)"
+
+
+def _render_first(cause: Finding) -> Iterator[str]:
+    yield f"1. {cause.title}"
+    for each in cause.evidence[:_SHOWN_EVIDENCE]:
+        yield f"   {each.file}:{each.line}{_times(each.count)}"
+        yield f"     {_short(each.text)}"
+    yield f"   mend:   {cause.mend[0]}"
+    yield from (f"           {line}" for line in cause.mend[1:])
+    yield f"   why:    {cause.why}"
+    yield f"   source: {cause.source}"
+
+
+def _render_other(number: int, cause: Finding) -> Iterator[str]:
+    follows = f" (follows from: {'; '.join(cause.follows_from)})" if cause.follows_from else ""
+    evidence = cause.evidence[0]
+    yield f"{number}. {cause.title}{follows}"
+    yield f"   {evidence.file}:{evidence.line}{_times(evidence.count)}"
+    yield f"     {_short(evidence.text)}"
+    if not cause.follows_from:
+        yield f"   mend:   {cause.mend[0]}"
+
+
+def _times(count: int) -> str:
+    return f" and {count - 1:,} more like it" if count > 1 else ""
+
+
+def _short(text: str) -> str:
+    """Without what would steer the terminal."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= _SHOWN_CHARS else f"{plain[:_SHOWN_CHARS]} ..."

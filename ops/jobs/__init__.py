@@ -1,0 +1,1 @@
+"""Jobs on a cluster: `trainctl submit`, `jobs`, `logs` and `cancel`."""

@@ -1,0 +1,103 @@
+"""Follows a job: its output as it grows, why it waits, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ops.head_node import HeadNode
+from ops.jobs.lookup import find_job
+from ops.jobs.output import Output
+from ops.jobs.reasons import plain_reason
+from ops.jobs.slurm import Job
+from ops.jobs.submit import output_of
+from ops.usage import OpsError
+
+POLL_S = 2.0
+# An answer may be lost; so many in a row are not chance.
+_MAX_LOST = 10
+Write = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """A job and its output."""
+
+    job_id: str
+    job: Job | None
+    """None where Slurm has forgotten it."""
+    output: Output
+
+
+def find_log(job_id: str, head_node: HeadNode) -> Log:
+    """Find a job's output, also of one that Slurm has forgotten. Raises OpsError and botocore's errors."""
+    job = find_job(job_id, head_node)
+    if job and not job.output:
+        raise OpsError(f"Job {job_id} has no output file: it is no batch job.")
+    output = Output(job.output if job else output_of(job_id), head_node)
+    if job is None and output.size() is None:
+        raise OpsError(
+            f"Slurm does not know job {job_id}, or no more, and there is no {output.path}.\n"
+            "  type:   trainctl jobs --all"
+        )
+    return Log(job_id=job_id, job=job, output=output)
+
+
+def show_tail(log: Log, lines: int, write: Write) -> None:
+    """Write the last lines of a job's output, all of them for 0. Raises OpsError and botocore's errors."""
+    if lines:
+        write(log.output.read_tail(lines))
+        return
+    for text in log.output.read_on():
+        write(text)
+
+
+def follow(log: Log, head_node: HeadNode, *, write: Write, say: Write) -> Job | None:
+    """Write what comes, until the job has ended; a job that is queued again is followed further.
+
+    Args:
+        log: its output is gone on with from where it was read to.
+        write: takes the job's output.
+        say: takes lines about the job: why it waits, that it was queued again.
+
+    Returns:
+        The job as it ended; None where Slurm has forgotten it.
+
+    Raises OpsError and botocore's errors.
+    """
+    said, lost = "", 0
+    while True:
+        try:
+            # First the state, then the output: what it wrote before its end is then read to the end.
+            job = find_job(log.job_id, head_node)
+            for text in log.output.read_on():
+                write(text)
+        except (OpsError, BotoCoreError, ClientError) as error:
+            lost += 1
+            if lost == _MAX_LOST:
+                raise
+            say(f"No answer, asking again: {str(error).partition(chr(10))[0]}")
+            time.sleep(POLL_S)
+            continue
+        lost = 0
+        if job is None or job.has_ended:
+            return job
+        now = state_line(job)
+        if now != said and (said or job.state != "RUNNING"):
+            say(now)
+        said = now
+        time.sleep(POLL_S)
+
+
+def state_line(job: Job) -> str:
+    """What a job is at, in a line."""
+    again = f", after {job.restarts} restart(s)" if job.restarts else ""
+    if job.waits:
+        why = plain_reason(job.reason, dependency=job.dependency)
+        return f"Job {job.id} waits{again}: {why}"
+    if job.state == "CONFIGURING":
+        return f"Job {job.id} has its nodes{again}; they start"
+    return f"Job {job.id} is {job.state}{again}"

@@ -1,0 +1,108 @@
+"""Asks a cluster's Slurm about its jobs and nodes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ops.head_node import CommandError, HeadNode
+from ops.jobs.nodes import SINFO_FORMAT, Partition, UnfitNodes, parse_sinfo
+from ops.jobs.slurm import (
+    ACCOUNT_FORMAT,
+    ENDED,
+    QUEUE_FORMAT,
+    Job,
+    QueuedJob,
+    parse_accounts,
+    parse_job,
+    parse_queue,
+    whole_lines,
+)
+
+DEFAULT_CLUSTER = "training"
+_UNKNOWN_JOB = re.compile("invalid job id", re.IGNORECASE)
+# How far back accounting is asked.
+_ACCOUNTED_SINCE = "now-7days"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jobs:
+    """The jobs that Slurm knows."""
+
+    queue: tuple[QueuedJob, ...]
+    """Running ones, then waiting ones; the oldest first."""
+    ended: tuple[QueuedJob, ...]
+    """Empty unless they were asked for; the newest first."""
+    notes: tuple[str, ...]
+    """What is not shown, and why."""
+
+
+def on(cluster_name: str) -> str:
+    """What a command that is to be typed needs more to reach this cluster."""
+    return "" if cluster_name == DEFAULT_CLUSTER else f" --cluster {cluster_name}"
+
+
+def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
+    """Ask for the queue, and for ended jobs as well. Raises OpsError and botocore's errors."""
+    states = ("--states=all",) if ended else ()
+    answer = head_node.run("squeue", "--all", "--noheader", *states, f"--format={QUEUE_FORMAT}")
+    lines, is_cut = whole_lines(answer)
+    found = parse_queue(lines)
+    queue = sorted((job for job in found if not job.has_ended), key=lambda job: (job.waits, job.number))
+    known = {job.id for job in queue}
+    notes = ["There are more jobs than Systems Manager tells at once."] if is_cut else []
+    remembered = tuple(job for job in found if job.has_ended)
+    if ended:
+        remembered = _with_accounts(remembered, known, head_node, notes)
+    remembered = tuple(sorted(remembered, key=lambda job: job.number, reverse=True))
+    return Jobs(queue=tuple(queue), ended=remembered, notes=tuple(notes))
+
+
+def read_queue_states(head_node: HeadNode) -> tuple[int, int]:
+    """How many jobs run (those that end, or whose nodes start, too), and how many wait.
+
+    Raises OpsError and botocore's errors.
+    """
+    states = head_node.run("squeue", "--all", "--noheader", "--format=%T").split()
+    waiting = states.count("PENDING")
+    return len(states) - waiting, waiting
+
+
+def _with_accounts(
+    remembered: tuple[QueuedJob, ...], queued: set[str], head_node: HeadNode, notes: list[str]
+) -> tuple[QueuedJob, ...]:
+    try:
+        answer = head_node.run(
+            *("sacct", "--allusers", "--noheader", "--parsable2", "--allocations"),
+            *(f"--starttime={_ACCOUNTED_SINCE}", f"--state={','.join(sorted(ENDED))}"),
+            *("--endtime=now", f"--format={ACCOUNT_FORMAT}"),
+        )
+    except CommandError as error:
+        notes.append(
+            "Slurm keeps no accounts here (flag accounting), so it forgets a job minutes after its end: "
+            f"{error}"
+        )
+        return remembered
+    lines, is_cut = whole_lines(answer)
+    if is_cut:
+        notes.append("More jobs ended in the last 7 days than Systems Manager tells at once.")
+    known = queued | {job.id for job in remembered}
+    return (*(job for job in parse_accounts(lines) if job.id not in known), *remembered)
+
+
+def find_job(job_id: str, head_node: HeadNode) -> Job | None:
+    """Ask for one job; None for one that Slurm does not know, or no more.
+
+    Raises OpsError and botocore's errors.
+    """
+    try:
+        return parse_job(head_node.run("scontrol", "show", "job", "--oneliner", job_id))
+    except CommandError as error:
+        if _UNKNOWN_JOB.search(str(error)):
+            return None
+        raise
+
+
+def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...]]:
+    """Ask for partitions, and for nodes that take no job. Raises OpsError and botocore's errors."""
+    return parse_sinfo(head_node.run("sinfo", "--all", "--noheader", f"--format={SINFO_FORMAT}"))

@@ -1,0 +1,214 @@
+"""What Slurm says of jobs, as dataclasses. Pure: text goes in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ops.head_node import MAX_OUTPUT_BYTES
+from ops.usage import OpsError, UsageError
+
+# squeue(1), JOB STATE CODES: states that a job leaves only by being queued again.
+ENDED = frozenset(
+    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
+)
+# Job's name and command are free text: last, so that they cannot shift the others.
+QUEUE_FORMAT = "%i|%u|%P|%T|%r|%D|%M|%l|%E|%j|%o"
+ACCOUNT_FORMAT = "JobID,User,Partition,State,Reason,NNodes,Elapsed,Timelimit,JobName"
+_NOTHING = frozenset({"", "(null)", "None", "N/A", "Unknown"})
+_JOB_ID = re.compile(r"[1-9][0-9]*(_[0-9]+)?")
+_FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z/:]*)=")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedJob:
+    """A job as squeue or sacct lists it; times in Slurm's own words, `[days-]hours:minutes:seconds`."""
+
+    id: str
+    workload: str
+    """What job.slurm runs; for a job of another script, its name."""
+    user: str
+    partition: str
+    state: str
+    """PENDING, RUNNING, COMPLETED, ... (squeue(1), JOB STATE CODES)."""
+    reason: str
+    """Why it waits, or how it ended, in Slurm's word; empty without one."""
+    dependency: str
+    """What it waits for, such as afterok:12(unfulfilled); empty without one."""
+    nodes: int
+    elapsed: str
+    time_limit: str
+
+    @property
+    def number(self) -> int:
+        """Its id, without an array's task."""
+        return int(self.id.partition("_")[0])
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no nodes yet, or again none."""
+        return self.state == "PENDING"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more and waits no more."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job as `scontrol show job` tells it."""
+
+    id: str
+    workload: str
+    state: str
+    reason: str
+    dependency: str
+    exit_code: int
+    """The job script's; 0 for one that a signal ended."""
+    signal: int
+    """The signal that ended the job script; 0 without one."""
+    nodes: int
+    restarts: int
+    time_limit: str
+    output: str
+    """Path of its output on the cluster; empty for a job that has none."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more and waits no more."""
+        return self.state in ENDED
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no nodes yet, or again none."""
+        return self.state == "PENDING"
+
+    @property
+    def ending(self) -> str:
+        """How it ended."""
+        if self.state == "FAILED":
+            how = f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"
+            return f"FAILED ({how})"
+        return f"TIMEOUT (its time limit is {self.time_limit})" if self.state == "TIMEOUT" else self.state
+
+
+def check_job_id(job: str) -> str:
+    """The id, if it can be one. Raises UsageError."""
+    if not _JOB_ID.fullmatch(job):
+        raise UsageError(f'"{job}" is no job id.\n  allowed: a number, such as 12\n  type:    trainctl jobs')
+    return job
+
+
+def whole_lines(output: str) -> tuple[list[str], bool]:
+    """The lines of what a command printed, without one that was cut off; and whether one was.
+
+    Systems Manager keeps MAX_OUTPUT_BYTES only.
+    """
+    lines = output.splitlines()
+    is_cut = len(output.encode()) >= MAX_OUTPUT_BYTES
+    return (lines[:-1] if is_cut and not output.endswith("\n") else lines), is_cut
+
+
+def parse_queue(lines: list[str]) -> tuple[QueuedJob, ...]:
+    """Read what `squeue --noheader --format QUEUE_FORMAT` prints. Raises OpsError."""
+    jobs = []
+    for line in lines:
+        id_, user, partition, state, reason, nodes, elapsed, limit, dependency, name, command = _split(
+            line, QUEUE_FORMAT.count("|")
+        )
+        jobs.append(
+            QueuedJob(
+                id=id_,
+                workload=workload_of(command) or name,
+                user=user,
+                partition=partition,
+                state=state,
+                reason=_said(reason),
+                dependency=_said(dependency),
+                nodes=_number(nodes, line),
+                elapsed=elapsed,
+                time_limit=limit,
+            )
+        )
+    return tuple(jobs)
+
+
+def parse_accounts(lines: list[str]) -> tuple[QueuedJob, ...]:
+    """Read what `sacct --noheader --parsable2 --allocations --format ACCOUNT_FORMAT` prints.
+
+    Raises OpsError.
+    """
+    jobs = []
+    for line in lines:
+        id_, user, partition, state, reason, nodes, elapsed, limit, name = _split(
+            line, ACCOUNT_FORMAT.count(",")
+        )
+        jobs.append(
+            QueuedJob(
+                id=id_,
+                workload=name,
+                user=user,
+                partition=partition,
+                state=state.partition(" ")[0],  # CANCELLED by 1000
+                reason=_said(reason),
+                dependency="",
+                nodes=_number(nodes, line),
+                elapsed=elapsed,
+                time_limit=limit,
+            )
+        )
+    return tuple(jobs)
+
+
+def parse_job(text: str) -> Job:
+    """Read `scontrol show job --oneliner`; of an array's tasks, the first. Raises OpsError."""
+    line = text.partition("\n")[0]
+    found = list(_FIELD.finditer(line))
+    ends = [each.start() for each in found[1:]] + [len(line)] * bool(found)
+    fields: dict[str, str] = {}
+    for each, end in zip(found, ends, strict=True):
+        # The first of a name: what stands in the command line cannot pass for a field.
+        fields.setdefault(each[1], line[each.end() : end].strip())
+    if not {"JobId", "JobState"} <= fields.keys():
+        raise OpsError(f"Slurm said of the job what is not understood: {line}")
+    exit_code, _, signal = fields.get("ExitCode", "0:0").partition(":")
+    name = fields.get("JobName", "")
+    output = _said(fields.get("StdOut", ""))
+    return Job(
+        id=fields["JobId"],
+        workload=workload_of(fields.get("Command", "")) or name,
+        state=fields["JobState"],
+        reason=_said(fields.get("Reason", "")),
+        dependency=_said(fields.get("Dependency", "")),
+        exit_code=_number(exit_code, line),
+        signal=_number(signal or "0", line),
+        nodes=_number(fields.get("NumNodes", "0").partition("-")[0], line),
+        restarts=_number(fields.get("Restarts", "0"), line),
+        time_limit=fields.get("TimeLimit", ""),
+        # Newer Slurms do not fill in sbatch(1)'s filename patterns here.
+        output=output.replace("%j", fields["JobId"]).replace("%A", fields["JobId"]).replace("%x", name),
+    )
+
+
+def workload_of(command: str) -> str:
+    """The workload in `/fsx/training/job.slurm WORKLOAD ...`; empty for another command."""
+    words = command.split()
+    return words[1] if len(words) > 1 and words[0].endswith("/job.slurm") else ""
+
+
+def _split(line: str, separators: int) -> list[str]:
+    parts = line.split("|", separators)
+    if len(parts) != separators + 1:
+        raise OpsError(f"Slurm said of a job what is not understood: {line}")
+    return [part.strip() for part in parts]
+
+
+def _said(word: str) -> str:
+    return "" if word in _NOTHING else word
+
+
+def _number(text: str, line: str) -> int:
+    if not text.isdigit():
+        raise OpsError(f"Slurm said of a job what is not understood: {text} in {line}")
+    return int(text)

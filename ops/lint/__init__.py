@@ -1,0 +1,1 @@
+"""`trainctl lint`: settings in job scripts that are obsolete, or harm. rules.yaml says which."""

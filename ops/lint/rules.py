@@ -1,0 +1,70 @@
+"""The rules, from rules.yaml."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ops.lint.shell import Kind, Subject
+
+RULES = Path(__file__).with_name("rules.yaml")
+
+
+class Rule(BaseModel):
+    """One row: what is wrong, how it is found, what to write instead. Patterns are regular expressions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
+    kinds: tuple[Kind, ...] = Field(min_length=1)
+    match: str
+    """The subject is suspect."""
+    requires: tuple[str, ...] = ()
+    """It is fine after all if each of these is found in it."""
+    only_with: str | None = None
+    """Something else in the script that makes it wrong."""
+    unless_with: str | None = None
+    """Something else in the script that makes it right."""
+    problem: str
+    source: str
+    instead: str
+    bad: tuple[str, ...] = Field(min_length=1)
+    """Scripts that the rule finds once each."""
+    good: tuple[str, ...] = Field(min_length=1)
+    """Scripts in which no rule finds anything."""
+
+    @field_validator("match", "requires", "only_with", "unless_with")
+    @classmethod
+    def _compiles(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        for pattern in (value,) if isinstance(value, str) else value or ():
+            re.compile(pattern)
+        return value
+
+    def find(self, subjects: list[Subject]) -> list[Subject]:
+        """The subjects that break the rule."""
+        texts = [each.text for each in subjects]
+        if self.only_with and not _any(self.only_with, texts):
+            return []
+        if self.unless_with and _any(self.unless_with, texts):
+            return []
+        return [each for each in subjects if each.kind in self.kinds and self._breaks(each.text)]
+
+    def _breaks(self, text: str) -> bool:
+        if not re.search(self.match, text):
+            return False
+        return not self.requires or not all(re.search(each, text) for each in self.requires)
+
+
+def _any(pattern: str, texts: list[str]) -> bool:
+    return any(re.search(pattern, text) for text in texts)
+
+
+@cache
+def load_rules() -> dict[str, Rule]:
+    """All rules by id, in the file's order."""
+    rows = [Rule.model_validate(row) for row in yaml.safe_load(RULES.read_text(encoding="utf-8"))]
+    return {rule.id: rule for rule in rows}

@@ -1,0 +1,31 @@
+"""What the subcommands share: options, and how they print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Cluster = Annotated[str, typer.Option(help="cluster_name of the cluster.", metavar="NAME")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Context = Annotated[
+    list[str] | None,
+    typer.Option("--context", "-c", metavar="FLAG=VALUE", help="A flag, as for cdk; may come again."),
+]
+
+
+def console() -> Console:
+    """For people: lines that they copy stay in one piece."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    """For programs: dataclasses and dates, too."""
+    from pydantic_core import to_json
+
+    typer.echo(to_json(content, indent=2))

@@ -1,0 +1,1 @@
+"""`trainctl plan`: what a deploy would change, in the user's terms."""

@@ -1,0 +1,161 @@
+"""What would change of a cluster that stands, judged by the real library and the provider's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ops.asset_code import asset_code
+from ops.plan.change import Change, Policy, decide, second_cluster
+from ops.plan.config_diff import covers, differences, shown
+from ops.plan.deployed import Deployed
+from ops.plan.flags import changed_flags, with_flag
+from ops.plan.ids import Rendered, render_config
+from ops.plan.policies import Config, Judge, Refused
+from ops.session import ClientOf
+from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
+
+_SCRIPTS = "HeadNode.CustomActions.OnNodeUpdated"
+_STRATEGY = "Scheduling.SlurmSettings.QueueUpdateStrategy"  # steers an update, and is no change
+_STORAGE = "SharedStorage"
+_WORST_FIRST: tuple[Policy, ...] = ("never", "stop", "drain")
+_NO_LOGIN_NODES = "one stays for the cluster's life, since the library wants its count at 0 first"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterChanges:
+    """All of them, and the config that the deploy would give."""
+
+    changes: tuple[Change, ...]
+    rendered: Rendered
+    is_changed: bool
+    """Whether ParallelCluster gets an update at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """A flag, or a key of the config, with what the library says of it."""
+
+    what: str
+    old: str
+    new: str
+    policy: Policy
+    mounted: tuple[str, ...] = ()
+
+
+def cluster_changes(
+    before: Settings | None,
+    after: Settings,
+    *,
+    deployed: Deployed,
+    busy: bool,
+    judge: Judge,
+    client: ClientOf,
+) -> ClusterChanges:
+    """Compare what stands with what is asked for.
+
+    Args:
+        before: the former flags; None where they are not known: then the config's keys are told instead.
+        busy: compute nodes run.
+
+    Raises:
+        OpsError: the library does not answer.
+        botocore's errors.
+    """
+    assert deployed.config, "only of a cluster that stands"
+    rendered = render_config(after, deployed, client)
+    stands, wanted = deployed.config, rendered.config
+    former = render_config(before, deployed, client).config if before else wanted
+    flags = list(changed_flags(before, after)) if before else []
+
+    def config_of(settings: Settings) -> Config:
+        return render_config(settings, deployed, client).config
+
+    pairs = {
+        flag: _alone(flag, before, after, config_of) or (former, wanted) for flag, _, _ in flags if before
+    }
+    of_app, *of_flags = judge([(stands, former), *pairs.values()])
+    judged = [
+        _Judged(
+            what=flag,
+            old=old,
+            new=new,
+            policy=refused.policy,
+            mounted=tuple(asset_code("cluster_provider", "mounts").mounts.changed(*pairs[flag])),
+        )
+        for (flag, old, new), refused in zip(flags, of_flags, strict=True)
+    ]
+    judged += _others(stands, former, of_app)
+    told = [_decide(each, judged, busy=busy, after=after) for each in judged]
+    return ClusterChanges(
+        changes=(*_version(deployed, after), *told),
+        rendered=rendered,
+        is_changed=any(path != _STRATEGY for path, _, _ in differences(stands, wanted)),
+    )
+
+
+def _alone(
+    flag: str, before: Settings, after: Settings, config_of: Callable[[Settings], Config]
+) -> tuple[Config, Config] | None:
+    """The configs without and with one flag's change: among the former flags, else among those of now.
+
+    None where it makes no sense without the others, neither way.
+    """
+    try:
+        return config_of(before), config_of(with_flag(before, after, flag))
+    except ConfigurationError:
+        pass
+    try:
+        return config_of(with_flag(after, before, flag)), config_of(after)
+    except ConfigurationError:
+        return None
+
+
+def _others(stands: Config, former: Config, refused: Refused) -> Iterator[_Judged]:
+    """What no flag explains: scripts, an image, and what another release of this app renders otherwise."""
+    for path, old, new in differences(stands, former):
+        if path == _STRATEGY:
+            continue
+        if covers(path, _SCRIPTS):
+            yield _Judged(what="scripts", old="those of before", new="those of this app", policy="live")
+            continue
+        policies = {refused.policy_of(key) for key in refused.keys if covers(key, path)}
+        policy: Policy = next((each for each in _WORST_FIRST if each in policies), "live")
+        mounted = (
+            tuple(asset_code("cluster_provider", "mounts").mounts.changed(stands, former))
+            if path.startswith(_STORAGE)
+            else ()
+        )
+        yield _Judged(what=path, old=shown(old), new=shown(new), policy=policy, mounted=mounted)
+
+
+def _decide(each: _Judged, judged: list[_Judged], *, busy: bool, after: Settings) -> Change:
+    named = {"what": each.what, "old": each.old, "new": each.new}
+    if each.mounted:
+        why = f"what a cluster mounts stays for its life ({'; '.join(each.mounted)})"
+        return Change(**named, verdict="impossible", why=why, way=second_cluster(after.cluster_name))
+    if each.what == "login_nodes" and each.policy == "never" and after.login_nodes == 0:
+        return Change(**named, verdict="impossible", why=_NO_LOGIN_NODES, way="-c login_nodes=1")
+    # The whole fleet has to stop for one of them: then it does for all.
+    stops = each.policy == "drain" and any(other.policy == "stop" for other in judged)
+    return decide(
+        "stop" if stops else each.policy,
+        **named,
+        busy=busy,
+        on_busy=after.on_busy,
+        cluster_name=after.cluster_name,
+    )
+
+
+def _version(deployed: Deployed, after: Settings) -> Iterator[Change]:
+    if deployed.version not in (None, PCLUSTER_VERSION):
+        yield Change(
+            what="pcluster_version",
+            old=str(deployed.version),
+            new=PCLUSTER_VERSION,
+            verdict="impossible",
+            why="a cluster keeps ParallelCluster's version for its life",
+            way=second_cluster(after.cluster_name),
+        )

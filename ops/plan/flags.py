@@ -1,0 +1,67 @@
+"""The flags of before, and those of now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.plan.deployed import Deployed, Standing
+from ops.plan.foundations import guarded_values
+from training_cluster.given_flags import read_given_flags
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
+
+# No resource of the cluster's own stack shows these, so its metadata may be older than what stands.
+_UNREMEMBERED = ("zone", "ssh_from", "ssh_from_anywhere")
+# How a deploy is done, and no change of what stands.
+_NO_CHANGE = ("on_busy",)
+_ZONE = "Custom::ComputeZone"
+
+
+def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | None, str]:
+    """What the cluster was deployed with; None, and why, where that is not known.
+
+    What network and storage stand with is read from their own stacks: another cluster's deploy may have
+    changed them since.
+    """
+    if deployed.cluster_stack is None:
+        return None, ""
+    given = read_given_flags(deployed.cluster_stack.template)
+    if given is None:
+        return None, "it was deployed by a release of this app that did not write its flags down"
+    shared = guarded_values(deployed)
+    flags = {flag: value for flag, value in given.items() if flag not in shared}
+    flags |= {flag: value for flag, value in shared.items() if value}
+    flags = {flag: value for flag, value in flags.items() if flag not in _UNREMEMBERED}
+    flags |= {flag: getattr(settings, flag) for flag in _UNREMEMBERED if getattr(settings, flag) is not None}
+    if network := deployed.stacks.get("NetworkStack"):
+        flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
+    try:
+        return Settings.from_context(flags), ""
+    except ConfigurationError as error:
+        return None, f"its flags are none of this release of the app: {str(error).splitlines()[-1].strip()}"
+
+
+def _has_interface_endpoints(network: Standing) -> bool:
+    return any(
+        each["Type"] == "AWS::EC2::VPCEndpoint" and each["Properties"].get("VpcEndpointType") == "Interface"
+        for each in network.template.get("Resources", {}).values()
+    )
+
+
+def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str, str]]:
+    """Name, old and new value of each flag that differs, as a person types them."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    for flag in Settings.model_fields:
+        if old[flag] != new[flag] and flag not in _NO_CHANGE:
+            yield flag, _typed(old[flag]), _typed(new[flag])
+
+
+def with_flag(settings: Settings, others: Settings, flag: str) -> Settings:
+    """Settings with one flag of others. Raises ConfigurationError where these contradict."""
+    flags = settings.model_dump(mode="json", exclude_defaults=True) | {flag: getattr(others, flag)}
+    return Settings.from_context({name: value for name, value in flags.items() if value is not None})
+
+
+def _typed(value: Any) -> str:
+    return "default" if value is None else str(value)

@@ -1,0 +1,93 @@
+"""What network and storage would refuse or change: by their guards' own rules, before any deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.asset_code import asset_code
+from ops.plan.change import Change
+from ops.plan.deployed import Deployed
+from training_cluster.guard import Kept
+from training_cluster.kept_network import kept_network
+from training_cluster.kept_storage import kept_storage
+from training_cluster.settings import Settings
+
+_GUARD = "Custom::Guard"
+_STACKS = ("NetworkStack", "StorageStack")
+# Of a change that is let pass (docs/changes.md).
+_NOTES = {
+    "fsx_gib": "files may stand still for minutes, and are slower for hours",
+    "fsx_mbps_per_tib": "files may stand still for minutes",
+    "efs_mibps": "once a day",
+    "fsx_id": "the own one is kept and no longer used",
+    "efs_id": "the own one is kept and no longer used",
+    "bucket_name": "the own one is kept and no longer used",
+}
+
+
+def guarded_values(deployed: Deployed) -> dict[str, str]:
+    """What the guards keep now, by flag; values that are known at deploy only are left out."""
+    return {
+        flag: kept["value"]
+        for stack in reversed(_STACKS)  # of a flag that both have, the network's is the person's own
+        for flag, kept in _kept(deployed, stack).items()
+        if isinstance(kept["value"], str)
+    }
+
+
+def foundation_changes(settings: Settings, deployed: Deployed) -> list[Change]:
+    """Each guarded value that differs, and the zone; empty where neither stack stands."""
+    return [*_zone(settings, deployed), *_guarded(settings, deployed)]
+
+
+def _kept(deployed: Deployed, stack: str) -> Mapping[str, Any]:
+    standing = deployed.stacks.get(stack)
+    values: Mapping[str, Any] = ((standing and standing.properties(_GUARD)) or {}).get("Values", {})
+    return values
+
+
+def _wanted(stack: str, settings: Settings) -> dict[str, Kept]:
+    if stack == "NetworkStack":
+        return kept_network(settings)
+    # The file systems' network is NetworkStack's, which has a guard of its own.
+    return kept_storage(settings, vpc_id="", subnet_id="", node_security_group_id="")
+
+
+def _guarded(settings: Settings, deployed: Deployed) -> Iterator[Change]:
+    rules, network = asset_code("guard", "transitions").transitions, kept_network(settings)
+    for stack in _STACKS:
+        kept = _kept(deployed, stack)
+        old, new = {}, {}
+        for flag, wanted in _wanted(stack, settings).items():
+            if flag in kept and not (stack == "StorageStack" and flag in network):
+                old[flag] = {"value": kept[flag]["value"]}
+                new[flag] = {"value": wanted.value, "may": wanted.may, "safe_way": wanted.safe_way}
+        changed = [flag for flag in new if old[flag]["value"] != new[flag]["value"]]
+        alone = {flag: rules.refused_changes({flag: old[flag]}, {flag: new[flag]}) for flag in changed}
+        together = rules.refused_changes(old, new) if not any(alone.values()) else []
+        for flag in changed:
+            refused = alone[flag] or [each for each in together if each.startswith(f"{flag}: ")]
+            yield _change(flag, old[flag]["value"], new[flag]["value"], refused)
+
+
+def _change(flag: str, old: str, new: str, refused: list[str]) -> Change:
+    before, after = old or "(own)", new or "(own)"
+    if not refused:
+        return Change(what=flag, old=before, new=after, verdict="live", why=_NOTES.get(flag, ""))
+    # "fsx_gib: 2400 -> 1200 is not possible, it only grows. FSx makes ..."
+    why, _, way = refused[0].removeprefix(f"{flag}: {before} -> {after} ").partition(". ")
+    return Change(what=flag, old=before, new=after, verdict="impossible", why=why, way=way)
+
+
+def _zone(settings: Settings, deployed: Deployed) -> Iterator[Change]:
+    here = deployed.output("NetworkStack", "ZoneId"), deployed.output("NetworkStack", "ZoneName")
+    if settings.zone != "auto" and here[0] and settings.zone not in here:
+        yield Change(
+            what="zone",
+            old=f"{here[0]} ({here[1]})",
+            new=settings.zone,
+            verdict="impossible",
+            why="network and file systems stand in one zone for their life",
+            way=f"leave zone out, or -c zone={here[0]}",
+        )

@@ -1,0 +1,112 @@
+"""The ids that a deploy would render into the cluster config, as far as what they name stands already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from ops.plan.deployed import OWNER_TAG, Deployed
+from ops.session import ClientOf, unless
+from training_cluster.bundle import bootstrap_budget_s, build_bundle
+from training_cluster.cluster_config import render_cluster_config
+from training_cluster.image_names import image_parameter
+from training_cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
+from training_cluster.settings import Settings
+
+_FUTURE_IMAGE = "ami-0123456789abcdef0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendered:
+    """A cluster config, and what it names that the deploy would have to make first."""
+
+    config: Mapping[str, Any]
+    not_there: tuple[str, ...]
+
+
+def render_config(settings: Settings, deployed: Deployed, client: ClientOf) -> Rendered:
+    """Render the config of a cluster that stands as a deploy with these flags would.
+
+    Raises:
+        ConfigurationError: the flags contradict each other.
+        botocore's errors.
+    """
+    ids, not_there = _ids(settings, deployed, client)
+    config = render_cluster_config(settings=settings, ids=ids)
+    stored = (deployed.config or {}).get("Tags") or []
+    # The provider's own: it says who owns the cluster, and stays.
+    config["Tags"] += [each for each in stored if each["Key"] == OWNER_TAG]
+    return Rendered(config=config, not_there=not_there)
+
+
+def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[ResourceIds, tuple[str, ...]]:
+    assert deployed.config, "only of a cluster that stands"
+    stored, name = deployed.config, settings.cluster_name
+    nodes_policy = str(stored["HeadNode"]["Iam"]["AdditionalIamPolicies"][0]["Policy"])
+    ids, not_there = placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings)), list[str]()
+
+    def of(stack: str, output: str, flag: str | None) -> str:
+        return flag or str(deployed.output(stack, output))
+
+    def policy(kind: str) -> str:  # node_policies.py names them alike
+        return nodes_policy.replace(f"{name}-nodes-", f"{name}-{kind}-")
+
+    ids = replace(
+        ids,
+        region=deployed.region,
+        public_subnet_id=of("NetworkStack", "PublicSubnetId", settings.public_subnet_id),
+        private_subnet_id=of("NetworkStack", "PrivateSubnetId", settings.private_subnet_id),
+        node_security_group_id=of("NetworkStack", "NodeSecurityGroupId", settings.security_group_id),
+        key_name=settings.key_name or f"{name}-key",
+        lustre_id=of("StorageStack", "FileSystemId", settings.fsx_id),
+        efs_id=of("StorageStack", "EfsId", settings.efs_id),
+        bucket_name=of("StorageStack", "BucketName", settings.bucket_name),
+        nodes_policy_arn=nodes_policy,
+        datasets_policy_arn=policy("datasets"),
+        login_policy_arn=policy("login"),
+        bundle_sha256=_bundle_sha256(settings),
+    )
+    if settings.login_nodes and "LoginNodes" not in stored:
+        not_there.append("the login nodes' policy")
+    if settings.wants_new_placement_group:
+        if deployed.placement_group:
+            ids = replace(ids, placement_group_name=deployed.placement_group)
+        else:
+            not_there.append("the placement group")
+    if settings.node_image != "official":
+        image = _image(settings, client)
+        not_there += [] if image else ["the image"]
+        ids = replace(ids, image_id=image or _FUTURE_IMAGE)
+    if settings.accounting != "off":
+        database = _database(settings, deployed)
+        not_there += [] if database else ["the accounting database"]
+        ids = replace(ids, database=database or ids.database)
+    return ids, tuple(not_there)
+
+
+@cache
+def _bundle_sha256(settings: Settings) -> str:
+    """Of the scripts that a deploy would ship (training_cluster.scripts)."""
+    return hashlib.sha256(build_bundle(settings=settings)).hexdigest()
+
+
+def _image(settings: Settings, client: ClientOf) -> str | None:
+    if settings.node_image != "build":
+        return settings.node_image
+    ssm = client("ssm")
+    answer = unless(lambda: ssm.get_parameter(Name=image_parameter(settings)), "ParameterNotFound")
+    return str(answer["Parameter"]["Value"]) if answer else None
+
+
+def _database(settings: Settings, deployed: Deployed) -> Database | None:
+    """As TrainingClusterStack names it; None for one of ours that is not there yet."""
+    if settings.accounting != "new":
+        return brought_database(settings)
+    assert deployed.config
+    known = deployed.config["Scheduling"]["SlurmSettings"].get("Database")
+    if known is None or known["Uri"] != deployed.output("AccountingStack", "Database"):
+        return None
+    return Database(uri=known["Uri"], user=known["UserName"], secret_arn=known["PasswordSecretArn"])

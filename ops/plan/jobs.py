@@ -1,0 +1,74 @@
+"""What runs on the cluster now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ops.head_node import find_head_node
+from ops.session import ClientOf
+from ops.usage import OpsError
+
+_FORMAT = "%i|%u|%M|%D|%j"
+_FIELDS = _FORMAT.count("|") + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job that runs."""
+
+    id: str
+    user: str
+    time: str
+    """Since it started, as squeue says it."""
+    nodes: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """Nodes and jobs."""
+
+    nodes: int
+    """Compute instances, those that start included."""
+    jobs: tuple[Job, ...] | None
+    """None: not known."""
+    why_no_jobs: str = ""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an update that wants nodes gone would meet some."""
+        return bool(self.nodes or self.jobs)
+
+
+def read_running(cluster_name: str, client: ClientOf) -> Running:
+    """Ask EC2, and squeue on the head node. Raises botocore's errors."""
+    nodes = _compute_nodes(cluster_name, client("ec2"))
+    try:
+        said = find_head_node(cluster_name, client).run(
+            "squeue", "--noheader", "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={_FORMAT}"
+        )
+    except OpsError as error:
+        return Running(nodes=nodes, jobs=None, why_no_jobs=str(error).splitlines()[0])
+    return Running(nodes=nodes, jobs=tuple(parse_jobs(said)))
+
+
+def parse_jobs(text: str) -> list[Job]:
+    """Jobs of squeue's lines; a last one that was cut is left out."""
+    found = []
+    for line in text.splitlines():
+        fields = line.strip().split("|", _FIELDS - 1)
+        if len(fields) == _FIELDS:
+            id_, user, time, nodes, name = fields
+            found.append(Job(id=id_, user=user, time=time, nodes=int(nodes), name=name))
+    return found
+
+
+def _compute_nodes(cluster_name: str, ec2: Any) -> int:
+    filters = [
+        {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster_name]},
+        {"Name": "tag:parallelcluster:node-type", "Values": ["Compute"]},
+        {"Name": "instance-state-name", "Values": ["pending", "running"]},
+    ]
+    pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
+    return sum(len(each["Instances"]) for page in pages for each in page["Reservations"])

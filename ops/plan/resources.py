@@ -1,0 +1,111 @@
+"""The CDK's own diff: which CloudFormation resources of which stack would change."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ops.plan.policies import ROOT
+from ops.usage import OpsError
+
+_CDK = ROOT / "node_modules" / ".bin" / "cdk"
+_STACK = "TrainingClusterStack"
+# "Stack NetworkStack", with its CloudFormation name behind it where that is another.
+_HEADING = re.compile(r"^Stack (?P<stack>[\w-]+)(?: \(.*\))?$")
+# "[~] AWS::Lambda::Function Guard/Handler GuardHandler5CB1 may be replaced"
+_LINE = re.compile(
+    r"^\[(?P<sign>[+~-])\] (?P<type>\w+::[\w:]+) (?P<name>\S+)(?: \S+?)??"
+    r"(?: (?P<impact>may be replaced|replace|destroy|orphan))?$"
+)
+_TAIL_LINES = 5
+_GRACE_S = 5.0
+
+Kind = Literal["added", "changed", "may be replaced", "replaced", "removed", "removed, and kept"]
+_KINDS: dict[str, Kind] = {
+    "+": "added",
+    "~": "changed",
+    "-": "removed",
+    "may be replaced": "may be replaced",
+    "replace": "replaced",
+    "destroy": "removed",
+    "orphan": "removed, and kept",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """One resource."""
+
+    stack: str
+    kind: Kind
+    type: str
+    name: str
+    """Its path in the stack."""
+
+
+def read_resource_changes(context: Sequence[str]) -> list[ResourceChange]:
+    """Run `cdk diff` of the cluster's stack and of those that it brings along; ten seconds or more.
+
+    It compares templates, and makes no change set, so it changes nothing.
+
+    Args:
+        context: FLAG=VALUE pairs.
+
+    Raises:
+        OpsError: the CDK CLI is not there, or failed.
+    """
+    if not _CDK.exists():
+        raise OpsError(f"The CDK CLI is not installed here: no {_CDK}.\n  type:   npm ci")
+    flags = [part for pair in context for part in ("--context", pair)]
+    path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', '')}"  # noqa: PTH120
+    with tempfile.TemporaryDirectory(prefix="trainctl-") as assembly:
+        options = ("--method=template", "--no-color", "--no-notices", "--no-version-reporting", "--output")
+        code, said = _run(
+            [str(_CDK), "diff", _STACK, *options, assembly, *flags], environment=os.environ | {"PATH": path}
+        )
+    if code:
+        tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-_TAIL_LINES:])
+        raise OpsError(f"cdk diff failed:\n{tail}\n  type:   trainctl plan --no-diff ..., to do without it")
+    return parse_diff(said)
+
+
+def _run(command: list[str], *, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Exit code and all output; its process group ends with it, also when it is interrupted."""
+    with subprocess.Popen(
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, said
+
+
+def parse_diff(text: str) -> list[ResourceChange]:
+    """The resource lines of what `cdk diff` prints."""
+    found, stack = [], ""
+    for line in text.splitlines():
+        if heading := _HEADING.match(line):
+            stack = heading["stack"]
+        elif stack and (told := _LINE.match(line.rstrip())):
+            kind = _KINDS[told["impact"] or told["sign"]]
+            found.append(ResourceChange(stack=stack, kind=kind, type=told["type"], name=told["name"]))
+    return found

@@ -1,0 +1,102 @@
+"""Ids for a cluster config, read from the stacks that are there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ops.preflight.place import Place
+from ops.session import ClientOf, unless
+from ops.stacks import Stack
+from training_cluster.bundle import bootstrap_budget_s
+from training_cluster.image_names import image_parameter
+from training_cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
+from training_cluster.settings import Settings
+
+_POLICY = "AWS::IAM::ManagedPolicy"
+
+
+def known_ids(settings: Settings, place: Place, client: ClientOf) -> ResourceIds:
+    """Those of NetworkStack, StorageStack and, once it is there, the cluster's own; else placeholders.
+
+    Raises botocore's errors, and KeyError for a stack of ours without an output that each of ours has.
+    """
+    network, storage = place.stacks["NetworkStack"].outputs, place.stacks["StorageStack"].outputs
+    start = placeholders(
+        image_id=_image_id(settings, client), bootstrap_budget_s=bootstrap_budget_s(settings)
+    )
+    ids = replace(
+        start,
+        region=client("ec2").meta.region_name,
+        public_subnet_id=network["PublicSubnetId"],
+        private_subnet_id=network["PrivateSubnetId"],
+        node_security_group_id=network["NodeSecurityGroupId"],
+        bucket_name=storage["BucketName"],
+        lustre_id=storage["FileSystemId"],
+        efs_id=storage["EfsId"],
+        key_name=settings.key_name or f"{settings.cluster_name}-key",
+        database=_database(settings, place),
+    )
+    own = place.stacks.get(settings.stack_name)
+    return _with_own(ids, own) if own else ids
+
+
+def _with_own(ids: ResourceIds, own: Stack) -> ResourceIds:
+    group = _physical_id(own, "AWS::EC2::PlacementGroup", "")
+    return replace(
+        ids,
+        nodes_policy_arn=_physical_id(own, _POLICY, "NodesPolicy") or ids.nodes_policy_arn,
+        datasets_policy_arn=_physical_id(own, _POLICY, "DatasetsPolicy") or ids.datasets_policy_arn,
+        login_policy_arn=_physical_id(own, _POLICY, "LoginPolicy") or ids.login_policy_arn,
+        placement_group_name=group or ids.placement_group_name,
+    )
+
+
+def _physical_id(stack: Stack, type_: str, prefix: str) -> str | None:
+    """Of the resource whose logical id begins so: CDK adds a hash behind it."""
+    found = (each for each in stack.of_type(type_) if each.logical_id.startswith(prefix))
+    return next((each.physical_id for each in found), None)
+
+
+def _image_id(settings: Settings, client: ClientOf) -> str | None:
+    if settings.node_image != "build":
+        return None if settings.node_image == "official" else settings.node_image
+    name = image_parameter(settings)
+    answer = unless(lambda: client("ssm").get_parameter(Name=name), "ParameterNotFound")
+    return str(answer["Parameter"]["Value"]) if answer else None
+
+
+def _database(settings: Settings, place: Place) -> Database | None:
+    if settings.accounting != "new":
+        return brought_database(settings)
+    stack = place.stacks["AccountingStack"]
+    secret = _physical_id(stack, "AWS::SecretsManager::Secret", "") or ""
+    return Database(uri=stack.outputs["Database"], user="slurm", secret_arn=secret)
+
+
+def without_what_a_deploy_makes(
+    config: Mapping[str, Any], settings: Settings, *, is_new: bool
+) -> dict[str, Any]:
+    """The config less what the deploy makes just before the cluster: the validators look for each in AWS.
+
+    That is policies and a placement group that are not there yet (ParallelCluster's own group stands in for
+    it); of a new cluster the scripts and the key, too.
+    """
+    left = copy.deepcopy(dict(config))
+    queues, pools = left["Scheduling"]["SlurmQueues"], left.get("LoginNodes", {}).get("Pools", [])
+    some = placeholders(image_id=None, bootstrap_budget_s=0)
+    unmade = {some.nodes_policy_arn, some.datasets_policy_arn, some.login_policy_arn}
+    for node in (left["HeadNode"], *queues, *pools):
+        policies = node["Iam"].pop("AdditionalIamPolicies", [])
+        if there := [each for each in policies if each["Policy"] not in unmade]:
+            node["Iam"]["AdditionalIamPolicies"] = there
+        if is_new:
+            node.pop("CustomActions", None)
+    for queue in queues:
+        if queue["Networking"].get("PlacementGroup", {}).get("Name") == some.placement_group_name:
+            queue["Networking"]["PlacementGroup"] = {"Enabled": True}
+    if is_new and settings.key_name is None:
+        left["HeadNode"].pop("Ssh", None)
+    return left

@@ -1,0 +1,113 @@
+"""The prices of instances that a quote takes, and why these: asked from AWS, else the catalog's."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ops.aws_errors import explain
+from ops.preflight.place import read_place
+from ops.price.price_list import PRICE_LIST, list_price
+from ops.price.spot import SPOT, spot_price
+from ops.session import ClientOf
+from training_cluster.families import instance_hour, load_base
+from training_cluster.prices import Price
+from training_cluster.settings import Settings
+
+NOT_ASKED = "--offline: AWS was not asked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBook:
+    """Instance prices for one region."""
+
+    region: str
+    on_demand: Mapping[str, Price] = field(default_factory=dict)
+    """By type, as the Price List API says; the catalog has the others."""
+    spot: Mapping[str, Price] = field(default_factory=dict)
+    """By type."""
+    why_catalog: str = ""
+    """Why some or all instance prices are the catalog's; "" where none is."""
+    why_no_spot: str = ""
+
+    def hour(self, instance_type: str) -> Price | None:
+        """On demand; None where nobody knows."""
+        return self.on_demand.get(instance_type) or instance_hour(instance_type)
+
+
+def catalog_book(why: str = NOT_ASKED) -> PriceBook:
+    """Nothing asked."""
+    return PriceBook(region=load_base().prices.region, why_catalog=why, why_no_spot=why)
+
+
+def ask_prices(
+    wanted: Iterable[Settings], *, client: Callable[[], ClientOf], pricing: Callable[[], Any]
+) -> PriceBook:
+    """Ask AWS for all instance types of these settings.
+
+    What it does not tell, the catalog does: an error of AWS is a reason in the book, and is not raised.
+
+    Args:
+        client, pricing: make clients of the account, and of the Price List API.
+    """
+    all_settings = list(wanted)
+    try:
+        clients = client()
+        region = clients("ec2").meta.region_name
+    except (BotoCoreError, ClientError) as error:
+        return catalog_book(_reason(error))
+    types = sorted({each for settings in all_settings for each in running_types(settings)})
+    on_demand, why = _on_demand(types, region, pricing)
+    spot, why_no_spot = _spot(all_settings, clients)
+    return PriceBook(region=region, on_demand=on_demand, spot=spot, why_catalog=why, why_no_spot=why_no_spot)
+
+
+def running_types(settings: Settings) -> set[str]:
+    """All that can run at a time: what builds an image is not among them."""
+    login = load_base().login_node.instance_type if settings.login_nodes else None
+    types = {settings.compute_type, settings.head_type, settings.cpu_queue_type, login}
+    return {each for each in types if each}
+
+
+def _on_demand(types: list[str], region: str, pricing: Callable[[], Any]) -> tuple[dict[str, Price], str]:
+    found: dict[str, Price] = {}
+    try:
+        api = pricing()
+        for type_ in types:
+            if price := list_price(type_, region=region, pricing=api):
+                found[type_] = price
+    except (BotoCoreError, ClientError) as error:
+        return found, _reason(error)
+    missing = [each for each in types if each not in found]
+    return found, f"the {PRICE_LIST} has no {' and no '.join(missing)} in {region}" if missing else ""
+
+
+def _spot(wanted: list[Settings], client: ClientOf) -> tuple[dict[str, Price], str]:
+    found: dict[str, Price] = {}
+    now, missing = datetime.datetime.now(datetime.UTC), []
+    try:
+        for settings in wanted:
+            type_ = settings.compute_type
+            if settings.bought.kind != "spot" or type_ in found:
+                continue
+            zone = _zone(settings, client)
+            if price := spot_price(type_, zone=zone, ec2=client("ec2"), now=now):
+                found[type_] = price
+            else:
+                missing.append(type_)
+    except (BotoCoreError, ClientError) as error:
+        return found, _reason(error)
+    return found, f"EC2 names no {SPOT} of {', '.join(missing)} here" if missing else ""
+
+
+def _zone(settings: Settings, client: ClientOf) -> str | None:
+    private = read_place(settings, client).private
+    return str(private["AvailabilityZone"]) if private else settings.zone
+
+
+def _reason(error: BotoCoreError | ClientError) -> str:
+    return explain(error).splitlines()[0]

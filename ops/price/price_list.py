@@ -1,0 +1,50 @@
+"""AWS's Price List API: on-demand prices of instances, of any region."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.session import account_clients
+from training_cluster.prices import Price
+
+PRICE_LIST = "Price List API"
+# The API has endpoints in few regions, each with the prices of all.
+_REGION = "us-east-1"
+
+
+def pricing_client() -> Any:
+    """A client of the caller's account, in a region that has the API."""
+    return account_clients(_REGION)("pricing")
+
+
+def list_price(instance_type: str, *, region: str, pricing: Any) -> Price | None:
+    """What an hour costs, on demand, with Linux and shared tenancy; None where the list has no such product.
+
+    Raises botocore's errors.
+    """
+    wanted = {
+        "instanceType": instance_type,
+        "regionCode": region,
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+        "marketoption": "OnDemand",  # else Capacity Blocks stand there, too
+    }
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
+    answer = pricing.get_products(ServiceCode="AmazonEC2", Filters=filters)
+    found = {price for product in answer["PriceList"] for price in _hours(json.loads(product))}
+    # The same product may stand there twice, as with and without a licence of one's own, at one price.
+    return max(found, key=lambda each: each.date) if len({each.usd for each in found}) == 1 else None
+
+
+def _hours(product: Mapping[str, Any]) -> Iterator[Price]:
+    for offer in product["terms"].get("OnDemand", {}).values():
+        for dimension in offer["priceDimensions"].values():
+            usd = float(dimension["pricePerUnit"].get("USD", 0))
+            if dimension["unit"] == "Hrs" and usd:
+                date = datetime.date.fromisoformat(offer["effectiveDate"][:10])
+                yield Price(usd=usd, date=date, source=PRICE_LIST)

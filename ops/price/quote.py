@@ -1,0 +1,153 @@
+"""What a cluster costs an hour: a row for each thing that is billed, and their sums."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ops.price.book import PriceBook
+from ops.price.price_list import PRICE_LIST
+from ops.price.spot import SPOT
+from training_cluster.families import load_base
+from training_cluster.idle_cost import Item, instances, standing_items
+from training_cluster.prices import Price
+from training_cluster.settings import Settings
+
+_ASKED = (PRICE_LIST, SPOT)
+_KINDS = {
+    "ondemand": "on demand",
+    "spot": "spot",
+    "reservation": "reserved",
+    "capacity-block": "a Capacity Block",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One thing that is billed by the hour. None: not known; `note` says why."""
+
+    what: str
+    idle_usd_per_hour: float | None
+    full_usd_per_hour: float | None
+    """While all nodes run."""
+    source: str
+    """Of its prices: price list, spot price, catalog, each with its date; "" for none."""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """All of it. The sums are of the rows whose price is known."""
+
+    cluster_name: str
+    instance_type: str
+    nodes: int
+    region: str
+    rows: tuple[Row, ...]
+    node_usd_per_hour: float | None
+    """Of one compute node, with its disk."""
+    standing_usd_per_hour: float
+    """Of everything but compute nodes."""
+    why_catalog: str
+    idle_usd_per_hour: float
+    full_usd_per_hour: float
+    idle_usd_per_month: float
+
+    @property
+    def unknown(self) -> tuple[Row, ...]:
+        """Rows that are not in the sums."""
+        return tuple(row for row in self.rows if row.full_usd_per_hour is None)
+
+
+def make_quote(settings: Settings, book: PriceBook) -> Quote:
+    """Add up what these settings cost."""
+    hours = load_base().prices.hours_per_month
+    standing = [_row(item, hours) for item in standing_items(settings, book.hour)]
+    nodes, node_month = _nodes(settings, book, hours)
+    rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), nodes)
+    rows += tuple(_cpu_queue(settings, book, hours))
+    idle = sum(row.idle_usd_per_hour or 0 for row in rows)
+    return Quote(
+        cluster_name=settings.cluster_name,
+        instance_type=settings.compute_type,
+        nodes=settings.nodes,
+        region=book.region,
+        rows=rows,
+        node_usd_per_hour=None if node_month is None else node_month / hours,
+        standing_usd_per_hour=sum(row.full_usd_per_hour or 0 for row in standing),
+        why_catalog=book.why_catalog,
+        idle_usd_per_hour=idle,
+        full_usd_per_hour=sum(row.full_usd_per_hour or 0 for row in rows),
+        idle_usd_per_month=idle * hours,
+    )
+
+
+def _row(item: Item, hours: int) -> Row:
+    """Of something that always runs."""
+    hour = None if item.usd_per_month is None else item.usd_per_month / hours
+    return Row(
+        what=item.what,
+        idle_usd_per_hour=hour,
+        full_usd_per_hour=hour,
+        source=_sources(item.prices),
+        note=item.why_unknown,
+    )
+
+
+def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float | None]:
+    """The row of the compute nodes, and what one of them costs a month."""
+    kind, count, type_ = settings.bought.kind, settings.nodes, settings.compute_type
+    what = f"{count} x {type_}, {_KINDS[kind]}"
+    if kind == "capacity-block":
+        why = "paid in advance, when the block was bought"
+        return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
+    price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
+    one = instances(1, settings.family_facts.compute_root_gib, price, what=what)
+    if one.usd_per_month is None:
+        why = book.why_no_spot if kind == "spot" else one.why_unknown
+        return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
+    # A reservation costs what its nodes would on demand, whether they run or not.
+    always = count if kind == "reservation" else settings.static_nodes
+    hour = one.usd_per_month / hours
+    notes = {
+        "reservation": "billed anyway; more, if the reservation has more nodes",
+        "spot": "changes with the market",
+    }
+    note = notes.get(kind) or (f"{always} always run (min_nodes)" if always else "")
+    row = Row(
+        what=what,
+        idle_usd_per_hour=always * hour,
+        full_usd_per_hour=count * hour,
+        source=_sources(one.prices),
+        note=note,
+    )
+    return row, one.usd_per_month
+
+
+def _cpu_queue(settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]:
+    if type_ := settings.cpu_queue_type:
+        queue = load_base().cpu_queue
+        item = instances(
+            queue.nodes, queue.root_gib, book.hour(type_), what=f"{queue.nodes} x {type_}, cpu_queue"
+        )
+        full = None if item.usd_per_month is None else item.usd_per_month / hours
+        yield Row(
+            what=item.what,
+            idle_usd_per_hour=None if full is None else 0.0,
+            full_usd_per_hour=full,
+            source=_sources(item.prices),
+            note=item.why_unknown,
+        )
+
+
+def _sources(prices: Iterable[Price]) -> str:
+    """Each source once, with the oldest and newest of its dates."""
+    dates: dict[str, list[datetime.date]] = {}
+    for price in prices:
+        name = price.source if price.source.startswith(_ASKED) else "catalog"
+        dates.setdefault(name + ("" if price.confirmed else " unconfirmed"), []).append(price.date)
+    return "; ".join(
+        f"{name} {' to '.join(dict.fromkeys(map(str, (min(found), max(found)))))}"
+        for name, found in dates.items()
+    )

@@ -1,0 +1,69 @@
+"""What a person sees of a quote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ops.price.quote import Quote
+from ops.price.training import TrainingCost
+from training_cluster.families import load_base
+
+
+def show_quote(quote: Quote, console: Console) -> None:
+    """Print the table, and below it where the prices come from."""
+    hours = load_base().prices.hours_per_month
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
+    table.add_column("USD, list prices", footer="together", min_width=30)
+    sums = (quote.idle_usd_per_hour, quote.full_usd_per_hour, quote.idle_usd_per_month)
+    for title, total in zip(("idle /h", "all /h", "idle /month"), sums, strict=True):
+        table.add_column(title, justify="right", footer=_usd(total))
+    table.add_column("price of")
+    for row in quote.rows:
+        idle = row.idle_usd_per_hour
+        month = None if idle is None else idle * hours
+        source = "; ".join(filter(None, (row.source, row.note)))
+        table.add_row(Text(row.what), _usd(idle), _usd(row.full_usd_per_hour), _usd(month), Text(source))
+    console.print(table)
+    for line in _footnotes(quote):
+        console.print(Text(line))
+
+
+def _footnotes(quote: Quote) -> Iterator[str]:
+    prices = load_base().prices
+    if quote.unknown:
+        yield f"Not in the sums: {'; '.join(f'{row.what}: {row.note}' for row in quote.unknown)}."
+    if quote.why_catalog:
+        yield f"Instance prices are the catalog's where it says so: {quote.why_catalog}."
+    yield (
+        f"The catalog has list prices of {prices.region}, in cluster_configs/base.yaml; what is no instance "
+        f"is always from there. This cluster: {quote.region}."
+    )
+    yield "On top comes what is stored and moved: GB in S3 and EFS, through NAT gateway, out of the region."
+
+
+def show_training(costs: Sequence[TrainingCost], console: Console) -> None:
+    """Print what training costs; published figures are named so."""
+    for cost in costs:
+        speed = cost.speed
+        origin = "" if speed.is_measured else "published, not measured here: "
+        console.print(
+            Text(
+                f"{origin}{speed.what}: {speed.per_s:,.0f} {speed.unit}/s on {speed.nodes} node(s) at "
+                f"{_usd(cost.usd_per_hour)} an hour"
+            )
+        )
+        epoch = (
+            f"; an epoch {_usd(cost.usd_per_epoch)}, in {cost.hours_per_epoch:,.1f} h"
+            if cost.hours_per_epoch is not None
+            else ""
+        )
+        console.print(Text(f"  a million {speed.unit} cost {cost.usd_per_million:,.4f} USD{epoch}"))
+
+
+def _usd(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.2f}"

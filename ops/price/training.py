@@ -1,0 +1,134 @@
+"""What training costs: dollars for a million tokens and for an epoch, from how fast a run was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ops.price.quote import Quote
+from ops.usage import UsageError
+from training_cluster.settings import Settings
+from training_cluster.steps import ASSETS
+
+_MILLION, _HOUR_S = 1_000_000, 3600
+_REPORT = "python -m training_common.report RUN_DIR --json"
+
+
+class _Report(BaseModel):
+    """What is needed of a run's report."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    tokens_per_s: float = Field(gt=0)
+    world_size: int = Field(gt=0)
+
+
+class _Figure(BaseModel):
+    """One published figure: an entry of a workload's figures.json."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    what: str
+    family: str
+    nodes: int | None
+    metric: str
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    """How fast something trains, all nodes together."""
+
+    what: str
+    per_s: float
+    nodes: int
+    unit: str = "tokens"
+    is_measured: bool = True
+    """False for a published figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingCost:
+    """What that comes to, with everything that runs beside the nodes."""
+
+    speed: Speed
+    usd_per_hour: float
+    usd_per_million: float
+    usd_per_epoch: float | None
+    """None where the data set's size was not told."""
+    hours_per_epoch: float | None
+
+
+def told_speed(tokens_per_s: float, settings: Settings) -> Speed:
+    """As typed; all nodes of the flags."""
+    return Speed(what="as told", per_s=tokens_per_s, nodes=settings.nodes)
+
+
+def read_run(file: Path, settings: Settings) -> Speed:
+    """The speed of a run, by its report; its nodes by its world size.
+
+    Raises:
+        UsageError: it cannot be read, or is no such report.
+    """
+    try:
+        report = _Report.model_validate_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--run {file}: {error.strerror or error}") from None
+    except (ValidationError, UnicodeDecodeError) as error:
+        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "no text"
+        where = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else ""
+        raise UsageError(
+            f"--run {file}: not the report of a run: {f'{where}: ' if where else ''}{why}\n"
+            f"  type:   {_REPORT} > {file}"
+        ) from None
+    ranks = ranks_per_node(settings)
+    nodes, rest = divmod(report.world_size, ranks)
+    if rest:
+        raise UsageError(
+            f"--run {file}: world size {report.world_size} is no whole number of {settings.compute_type} "
+            f"nodes, which are {ranks} ranks each\n  type:   -c family=... as the run had it"
+        )
+    return Speed(what=f"{file}", per_s=report.tokens_per_s, nodes=nodes)
+
+
+def ranks_per_node(settings: Settings) -> int:
+    """One rank a GPU or a NeuronCore; a CPU node is one (training_cluster.job_environment)."""
+    return settings.size.accelerators * settings.family_facts.accelerator.cores or 1
+
+
+def published_speeds(settings: Settings, folder: Path = ASSETS / "training") -> Iterator[Speed]:
+    """What others published for this family, of every workload; none of it was measured here."""
+    if settings.compute_type != settings.family_facts.main_size:
+        return
+    for file in sorted(folder.glob("*/figures.json")):
+        for each in json.loads(file.read_text(encoding="utf-8")):
+            figure = _Figure.model_validate(each)
+            if figure.family == settings.family and figure.metric == "tokens_per_s" and figure.nodes:
+                yield Speed(
+                    what=f"{file.parent.name}: {figure.what} ({figure.source})",
+                    per_s=figure.value,
+                    nodes=figure.nodes,
+                    unit=figure.unit.split("/")[0],
+                    is_measured=False,
+                )
+
+
+def training_cost(speed: Speed, quote: Quote, dataset_tokens: float | None) -> TrainingCost | None:
+    """What it costs on this cluster with as many nodes as the speed is of; None without a node's price."""
+    if quote.node_usd_per_hour is None:
+        return None
+    by_hour = quote.standing_usd_per_hour + speed.nodes * quote.node_usd_per_hour
+    hours = dataset_tokens / speed.per_s / _HOUR_S if dataset_tokens else None
+    return TrainingCost(
+        speed=speed,
+        usd_per_hour=by_hour,
+        usd_per_million=by_hour / _HOUR_S / speed.per_s * _MILLION,
+        usd_per_epoch=None if hours is None else hours * by_hour,
+        hours_per_epoch=hours,
+    )

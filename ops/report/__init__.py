@@ -1,0 +1,1 @@
+"""A training run as text, as one HTML page and as a picture: `trainctl report`."""

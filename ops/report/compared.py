@@ -1,0 +1,80 @@
+"""A run beside what others published for its family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ops.report.record import Figure, Run
+
+# By the names of figures.json; those that change with the nodes can be compared only where these are as many.
+_MEASURES = {
+    "tokens_per_s": "tokens_per_s",
+    "seq_per_s": "seq_per_s",
+    "loss": "last_loss",
+    "mfu": "mfu",
+    "busbw_gb_per_s": "busbw_gb_per_s",
+}
+_GROWS = ("tokens_per_s", "seq_per_s", "busbw_gb_per_s")
+_GIB = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One published figure, and this run's own."""
+
+    what: str
+    published: str
+    own: str
+    share: float | None
+    """Own by published; None where that would mislead."""
+    remark: str
+    source: str
+
+    def sentence(self) -> str:
+        """In one line."""
+        percent = "" if self.share is None else f", {self.share:.0%}"
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"published {self.published}, this run {self.own}{percent}{remark}"
+
+
+def compare(run: Run) -> list[Comparison]:
+    """Each published figure of the run's family, in the order of figures.json."""
+    return [_beside(run, figure) for figure in run.figures]
+
+
+def _beside(run: Run, figure: Figure) -> Comparison:
+    own, obstacle = _own(run, figure), _obstacle(run, figure)
+    again = "" if figure.reproduced else "not reproduced here"
+    nodes = f", {figure.nodes} node{'s' * (figure.nodes > 1)}" if figure.nodes else ""
+    return Comparison(
+        what=f"{figure.what}, {figure.family}{nodes}",
+        published=f"{_number(figure.value)} {figure.unit}",
+        own="did not measure it" if own is None else _number(own),
+        share=None if own is None or obstacle or not figure.value else own / figure.value,
+        remark="; ".join(filter(None, (obstacle, again))),
+        source=figure.source,
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 (four digits)
+
+
+def _own(run: Run, figure: Figure) -> float | None:
+    if figure.message_gib is None:
+        value: float | None = getattr(run.summary, _MEASURES.get(figure.metric, ""), None)
+        return value
+    if figure.metric not in run.series:
+        return None
+    by_size = dict(zip(run.axes["message_bytes"], run.series[figure.metric].mean, strict=True))
+    return by_size.get(figure.message_gib * _GIB)
+
+
+def _obstacle(run: Run, figure: Figure) -> str:
+    """Why the two cannot be set in relation; empty where they can."""
+    if run.is_rehearsal:
+        return "a rehearsal on other hardware: not comparable"
+    nodes = run.starts[-1].node_count if run.starts else None
+    if figure.nodes and nodes and nodes != figure.nodes and figure.metric in _GROWS:
+        return f"this run has {nodes} nodes: not comparable"
+    return ""

@@ -1,0 +1,214 @@
+"""A report as one HTML page that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from ops.report import tables
+from ops.report.money import cost_of
+from ops.report.panels import Panel, axis_of, count, floors_of, has, panels_of, size
+from ops.report.record import Checkpoint, Run, Start
+from ops.usage import OpsError
+
+_HERE = Path(__file__).parent
+_UPLOT = Path(__file__).resolve().parents[2] / "node_modules" / "uplot"
+# Of a chart's table: the page has the curve, and the run's metrics.jsonl has all.
+_MOST_ROWS = 25
+# A cell of more characters gets a wide column, for phones.
+_LONG = 24
+
+
+def render_page(runs: Sequence[Run]) -> str:
+    """The whole page.
+
+    Raises:
+        OpsError: the library that draws the curves is not installed.
+    """
+    library, style = _library()
+    style += (_HERE / "page.css").read_text()
+    script = f"{library}\n{(_HERE / 'page.js').read_text()}"
+    names = ", ".join(run.name for run in runs)
+    panels = panels_of(runs)
+    return Template((_HERE / "page.html").read_text()).substitute(
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash(style)}; "
+        f"script-src {_hash(script)}",
+        title=escape(f"{names}: training report"),
+        style=style,
+        heading=" beside ".join(escape(run.name) for run in runs),
+        read=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M}",
+        warnings="\n".join(
+            f'<p class="warning">{escape(_of(run, runs) + warning)}</p>'
+            for run in runs
+            for warning in tables.warnings_of(run)
+        ),
+        summary=_summary(runs),
+        key=_key(panels),
+        charts="\n".join(_chart(panel, runs) for panel in panels) or "<p>There is nothing to draw yet.</p>",
+        published=_each(
+            runs, lambda run: _table(tables.published_table(run)), "No published figure for this family."
+        ),
+        cost=_each(runs, _cost, ""),
+        starts=_each(runs, lambda run: _table(tables.starts_table(run)), "The training was not started."),
+        checkpoints=_each(runs, lambda run: _table(tables.checkpoints_table(run)), "There are none."),
+        configuration=_table(tables.settings_table(runs)) or "<p>The run wrote no settings down.</p>",
+        data=_data(runs, panels),
+        script=script,
+    )
+
+
+def _library() -> tuple[str, str]:
+    """uPlot's code, under its licence, and its style. Raises OpsError."""
+    try:
+        licence = (_UPLOT / "LICENSE").read_text()
+        code = (_UPLOT / "dist" / "uPlot.iife.min.js").read_text()
+        return f"/* uPlot {_version()}\n{licence}*/\n{code}", (_UPLOT / "dist" / "uPlot.min.css").read_text()
+    except FileNotFoundError:
+        raise OpsError(
+            "report: the library that draws the page's curves is not installed (node_modules/uplot).\n"
+            "  type:   npm ci"
+        ) from None
+
+
+def _version() -> str:
+    return str(json.loads((_UPLOT / "package.json").read_text())["version"])
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _of(run: Run, runs: Sequence[Run]) -> str:
+    return f"{run.name}: " if len(runs) > 1 else ""
+
+
+def _each(runs: Sequence[Run], shown: Any, nothing: str) -> str:
+    parts = []
+    for run in runs:
+        heading = f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else ""
+        parts.append(heading + (shown(run) or f"<p>{nothing}</p>"))
+    return "\n".join(parts)
+
+
+def _key(panels: Sequence[Panel]) -> str:
+    said = "Drag over a chart to look closer."
+    if any(axis_of(panel) is None for panel in panels):
+        said += " Pale band: from the lowest to the highest of the steps that a point stands for."
+        said += " Dashed line: restart. Triangle: checkpoint."
+    if any(axis_of(panel) for panel in panels):
+        said += " Red dashed line: the least that healthy nodes of this family reach."
+    return said
+
+
+def _summary(runs: Sequence[Run]) -> str:
+    table = tables.summary_table(runs)
+    if len(runs) > 1:
+        return _table(table)
+    tiles = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in table.rows
+    )
+    return f'<dl class="tiles">{tiles}</dl>'
+
+
+def _table(table: tables.Table) -> str:
+    """Nothing for one without rows."""
+    note = f'<p class="muted">{escape(table.note)}</p>' if table.note else ""
+    if not table.rows:
+        return note if table.title == "Configuration" else ""
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    rows = []
+    for number, (first, *others) in enumerate(table.rows):
+        differs = ' class="different"' if number in table.different else ""
+        cells = "".join(f"<td{_width(cell)}>{escape(cell)}</td>" for cell in others)
+        rows.append(f'<tr{differs}><th scope="row"{_width(first)}>{escape(first)}</th>{cells}</tr>')
+    label = escape(table.title, quote=True)
+    return (
+        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">'
+        f"<table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{note}"
+    )
+
+
+def _width(cell: str) -> str:
+    return ' class="long"' if len(cell) > _LONG else ""
+
+
+def _cost(run: Run) -> str:
+    cost = cost_of(run)
+    per = cost.usd_per_million_tokens
+    rate = "" if per is None else f", {per:.4g} USD a million tokens"
+    said = [f"<p><strong>{cost.usd:,.2f} USD</strong>{rate}</p>"] if cost.usd is not None else []
+    said += [f'<p class="muted">{escape(line)}</p>' for line in cost.lines]
+    return "\n".join(said)
+
+
+def _chart(panel: Panel, runs: Sequence[Run]) -> str:
+    drawn = [run for run in runs if has(run, panel)]
+    axis = axis_of(panel) or "step"
+    rows = [row for run in drawn for row in _values(run, panel, axis)]
+    header = ("at", "run", "mean", "lowest", "highest")
+    told = tables.Table(title=f"{panel.title}, values", header=header, rows=tuple(rows))
+    ends = "; ".join(_reach(run, panel) for run in drawn)
+    label = escape(f"{panel.title}: {ends}. The table below has values.", quote=True)
+    return (
+        f'<figure id="chart-{panel.series}"><h3>{escape(panel.title)}</h3><p class="values"></p>'
+        f'<div class="plot" role="img" aria-label="{label}"></div>'
+        f"<details><summary>Values as a table</summary>{_table(told)}</details></figure>"
+    )
+
+
+def _reach(run: Run, panel: Panel) -> str:
+    values = run.series[panel.series].values
+    return f"{run.name} from {panel.shown(values[0])} to {panel.shown(values[-1])}"
+
+
+def _values(run: Run, panel: Panel, axis: str) -> list[tuple[str, ...]]:
+    series, places = run.series[panel.series], run.axes[axis]
+    at = [index for index, value in enumerate(series.mean) if value is not None]
+    every = max(1, len(at) // _MOST_ROWS)
+    write = size if axis == "message_bytes" else count
+    found = []
+    for index in sorted({*at[::every], at[-1]}):
+        spans = (series.mean, series.low or series.mean, series.high or series.mean)
+        cells = ["" if (value := span[index]) is None else panel.shown(value) for span in spans]
+        found.append((write(places[index] or 0), run.name, *cells))
+    return found
+
+
+def _data(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
+    """For the page's script; no character in it can end the element that it stands in."""
+    told = {
+        "runs": [_drawn(run) for run in runs],
+        "panels": [
+            {"series": each.series, "kind": each.kind, "from_zero": each.from_zero, "axis": axis_of(each)}
+            for each in panels
+        ],
+    }
+    text = json.dumps(told, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _drawn(run: Run) -> dict[str, Any]:
+    begin = run.begin
+    restarts = run.starts[1:] if run.start_count == len(run.starts) else run.starts
+    marks: dict[str, Sequence[Start | Checkpoint]] = {"restarts": restarts, "checkpoints": run.checkpoints}
+    return {
+        "name": run.name,
+        "axes": run.axes,
+        "series": {name: series.model_dump() for name, series in run.series.items()},
+        "floors": floors_of(run),
+        **{
+            name: [
+                {"step": mark.step, "seconds": (mark.time - begin).total_seconds() if begin else None}
+                for mark in there
+            ]
+            for name, there in marks.items()
+        },
+    }

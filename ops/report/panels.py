@@ -1,0 +1,84 @@
+"""The curves of a report: the same on the page, in the picture and in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ops.report.record import Run
+
+_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+
+
+def count(value: float) -> str:
+    """A large number: 770,920."""
+    return f"{value:,.0f}"
+
+
+def share(value: float) -> str:
+    """A share as per cent."""
+    return f"{value:.1%}"
+
+
+def size(value: float) -> str:
+    """Bytes: 1.5 GiB."""
+    for unit, shift in _UNITS:
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.3g} {unit}"
+    return f"{value:.0f} B"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One chart."""
+
+    series: str
+    """As in a run's record."""
+    title: str
+    kind: str
+    """How its values are written on the page: number, count, share, size, bandwidth."""
+    shown: Callable[[float], str]
+    from_zero: bool = True
+
+
+PANELS = (
+    Panel(series="loss", title="Loss", kind="number", shown="{:.4g}".format, from_zero=False),
+    Panel(series="tokens_per_s", title="Tokens per second", kind="count", shown=count),
+    Panel(series="seq_per_s", title="Sequences per second", kind="count", shown=count),
+    Panel(series="mfu", title="Model FLOPs utilisation (MFU)", kind="share", shown=share),
+    Panel(series="data_share", title="Share of a step spent waiting for data", kind="share", shown=share),
+    Panel(series="memory_bytes", title="Peak memory of the first rank", kind="size", shown=size),
+    Panel(series="learning_rate", title="Learning rate", kind="number", shown="{:.3g}".format),
+    Panel(
+        series="busbw_gb_per_s",
+        title="Bus bandwidth of the all-reduce, GB/s",
+        kind="number",
+        shown="{:.4g}".format,
+    ),
+)
+
+
+def panels_of(runs: Sequence[Run]) -> list[Panel]:
+    """Those that at least one run has values for."""
+    return [panel for panel in PANELS if any(has(run, panel) for run in runs)]
+
+
+def has(run: Run, panel: Panel) -> bool:
+    """Whether a run has values for it."""
+    return panel.series in run.series and bool(run.series[panel.series].values)
+
+
+def axis_of(panel: Panel) -> str | None:
+    """Its only axis; None where the reader chooses: step, time or tokens."""
+    return "message_bytes" if panel.series == "busbw_gb_per_s" else None
+
+
+def floors_of(run: Run) -> list[tuple[float, float]]:
+    """(message size in bytes, least bus bandwidth in GB/s) of a healthy set of as many nodes."""
+    nodes = run.starts[-1].node_count if run.starts else 0
+    fields = [entry.split(":") for entry in run.settings.get("NCCL_FLOORS", "").split()]
+    return [
+        (float(each[1]) * 2**30, float(each[2]))
+        for each in fields
+        if len(each) == 3 and each[0] == str(nodes)  # noqa: PLR2004 (nodes, GiB, GB/s)
+    ]

@@ -1,0 +1,93 @@
+"""Where a run is: a folder of this machine, or below /fsx/runs of a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ops.head_node import CommandError, HeadNode, find_head_node
+from ops.report.record import Run, unpack
+from ops.session import account_clients
+from ops.usage import OpsError, UsageError
+from training_cluster.families import load_base
+
+_TRAINING = Path(__file__).resolve().parents[2] / "assets" / "training"
+_MODULE = ("python3", "-B", "-m", "training_common.report")
+
+
+def read_folder(folder: Path) -> Run:
+    """Read a run's folder. Raises UsageError where it is none."""
+    if not any((folder / name).is_file() for name in ("metrics.jsonl", "starts")):
+        raise UsageError(
+            f"report: {folder} is no run: it has neither metrics.jsonl nor starts.\n"
+            "  type:   trainctl report FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
+        )
+    done = subprocess.run(
+        [sys.executable, *_MODULE[1:], str(folder.resolve()), "--record"],
+        env=os.environ | {"PYTHONPATH": str(_TRAINING)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise OpsError(f"report: {folder} cannot be read: {said}")
+    return unpack(done.stdout)
+
+
+def read_on_cluster(run: str, head_node: HeadNode) -> Run:
+    """Find a run by job id, name or WORKLOAD/RUN, and read it.
+
+    Raises:
+        UsageError: there is no such run, or there are several.
+        OpsError: the cluster does not answer.
+        botocore's errors.
+    """
+    shared = load_base().shared_dir
+    tell = ("env", f"PYTHONPATH={shared}/training", *_MODULE)
+    try:
+        found = json.loads(head_node.run(*tell, f"{shared}/runs", "--find", run))
+        label = _only(run, found["found"], found["newest"], head_node.cluster_name)
+        return unpack(head_node.run(*tell, f"{shared}/runs/{label}", "--record"))
+    except CommandError as error:
+        if "unrecognized arguments" not in str(error):
+            raise
+        raise OpsError(
+            f"The scripts on {head_node.cluster_name} are older than this trainctl.\n"
+            "  type:   npx cdk deploy TrainingClusterStack"
+        ) from None
+
+
+def _only(run: str, found: list[str], newest: list[str], cluster_name: str) -> str:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f'report: "{run}" names {len(found)} runs of {cluster_name}.\n'
+            f"  allowed: {', '.join(sorted(found))}"
+        )
+    there = f"\n  allowed: {', '.join(newest)}" if newest else " There is none yet."
+    raise UsageError(f'report: there is no run "{run}" on {cluster_name}, and no such folder here.{there}')
+
+
+def read_runs(runs: Sequence[str], cluster_name: str) -> list[Run]:
+    """Read each; the account is asked only for those that are no folders.
+
+    Raises:
+        UsageError: one is not there.
+        OpsError: one cannot be read, or the cluster does not answer.
+        botocore's errors.
+    """
+    head_node: HeadNode | None = None
+    found = []
+    for run in runs:
+        if Path(run).is_dir():
+            found.append(read_folder(Path(run)))
+            continue
+        head_node = head_node or find_head_node(cluster_name, account_clients())
+        found.append(read_on_cluster(run, head_node))
+    return found

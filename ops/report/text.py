@@ -1,0 +1,114 @@
+"""A report for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from ops.report import tables
+from ops.report.compared import compare
+from ops.report.money import cost_of
+from ops.report.panels import Panel, has, panels_of, size
+from ops.report.record import Run
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_WIDTH, _HEIGHT = 60, 4
+# What the terminal shows of all panels.
+_DRAWN = ("loss", "tokens_per_s", "busbw_gb_per_s")
+
+
+def bars(values: Sequence[float], *, width: int = _WIDTH, height: int = _HEIGHT, least: float) -> list[str]:
+    """Values as bars, each the mean of as many, in lines from the top down; `least` has no height."""
+    count = min(width, len(values))
+    edges = [len(values) * each // count for each in range(count + 1)]
+    means = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
+    most, full = max(means), len(_BARS) - 1
+    # The least value, too, can be seen.
+    levels = [max(1, round((mean - least) / ((most - least) or 1.0) * full * height)) for mean in means]
+    return [
+        "".join(_BARS[min(full, max(0, level - full * line))] for level in levels)
+        for line in reversed(range(height))
+    ]
+
+
+def print_report(runs: Sequence[Run], console: Console) -> None:
+    """Print the runs side by side, then what each has of its own."""
+    for run in runs:
+        for warning in tables.warnings_of(run):
+            console.print(Text(f"{run.name}: {warning}", style="yellow"))
+    _print(tables.summary_table(runs), console, titled=False)
+    for panel in panels_of(runs):
+        if panel.series in _DRAWN:
+            _print_curves(panel, [run for run in runs if has(run, panel)], console)
+    for run in runs:
+        _print_run(run, console, is_only=len(runs) == 1)
+    settings = tables.settings_table(runs)
+    if len(runs) > 1:
+        rows = tuple(row for number, row in enumerate(settings.rows) if number in settings.different)
+        settings = tables.Table(
+            title="Settings that differ", header=settings.header, rows=rows, note=settings.note
+        )
+        _print(settings, console)
+
+
+def _print_curves(panel: Panel, runs: Sequence[Run], console: Console) -> None:
+    values = [value for run in runs for value in run.series[panel.series].values]
+    least = 0.0 if panel.from_zero else min(values)
+    for run in runs:
+        own = run.series[panel.series].values
+        console.print(Text(f"{panel.title}{f', {run.name}' if len(runs) > 1 else ''}", style="bold"))
+        lines = bars(own, least=least)
+        for number, line in enumerate(lines):
+            ends = {0: f"  highest {panel.shown(max(own))}", len(lines) - 1: f"  last {panel.shown(own[-1])}"}
+            console.print(Text(f"  {line}{ends.get(number, '')}"))
+    console.print()
+
+
+def _print_run(run: Run, console: Console, *, is_only: bool) -> None:
+    if not is_only:
+        console.print(Text(run.name, style="bold"))
+    for number, start in enumerate(run.starts, start=run.start_count - len(run.starts)):
+        what = f"restart {number}" if number else "start"
+        console.print(
+            Text(
+                f"{what:10} {tables.time_of(start.time)}Z  step {start.step:>7,}  "
+                f"{tables.duration(start.seconds):>12}  job {start.job}  "
+                f"{start.node_count} x {start.instance_type or 'nodes'}  {start.nodes}"
+            )
+        )
+    if run.checkpoints:
+        first, last = run.checkpoints[0], run.checkpoints[-1]
+        console.print(
+            Text(
+                f"Checkpoints: {run.checkpoint_count}, of step {first.step:,} to {last.step:,}; "
+                f"the last one has {size(last.bytes)}"
+            )
+        )
+    cost = cost_of(run)
+    if cost.usd is not None:
+        per = cost.usd_per_million_tokens
+        rate = "" if per is None else f", {per:.4g} USD a million tokens"
+        console.print(Text(f"Cost: {cost.usd:,.2f} USD{rate}"))
+    for line in cost.lines:
+        console.print(Text(f"  {line}"))
+    for each in compare(run):
+        console.print(Text(f"{each.what} ({each.source})\n  {each.sentence()}"))
+    console.print()
+
+
+def _print(table: tables.Table, console: Console, *, titled: bool = True) -> None:
+    if not table.rows:
+        return
+    if titled:
+        console.print(Text(table.title, style="bold"))
+    shown = RichTable(*table.header, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in table.rows:
+        shown.add_row(*map(Text, row))
+    console.print(shown)
+    if table.note:
+        console.print(Text(table.note))

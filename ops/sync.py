@@ -1,0 +1,134 @@
+"""Folders between this machine and the cluster's bucket: a thin wrapper of `aws s3 sync`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ops.connect import beside_python
+from ops.session import ClientOf
+from ops.stacks import stack_status
+from ops.usage import OpsError, UsageError
+from training_cluster.families import load_base
+from training_cluster.problems import did_you_mean
+
+_STACK, _OUTPUT = "StorageStack", "BucketName"
+# Folders of the bucket into which nothing is put by hand.
+_OWNED = {
+    "bootstrap": "a deploy puts there what nodes run: change assets/bootstrap/ and deploy",
+    "logs": "failed deploys and image builds leave their logs there",
+    "checkpoints": "Lustre puts there what is written to {shared}/checkpoints, and nothing reaches nodes "
+    "from there: put what a training starts from below datasets/",
+    "training": "workloads come to the nodes with a deploy: put them into assets/training/ and deploy",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """One `aws s3 sync`, ready to run."""
+
+    source: str
+    target: str
+    command: tuple[str, ...]
+    note: str
+    """Where it appears then."""
+
+
+def up(folder: Path, target: str, client: ClientOf, *, dry_run: bool) -> Transfer:
+    """From this machine to the bucket.
+
+    Raises UsageError for a folder or target that cannot be, OpsError where no bucket is, botocore's errors.
+    """
+    if not folder.is_dir():
+        is_what = "is no folder: give the one that it lies in" if folder.exists() else "is not there"
+        raise UsageError(f"{folder} {is_what}.\n  type:    trainctl sync up FOLDER datasets/NAME")
+    prefix, shared = _prefix(target, "trainctl sync up FOLDER datasets/NAME"), load_base().shared_dir
+    first = prefix.partition("/")[0]
+    if reason := _OWNED.get(first):
+        raise UsageError(
+            f"Nothing is put below {first}/ by hand: {reason.format(shared=shared)}.\n"
+            "  type:    trainctl sync up FOLDER datasets/NAME"
+        )
+    note = (
+        f"New and changed objects appear below {shared}/{prefix} by themselves."
+        if first == "datasets"
+        else f"It is in the bucket only: below {shared} appears what is below datasets/."
+    )
+    remote = f"s3://{_bucket(client)}/{prefix}/"
+    return _transfer(str(folder), remote, note, client, dry_run=dry_run)
+
+
+def down(source: str, folder: Path, client: ClientOf, *, dry_run: bool) -> Transfer:
+    """From the bucket to this machine; files that differ there are overwritten.
+
+    Raises UsageError for a folder or source that cannot be, OpsError where no bucket is, botocore's errors.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder.\n  type:    trainctl sync down checkpoints/gpt2 FOLDER")
+    prefix, shared = _prefix(source, "trainctl sync down checkpoints/gpt2 FOLDER"), load_base().shared_dir
+    note = f"What is written to {shared}/checkpoints reaches the bucket by itself."
+    bucket = _bucket(client)
+    _check_there(bucket, prefix, client("s3"))
+    remote, first = f"s3://{bucket}/{prefix}/", prefix.partition("/")[0]
+    return _transfer(remote, str(folder), note if first == "checkpoints" else "", client, dry_run=dry_run)
+
+
+def _prefix(path: str, example: str) -> str:
+    """A place in the bucket, also typed as nodes see it: /fsx/datasets/x is datasets/x."""
+    parts = path.removeprefix(f"{load_base().shared_dir}/").strip("/").split("/")
+    if not all(parts) or path.startswith("s3://") or {".", ".."} & {*parts}:
+        raise UsageError(
+            f'"{path}" is no place in the bucket.\n'
+            "  allowed: datasets/NAME, checkpoints/WORKLOAD/RUN, logs/CLUSTER, or a folder of your own\n"
+            f"  type:    {example}"
+        )
+    return "/".join(parts)
+
+
+def _bucket(client: ClientOf) -> str:
+    cloudformation = client("cloudformation")
+    region = cloudformation.meta.region_name
+    if stack_status(_STACK, cloudformation) is None:
+        raise OpsError(
+            f"There is no {_STACK} in {region}, so there is no bucket.\n"
+            "  type:   npx cdk deploy TrainingClusterStack, or another region: trainctl --region ..."
+        )
+    stack = cloudformation.describe_stacks(StackName=_STACK)["Stacks"][0]
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    if _OUTPUT not in outputs:
+        raise OpsError(
+            f"{_STACK} has no bucket yet: it is {stack['StackStatus']}.\n  type:   trainctl status --watch"
+        )
+    return str(outputs[_OUTPUT])
+
+
+def _check_there(bucket: str, prefix: str, s3: Any) -> None:
+    """`aws s3 sync` copies nothing of what is not there, and calls it done."""
+    if s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/", MaxKeys=1).get("KeyCount"):
+        return
+    parent = f"{prefix.rpartition('/')[0]}/".removeprefix("/")
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=parent, Delimiter="/").get("CommonPrefixes", [])
+    there = [str(each["Prefix"]).strip("/") for each in listed]
+    raise OpsError(
+        f"There is nothing below {prefix}/ in the bucket.{did_you_mean(prefix, there)}\n"
+        f"  there is: {', '.join(there) or 'nothing either beside it'}"
+    )
+
+
+def _transfer(
+    source: str,
+    target: str,
+    note: str,
+    client: ClientOf,
+    *,
+    dry_run: bool,
+    which: Callable[[str], str | None] = beside_python,
+) -> Transfer:
+    if not (aws := which("aws")):
+        raise OpsError("Not on this machine: aws.\n  type:   make setup, which installs AWS's CLI")
+    region = client("s3").meta.region_name
+    # Never --delete: what is missing on one side stays on the other.
+    command = (aws, "s3", "sync", source, target, "--region", region, *(["--dryrun"] if dry_run else []))
+    return Transfer(source=source, target=target, command=command, note=note)

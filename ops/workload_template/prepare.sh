@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Makes the Python environment and the data of the workload_template workload.
+#
+# Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again: it skips what is
+#   done, and finishes what was interrupted.
+# Needs: TRAINING_VENVS, DATA_DIR (folders; job.slurm sets them).
+# Reads: $DATA_DIR/raw/*.txt, your own text, if there is any.
+# Writes: $TRAINING_VENVS/workload_template, unless the node's image has the environment; $DATA_DIR/text.bin.
+set -euo pipefail
+shopt -s inherit_errexit nullglob
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+readonly here
+# shellcheck source=assets/training/environment.sh
+source "$here/../environment.sh"
+
+# Sums such as "12 + 30 = 42": enough to see a loss fall, on any machine and without a download.
+sums() {
+  seq 100000 | awk '{ a = $1 * 7919 % 1000; b = $1 * 104729 % 1000; print a, "+", b, "=", a + b }'
+}
+
+main() {
+  local -r text="$DATA_DIR/text.bin" raw=("$DATA_DIR"/raw/*.txt)
+  make_environment "$here" "$(environment_of "$here")"
+  if [[ -f $text && -z "$(find "$DATA_DIR/raw" -newer "$text" 2>/dev/null)" ]]; then
+    printf 'data: %s is there\n' "$text"
+    return
+  fi
+  if ((${#raw[@]})); then cat -- "${raw[@]}" >"$text.partial"; else sums >"$text.partial"; fi
+  # A rename at the end: whoever looks sees all of the text or none.
+  mv "$text.partial" "$text"
+  printf 'data: %s bytes in %s\n' "$(stat --format %s "$text")" "$text"
+}
+
+main

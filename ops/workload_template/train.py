@@ -1,0 +1,289 @@
+"""A small language model over several nodes, in plain PyTorch: put your own model and data in its place.
+
+Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm workload_template
+With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm workload_template --seed 1
+Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm workload_template
+
+launch.sh starts this once a rank. Every setting below is an environment variable (MODEL_LAYERS=6) and an
+argument (--model-layers 6). Folders, ranks and the world come from job.slurm and launch.sh; training_common
+reads them.
+
+Writes $RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; goes on from the newest of those,
+and then gives the losses that an uninterrupted run gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from training_common import checkpoints, outcome
+from training_common.memory import peak_bytes
+from training_common.metrics import Metrics
+from training_common.mfu import flops_per_token, mfu
+from training_common.precision import check_precision
+from training_common.run import Run, die
+from training_common.stopping import Stop
+from training_common.world import check_world
+
+# The model reads bytes: any text will do, and there is no tokenizer.
+VOCABULARY = 256
+GRADIENT_CLIP = 1.0
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What may differ between runs."""
+
+    model_layers: int = 2
+    model_heads: int = 4
+    model_width: int = 96
+    """With 2 layers and a context of 64: 0.26 M parameters."""
+    model_context: int = 64
+    """Bytes a sequence."""
+    batch_size: int = 32
+    """Sequences a rank and step. Tokens a step = ranks * this * model_context."""
+    max_steps: int = 1000
+    learning_rate: float = 2e-3
+    warmup_steps: int = 50
+    seed: int = 1337
+    checkpoint_every: int = 200
+    keep_checkpoints: int = 2
+    log_every: int = 10
+    device: str = ""
+    """cpu or cuda; by default what the instance family has."""
+    mixed_precision: str = "no"
+    """bf16, fp16 or no; the instance family says which."""
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """What a checkpoint must agree with."""
+        return {name: value for name, value in vars(self).items() if name.startswith("model_")}
+
+
+class Model(nn.Module):
+    """A decoder-only transformer over bytes."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        width, context = settings.model_width, settings.model_context
+        self.tokens = nn.Embedding(VOCABULARY, width)
+        self.positions = nn.Embedding(context, width)
+        layer = nn.TransformerEncoderLayer(
+            width, settings.model_heads, 4 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
+        # An encoder whose mask hides what comes later is a decoder.
+        self.layers = nn.TransformerEncoder(layer, settings.model_layers, enable_nested_tensor=False)
+        self.head = nn.Linear(width, VOCABULARY, bias=False)
+        self.register_buffer(
+            "mask", nn.Transformer.generate_square_subsequent_mask(context), persistent=False
+        )
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """(batch, context) bytes -> (batch, context, VOCABULARY) logits of the byte that follows each."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        hidden = self.tokens(ids) + self.positions(places)
+        logits: torch.Tensor = self.head(self.layers(hidden, mask=self.mask, is_causal=True))
+        return logits
+
+
+def read_settings() -> Settings:
+    """Arguments win over the environment, the environment over the defaults."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for field in dataclasses.fields(Settings):
+        default = os.environ.get(field.name.upper(), str(field.default))
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
+    settings = Settings(**vars(parser.parse_args()))
+    if settings.model_width % settings.model_heads:
+        die(f"MODEL_WIDTH {settings.model_width} is no multiple of MODEL_HEADS {settings.model_heads}.")
+    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
+    return dataclasses.replace(settings, device=device)
+
+
+def open_device(settings: Settings, run: Run) -> torch.device:
+    """This rank's device; dies where it is missing or lacks the precision."""
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
+    device = torch.device("cuda", run.local_rank) if settings.device == "cuda" else torch.device("cpu")
+    check_precision(settings.mixed_precision, device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    return device
+
+
+def open_text(folder: Path, settings: Settings) -> torch.Tensor:
+    """The bytes that prepare.sh put together, mapped, not read."""
+    file = folder / "text.bin"
+    if not file.is_file():
+        die(f"{file} is missing: prepare.sh makes it.")
+    size = file.stat().st_size
+    if size <= settings.model_context + 1:
+        die(f"{file} has {size} bytes, fewer than a sequence takes: put more text into {folder / 'raw'}.")
+    return torch.from_file(str(file), size=size, dtype=torch.uint8)
+
+
+def batch(text: torch.Tensor, settings: Settings, *, step: int, rank: int) -> torch.Tensor:
+    """(batch_size, model_context + 1) bytes. Seed, step and rank alone decide which: nothing has to be
+    remembered for a resume."""
+    random = np.random.default_rng([settings.seed, step, rank])
+    starts = random.integers(0, len(text) - settings.model_context, (settings.batch_size, 1))
+    return text[torch.from_numpy(starts) + torch.arange(settings.model_context + 1)].long()
+
+
+class Trainer:
+    """Model, optimizer, and how far they are."""
+
+    def __init__(self, settings: Settings, run: Run, device: torch.device) -> None:
+        self._settings, self._run, self._device = settings, run, device
+        torch.manual_seed(settings.seed)
+        self.model = Model(settings).to(device)
+        self._parallel = DistributedDataParallel(self.model)
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=settings.learning_rate)
+        # fp16's small gradients would become zero; for other precisions it does nothing.
+        self._scaler = torch.amp.GradScaler(device.type, enabled=settings.mixed_precision == "fp16")
+        self.step = self.tokens = 0
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers, those of the positions left out."""
+        numbers = sum(each.numel() for each in self.model.parameters())
+        return int(numbers - self.model.positions.weight.numel())
+
+    def train_step(self, rows: torch.Tensor) -> float:
+        """One update; the mean loss of this rank in nats a byte."""
+        self.step += 1
+        rate = self._settings.learning_rate * min(1.0, self.step / max(1, self._settings.warmup_steps))
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        rows = rows.to(self._device)
+        precision = self._settings.mixed_precision
+        with torch.autocast(self._device.type, PRECISIONS[precision], enabled=precision != "no"):
+            logits = self._parallel(rows[:, :-1])
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), rows[:, 1:].flatten())
+        self._optimizer.zero_grad(set_to_none=True)
+        self._scaler.scale(loss).backward()
+        self._scaler.unscale_(self._optimizer)
+        nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_CLIP)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        return float(loss.item())
+
+    def learning_rate(self) -> float:
+        """Of the last step."""
+        rate: float = self._optimizer.param_groups[0]["lr"]
+        return rate
+
+    def save(self) -> None:
+        """All ranks hold the same, so the first one writes it; the others wait in the next step."""
+        if self._run.is_first:
+            folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
+            folder.mkdir(parents=True, exist_ok=True)
+            torch.save(self._state(), folder / "state.pt")
+            checkpoints.publish(folder, self.step, run=self._run, keep=self._settings.keep_checkpoints)
+
+    def resume(self) -> None:
+        """Go on from the newest checkpoint, if there is one."""
+        found = checkpoints.newest(self._run.checkpoint_dir)
+        if found is None:
+            return
+        state = torch.load(found / "state.pt", map_location=self._device, weights_only=True)
+        if state["shape"] != self._settings.shape:
+            die(f"{found} holds another model ({state['shape']}): give its settings, or another RUN_NAME.")
+        self.model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._scaler.load_state_dict(state["scaler"])
+        self.step, self.tokens = state["step"], state["tokens"]
+        if self._run.is_first:
+            print(f"resuming from {found}")
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "shape": self._settings.shape,
+            "step": self.step,
+            "tokens": self.tokens,
+            "model": self.model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "scaler": self._scaler.state_dict(),
+        }
+
+
+def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) -> None:
+    """From the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+    stop = Stop()
+    trainer.resume()
+    text = open_text(run.data_dir, settings)
+    metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=trainer.step) if run.is_first else None
+    flops = flops_per_token(
+        trainer.parameters, settings.model_layers, settings.model_width, settings.model_context
+    )
+    tokens_a_step = run.world_size * settings.batch_size * settings.model_context
+    first = trainer.step + 1
+    while trainer.step < settings.max_steps:
+        started = time.perf_counter()
+        rows = batch(text, settings, step=trainer.step + 1, rank=run.rank)
+        data_s = time.perf_counter() - started
+        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        told = torch.tensor([trainer.train_step(rows), float(stop.asked)], dtype=torch.float64, device=device)
+        dist.all_reduce(told)
+        loss, is_stop = told[0].item() / run.world_size, told[1].item() > 0
+        step_s = time.perf_counter() - started
+        trainer.tokens += tokens_a_step
+        if metrics:
+            speed = tokens_a_step / step_s
+            line = metrics.add(
+                step=trainer.step,
+                loss=loss,
+                learning_rate=trainer.learning_rate(),
+                tokens=trainer.tokens,
+                tokens_per_s=speed,
+                step_s=step_s,
+                data_s=data_s,
+                memory_bytes=peak_bytes(device),
+                world_size=run.world_size,
+                mfu=mfu(speed, flops, run.peak_tflops, run.world_size),
+            )
+            if trainer.step % settings.log_every == 0 or trainer.step in (first, settings.max_steps):
+                print(line)
+        is_last = trainer.step == settings.max_steps
+        if is_last or is_stop or trainer.step % settings.checkpoint_every == 0:
+            trainer.save()
+        if is_stop and not is_last:
+            outcome.stopped(run, trainer.step)
+            return
+    outcome.finished(run)
+    if metrics:
+        print(f"finished: {metrics.summary()}")
+
+
+def main() -> None:
+    """One rank's whole life."""
+    settings, run = read_settings(), Run.from_environment()
+    device = open_device(settings, run)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    check_world(device)
+    trainer = Trainer(settings, run, device)
+    if run.is_first:
+        checkpoints.clear_partials(run.checkpoint_dir)
+        # Weights and AdamW's two moments, 4 bytes each; those kept, and the one that is being written.
+        checkpoints.check_space(run.checkpoint_dir, 12 * trainer.parameters * (settings.keep_checkpoints + 1))
+        where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
+        print(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
+    train(trainer, settings, run, device)
+    # The gradients' exchange goes before the process group that it uses: the other way round gloo waits for
+    # ever.
+    del trainer
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
