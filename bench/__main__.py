@@ -1,0 +1,90 @@
+"""`python -m bench [--only NAME ...]`: what `make bench` calls.
+
+Each benchmark writes its raw figures to bench/results/NAME.json; docs/benchmarks.md and its pictures are made
+from all that lie there, also from those of an earlier day.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+import time
+from pathlib import Path
+
+from bench import page
+from bench.machine import describe_machine
+from bench.timing import BaselineError
+from rehearsal.local_slurm import SlurmError
+from rehearsal.problems import RehearsalError
+from training_cluster.problems import did_you_mean
+
+NAMES = (
+    "synth",
+    "cli",
+    "deploy",
+    "rehearsal",
+    "training_cpu",
+    "training_gpu",
+    "data",
+    "checkpoint",
+    "scale",
+    "nodes",
+)
+"""The benchmarks, in the order of the page; each a module here with `TITLE` and `measure() -> Result`."""
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+
+
+def main() -> int:
+    """Run those that were asked for. One that fails is told, and the others go on."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help=f"of these: {', '.join(NAMES)}")
+    only = parser.parse_args().only
+    # As Ctrl-C: a local Slurm and the programs that are measured have to be ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in only:
+        if name not in NAMES:
+            print(
+                f"ONLY={name}: no such benchmark.{did_you_mean(name, NAMES)}\n  allowed: {', '.join(NAMES)}\n"
+                f"  type:    make bench ONLY={NAMES[0]}",
+                file=sys.stderr,
+            )
+            return _USAGE
+    failed = []
+    try:
+        for name in only or NAMES:
+            if not _one(name):
+                failed.append(name)
+    except KeyboardInterrupt:
+        print("\nInterrupted: what was measured so far is kept in bench/results.", file=sys.stderr)
+        return _INTERRUPTED
+    page.write(NAMES)
+    print(f"wrote {page.PAGE.relative_to(Path.cwd())}" if page.PAGE.is_relative_to(Path.cwd()) else "wrote")
+    if failed:
+        print(
+            f"failed: {', '.join(failed)}; their rows are those of an earlier run, or missing",
+            file=sys.stderr,
+        )
+    return _FAILED if failed else 0
+
+
+def _one(name: str) -> bool:
+    module = importlib.import_module(f"bench.{name}")
+    print(f"{name}: {module.TITLE} ...", flush=True)
+    began = time.monotonic()
+    try:
+        result = module.measure()
+    except (BaselineError, SlurmError, RehearsalError) as error:
+        print(f"  failed: {error}", file=sys.stderr)
+        return False
+    page.keep(name, module.TITLE, result, machine=describe_machine(), seconds=time.monotonic() - began)
+    for row in result.rows:
+        print(
+            f"  {row.name}: {row.measured}{f' ({row.goal}: {row.verdict})' if row.goal else ''}", flush=True
+        )
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

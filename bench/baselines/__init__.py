@@ -1,0 +1,1 @@
+"""Scripts that call other people's programs, in the environments of those; nothing of their code."""

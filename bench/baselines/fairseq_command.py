@@ -1,0 +1,51 @@
+"""Prints, as JSON, the arguments that roberta gives fairseq-train, as one types them for one process.
+
+    python fairseq_command.py DATA SAVE_DIR
+
+Its settings are variables, as roberta's. Without what only its own start has: the task that records each
+update, and the rendezvous of several ranks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+OURS = frozenset({"device-id", "ddp-backend", "bucket-cap-mb"})
+
+
+def main() -> None:
+    """Print them."""
+    # A module of the workload, which is found where this runs as a script.
+    from roberta_settings import fairseq_arguments, read_settings  # noqa: PLC0415
+
+    data, save_dir = map(Path, sys.argv[1:])
+    told = fairseq_arguments(
+        read_settings([], os.environ),
+        data=data,
+        save_dir=save_dir,
+        restore_file=None,
+        rank=0,
+        local_rank=0,
+        world_size=1,
+    )
+    print(json.dumps(bare(told)))
+
+
+def bare(told: list[str]) -> list[str]:
+    """Without the options of ranks, and with fairseq's own task."""
+    kept: list[str] = []
+    skipped = False
+    for each in told:
+        name = each.removeprefix("--")
+        if each.startswith("--"):
+            skipped = name in OURS or name.startswith("distributed-")
+        if not skipped:
+            kept.append("masked_lm" if each == "recorded_masked_lm" else each)
+    return kept
+
+
+if __name__ == "__main__":
+    main()

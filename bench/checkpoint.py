@@ -1,0 +1,154 @@
+"""Checkpoints: how long training stands still for one, and how long it takes to go on from one."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.result import Bars, Result, Row, at_most, bar, spread
+from bench.workloads import Settings, Workload
+
+TITLE = "checkpoints: what they cost the training"
+_SHARE = 1.0
+# What llama-fsdp2 takes by default (its settings.py).
+DEFAULT_EVERY = 500
+# Steps between two checkpoints here, of which the later half sees nothing of the one before.
+EVERY = 10
+CHECKPOINTS = 4
+LLAMA: Settings = {
+    "llama_size": "tiny",
+    "llama_layers": 6,
+    "llama_width": 384,
+    "llama_heads": 6,
+    "llama_kv_heads": 2,
+    "llama_hidden": 1152,
+    "vocab_size": 2048,
+    "llama_context": 128,
+    "batch_size": 4,
+}
+GPT2: Settings = {
+    "init_from": "scratch",
+    "gpt2_layers": 6,
+    "gpt2_heads": 6,
+    "gpt2_width": 384,
+    "gpt2_context": 128,
+    "vocab_size": 2048,
+    "batch_size": 4,
+}
+SHARED: Settings = {
+    "corpus": "machine",
+    "device": "cpu",
+    "mixed_precision": "no",
+    "checkpoint_every": EVERY,
+    "eval_batches": 0,
+    "warmup_steps": 5,
+    # The last one is that of the end, and is left out.
+    "max_steps": (CHECKPOINTS + 1) * EVERY,
+}
+_LLAMA_MADE, _GPT2_MADE, _RESUMED = (
+    r"^Llama .* parameters over",
+    r"^GPT-2, .* parameters from",
+    r"^resuming from",
+)
+
+
+def measure() -> Result:
+    """One run of each, and one that goes on from its last checkpoint."""
+    threads = psutil.cpu_count(logical=False) or 1
+    with tempfile.TemporaryDirectory() as name:
+        llama = _run(Path(name) / "llama", "llama-fsdp2", LLAMA, made=_LLAMA_MADE, threads=threads)
+        gpt2 = _run(Path(name) / "gpt2", "gpt2", GPT2, made=_GPT2_MADE, threads=threads)
+    step_s = llama["step_s"]
+    shares = [100 * stall / (DEFAULT_EVERY * step_s) for stall in llama["stalls_s"]]
+    return Result(
+        rows=[
+            at_most(
+                f"llama-fsdp2, asynchronous: stall, of the training time at CHECKPOINT_EVERY={DEFAULT_EVERY}",
+                shares,
+                _SHARE,
+                " %",
+            ),
+            Row(
+                name="llama-fsdp2, asynchronous: stall a checkpoint, of a step",
+                measured=spread([stall / step_s for stall in llama["stalls_s"]], " steps"),
+            ),
+            Row(
+                name="gpt2, synchronous: stall a checkpoint, of a step",
+                measured=spread([stall / gpt2["step_s"] for stall in gpt2["stalls_s"]], " steps"),
+            ),
+            *(
+                Row(
+                    name=f"{workload}: restore, {found['checkpoint_bytes'] / 1e6:.0f} MB",
+                    measured=f"{found['restore_s']:.2f} s",
+                )
+                for workload, found in (("llama-fsdp2", llama), ("gpt2", gpt2))
+            ),
+        ],
+        figures={"llama-fsdp2": llama, "gpt2": gpt2},
+        picture=Bars(
+            title="What one checkpoint costs the training",
+            x_label="steps of training, that it could have made meanwhile",
+            bars=[
+                bar("llama-fsdp2, saved in the background", _steps(llama)),
+                bar("gpt2, saved at once", _steps(gpt2)),
+            ],
+        ),
+        notes=[
+            f"The stall is all that {EVERY} steps with a checkpoint take longer than so many quiet ones: "
+            "the copy of the state, and whatever the writing in the background takes from the steps. "
+            f"One rank, {threads} threads, about 11 M parameters, on this machine's disk.",
+            "On GPUs steps are shorter and states larger, and neither was measured here.",
+        ],
+    )
+
+
+def stalls(times: Sequence[float], *, every: int) -> tuple[float, list[float]]:
+    """Seconds of a quiet step, and what each interval between two checkpoints has beyond quiet steps.
+
+    Args:
+        times: seconds at which each step ended, from the first one on.
+        every: steps between checkpoints. Intervals begin with the first checkpoint; the last one, that of
+            the end, closes the last interval.
+    """
+    took = [end - begin for begin, end in itertools.pairwise(times)]
+    # took[n] is that of step n + 2, and holds what came after step n + 1: its checkpoint.
+    intervals = [took[begin : begin + every] for begin in range(every - 1, len(took) - every + 1, every)]
+    quiet = statistics.median(step for interval in intervals for step in interval[every // 2 :])
+    return quiet, [sum(interval) - every * quiet for interval in intervals]
+
+
+def _run(folder: Path, name: str, own: Settings, *, made: str, threads: int) -> dict[str, Any]:
+    workload = Workload(name=name, shared=folder)
+    settings = {**SHARED, **own, "omp_num_threads": threads}
+    workload.prepare("run", settings)
+    workload.train("run", settings)
+    times = [datetime.datetime.fromisoformat(row["time"]).timestamp() for row in workload.metrics("run")]
+    step_s, longer_s = stalls(times, every=EVERY)
+    longer = {**settings, "max_steps": int(str(SHARED["max_steps"])) + 1}
+    again = workload.train("run", longer)
+    checkpoints = sorted((folder / "checkpoints" / "run").glob("step-*"))
+    log = workload.run_dir("run") / "checkpoints.jsonl"
+    told = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
+    # The trainer's own figure is the least: what else the machine does may hide it in the steps' times.
+    least = [row["checkpoint_s"] for row in told[: len(longer_s)]] or [0.0] * len(longer_s)
+    return {
+        "step_s": step_s,
+        "stalls_s": [max(each) for each in zip(longer_s, least, strict=True)],
+        "longer_s": longer_s,
+        "restore_s": again.at(_RESUMED) - again.at(made),
+        "checkpoint_bytes": sum(file.stat().st_size for file in checkpoints[-1].rglob("*") if file.is_file()),
+        # What llama-fsdp2 says itself: the copy alone, and until the checkpoint was whole.
+        "told": told,
+    }
+
+
+def _steps(found: dict[str, Any]) -> list[float]:
+    return [stall / found["step_s"] for stall in found["stalls_s"]]

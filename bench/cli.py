@@ -1,0 +1,53 @@
+"""How soon trainctl answers: what a person waits for before anything is done."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.result import Bars, Result, at_most, bar
+from bench.timing import run, take_turns
+
+TITLE = "trainctl as a whole process"
+ROOT = Path(__file__).resolve().parents[1]
+ROUNDS = 9
+_HELP_S, _FIRST_OUTPUT_S = 0.4, 1.0
+_PYTHON, _HELP, _PRICE = "python, doing nothing", "trainctl --help", "trainctl price --offline"
+
+
+def measure() -> Result:
+    """Take turns: an interpreter that does nothing, the help, an answer that takes flags and catalog."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "AWS_EC2_METADATA_DISABLED": "true"}
+        trainctl = Path(sys.executable).with_name("trainctl")
+
+        def works(*command: str | Path) -> Callable[[], None]:
+            def work() -> None:
+                run(command, cwd=ROOT, environment=environment)
+
+            return work
+
+        seconds = take_turns(
+            {
+                _PYTHON: works(sys.executable, "-c", "pass"),
+                _HELP: works(trainctl, "--help"),
+                _PRICE: works(trainctl, "price", "--offline"),
+            },
+            rounds=ROUNDS,
+        )
+    return Result(
+        rows=[
+            at_most(_HELP, seconds[_HELP], _HELP_S, " s"),
+            at_most(f"{_PRICE}, to its end", seconds[_PRICE], _FIRST_OUTPUT_S, " s"),
+        ],
+        figures={"seconds": seconds},
+        picture=Bars(
+            title="trainctl, whole process",
+            x_label="seconds",
+            bars=[bar(name, values) for name, values in seconds.items()],
+        ),
+        notes=["What a subcommand needs is imported when it runs: help loads typer and rich alone."],
+    )

@@ -1,0 +1,191 @@
+"""What waits for what in a cloud assembly, and the longest way through it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["reference", "explicit", "stack"]
+"""Of an edge: a value that is used, a DependsOn without one, or a stack that the CDK deploys before."""
+
+
+class GraphError(Exception):
+    """The templates name something that is not there, or wait in a circle. The message is complete."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource of one stack."""
+
+    stack: str
+    id: str
+    type: str
+    waits_for: Mapping[str, Kind] = field(default_factory=dict)
+    """By name of the other."""
+
+    @property
+    def name(self) -> str:
+        """Unique over all stacks."""
+        return f"{self.stack}/{self.id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One resource of a critical path."""
+
+    resource: Resource
+    begins_s: float
+    ends_s: float
+    after: Kind | None
+    """Why it did not begin earlier; None: it began at once."""
+
+    @property
+    def takes_s(self) -> float:
+        """Seconds."""
+        return self.ends_s - self.begins_s
+
+
+def read_assembly(folder: Path) -> dict[str, Resource]:
+    """All resources of a cdk.out, by name. Raises GraphError."""
+    artifacts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
+    stacks = {name: each for name, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"}
+    templates = {
+        name: json.loads((folder / each["properties"]["templateFile"]).read_text(encoding="utf-8"))
+        for name, each in stacks.items()
+    }
+    before = {
+        name: [other for other in each.get("dependencies", []) if other in stacks]
+        for name, each in stacks.items()
+    }
+    return build_graph(templates, before)
+
+
+def build_graph(
+    templates: Mapping[str, Mapping[str, Any]], before: Mapping[str, Sequence[str]]
+) -> dict[str, Resource]:
+    """Resources with what they wait for.
+
+    Args:
+        templates: by name of the stack.
+        before: of each stack, those that are deployed before it.
+
+    Raises:
+        GraphError: an import that no stack exports.
+    """
+    exported = {
+        export: {f"{stack}/{id_}" for id_ in _local(output["Value"], template)}
+        for stack, template in templates.items()
+        for output in template.get("Outputs", {}).values()
+        if isinstance(export := output.get("Export", {}).get("Name"), str)
+    }
+    resources = {}
+    for stack, template in templates.items():
+        barrier = [f"{other}/{id_}" for other in before[stack] for id_ in templates[other]["Resources"]]
+        for id_, content in template["Resources"].items():
+            waits: dict[str, Kind] = dict.fromkeys(barrier, "stack")
+            waits |= {f"{stack}/{other}": "explicit" for other in _listed(content.get("DependsOn", []))}
+            properties = content.get("Properties", {})
+            waits |= {f"{stack}/{other}": "reference" for other in _local(properties, template)}
+            for name in _imports(properties):
+                if name not in exported:
+                    raise GraphError(f"{stack}/{id_} imports {name!r}, which no stack exports.")
+                waits |= dict.fromkeys(exported[name], "reference")
+            each = Resource(stack=stack, id=id_, type=content["Type"], waits_for=waits)
+            resources[each.name] = each
+    return resources
+
+
+def critical_path(
+    resources: Mapping[str, Resource],
+    seconds: Mapping[str, float],
+    *,
+    otherwise_s: float,
+    kinds: Sequence[Kind] = ("reference", "explicit", "stack"),
+) -> list[Step]:
+    """The way that decides how long the deploy takes, from its first resource to its last.
+
+    Args:
+        seconds: of each resource type.
+        otherwise_s: of those that are not in it.
+        kinds: of edges; the others count as not there.
+
+    Raises:
+        GraphError: resources wait for each other in a circle.
+    """
+    steps: dict[str, Step] = {}
+    last: dict[str, str | None] = {}
+    for name in _in_order(resources, kinds):
+        each = resources[name]
+        held = [other for other, kind in each.waits_for.items() if kind in kinds]
+        # Of several that end together a reference decides: without the others it would be no earlier.
+        last[name] = max(
+            held,
+            key=lambda other: (steps[other].ends_s, each.waits_for[other] == "reference"),
+            default=None,
+        )
+        before = last[name]
+        begins = steps[before].ends_s if before else 0.0
+        steps[name] = Step(
+            resource=each,
+            begins_s=begins,
+            ends_s=begins + seconds.get(each.type, otherwise_s),
+            after=each.waits_for[before] if before else None,
+        )
+    at: str | None = max(steps, key=lambda name: steps[name].ends_s)
+    path = []
+    while at:
+        path.append(steps[at])
+        at = last[at]
+    return path[::-1]
+
+
+def _in_order(resources: Mapping[str, Resource], kinds: Sequence[Kind]) -> Iterator[str]:
+    """Each after those that it waits for."""
+    left = {
+        name: {other for other, kind in each.waits_for.items() if kind in kinds}
+        for name, each in resources.items()
+    }
+    while left:
+        free = [name for name, others in left.items() if not others & left.keys()]
+        if not free:
+            raise GraphError(f"These wait for each other: {', '.join(sorted(left))}.")
+        yield from free
+        for name in free:
+            del left[name]
+
+
+def _local(value: Any, template: Mapping[str, Any]) -> set[str]:
+    """Ids of the template's own resources that a value names."""
+    found: set[str] = set()
+    for function, argument in _functions(value):
+        if function == "Ref":
+            found.add(argument)
+        elif function == "Fn::GetAtt":
+            found.add((argument if isinstance(argument, list) else argument.split("."))[0])
+        elif function == "Fn::Sub":
+            text = argument[0] if isinstance(argument, list) else argument
+            found |= {part.partition("}")[0].partition(".")[0] for part in text.split("${")[1:]}
+    return found.intersection(template["Resources"])
+
+
+def _imports(value: Any) -> set[str]:
+    return {argument for function, argument in _functions(value) if function == "Fn::ImportValue"}
+
+
+def _functions(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every object with one key, at any depth: what CloudFormation's functions look like."""
+    if isinstance(value, Mapping):
+        if len(value) == 1:
+            yield from value.items()
+        for each in value.values():
+            yield from _functions(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _functions(each)
+
+
+def _listed(value: str | Sequence[str]) -> Sequence[str]:
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,147 @@
+"""The preparation of data: its speed and memory as the text grows, and against what other people use."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from bench.environments import ABSENT, given
+from bench.preparations import Preparations, Text, make_text, make_vocabulary
+from bench.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
+from bench.timing import ratios
+from bench.watched import Watched
+
+TITLE = "preparing data, with one vocabulary"
+WORKLOADS = ("gpt2", "roberta", "llama-fsdp2", "gpt2-megatron")
+BASE_BYTES = 1_500_000
+GROWTH = (1, 4, 16)
+ROUNDS = 2
+_FLAT, _LINEAR, _TWO, _AS_GOOD = 1.2, 4.4, 1.8, 1.0
+_MB, _MIB = 1e6, 2**20
+# Which workload's preparation another program's takes the place of.
+_FAIRSEQ = "fairseq's encoder and preprocess"
+_NANOGPT = "nanoGPT's prepare"
+_MEGATRON = "Megatron's preprocess_data"
+AGAINST = {_FAIRSEQ: "roberta", _NANOGPT: "gpt2", _MEGATRON: "gpt2-megatron"}
+Key = TypeVar("Key", bound=Hashable)
+Work = Callable[[Text, int], Watched]
+BySize = dict[str, dict[int, list[Watched]]]
+"""Of each workload, by the size of its text."""
+
+
+def measure() -> Result:
+    """All workloads on all sizes, then the others on the middle one."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        texts = {times: make_text(folder / f"text-{times}", times * BASE_BYTES) for times in GROWTH}
+        vocabulary = make_vocabulary(folder / "vocabulary", texts[GROWTH[1]])
+        preparations = Preparations(folder / "runs", vocabulary)
+        grown, alone = _grow(preparations, texts)
+        theirs, notes = _others(preparations, texts[GROWTH[1]])
+    rows = [
+        row for workload in WORKLOADS for row in _own_rows(workload, grown[workload], alone[workload], texts)
+    ]
+    middle = {workload: grown[workload][GROWTH[1]] for workload in WORKLOADS}
+    for other, workload in AGAINST.items():
+        rows += _against(workload, other, middle[workload], theirs.get(other))
+    speeds = {
+        name: [texts[GROWTH[1]].size_bytes / _MB / each.seconds for each in runs]
+        for name, runs in {**middle, **theirs}.items()
+    }
+    return Result(
+        rows=rows,
+        figures={
+            "text_bytes": {times: text.size_bytes for times, text in texts.items()},
+            "two_workers": {name: _raw(by_size) for name, by_size in grown.items()},
+            "one_worker": {name: _raw(by_size) for name, by_size in alone.items()},
+            "others": _raw(theirs),
+        },
+        picture=Bars(
+            title=f"Preparing {texts[GROWTH[1]].size_bytes / _MB:.0f} MB of text, 2 workers: more is better",
+            x_label="MB of text a second, the programs' own start included",
+            bars=[bar(name, values) for name, values in speeds.items()],
+        ),
+        notes=[
+            "The text is made up (30,000 words, as often as words come in a language), and so is the "
+            "vocabulary: one BPE for all, trained before. Times are of whole processes, imports included; "
+            "memory is that of all processes together, shared pages counted once, ten times a second. Two "
+            "workers against one: of the time that 16x text takes beyond 1x.",
+            *notes,
+        ],
+    )
+
+
+def _grow(preparations: Preparations, texts: dict[int, Text]) -> tuple[BySize, BySize]:
+    """Each workload with two workers on each size, and with one on the smallest and the largest."""
+    grown: BySize = {name: {times: [] for times in GROWTH} for name in WORKLOADS}
+    alone: BySize = {name: {times: [] for times in (GROWTH[0], GROWTH[-1])} for name in WORKLOADS}
+    for _ in range(ROUNDS):
+        for name in WORKLOADS:
+            for workers, found in ((2, grown[name]), (1, alone[name])):
+                for times, runs in found.items():
+                    runs.append(preparations.ours(name, texts[times], workers=workers))
+    return grown, alone
+
+
+def _others(preparations: Preparations, text: Text) -> tuple[dict[str, list[Watched]], list[str]]:
+    """What is there of the other programs; and which commits these are."""
+    works: dict[str, Work] = {_FAIRSEQ: lambda text, workers: preparations.fairseq(text, workers=workers)}
+    notes = []
+    if nanogpt := given("nanoGPT"):
+        works[_NANOGPT] = preparations.nanogpt(nanogpt)
+        notes.append(nanogpt.note)
+    if megatron := given("Megatron-LM"):
+        works[_MEGATRON] = preparations.megatron(megatron)
+        notes.append(megatron.note)
+    found: dict[str, list[Watched]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            found[name].append(work(text, 2))
+    return found, notes
+
+
+def _own_rows(
+    workload: str, grown: dict[int, list[Watched]], alone: dict[int, list[Watched]], texts: dict[int, Text]
+) -> list[Row]:
+    small, middle, large = (grown[times] for times in GROWTH)
+    speeds = [texts[GROWTH[-1]].size_bytes / _MB / each.seconds for each in large]
+    one, two = _beyond_start(alone), _beyond_start(grown)
+    return [
+        Row(name=f"{workload}, {GROWTH[-1]}x text, 2 workers", measured=spread(speeds, " MB/s", 1)),
+        at_most(f"{workload}, peak memory, 16x text against 1x", ratios(_peaks(large), _peaks(small)), _FLAT),
+        at_most(f"{workload}, time, 16x text against 4x", ratios(_seconds(large), _seconds(middle)), _LINEAR),
+        at_least(f"{workload}, two workers against one, start left out", ratios(one, two), _TWO),
+    ]
+
+
+def _beyond_start(runs: dict[int, list[Watched]]) -> list[float]:
+    """Seconds that the largest text takes beyond the smallest: what is fixed (imports, processes) cancels."""
+    pairs = zip(_seconds(runs[GROWTH[-1]]), _seconds(runs[GROWTH[0]]), strict=True)
+    return [large - small for large, small in pairs]
+
+
+def _against(workload: str, other: str, ours: list[Watched], theirs: list[Watched] | None) -> list[Row]:
+    speed, memory = f"{workload} against {other}, bytes/s", f"{workload} against {other}, peak memory"
+    if theirs is None:
+        return [
+            not_run(speed, f">= {_AS_GOOD:g}x", ABSENT),
+            not_run(memory, f"<= {_AS_GOOD:g}x", ABSENT),
+        ]
+    return [
+        at_least(speed, ratios(_seconds(theirs), _seconds(ours)), _AS_GOOD),
+        at_most(memory, ratios(_peaks(ours), _peaks(theirs)), _AS_GOOD),
+    ]
+
+
+def _seconds(runs: list[Watched]) -> list[float]:
+    return [each.seconds for each in runs]
+
+
+def _peaks(runs: list[Watched]) -> list[float]:
+    return [each.peak_bytes / _MIB for each in runs]
+
+
+def _raw(runs: Mapping[Key, list[Watched]]) -> dict[Key, dict[str, list[float]]]:
+    return {key: {"seconds": _seconds(each), "peak_mib": _peaks(each)} for key, each in runs.items()}

@@ -1,0 +1,149 @@
+"""Seconds to the first step of gpt2 on two ranks: by sbatch on a local Slurm, and by bare torchrun."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.environments import TRAINING, VENVS, workload_python
+from bench.timing import BaselineError
+from bench.watched import Command, end_group
+from bench.workloads import free_port
+from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
+from training_cluster.job_environment import render_job_environments
+from training_cluster.settings import Settings
+
+WORKLOAD = "gpt2"
+FAMILY = "m6i"
+NODES = 2
+_SUSPEND_TIME_S = 600
+_TIMEOUT_S = 180
+_RUN = {"MAX_STEPS": "2", "EVAL_BATCHES": "0", "CHECKPOINT_EVERY": "1000"}
+# What the workload's own settings are read from, by a shell as in job.slurm.
+_WITH_SETTINGS = 'set -euo pipefail; source "$1"; source "$2"; shift 2; exec "$@"'
+
+
+class FirstStep:
+    """A local Slurm whose nodes are up, the workload's data, and two ways to start a run."""
+
+    def __init__(self, slurm: LocalSlurm, folder: Path) -> None:
+        self._slurm, self._shared, self._etc = slurm, folder / "fsx", folder / "etc"
+        self._training = self._shared / "training"
+        shutil.copytree(TRAINING, self._training)
+        self._partition = self._etc / "partitions" / "train.env"
+        self._partition.parent.mkdir(parents=True)
+        settings = Settings.from_context({"family": FAMILY})
+        rendered = render_job_environments(settings)[settings.family_facts.queue]
+        self._partition.write_text(rendered, encoding="utf-8")
+        self._runs = 0
+        # Environment, data, and nodes that are powered up.
+        self.by_sbatch()
+        self._first = self._run_dir()
+
+    def by_sbatch(self) -> float:
+        """From sbatch on, with job.slurm's checks and preparation, which finds its work done."""
+        self._runs += 1
+        variables = {
+            "TRAINING_SHARED": str(self._shared),
+            "TRAINING_ETC": str(self._etc),
+            "TRAINING_VENVS": str(VENVS),
+            "TRAINING_REHEARSAL": "1",
+            "RUN_NAME": str(self._runs),
+            **_RUN,
+        }
+        script = str(self._training / "job.slurm")
+        began = time.time()
+        job_id = self._slurm.submit([f"--nodes={NODES}", script, WORKLOAD], env=variables)
+        lines: list[str] = []
+        job = self._slurm.wait(job_id, timeout_s=_TIMEOUT_S, on_line=lines.append)
+        if not job.is_completed:
+            raise BaselineError(f"job {job_id} ended as {job.state}:\n" + "\n".join(lines[-20:]))
+        return self._first_row() - began
+
+    def by_torchrun(self) -> float:
+        """From the start of torchrun on, once a rank, with the same trainer and settings."""
+        self._runs += 1
+        self._run_dir().mkdir(parents=True)
+        shutil.copyfile(self._first / "data.json", self._run_dir() / "data.json")
+        port = free_port()
+        began = time.time()
+        ranks = [self._torchrun(rank, port) for rank in range(NODES)]
+        timers = [threading.Timer(_TIMEOUT_S, end_group, [rank]) for rank in ranks]
+        try:
+            for late in timers:
+                late.start()
+            said = [rank.communicate()[0] for rank in ranks]
+        finally:
+            for late, rank in zip(timers, ranks, strict=True):
+                late.cancel()
+                end_group(rank)
+        if any(rank.returncode for rank in ranks):
+            raise BaselineError("torchrun failed, or did not end:\n" + "\n".join(said))
+        return self._first_row() - began
+
+    def _torchrun(self, rank: int, port: int) -> subprocess.Popen[str]:
+        folder = self._training / WORKLOAD
+        checkpoints = self._shared / "checkpoints" / WORKLOAD / str(self._runs)
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        command: Command = ["bash", "-c", _WITH_SETTINGS, "bash", self._partition, folder / "rehearsal.env"]
+        command += [workload_python(WORKLOAD), "-B", "-m", "torch.distributed.run"]
+        command += ["--nnodes", str(NODES), "--node-rank", str(rank), "--nproc-per-node", "1"]
+        command += ["--master-addr", "127.0.0.1", "--master-port", str(port), folder / "train.py"]
+        environment = {
+            **os.environ,
+            **_RUN,
+            "PYTHONPATH": str(self._training),
+            "GLOO_SOCKET_IFNAME": "lo",
+            "TRAINING_REHEARSAL": "1",
+            "NNODES": str(NODES),
+            "EXPECTED_WORLD_SIZE": str(NODES),
+            "DATA_DIR": str(self._shared / "datasets" / WORKLOAD),
+            "RUN_DIR": str(self._run_dir()),
+            "CHECKPOINT_DIR": str(checkpoints),
+        }
+        return subprocess.Popen(
+            [str(each) for each in command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def _run_dir(self) -> Path:
+        return self._shared / "runs" / WORKLOAD / str(self._runs)
+
+    def _first_row(self) -> float:
+        """When the first step ended, in seconds since 1970."""
+        with (self._run_dir() / "metrics.jsonl").open(encoding="utf-8") as rows:
+            row = json.loads(rows.readline())
+        return datetime.datetime.fromisoformat(row["time"]).timestamp()
+
+
+@contextmanager
+def ready(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
+    """Both ways, by their names for people."""
+    workload_python(WORKLOAD)
+    resource = {"Name": FAMILY, "InstanceType": "m6i.32xlarge", "MinCount": 0, "MaxCount": NODES}
+    queue = {"Name": "train", "ComputeResources": [resource]}
+    partitions = parse_partitions(
+        cluster_config={"Scheduling": {"SlurmQueues": [queue]}},
+        shapes={"m6i.32xlarge": NodeShape(vcpus=128, memory_mib=524_288)},
+    )
+    with LocalSlurm(
+        root=folder / "slurm",
+        partitions=partitions,
+        marker=("LOCAL_SLURM_BENCH", str(os.getpid())),
+        suspend_time_s=_SUSPEND_TIME_S,
+    ) as slurm:
+        both = FirstStep(slurm, folder)
+        yield {"sbatch": both.by_sbatch, "bare torchrun": both.by_torchrun}

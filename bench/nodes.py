@@ -1,0 +1,120 @@
+"""How long a node takes to start with everything baked into its image; seconds of each step.
+
+In throw-away machines (rehearsal/node_root) without any network: what is timed is our scripts, from the
+action that ParallelCluster runs to its end; booting, and ParallelCluster's own work, are not in it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.result import Bars, Result, Row, bar, not_run, spread
+from bench.timing import BaselineError
+from rehearsal.node_root.base import NoRootError
+from rehearsal.node_root.image_build import build_image
+from rehearsal.node_root.node import Bucket, Node, new_node
+from rehearsal.problems import RehearsalError
+from training_cluster.settings import Settings
+from training_cluster.steps import ASSETS
+
+TITLE = "start of a node, everything baked into its image"
+GOAL_S = 10.0
+ROUNDS = 5
+FAMILY, WORKLOAD = "m6i", "gpt2"
+# Of the workload's environment: its own takes minutes to bake, and a start only looks whether it is there.
+_REQUIREMENTS = "# Recipes: all\n# Budget: 60 s\niniconfig==2.3.1\n"
+_STEP = re.compile(r"bootstrap: step (\S+): ")
+_FETCH = "fetch and verify the bundle"
+
+
+def measure() -> Result:
+    """Build an image once; start nodes from it, one after the other."""
+    try:
+        runs = _runs()
+    except NoRootError as error:
+        return Result(rows=[not_run(TITLE, f"< {GOAL_S:g} s", str(error))])
+    except RehearsalError as error:
+        raise BaselineError(str(error)) from error
+    steps = {step: [run[step] for run in runs] for step in runs[0]}
+    return Result(
+        rows=rows(runs),
+        figures={"seconds": steps},
+        picture=Bars(
+            title=TITLE, x_label="seconds", bars=[bar(step, seconds) for step, seconds in steps.items()]
+        ),
+        notes=[
+            f"A compute node of the family {FAMILY} in a throw-away machine without network. Booting, and "
+            "ParallelCluster's own work, are not in it. One workload is baked, with one small package: a "
+            "start only checks that an environment is the one that its folder asks for."
+        ],
+    )
+
+
+def rows(runs: Sequence[Mapping[str, float]]) -> list[Row]:
+    """One for all steps, and one for the slowest."""
+    totals = [sum(run.values()) for run in runs]
+    slowest = max(runs[0], key=lambda step: bar("", [run[step] for run in runs]).median)
+    met = bar("", totals).median < GOAL_S
+    return [
+        Row(
+            name=f"{TITLE}: {len(runs[0]) - 1} steps",
+            goal=f"< {GOAL_S:g} s",
+            measured=spread(totals, " s"),
+            verdict="met" if met else "missed",
+        ),
+        Row(name=f"its slowest part: {slowest}", measured=spread([run[slowest] for run in runs], " s")),
+    ]
+
+
+def read_steps(timed: Sequence[tuple[float, str]], *, began: float) -> dict[str, float]:
+    """Seconds of each step that a start named, and of what came before the first.
+
+    Args:
+        timed: when it said each line.
+        began: when it was started.
+    """
+    took, last = {}, began
+    for when, line in timed:
+        name = _FETCH if " runs the bundle " in line else None
+        if step := _STEP.search(line):
+            name = step[1]
+        if name:
+            took[name], last = when - last, when
+    return took
+
+
+def _runs() -> list[dict[str, float]]:
+    """Raises NoRootError where there can be no such machines, BaselineError if a start fails."""
+    settings = Settings.from_context({"family": FAMILY, "image": "build", "workloads": WORKLOAD})
+    with tempfile.TemporaryDirectory() as folder:
+        assets = Path(folder) / "assets"
+        shutil.copytree(ASSETS, assets, ignore=shutil.ignore_patterns("__pycache__"))
+        (assets / "training" / WORKLOAD / "requirements.txt").write_text(_REQUIREMENTS, encoding="utf-8")
+        bucket = Bucket(folder=Path(folder) / "s3", settings=settings, assets=assets)
+        sha256 = bucket.publish()
+        with new_node(bucket=bucket) as builder:
+            built = build_image(builder.machine, bucket)
+            if built.returncode:
+                raise BaselineError(f"the image was not built:\n{built.stderr}")
+            runs = []
+            for _ in range(ROUNDS):
+                with new_node(bucket=bucket, image=builder.machine.disk) as node:
+                    node.boot(sha256)
+                    runs.append(_start(node))
+    return runs
+
+
+def _start(node: Node) -> dict[str, float]:
+    timed, began = [], time.perf_counter()
+    with node.process("start", network=False) as process:
+        assert process.stderr
+        for line in process.stderr:
+            timed.append((time.perf_counter(), line))
+    if process.returncode:
+        raise BaselineError(f"a node did not start:\n{''.join(line for _, line in timed)}")
+    return read_steps(timed, began=began)

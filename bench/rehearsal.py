@@ -1,0 +1,130 @@
+"""A rehearsal: from a clone to the first loss, and from sbatch to the first step, against bare torchrun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from bench.environments import ROOT
+from bench.first_step import FAMILY, WORKLOAD, ready
+from bench.result import Bars, Result, Row, at_most, bar
+from bench.timing import BaselineError, ratios, run
+from bench.watched import end_group, turns
+
+TITLE = "a rehearsal, and what sbatch adds to torchrun"
+ROUNDS = 3
+_GOAL = 1.3
+_TIMEOUT_S = 600
+_GRACE_S = 60
+_FIRST_LOSS = "step 1: loss"
+# What the make around us would hand on: its variables, and the places of its environments.
+_NOT_HANDED_ON = (
+    "MAKEFLAGS",
+    "MAKEOVERRIDES",
+    "MFLAGS",
+    "MAKELEVEL",
+    "TRAINING_VENVS",
+    "PYTHONPYCACHEPREFIX",
+)
+
+
+def measure() -> Result:
+    """A clone twice, then the two ways to a first step in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        clone = Path(folder) / "clone"
+        run(["git", "clone", "--quiet", ROOT, clone], cwd=ROOT, environment=os.environ)
+        cold = time.perf_counter() - began + to_first_loss(clone)
+        warm = to_first_loss(clone)
+    with tempfile.TemporaryDirectory() as folder, ready(Path(folder)) as works:
+        seconds = turns(works, rounds=ROUNDS)
+    return Result(
+        rows=[
+            Row(name="from a clone to the first loss, cold", measured=f"{cold:.0f} s"),
+            Row(name="from make rehearse to the first loss, warm", measured=f"{warm:.0f} s"),
+            at_most(
+                "sbatch to the first step, against bare torchrun",
+                ratios(seconds["sbatch"], seconds["bare torchrun"]),
+                _GOAL,
+            ),
+        ],
+        figures={"cold_s": cold, "warm_s": warm, "first_step_s": seconds},
+        picture=Bars(
+            title="Seconds until two ranks have made their first step: less is better",
+            x_label="seconds",
+            bars=[bar(name, values) for name, values in seconds.items()],
+        ),
+        notes=[
+            f"Cold: git clone of what is committed here, then make rehearse FAMILY={FAMILY} "
+            f"WORKLOAD={WORKLOAD}, with this checkout's package caches; warm: the same command again, in "
+            "the same clone. Each is ended at its first loss.",
+            "sbatch: job.slurm on a local Slurm whose two nodes are up, its checks and a preparation that "
+            "finds its work done included; torchrun: the same trainer and settings on the same two ranks.",
+        ],
+    )
+
+
+def to_first_loss(clone: Path) -> float:
+    """Seconds from `make rehearse` to the line with the first loss; the rehearsal is then interrupted.
+
+    Raises:
+        BaselineError: it ended before.
+    """
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        ["make", "rehearse", f"FAMILY={FAMILY}", f"WORKLOAD={WORKLOAD}"],
+        cwd=clone,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    late = threading.Timer(_TIMEOUT_S, end_group, [process])
+    said: list[str] = []
+    seconds = None
+    try:
+        late.start()
+        assert process.stdout
+        for line in process.stdout:
+            said.append(line)
+            if seconds is None and _FIRST_LOSS in line:
+                seconds = time.perf_counter() - began
+                _interrupt(process)
+                late.cancel()
+                late = threading.Timer(_GRACE_S, end_group, [process])
+                late.start()
+        process.wait()
+    finally:
+        late.cancel()
+        end_group(process)
+    if seconds is None:
+        raise BaselineError(f"make rehearse in {clone} came to no first loss:\n" + "".join(said[-20:]))
+    return seconds
+
+
+def _interrupt(process: subprocess.Popen[str]) -> None:
+    """As Ctrl-C: the rehearsal then stops all that it started. make itself would not wait for it."""
+    for each in psutil.Process(process.pid).children(recursive=True):
+        if each.cmdline()[1:4] == ["-m", "rehearsal", "run"]:
+            each.send_signal(signal.SIGINT)
+
+
+def _environment() -> dict[str, str]:
+    own = (str(ROOT / ".venv" / "bin"), str(ROOT / "node_modules" / ".bin"))
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_HANDED_ON}
+    path = [each for each in kept["PATH"].split(":") if each not in own]
+    caches = {
+        "PIP_CACHE_DIR": str(ROOT / ".cache" / "pip"),
+        "npm_config_cache": str(ROOT / ".cache" / "npm"),
+    }
+    return {**kept, "PATH": ":".join(path), **{name: kept.get(name, at) for name, at in caches.items()}}

@@ -1,0 +1,1 @@
+"""Small CDK apps to compare ours with."""

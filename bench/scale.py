@@ -1,0 +1,205 @@
+"""Many queues, many nodes: what grows with them, and how."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+
+from bench.provider import MARKER, Created, case, create_each
+from bench.result import Lines, Result, Row, at_most, not_run
+from bench.scale_config import NODES, QUEUES, measure_config
+from bench.scale_job import JobWork, make_shared, run_job
+from bench.scale_slurm import SIZES, Allocation, BigSlurm, allocate_all
+from bench.timing import BaselineError, run
+from rehearsal.local_slurm.cluster import PROGRAMS, SYSTEM_PATH
+from rehearsal.problems import RehearsalError
+
+TITLE = f"{QUEUES} queues x {NODES:,} nodes, and jobs of {SIZES[-1]} nodes"
+ROOT = Path(__file__).resolve().parents[1]
+MEMORY_GOAL = 0.5
+"""Of what the provider's function has."""
+CALLS_GOAL = 1.2
+_SMALL_JOB = 2
+_FAMILY = "p5"
+_NEEDED_GIB = 5
+"""960 slurmd have 2.5 MiB each, and the largest job's steps and shells as much again."""
+_MEMORY = re.compile(r"memory_size=(\d+)")
+_IMPORTED = """
+import sys, torch
+files = [getattr(each, "__file__", None) or "" for each in list(sys.modules.values())]
+print(sum(each.startswith(sys.prefix) for each in files))
+"""
+_PLAN = (
+    "Past 1,000 nodes, a plan of which nothing was run: environments on the nodes' own disks (image=build),"
+    " since ranks that import from /fsx ask its metadata server for each file; metadata IOPS of the file "
+    "system provisioned by their own figure instead of following its size; checkpoints with fewer files "
+    "than ranks (llama-fsdp2 writes one a rank into one folder: shard within groups of nodes, and let one "
+    "group write); a TreeWidth of the square root of the nodes in CustomSlurmSettings; a larger head node, "
+    "since slurmctld hears of every node's start and of every job's end; capacity that is there when the "
+    "job asks for it (reservations, blocks), since EC2 and not Slurm decides how long the nodes take."
+)
+
+
+def measure() -> Result:
+    """The config, the provider, then Slurm."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        try:
+            config_rows, config_seconds = measure_config(folder)
+            queue = case(family=_FAMILY, nodes=NODES)
+            one, many = create_each([[queue], [queue] * QUEUES], folder=folder / "aws")
+            slurm = _slurm(folder / "slurm")
+        except RehearsalError as error:
+            raise BaselineError(str(error)) from error
+    allocations, jobs, why_not = slurm
+    return Result(
+        rows=[
+            *config_rows,
+            *provider_rows(one, many),
+            *(_slurm_not_run(why_not) if why_not else [*slurm_rows(allocations), *job_rows(*jobs)]),
+            _imports_row(),
+        ],
+        figures={
+            "config_seconds": config_seconds,
+            "provider": {"one": asdict(one), "many": asdict(many)},
+            "allocations": [asdict(each) for each in allocations],
+            "jobs": [asdict(each) for each in jobs],
+        },
+        picture=_picture(allocations) if allocations else None,
+        notes=[
+            f"The queues are of the family {_FAMILY}. The library's load is its schema in a fresh process "
+            "with its own imports, before its validators ask AWS; ours is the rendering, the schema and "
+            "our rules.",
+            "slurmctld, slurmd, sbatch and srun are real. What is not: a node is a slurmd process on this "
+            "machine, which slurmctld's ResumeProgram starts in place of an instance; so the time until all"
+            " have registered is this machine's, and it is not counted. Each job has nodes that were "
+            "powered down. On ParallelCluster a job whose nodes are up waits up to 30 s more, until "
+            "slurmctld looks again; here a PrologSlurmctld tells it.",
+            "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
+            "Its calls are what slurmctld itself counted (sdiag): a fixed number by the script and by srun."
+            " Each node's daemons report the step's and the job's end besides: Slurm's own way.",
+            _PLAN,
+        ],
+    )
+
+
+def provider_rows(one: Created, many: Created) -> list[Row]:
+    """Memory against the function's, and calls."""
+    (memory_mib,) = map(
+        int, _MEMORY.findall((ROOT / "constructs/training_cluster/cluster.py").read_text(encoding="utf-8"))
+    )
+    share = many.peak_mib / memory_mib
+    return [
+        Row(
+            name=f"provider's peak memory, {QUEUES} queues",
+            goal=f"<= {MEMORY_GOAL:.0%} of the function's {memory_mib} MiB",
+            measured=f"{many.peak_mib:.0f} MiB, {share:.0%} (one queue: {one.peak_mib:.0f} MiB)",
+            verdict="met" if share <= MEMORY_GOAL else "missed",
+        ),
+        at_most(f"AWS calls for {QUEUES} queues, against one", [many.calls / one.calls], QUEUES),
+    ]
+
+
+def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], str]:
+    """Allocations, jobs, and why there are none. Raises SlurmError."""
+    missing = [
+        name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:{SYSTEM_PATH}")
+    ]
+    if missing:
+        return [], [], f"{', '.join(missing)} not found (install Slurm and munge)"
+    free_gib = psutil.virtual_memory().available / 2**30
+    if free_gib < _NEEDED_GIB:
+        return [], [], f"{free_gib:.0f} GiB of memory are free, {_NEEDED_GIB} needed"
+    with BigSlurm(root=folder / "root", marker=(MARKER, str(folder))) as slurm:
+        allocations = allocate_all(slurm)
+        variables = make_shared(folder)
+        first = sum(SIZES[:-1]) + 1
+        jobs = [
+            run_job(slurm, first=first, nodes=nodes, variables=variables) for nodes in (_SMALL_JOB, SIZES[-1])
+        ]
+    return allocations, jobs, ""
+
+
+def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
+    """Of the smallest and the largest job."""
+    least, most = allocations[0], allocations[-1]
+    linear = most.nodes / least.nodes
+    return [
+        Row(
+            name=f"{most.nodes} of 1,000 nodes: chosen and started, all registered, running, released",
+            measured=f"{most.chosen_s:.1f} s, {most.registered_s:.1f} s here, {most.running_s:.1f} s, "
+            f"{most.released_s:.1f} s",
+        ),
+        at_most(f"allocating {most.nodes} nodes, against {least.nodes}", [most.own_s / least.own_s], linear),
+        at_most(
+            f"releasing {most.nodes} nodes, against {least.nodes}",
+            [most.released_s / least.released_s],
+            linear,
+        ),
+    ]
+
+
+def job_rows(small: JobWork, large: JobWork) -> list[Row]:
+    """What grows with the nodes of a job, and what does not."""
+    calls = [sum(each.calls.values()) for each in (small, large)]
+    more = len(large.files) - len(small.files)
+    return [
+        at_most(
+            f"calls to slurmctld by a job of {large.nodes} nodes, against {small.nodes} ({calls[1]} and "
+            f"{calls[0]})",
+            [calls[1] / calls[0]],
+            CALLS_GOAL,
+        ),
+        Row(
+            name=f"files in the shared folder that {large.nodes} nodes write more than {small.nodes}",
+            goal="0",
+            measured=str(more),
+            verdict="met" if more <= 0 else "missed",
+        ),
+        Row(
+            name=f"job.slurm's own work, {large.nodes} nodes on this one machine",
+            measured=f"{large.seconds:.0f} s ({small.nodes} nodes: {small.seconds:.1f} s)",
+        ),
+    ]
+
+
+def _slurm_not_run(why: str) -> list[Row]:
+    most = SIZES[-1]
+    return [
+        not_run(
+            f"allocating and releasing {most} nodes, against {SIZES[0]}", f"<= {most / SIZES[0]:g}x", why
+        ),
+        not_run(f"calls to slurmctld by a job of {most} nodes", f"<= {CALLS_GOAL:g}x", why),
+        not_run(f"files in the shared folder that {most} nodes write more", "0", why),
+    ]
+
+
+def _imports_row() -> Row:
+    name = "files that a rank loads to import torch, from the shared folder without image=build"
+    environments = Path(os.environ.get("TRAINING_VENVS") or ROOT / ".rehearsal" / "venvs")
+    python = environments / "gpt2" / "bin" / "python"
+    if not python.exists():
+        return not_run(name, "", "no environment of gpt2 yet (make rehearse makes it)")
+    found = run([python, "-c", _IMPORTED], cwd=ROOT, environment=os.environ)
+    return Row(name=name, measured=f"{int(found)} modules (0 with image=build)")
+
+
+def _picture(allocations: Sequence[Allocation]) -> Lines:
+    return Lines(
+        title="slurmctld: jobs of many nodes, out of 1,000 that are powered down",
+        x_label="nodes of the job",
+        y_label="seconds",
+        x=[each.nodes for each in allocations],
+        lines={
+            "sbatch to nodes chosen and started": [each.chosen_s for each in allocations],
+            "last node registered to running": [each.running_s for each in allocations],
+            "scancel to all nodes idle": [each.released_s for each in allocations],
+        },
+    )

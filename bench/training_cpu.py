@@ -1,0 +1,134 @@
+"""Training on CPUs: gpt2 against nanoGPT and a plain loop, roberta against bare fairseq-train."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from bench.environments import ABSENT, ROOT, TRAINING, Given, given
+from bench.gpt2_programs import Programs, Sizes
+from bench.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
+from bench.timing import ratios, run
+from bench.watched import turns, watch
+from bench.workloads import Workload
+
+TITLE = "training on CPUs, tokens a second"
+ROUNDS = 3
+SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=16, after=4)
+_AS_FAST, _OVERHEAD = 1.0, 1.02
+_NANOGPT = "gpt2 against nanoGPT, tokens/s"
+# Wide enough that an update takes some tenths of a second: what the launcher adds must not drown.
+ROBERTA = {
+    "roberta_layers": 4,
+    "roberta_heads": 4,
+    "roberta_width": 256,
+    "roberta_context": 128,
+    "batch_size": 16,
+    "max_steps": 35,
+    "log_every": 5,
+    "checkpoint_every": 1000,
+    "eval_batches": 0,
+    "data_workers": 0,
+    "corpus": "machine",
+    "vocab_size": 2048,
+    "device": "cpu",
+    "mixed_precision": "no",
+}
+_WARM_UP = 10
+_COMMAND = ROOT / "bench" / "baselines" / "fairseq_command.py"
+_UPDATE = r'"num_updates": "(\d+)"'
+
+
+def measure() -> Result:
+    """Take turns, program by program."""
+    threads = psutil.cpu_count(logical=False) or 1
+    nanogpt = given("nanoGPT")
+    with tempfile.TemporaryDirectory() as folder:
+        speeds = _gpt2(Path(folder) / "gpt2", nanogpt, threads=threads)
+        seconds = _roberta(Path(folder) / "roberta", threads=threads)
+    ours = speeds["gpt2"]
+    rows = [
+        _against_nanogpt(ours, speeds.get("nanoGPT")),
+        at_least(
+            "gpt2 against a plain transformers loop, tokens/s", ratios(ours, speeds["plain loop"]), _AS_FAST
+        ),
+        at_most(
+            "roberta against bare fairseq-train, seconds an update",
+            ratios(seconds["roberta"], seconds["fairseq-train"]),
+            _OVERHEAD,
+        ),
+    ]
+    if threads > 1:
+        two = ratios(speeds["gpt2, 2 ranks"], ours)
+        rows.append(
+            Row(name="gpt2, 2 ranks against one on the same cores, tokens/s", measured=spread(two, "x"))
+        )
+    return Result(
+        rows=rows,
+        figures={"tokens_per_s": speeds, "seconds_an_update": seconds, "threads": threads},
+        picture=Bars(
+            title=f"GPT-2, {SIZES.layers} layers of {SIZES.width}, float32: more is better",
+            x_label="tokens a second",
+            bars=[bar(name, values) for name, values in speeds.items()],
+        ),
+        notes=_notes(nanogpt, threads=threads),
+    )
+
+
+def _gpt2(folder: Path, nanogpt: Given | None, *, threads: int) -> dict[str, list[float]]:
+    workload = Workload(name="gpt2", shared=folder)
+    programs = Programs(workload, SIZES, threads=threads, device="cpu", precision="no")
+    works = {"gpt2": programs.ours, "plain loop": programs.plain_loop}
+    if nanogpt:
+        works["nanoGPT"] = programs.nanogpt(nanogpt, compiled=False)
+    if threads > 1:
+        works["gpt2, 2 ranks"] = lambda: programs.ours(ranks=2)
+    return turns(works, rounds=ROUNDS)
+
+
+def _roberta(folder: Path, *, threads: int) -> dict[str, list[float]]:
+    workload = Workload(name="roberta", shared=folder)
+    settings = {**ROBERTA, "omp_num_threads": threads}
+    workload.prepare("data", settings)
+    data = next(file.parent for file in workload.data.glob("*/manifest.json"))
+    environment = workload.environment("bare", settings)
+    printed = run(
+        [workload.python, _COMMAND, data, folder / "bare"],
+        cwd=folder,
+        environment={**environment, "PYTHONPATH": f"{TRAINING / 'roberta'}:{TRAINING}"},
+    )
+    bare = [workload.python.with_name("fairseq-train"), *json.loads(printed.splitlines()[-1])]
+    runs = iter(range(ROUNDS))
+
+    def ours() -> float:
+        return workload.train(f"run-{next(runs)}", settings).step_s(_UPDATE, after=_WARM_UP)
+
+    def theirs() -> float:
+        (folder / "bare" / "checkpoint_last.pt").unlink(missing_ok=True)
+        return watch(bare, cwd=folder, environment=environment).step_s(_UPDATE, after=_WARM_UP)
+
+    return turns({"roberta": ours, "fairseq-train": theirs}, rounds=ROUNDS)
+
+
+def _against_nanogpt(ours: Sequence[float], theirs: Sequence[float] | None) -> Row:
+    if theirs is None:
+        return not_run(_NANOGPT, f">= {_AS_FAST:g}x", ABSENT)
+    return at_least(_NANOGPT, ratios(ours, theirs), _AS_FAST)
+
+
+def _notes(nanogpt: Given | None, *, threads: int) -> list[str]:
+    cores = f"{os.cpu_count()} CPUs, {threads} threads"
+    return [
+        f"Each speed is that of the median step after {SIZES.after} steps that warm up; {cores}. gpt2 and "
+        "nanoGPT and the loop have the same sizes, batch and tokens (the text of this machine), float32, "
+        "AdamW and clipping, and print each step.",
+        "roberta starts by train.sh (torchrun, one rank), fairseq-train from the command line, with the same "
+        "arguments and data; compared are the times at which both print the same line of fairseq's own log.",
+        "Two ranks share batch and threads of the one: their ratio is what gloo and DDP cost on one machine.",
+        *([nanogpt.note] if nanogpt else []),
+    ]

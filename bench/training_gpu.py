@@ -1,0 +1,171 @@
+"""Training on one GPU in bf16: MFU of gpt2 and of llama-fsdp2, and gpt2 against nanoGPT with compile."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.environments import ABSENT, Given, given, workload_python
+from bench.gpt2_programs import Programs, Sizes
+from bench.machine import describe_machine
+from bench.result import Bars, Result, Row, at_least, bar, not_run, spread
+from bench.timing import BaselineError, ratios
+from bench.watched import turns
+from bench.workloads import Settings, Workload
+from training_cluster.families import family_names, load_family
+
+TITLE = "training on one GPU, in bf16"
+ROUNDS = 3
+GPT2 = {
+    "124M": Sizes(
+        layers=12, heads=12, width=768, context=1024, vocab_size=50304, batch=12, steps=40, after=15
+    ),
+    "345M": Sizes(
+        layers=24, heads=16, width=1024, context=1024, vocab_size=50304, batch=8, steps=30, after=15
+    ),
+}
+LLAMA: Settings = {
+    "llama_size": "1b",
+    "llama_context": 8192,
+    "batch_size": 2,
+    "activation_checkpointing": "none",
+    "compile": "yes",
+    "corpus": "machine",
+    "device": "cuda",
+    "mixed_precision": "bf16",
+    "max_steps": 25,
+    "checkpoint_every": 1000,
+    "eval_batches": 0,
+    "log_every": 1,
+}
+_LLAMA_AFTER = 10
+_LLAMA = "llama-fsdp2 1B"
+GOALS = {"gpt2 124M": 45.0, "gpt2 345M": None, _LLAMA: 50.0}
+"""MFU in %."""
+_AS_FAST = 1.0
+_NO_GPU = "no GPU"
+
+
+def measure() -> Result:
+    """All rows; without a GPU they say so."""
+    gpu = describe_machine()["gpu"]
+    if gpu is None or not _torch_sees_it():
+        return Result(
+            rows=_not_run(_NO_GPU if gpu is None else "the torch of gpt2's environment sees no GPU")
+        )
+    peak = peak_tflops(gpu)
+    nanogpt = given("nanoGPT")
+    speeds: dict[str, list[float]] = {}
+    mfus: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        for size, sizes in GPT2.items():
+            speeds |= _gpt2(Path(name) / size, size, nanogpt)
+            mfus[f"gpt2 {size}"] = [
+                100 * speed * flops_per_token(sizes) / (peak * 1e12) for speed in speeds[f"gpt2 {size}"]
+            ]
+        mfus[_LLAMA] = _llama(Path(name) / "llama", peak)
+    return Result(
+        rows=[
+            *(_mfu_row(name, values) for name, values in mfus.items()),
+            *_against(speeds, there=bool(nanogpt)),
+        ],
+        figures={"tokens_per_s": speeds, "mfu_percent": mfus, "peak_tflops": peak},
+        picture=Bars(
+            title=f"MFU on one {gpu}, bf16: more is better",
+            x_label=f"% of {peak:g} TFLOP/s, dense",
+            bars=[bar(name, values) for name, values in mfus.items()],
+        ),
+        notes=[
+            "MFU counts 6N + 12LHQT operations a token (PaLM, arXiv 2204.02311, appendix B). gpt2 and "
+            "nanoGPT have the same sizes, batch and tokens; nanoGPT is compiled, gpt2 is not.",
+            *([nanogpt.note] if nanogpt else []),
+        ],
+    )
+
+
+def peak_tflops(gpu: str) -> float:
+    """Of a GPU in bf16, dense, from the catalog of families.
+
+    Raises:
+        BaselineError: no family has such a one.
+    """
+    for name in family_names():
+        accelerator = load_family(name).accelerator
+        chip = accelerator.name.removeprefix("NVIDIA ").partition(" ")[0]
+        if accelerator.kind == "gpu" and accelerator.peak_bf16_tflops and re.search(rf"\b{chip}\b", gpu):
+            return accelerator.peak_bf16_tflops
+    raise BaselineError(f"{gpu}: its peak is not known, since no family of cluster_configs/ has such a GPU.")
+
+
+def flops_per_token(sizes: Sizes) -> float:
+    """Of the forward and the backward pass."""
+    return 6.0 * sizes.parameters + 12.0 * sizes.layers * sizes.width * sizes.context
+
+
+def _torch_sees_it() -> bool:
+    command = [
+        str(workload_python("gpt2")),
+        "-c",
+        "import sys, torch; sys.exit(not torch.cuda.is_available())",
+    ]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def _not_run(why: str) -> list[Row]:
+    mfu = [not_run(_mfu_name(name), f">= {goal:g} %" if goal else "", why) for name, goal in GOALS.items()]
+    return [*mfu, *(not_run(_against_name(size), f">= {_AS_FAST:g}x", why) for size in GPT2)]
+
+
+def _mfu_name(name: str) -> str:
+    return f"{name}, MFU on one GPU"
+
+
+def _against_name(size: str) -> str:
+    return f"gpt2 {size} against nanoGPT with compile, tokens/s"
+
+
+def _mfu_row(name: str, values: list[float]) -> Row:
+    goal = GOALS[name]
+    if goal is None:
+        return Row(name=_mfu_name(name), measured=spread(values, " %", 1))
+    return at_least(_mfu_name(name), values, goal, " %")
+
+
+def _against(speeds: dict[str, list[float]], *, there: bool) -> list[Row]:
+    if not there:
+        return [not_run(_against_name(size), f">= {_AS_FAST:g}x", ABSENT) for size in GPT2]
+    return [
+        at_least(_against_name(size), ratios(speeds[f"gpt2 {size}"], speeds[f"nanoGPT {size}"]), _AS_FAST)
+        for size in GPT2
+    ]
+
+
+def _gpt2(folder: Path, size: str, nanogpt: Given | None) -> dict[str, list[float]]:
+    workload = Workload(name="gpt2", shared=folder)
+    threads = os.cpu_count() or 1
+    programs = Programs(workload, GPT2[size], threads=threads, device="cuda", precision="bf16")
+    works: dict[str, Callable[[], float]] = {f"gpt2 {size}": programs.ours}
+    if nanogpt:
+        works[f"nanoGPT {size}"] = programs.nanogpt(nanogpt, compiled=True)
+    return turns(works, rounds=ROUNDS)
+
+
+def _llama(folder: Path, peak: float) -> list[float]:
+    """The MFU that its own lines say, in %."""
+    workload = Workload(name="llama-fsdp2", shared=folder)
+    settings = {**LLAMA, "accelerator_peak_tflops": peak}
+    workload.prepare("data", settings)
+    found = []
+    for number in range(ROUNDS):
+        run = f"run-{number}"
+        (workload.run_dir(run)).mkdir(parents=True)
+        note = workload.run_dir("data") / "data.json"
+        (workload.run_dir(run) / "data.json").write_bytes(note.read_bytes())
+        workload.train(run, settings)
+        found.append(100 * statistics.median(row["mfu"] for row in workload.metrics(run)[_LLAMA_AFTER:]))
+    return found
