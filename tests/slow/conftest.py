@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,17 @@ class Cloud:
         """`cdk destroy TrainingClusterStack --force`."""
         context = [part for flag in flags for part in ("-c", flag)]
         self.cdk.run("destroy", "TrainingClusterStack", "--force", *context, output=self.folder / "cdk.out")
+
+    def trainctl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`trainctl`, with this account."""
+        return subprocess.run(
+            [sys.executable, "-m", "ops", *arguments],
+            cwd=PROJECT,
+            env=self.address.client_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def stack(self, name: str) -> dict[str, Any] | None:
         """Describe a stack; None when there is none."""

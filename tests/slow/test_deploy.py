@@ -247,7 +247,8 @@ def _data(cloud: Cloud) -> dict[str, Any]:
 def test_destroy_takes_the_cluster_and_leaves_network_storage_and_data(cloud: Cloud) -> None:
     before = _data(cloud)
     assert len(before["associations"]) == 2
-    assert len(before["objects"]) == 3
+    # bootstrap.sh, and a bundle for each change of flags that nodes see.
+    assert len(before["objects"]) >= 3
     cloud.destroy("nodes=3", "cpu_queue=on", "capacity=spot")
     assert cloud.stack("training") is None
     assert cloud.stack("TrainingClusterStack") is None

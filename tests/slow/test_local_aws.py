@@ -13,6 +13,7 @@ from rehearsal.local_aws.address import ACCOUNT
 from rehearsal.local_aws.process import LocalAws
 
 from .account import Account, Config, Queue
+from .resources import as_outputs, attribute, database, register_image
 
 pytestmark = pytest.mark.slow
 
@@ -28,31 +29,6 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         yield Account(local_aws.start())
     finally:
         local_aws.stop()
-
-
-def _attribute(resource: str, name: str) -> dict[str, Any]:
-    return {"Fn::GetAtt": [resource, name]}
-
-
-def _outputs(**values: Any) -> dict[str, Any]:
-    return {name: {"Value": value} for name, value in values.items()}
-
-
-def _image(account: Account, name: str, *, version: str = "3.16.1") -> str:
-    ec2 = account.client("ec2")
-    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
-    image: str = ec2.register_image(
-        Name=name,
-        Architecture="x86_64",
-        RootDeviceName="/dev/sda1",
-        VirtualizationType="hvm",
-        BlockDeviceMappings=[root],
-    )["ImageId"]
-    tags = {"version": version, "os": "ubuntu2204", "build_status": "available"}
-    ec2.create_tags(
-        Resources=[image], Tags=[{"Key": f"parallelcluster:{k}", "Value": v} for k, v in tags.items()]
-    )
-    return image
 
 
 def test_a_capacity_reservation_is_used_within_its_type_count_and_placement_group(account: Account) -> None:
@@ -152,8 +128,8 @@ def test_v100_needs_an_image_of_ones_own_for_this_version(account: Account) -> N
 
     refused = account.refusals(
         official=config(),
-        own=config(_image(account, "own")),
-        old=config(_image(account, "old", version="3.15.0")),
+        own=config(register_image(account, "own")),
+        old=config(register_image(account, "old", version="3.15.0")),
         unknown=config("ami-0123456789abcdef0"),
     )
     assert refused["own"] == []
@@ -163,14 +139,14 @@ def test_v100_needs_an_image_of_ones_own_for_this_version(account: Account) -> N
 
 
 def test_ssm_parameters_of_a_template_are_read_at_each_deploy(account: Account) -> None:
-    ssm, image = account.client("ssm"), _image(account, "by-parameter")
+    ssm, image = account.client("ssm"), register_image(account, "by-parameter")
     ssm.put_parameter(Name="/images/v100", Type="String", Value="ami-0123456789abcdef0")
     template = {
         "Parameters": {
             "Image": {"Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>", "Default": "/images/v100"}
         },
         "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-        "Outputs": _outputs(Image={"Ref": "Image"}),
+        "Outputs": as_outputs(Image={"Ref": "Image"}),
     }
     assert account.deploy("by-parameter", template) == {"Image": "ami-0123456789abcdef0"}
     ssm.put_parameter(Name="/images/v100", Type="String", Value=image, Overwrite=True)
@@ -181,57 +157,9 @@ def test_ssm_parameters_of_a_template_are_read_at_each_deploy(account: Account) 
         account.deploy("by-parameter-2", template)
 
 
-def _database(account: Account, *zones: int) -> dict[str, Any]:
-    vpc = account.network.vpc
-    secret = {"GenerateSecretString": {"ExcludePunctuation": True, "PasswordLength": 40}}
-    password = {"Fn::Join": ["", ["{{resolve:secretsmanager:", {"Ref": "Secret"}, ":SecretString:::}}"]]}
-    subnets = {
-        f"Subnet{number}": {
-            "Type": "AWS::EC2::Subnet",
-            "Properties": {
-                "VpcId": vpc,
-                "CidrBlock": f"10.0.{16 + number}.0/24",
-                "AvailabilityZone": {"Fn::Select": [zone, {"Fn::GetAZs": ""}]},
-            },
-        }
-        for number, zone in enumerate(zones)
-    }
-    group = {"DBSubnetGroupDescription": "Slurm accounting", "SubnetIds": [{"Ref": name} for name in subnets]}
-    cluster = {
-        "Engine": "aurora-mysql",
-        "MasterUsername": "slurm",
-        "MasterUserPassword": password,
-        "ServerlessV2ScalingConfiguration": {"MinCapacity": 0, "MaxCapacity": 4},
-        "DBSubnetGroupName": {"Ref": "Group"},
-    }
-    instance = {
-        "DBClusterIdentifier": {"Ref": "Cluster"},
-        "DBInstanceClass": "db.serverless",
-        "Engine": "aurora-mysql",
-    }
-    return {
-        "Resources": subnets
-        | {
-            "Secret": {
-                "Type": "AWS::SecretsManager::Secret",
-                "DeletionPolicy": "Retain",
-                "Properties": secret,
-            },
-            "Group": {"Type": "AWS::RDS::DBSubnetGroup", "Properties": group},
-            "Cluster": {"Type": "AWS::RDS::DBCluster", "DeletionPolicy": "Snapshot", "Properties": cluster},
-            "Instance": {"Type": "AWS::RDS::DBInstance", "Properties": instance},
-        },
-        "Outputs": _outputs(
-            Host=_attribute("Cluster", "Endpoint.Address"),
-            Port=_attribute("Cluster", "Endpoint.Port"),
-            Secret={"Ref": "Secret"},
-        ),
-    }
-
-
 def test_a_database_stands_in_two_zones_and_leaves_its_snapshot_and_its_secret(account: Account) -> None:
     network, rds, secrets = account.network, account.client("rds"), account.client("secretsmanager")
-    outputs = account.deploy("database", _database(account, 0, 1))
+    outputs = account.deploy("database", database(account, 0, 1))
     assert secrets.get_secret_value(SecretId=outputs["Secret"])["SecretString"].isalnum()
     config = network.config()
     config["Scheduling"]["SlurmSettings"] = {
@@ -247,14 +175,14 @@ def test_a_database_stands_in_two_zones_and_leaves_its_snapshot_and_its_secret(a
     assert len(rds.describe_db_cluster_snapshots()["DBClusterSnapshots"]) == 1
     assert secrets.describe_secret(SecretId=outputs["Secret"])
     with pytest.raises(AssertionError, match="Add subnets to cover at least 2 AZs"):
-        account.deploy("one-zone", _database(account, 0, 0))
+        account.deploy("one-zone", database(account, 0, 0))
 
 
 def test_efs_is_mounted_only_where_its_security_group_lets_nfs_in(account: Account) -> None:
     network = account.network
 
     def target(system: str, group: str) -> dict[str, Any]:
-        where = {"SubnetId": network.private, "SecurityGroups": [_attribute(group, "GroupId")]}
+        where = {"SubnetId": network.private, "SecurityGroups": [attribute(group, "GroupId")]}
         return {"Type": "AWS::EFS::MountTarget", "Properties": {"FileSystemId": {"Ref": system}, **where}}
 
     elastic = {"Encrypted": True, "ThroughputMode": "elastic", "BackupPolicy": {"Status": "ENABLED"}}
@@ -274,7 +202,7 @@ def test_efs_is_mounted_only_where_its_security_group_lets_nfs_in(account: Accou
             "OtherTarget": target("Other", "Closed"),
             "Point": {"Type": "AWS::EFS::AccessPoint", "Properties": user},
         },
-        "Outputs": _outputs(Home={"Ref": "Home"}, Other={"Ref": "Other"}, Point={"Ref": "Point"}),
+        "Outputs": as_outputs(Home={"Ref": "Home"}, Other={"Ref": "Other"}, Point={"Ref": "Point"}),
     }
     outputs = account.deploy("efs", template)
 
@@ -323,7 +251,7 @@ def test_lustre_is_linked_to_s3_in_a_directory_of_each_ones_own(account: Account
     }
     template = {
         "Resources": resources,
-        "Outputs": _outputs(Lustre={"Ref": "Lustre"}, Data=_attribute("Data", "AssociationId")),
+        "Outputs": as_outputs(Lustre={"Ref": "Lustre"}, Data=attribute("Data", "AssociationId")),
     }
     outputs = account.deploy("lustre", template)
     settings = {"FsxLustreSettings": {"FileSystemId": outputs["Lustre"]}}
@@ -397,7 +325,7 @@ def test_a_budget_tells_a_topic(account: Account) -> None:
                 "Properties": {"Budget": budget, "NotificationsWithSubscribers": told},
             },
         },
-        "Outputs": _outputs(Budget={"Ref": "Budget"}),
+        "Outputs": as_outputs(Budget={"Ref": "Budget"}),
     }
     name = account.deploy("budget", template)["Budget"]
     limit["Amount"] = 2000

@@ -18,7 +18,8 @@ from tests.unit.monitored import monitored
 from training_cluster.steps import ASSETS
 
 from .account import Account
-from .test_local_slurm import NODES, local_slurm, wait_for_states
+from .test_local_slurm import wait_for_states
+from .training import NODES, local_slurm
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def test_without_an_address_there_are_alarms_and_a_dashboard_alone(account: Acco
     assert {w["type"] for w in json.loads(body)["widgets"]} == {"text", "alarm", "metric"}
     assert set(_alarms(account)) == {
         f"TrainingCluster_training_{name}"
-        for name in ("HeadNodeDead", "SchedulerSilent", "LustreFull", "NodesNotStarting")
+        for name in ("HeadNodeDead", "SchedulerSilent", "LustreFull", "NodesNotStarting", "CheckBraked")
     }
     assert _budgets(account) == {}
 

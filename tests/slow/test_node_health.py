@@ -106,3 +106,15 @@ def test_what_is_wrong_with_the_prolog_on_all_nodes_takes_none_of_them(cluster: 
     assert job.is_completed
     assert f"{current} has no health/check-node.sh: the job starts unchecked" in cluster.node.health_log()
     assert set(cluster.reasons()) == before
+
+
+def test_a_check_that_calls_all_nodes_unfit_takes_two_of_them_and_no_more(cluster: Cluster) -> None:
+    cluster.break_nodes(1, 2, 3, 4)
+    job, ran_on = cluster.wait(cluster.submit(2))
+    assert job.is_completed
+    drained = cluster.reasons()
+    assert (len(drained), len(ran_on)) == (2, 2)
+    assert not set(ran_on) & set(drained)
+    for name in ran_on:
+        assert "Comment=training-cluster: braked at " in cluster.say("scontrol", "show", "node", name)
+    assert "10-gpus: BRAKED" in cluster.node.health_log()

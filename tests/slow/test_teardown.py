@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from rehearsal.workspace import PROJECT
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
 
 from .conftest import Cloud
@@ -27,23 +25,12 @@ def kept(cloud: Cloud) -> Iterator[dict[str, str]]:
     yield {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
-def _ops(cloud: Cloud, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ops", *arguments],
-        cwd=PROJECT,
-        env=cloud.address.client_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def _order(shown: str, *parts: str) -> list[int]:
     return [shown.find(part) for part in parts]
 
 
 def test_the_plan_names_what_was_made(cloud: Cloud, kept: dict[str, str]) -> None:
-    done = _ops(cloud, "teardown-plan")
+    done = cloud.trainctl("destroy", "--plan")
     assert done.returncode == 0, done.stderr
     assert "There is no cluster training here." in done.stdout
     assert f"{kept['FileSystemId']}  FSx for Lustre, PERSISTENT_2, 1200 GiB, 250 MB/s a TiB" in done.stdout
@@ -65,9 +52,10 @@ def test_the_plan_names_what_was_made(cloud: Cloud, kept: dict[str, str]) -> Non
 def test_preflight_accepts_what_was_made_as_if_it_were_your_own(cloud: Cloud, kept: dict[str, str]) -> None:
     flags = {"bucket_name": "BucketName", "fsx_id": "FileSystemId", "efs_id": "EfsId"}
     given = [part for flag, output in flags.items() for part in ("-c", f"{flag}={kept[output]}")]
-    done = _ops(cloud, "preflight", *given)
+    done = cloud.trainctl("preflight", "--json", *given)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Lustre: open to the nodes on 988, 1018-1023" in done.stdout
+    found = {each["check"]: each["verdict"] for each in json.loads(done.stdout)["findings"]}
+    assert found["Lustre: open to the nodes on 988, 1018-1023"] == "ok"
 
 
 def test_once_the_stack_is_gone_its_data_is_found_by_its_tag(cloud: Cloud, kept: dict[str, str]) -> None:
@@ -80,7 +68,7 @@ def test_once_the_stack_is_gone_its_data_is_found_by_its_tag(cloud: Cloud, kept:
     cloud.client("s3").put_bucket_tagging(
         Bucket=kept["BucketName"], Tagging={"TagSet": [{"Key": CLUSTER_TAG, "Value": SHARED}]}
     )
-    done = _ops(cloud, "teardown-plan")
+    done = cloud.trainctl("destroy", "--plan")
     assert done.returncode == 0, done.stderr
     flags = f"-c bucket_name={kept['BucketName']} -c fsx_id={kept['FileSystemId']} -c efs_id={kept['EfsId']}"
     assert flags in done.stdout

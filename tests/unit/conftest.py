@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from aws_cdk.assertions import Template
 
 from stacks.composition import add_stacks
 from tests.unit import provider_fakes
+from tests.unit.step_machine import Machine
 from training_cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,3 +50,17 @@ def provider_modules() -> dict[str, Any]:
 def provider(provider_modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> provider_fakes.Provider:
     """Give the custom resource's code, with ParallelCluster and AWS played in memory."""
     return provider_fakes.play(provider_modules, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One environment with pip, made once: ensurepip takes seconds."""
+    folder = tmp_path_factory.mktemp("venv") / "venv"
+    subprocess.run(["/usr/bin/env", "python3", "-m", "venv", str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture
+def machine(tmp_path: Path, venv: Path) -> Machine:
+    """A machine for one install step."""
+    return Machine(tmp_path, venv=venv)

@@ -10,6 +10,9 @@ from training_cluster.job_environment import render_job_environments
 from training_cluster.settings import Settings
 from training_cluster.steps import ASSETS
 
+HEALTH = ASSETS / "bootstrap" / "health"
+RECORDED = Path(__file__).parent / "node_health"
+UNFIT = 9
 BUNDLE_SHA256 = "a" * 64
 NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
@@ -93,3 +96,52 @@ class HealthNode:
     def health_log(self) -> str:
         log = self.slash / "var" / "log" / "training-cluster" / "health.log"
         return log.read_text() if log.exists() else ""
+
+
+def recorded(name: str) -> str:
+    """A program's output, as a stub's script."""
+    return f"cat '{RECORDED / name}'"
+
+
+def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
+    """A node of 8 GPUs, all of which are well, with EFA and local disks."""
+    node = HealthNode(root, family=family)
+    node.stub("chronyc", f"echo '{CLOCK},Normal'")
+    node.stub("mountpoint", "")
+    (node.slash / "scratch").mkdir()
+    node.stub("journalctl", recorded("kernel-well.txt"))
+    node.stub("fi_info", recorded("fi_info-p4d.txt"))
+    smi(node)
+    return node
+
+
+def smi(
+    node: HealthNode,
+    *,
+    gpus: str = "list-gpus-8.txt",
+    errors: str = "ecc-a100-well.txt",
+    rows: str = "rows-well.txt",
+    status: int = 0,
+) -> None:
+    node.stub(
+        "nvidia-smi",
+        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n--query-gpu=*) {recorded(errors)} ;;\n'
+        f"--query-remapped-rows=*) {recorded(rows)} ;;\nesac\nexit {status}",
+    )
+
+
+def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", str(HEALTH / "check-node.sh"), node.queue],
+        env=node.environment | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def found(node: HealthNode) -> str:
+    """What is wrong with an unfit node."""
+    done = check(node)
+    assert done.returncode == UNFIT, done
+    return done.stdout.strip()

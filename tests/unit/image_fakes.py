@@ -4,18 +4,12 @@
 from __future__ import annotations
 
 import fnmatch
-import importlib
-import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pytest
-from botocore.exceptions import ClientError
-
-CODE = Path(__file__).resolve().parents[2] / "assets" / "cluster_image"
+from tests.unit import function_fakes
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/ImageStack-gpu-ubuntu2204/1"
 OWN, OLD, NEW = "ami-0123456789abcdef0", "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
@@ -60,9 +54,10 @@ def tagged(**tags: str | None) -> list[dict[str, str]]:
 
 
 @dataclass
-class FakeRegion:
+class FakeRegion(function_fakes.FakeRegion):
     """us-east-1 with one official image of ubuntu2204, one of alinux2023, and one of our own."""
 
+    stack_id: str = STACK
     images: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {
             OLD: official(),
@@ -70,51 +65,32 @@ class FakeRegion:
             OWN: image(Tags=tagged()),
         }
     )
-    stack_status: str = "UPDATE_IN_PROGRESS"
-    throttled: set[str] = field(default_factory=set)
-    """Calls that are refused for good."""
-    options: list[Any] = field(default_factory=list)
-    """`config` of every client that was asked for."""
 
-    def client(self, service: str, *, config: Any) -> types.SimpleNamespace:
-        """Play boto3.client."""
-        self.options.append(config)
-        if service == "cloudformation":
-            return types.SimpleNamespace(describe_stacks=self._describe_stacks)
+    def ec2(self) -> types.SimpleNamespace:
+        """EC2's calls."""
         return types.SimpleNamespace(
             meta=types.SimpleNamespace(region_name="us-east-1"),
             describe_images=self._describe_images,
             get_paginator=lambda name: types.SimpleNamespace(paginate=getattr(self, f"_{name}_by_page")),
         )
 
-    def _answered(self, call: str) -> None:
-        if call in self.throttled:
-            raise ClientError({"Error": {"Code": "RequestLimitExceeded", "Message": "Too many"}}, call)
-
-    def _describe_stacks(self, *, StackName: str) -> dict[str, Any]:
-        self._answered("DescribeStacks")
-        assert StackName == STACK
-        return {"Stacks": [{"StackStatus": self.stack_status}]}
-
     def _listed(self) -> list[dict[str, Any]]:
         return [{"ImageId": id_, **described} for id_, described in self.images.items()]
 
     def _describe_images(self, *, ImageIds: list[str], IncludeDeprecated: bool) -> dict[str, Any]:
-        self._answered("DescribeImages")
+        self.answers("DescribeImages")
         assert IncludeDeprecated
         found = [each for each in self._listed() if each["ImageId"] in ImageIds]
         if not found:
             message = f"The image id '{ImageIds}' does not exist"
-            raise ClientError(
-                {"Error": {"Code": "InvalidAMIID.NotFound", "Message": message}}, "DescribeImages"
-            )
+            raise function_fakes.refused("DescribeImages", "InvalidAMIID.NotFound", message)
         return {"Images": [each for each in found if each["State"] != "disabled"]}
 
     def _describe_images_by_page(
         self, *, Owners: list[str], Filters: list[dict[str, Any]], IncludeDeprecated: bool
     ) -> Iterator[dict[str, Any]]:
         """One image a page."""
-        self._answered("DescribeImages")
+        self.answers("DescribeImages")
         assert IncludeDeprecated
         assert Owners == ["amazon"]
         wanted = {each["Name"]: each["Values"] for each in Filters}
@@ -123,18 +99,3 @@ class FakeRegion:
         for each in self._listed():
             owned = each.get("ImageOwnerAlias") == "amazon" and each["State"] == "available"
             yield {"Images": [each] if owned and fnmatch.fnmatch(each["Name"], pattern) else []}
-
-
-def load() -> Any:
-    """Import the function's entry by the plain names that its modules use, and leave no trace of it."""
-    names = [path.stem for path in CODE.glob("*.py")]
-    former = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "dont_write_bytecode", True)  # it would lie in the function's code
-            patch.syspath_prepend(str(CODE))
-            return importlib.import_module("handler")
-    finally:
-        for name in names:
-            sys.modules.pop(name, None)
-        sys.modules.update(former)

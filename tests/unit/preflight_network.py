@@ -1,4 +1,4 @@
-"""A network and storage that pass `make preflight`; a test makes one thing of it bad."""
+"""An account, network and storage that pass `trainctl preflight`; a test makes one thing of it bad."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ops.preflight.checks import run_checks
 from ops.preflight.finding import Finding
 from tests.unit import image_fakes
 from tests.unit.fake_account import Account, Refused
+from tests.unit.preflight_account import AccountWide
 from training_cluster.settings import Settings
 
 VPC, PUBLIC, PRIVATE = "vpc-0aaaaaaaaaaaaaaaa", "subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"
@@ -31,10 +32,11 @@ FROM_NODES = {"UserIdGroupPairs": [{"GroupId": GROUP}]}
 LUSTRE_RULES = [tcp(988, 988, **FROM_NODES), tcp(1018, 1023, **FROM_NODES)]
 
 
-class Network:
+class Network(AccountWide):
     """What the account has."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.vpcs = [VPC]
         self.dns = {"enableDnsSupport": True, "enableDnsHostnames": True}
         self.subnets = {
@@ -49,6 +51,10 @@ class Network:
         self.group: dict[str, Any] = {"in": [ITSELF], "out": [ITSELF, WORLD], "vpc": VPC}
         self.offered = {"use1-az4": ["p4d.24xlarge", "c5.4xlarge"], "use1-az1": ["c5.4xlarge"]}
         self.network_stack: dict[str, str] = {}
+        self.storage_stack: dict[str, str] = {}
+        """Outputs of both."""
+        self.cluster_resources: dict[str, tuple[str, str]] = {}
+        """Of TrainingClusterStack: logical id -> type and physical id; no stack without any."""
         self.description = "Training Cluster: network"
         self.bucket: Any = {"BucketRegion": "us-east-1"}
         self.encryption: dict[str, str] = {"SSEAlgorithm": "AES256"}
@@ -65,7 +71,7 @@ class Network:
         self.images[image_fakes.OLD] = image_fakes.official()
         self.image_stack: dict[str, str] = {}
         """Its outputs."""
-        self.parameters: dict[str, str] = {}
+        self.parameters: dict[str, str] = {"/cdk-bootstrap/hnb659fds/version": "21"}
 
     def account(self) -> Account:
         return Account(
@@ -105,6 +111,7 @@ class Network:
                     if asked["Name"] in self.parameters
                     else Refused("ParameterNotFound")
                 ),
+                **self.account_wide(),
             }
         )
 
@@ -147,7 +154,12 @@ class Network:
     def _cloudformation(self) -> dict[str, Any]:
         stack = {"StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
         template = json.dumps({"Description": self.description})
-        made = {"NetworkStack": self.network_stack, "ImageStack-gpu-ubuntu2204": self.image_stack}
+        made = {
+            "NetworkStack": self.network_stack,
+            "StorageStack": self.storage_stack,
+            "ImageStack-gpu-ubuntu2204": self.image_stack,
+            "TrainingClusterStack": {"HeadNodeInstanceId": "i-1"} if self.cluster_resources else {},
+        }
         return {
             "DescribeStacks": {
                 "Stacks": [
@@ -159,8 +171,26 @@ class Network:
                 ]
             },
             "GetTemplate": {"TemplateBody": template},
-            "ListStackResources": {"StackResourceSummaries": []},
+            "ListStackResources": self._resources,
         }
+
+    def _resources(self, asked: dict[str, Any]) -> dict[str, Any]:
+        found = self.cluster_resources if asked["StackName"] == "TrainingClusterStack" else {}
+        state = {"ResourceStatus": "CREATE_COMPLETE", "LastUpdatedTimestamp": "2026-01-01"}
+        return {
+            "StackResourceSummaries": [
+                state | {"LogicalResourceId": id_, "ResourceType": type_, "PhysicalResourceId": physical}
+                for id_, (type_, physical) in found.items()
+            ]
+        }
+
+    def _file_systems(self, own: Any) -> Any:
+        def answer(asked: dict[str, Any]) -> Any:
+            if "FileSystemIds" not in asked:
+                return {"FileSystems": self.file_systems}
+            return {"FileSystems": [own]} if own else Refused("FileSystemNotFound")
+
+        return answer
 
     def _storage(self) -> dict[str, Any]:
         lustre = self.lustre and self.lustre | {
@@ -176,7 +206,7 @@ class Network:
                 }
             },
             "DescribeDataRepositoryAssociations": {"Associations": self.links},
-            "fsx.DescribeFileSystems": {"FileSystems": [lustre]} if lustre else Refused("FileSystemNotFound"),
+            "fsx.DescribeFileSystems": self._file_systems(lustre),
             "DescribeNetworkInterfaces": {"NetworkInterfaces": [{"Groups": [{"GroupId": "sg-lustre"}]}]},
             "DescribeMountTargets": Refused("FileSystemNotFound")
             if self.efs is None

@@ -19,6 +19,7 @@ mv nproc python3 readlink rm sed sh sha256sum sleep sort tail tee timeout touch 
 """.split()
 KERNEL = "6.8.0-1021-aws"
 QUESTIONS = ("uname", "modinfo", "dpkg-query", "rpm", "lspci", "python3")
+APT = "apt-get -o DPkg::Lock::Timeout=60 -qq"
 
 
 class Machine:
@@ -135,6 +136,19 @@ class Machine:
         """Every file of the machine with size and time of its last change."""
         found = [path for path in self.root.rglob("*") if path.is_symlink() or path.is_file()]
         return {str(p): (p.lstat().st_size, p.lstat().st_mtime_ns) for p in found}
+
+
+def fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """A step's failure: its last line is one sentence that has these words."""
+    assert done.returncode != 0, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    for word in words:
+        assert word in last, done.stderr
+
+
+def succeeds(done: subprocess.CompletedProcess[str]) -> None:
+    """A step's success, with what it said where it is none."""
+    assert done.returncode == 0, done.stderr
 
 
 def _digest(text: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import boto3
 import pytest
 
-from tests.unit import image_fakes
+from tests.unit.function_fakes import load, refusal
 from tests.unit.image_fakes import NEW, OLD, OWN, STACK, FakeRegion, image, official, tagged
 
-# A person reads it in one line of CloudFormation's events.
-MOST_CHARACTERS = 600
 KEPT_FOR_GOOD = "a recipe's parent never changes"
 
 Ask = Callable[..., dict[str, Any]]
@@ -21,13 +19,13 @@ Refuse = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def handler() -> Any:
-    return image_fakes.load()
+    return load("cluster_image")["handler"]
 
 
 @pytest.fixture
 def region(monkeypatch: pytest.MonkeyPatch) -> FakeRegion:
     played = FakeRegion()
-    monkeypatch.setattr(boto3, "client", played.client)
+    played.play(monkeypatch)
     return played
 
 
@@ -65,14 +63,7 @@ def ask(handler: Any, region: FakeRegion) -> Ask:
 
 @pytest.fixture
 def refuse(ask: Ask) -> Refuse:
-    def send(*wanted: str, **more: Any) -> str:
-        with pytest.raises(RuntimeError) as refusal:
-            ask(*wanted, **more)
-        assert refusal.value.__cause__ is None
-        assert len(str(refusal.value)) < MOST_CHARACTERS
-        return str(refusal.value)
-
-    return send
+    return partial(refusal, ask)
 
 
 def test_official_is_the_newest_image_of_this_version_system_and_architecture(
@@ -146,7 +137,7 @@ def test_another_version_takes_another_parent_and_the_way_back_the_very_same(
     moved = ask(kept=OLD, PclusterVersion="3.17.0", was={"PclusterVersion": "3.16.1"})
     assert moved["Data"]["ImageId"] == "ami-01"
     region.images[NEW] = official(created="2026-11-02")
-    region.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    region.stack_answers = ["UPDATE_ROLLBACK_IN_PROGRESS"]
     back = ask(kept=moved["PhysicalResourceId"], was={"PclusterVersion": "3.17.0"})
     assert (back["PhysicalResourceId"], back["Data"]["ImageId"]) == (OLD, OLD)
 
@@ -263,7 +254,7 @@ def test_an_update_to_another_image_checks_it_and_the_way_back_is_exact(
 def test_the_way_back_is_always_open(
     ask: Ask, region: FakeRegion, *, wanted: str, kept: str, was: dict[str, str], expected: str
 ) -> None:
-    region.stack_status, region.images = "UPDATE_ROLLBACK_IN_PROGRESS", {}
+    region.stack_answers, region.images = ["UPDATE_ROLLBACK_IN_PROGRESS"], {}
     for region.throttled in (set(), {"DescribeImages"}):
         back = ask(wanted, kept=kept, was=was)
         assert back["PhysicalResourceId"] == back["Data"]["ImageId"] == expected
@@ -272,7 +263,7 @@ def test_the_way_back_is_always_open(
 
 
 def test_an_update_that_is_no_rollback_is_refused_like_a_create(refuse: Refuse, region: FakeRegion) -> None:
-    region.images, region.stack_status = {}, "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"
+    region.images, region.stack_answers = {}, ["UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"]
     assert "no official image" in refuse(kept=OLD)
 
 

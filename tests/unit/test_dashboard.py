@@ -86,7 +86,8 @@ def test_the_text_says_where_the_logs_are_and_how_many_metrics_are_paid(flags: d
         for namespace, name, dimensions in metrics_of(template)
         if namespace == "TrainingCluster"
     }
-    assert f"has {len(own)} metrics, however many nodes run" in guide
+    # BrakedChecks is published, and paid, only while a check is braked.
+    assert f"has {len(own) - 1} metrics, however many nodes run" in guide
 
 
 @pytest.mark.parametrize("flags", VARIANTS, ids=str)
@@ -174,7 +175,7 @@ def test_what_is_shown_of_nodes_is_what_they_publish() -> None:
         for each in states.metrics_of("gpu idle 1\ncpu idle 1\n")
     }
     alone = ("ClusterName", "training")
-    published |= {(accelerators.UTILIZATION, alone), (accelerators.MEMORY, alone)}
+    published |= {(name, alone) for name in (accelerators.UTILIZATION, accelerators.MEMORY, "BrakedChecks")}
     assert shown == published
     assert states.STATES == NODE_STATES
     assert states.cloudwatch.NAMESPACE == "TrainingCluster"

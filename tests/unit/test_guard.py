@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.exceptions import ClientError
 
-CODE = Path(__file__).resolve().parents[2] / "assets" / "guard"
+from tests.unit.function_fakes import FakeRegion, load, refused
+
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/StorageStack/0a1b"
-DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not allowed"}}, "DescribeStacks")
-THROTTLED = ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks")
-
-
-class FakeCloudFormation:
-    """Answers DescribeStacks with statuses, or errors, one a call; the last one again and again."""
-
-    def __init__(self) -> None:
-        self.answers: list[str | Exception] = ["UPDATE_IN_PROGRESS"]
-        self.asked: list[str] = []
-
-    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
-        self.asked.append(StackName)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return {"Stacks": [{"StackStatus": answer}]}
+DENIED = refused("DescribeStacks", "AccessDenied", "not allowed")
+THROTTLED = refused("DescribeStacks", "Throttling", "Rate exceeded")
 
 
 class Guard:
     """The deployed function, as CDK's framework calls it."""
 
     def __init__(self, modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.cloudformation, self.slept = FakeCloudFormation(), list[float]()
+        self.region, self.slept = FakeRegion(stack_id=STACK), list[float]()
         self.most_bytes: int = modules["transitions"].MAX_REASON_BYTES
         self._on_event = modules["handler"].on_event
-        monkeypatch.setattr(boto3, "client", lambda _service: self.cloudformation)
+        self.region.play(monkeypatch)
         monkeypatch.setattr(time, "sleep", self.slept.append)
 
     def ask(self, kind: str, **more: Any) -> dict[str, Any]:
@@ -57,19 +37,8 @@ class Guard:
 
 
 @pytest.fixture(scope="module")
-def modules() -> Iterator[dict[str, Any]]:
-    """The function's modules, by the plain names that they use, which others use, too."""
-    names = [path.stem for path in CODE.glob("*.py")]
-    former = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "dont_write_bytecode", True)  # it would lie in the function's code
-            patch.syspath_prepend(str(CODE))
-            yield {name: importlib.import_module(name) for name in names}
-    finally:
-        for name in names:
-            sys.modules.pop(name, None)
-        sys.modules.update(former)
+def modules() -> dict[str, Any]:
+    return load("guard")
 
 
 @pytest.fixture
@@ -95,7 +64,7 @@ def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {
 )
 def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, old: str, new: str) -> None:
     assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
-    assert guard.cloudformation.asked == []
+    assert guard.region.stack_calls == 0
 
 
 @pytest.mark.parametrize(
@@ -117,9 +86,9 @@ def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, ne
 
 
 def test_a_refusal_names_flag_both_values_and_the_safe_way(guard: Guard) -> None:
-    with pytest.raises(RuntimeError) as refused:
+    with pytest.raises(RuntimeError) as refusal:
         guard.update({"fsx_type": _kept("persistent2")}, {"fsx_type": _kept("scratch2")})
-    assert str(refused.value) == (
+    assert str(refusal.value) == (
         "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace what holds data by something "
         "empty. Keep persistent2, and not scratch2."
     )
@@ -133,9 +102,9 @@ def test_our_own_is_shown_as_such(guard: Guard) -> None:
 def test_several_refused_flags_are_one_message(guard: Guard) -> None:
     old = {"a": _kept("1"), "b": _kept("fs-1", "adopts"), "c": _kept("1200", "grows")}
     new = {"a": _kept("2"), "b": _kept("", "adopts"), "c": _kept("2400", "grows")}
-    with pytest.raises(RuntimeError, match=r"a: 1 -> 2 .* \| b: fs-1 -> \(own\)") as refused:
+    with pytest.raises(RuntimeError, match=r"a: 1 -> 2 .* \| b: fs-1 -> \(own\)") as refusal:
         guard.update(old, new)
-    assert "c: " not in str(refused.value), "which is allowed"
+    assert "c: " not in str(refusal.value), "which is allowed"
 
 
 @pytest.mark.parametrize(("may", "old", "new"), [("changes", "100", "50"), ("adopts", "", "fs-1")])
@@ -160,10 +129,10 @@ def test_a_change_that_may_come_alone_only_is_refused_beside_another(guard: Guar
 def test_a_refusal_of_everything_fits_into_an_answer(guard: Guard) -> None:
     long = "What to type, in many words. " * 20
     names = [f"flag{i}" for i in range(20)]
-    with pytest.raises(RuntimeError) as refused:
+    with pytest.raises(RuntimeError) as refusal:
         guard.update({n: _kept("1") for n in names}, {n: _kept("2", safe_way=long) for n in names})
-    assert len(json.dumps(str(refused.value))) <= guard.most_bytes
-    assert str(refused.value).endswith("(cut)")
+    assert len(json.dumps(str(refusal.value))) <= guard.most_bytes
+    assert str(refusal.value).endswith("(cut)")
 
 
 def test_a_value_that_comes_or_goes_with_what_it_protects_is_no_change(guard: Guard) -> None:
@@ -180,7 +149,7 @@ def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
 @pytest.mark.parametrize("kind", ["Create", "Delete"])
 def test_create_and_delete_do_nothing_and_ask_nobody(guard: Guard, kind: str) -> None:
     assert guard.ask(kind) == {"PhysicalResourceId": "guard"}
-    assert guard.cloudformation.asked == []
+    assert guard.region.stack_calls == 0
 
 
 @pytest.mark.parametrize(
@@ -194,18 +163,18 @@ def test_create_and_delete_do_nothing_and_ask_nobody(guard: Guard, kind: str) ->
 )
 def test_a_rollback_always_passes_and_an_update_does_not(guard: Guard, status: str, passes: bool) -> None:
     """It comes as an Update with old and new swapped; refused, it would leave the stack stuck."""
-    guard.cloudformation.answers = [status]
+    guard.region.stack_answers = [status]
     old, new = {"fsx_gib": _kept("2400", "grows")}, {"fsx_gib": _kept("1200", "grows")}
     if passes:
         guard.update(old, new)
     else:
         with pytest.raises(RuntimeError, match="fsx_gib: 2400 -> 1200"):
             guard.update(old, new)
-    assert guard.cloudformation.asked == [STACK]
+    assert guard.region.stack_calls == 1
 
 
 def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
-    guard.cloudformation.answers = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
+    guard.region.stack_answers = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
     guard.update({"a": _kept("1")}, {"a": _kept("2")})
     assert guard.slept == [1, 2]
 
@@ -213,12 +182,12 @@ def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
 def test_when_nobody_says_whether_it_rolls_back_it_refuses_and_says_how_to_go_on(
     guard: Guard, modules: dict[str, Any]
 ) -> None:
-    guard.cloudformation.answers = [DENIED]
-    with pytest.raises(RuntimeError) as refused:
+    guard.region.stack_answers = [DENIED]
+    with pytest.raises(RuntimeError) as refusal:
         guard.update({"a": _kept("1")}, {"a": _kept("2")})
-    assert "a: 1 -> 2" in str(refused.value)
-    assert "not allowed" in str(refused.value)
-    assert "aws cloudformation continue-update-rollback --stack-name StorageStack" in str(refused.value)
+    assert "a: 1 -> 2" in str(refusal.value)
+    assert "not allowed" in str(refusal.value)
+    assert "aws cloudformation continue-update-rollback --stack-name StorageStack" in str(refusal.value)
     assert sum(guard.slept) < 5 * 60, "the function's life"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -19,12 +17,12 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untype
 
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
+from tests.unit.function_fakes import load
 from training_cluster.network_flags import NetworkFlags
 from training_cluster.settings import Settings
 from training_cluster.storage_flags import StorageFlags
 
 ROOT = Path(__file__).resolve().parents[2]
-GUARD = ROOT / "assets" / "guard"
 
 DATA_TYPES = (
     "AWS::S3::Bucket",
@@ -163,12 +161,7 @@ def _guarded(flags: Flags) -> dict[str, dict[str, str]]:
 @pytest.fixture(scope="module")
 def transitions() -> Any:
     """The guard's own rules."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "dont_write_bytecode", True)
-        patch.syspath_prepend(str(GUARD))
-        module = importlib.import_module("transitions")
-    del sys.modules["transitions"]
-    return module
+    return load("guard")["transitions"]
 
 
 def test_every_update_that_makes_something_anew_is_refused(transitions: Any) -> None:

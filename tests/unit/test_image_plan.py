@@ -75,6 +75,12 @@ def test_volta_gets_no_driver_and_no_cuda_that_has_dropped_it() -> None:
     assert "nvidia_driver" not in plan("p4d").pins
 
 
+def test_volta_makes_environments_with_a_torch_that_has_not_dropped_it() -> None:
+    assert "gpt2" in [each.name for each in plan("p3dn").workloads]
+    assert under(plan("p3dn").pins["torch_volta"].version, "2.14")
+    assert "torch_volta" not in plan("p4d").pins
+
+
 def test_recipes_without_gpus_compile_for_none() -> None:
     assert plan("trn1").compute_capabilities == plan("m6i").compute_capabilities == ()
     assert "compute capability" not in render_image_plan(plan("trn1"))

@@ -89,8 +89,16 @@ def test_what_does_not_fit_a_nodes_start_is_refused_without_a_built_image() -> N
 @pytest.mark.usefixtures("some_workloads")
 def test_what_compiles_in_image_builds_only_is_refused_without_one() -> None:
     said = refusal(workloads="in-images")
-    assert "in-images compiles for too long" in said
+    assert "what in-images needs compiles for too long" in said
     assert "-c image=build" in said
+
+
+def test_what_an_image_build_compiled_for_gpus_is_no_matter_of_other_nodes() -> None:
+    said = refusal(workloads="gpt2-megatron")
+    assert "what gpt2-megatron needs compiles for too long" in said
+    assert "-c image=build" in said
+    assert settings(image="build", workloads="gpt2-megatron")
+    assert settings(family="m6i", workloads="gpt2-megatron")
 
 
 def test_the_steps_themselves_leave_time_in_a_nodes_start() -> None:

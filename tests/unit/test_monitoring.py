@@ -14,6 +14,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 from tests.unit.monitored import EMAIL, GOLDEN, HEAD_NODE, LIBRARY, alarms, monitored, stack_of, text
 from training_cluster.account_flags import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
 from training_cluster.metrics import LAUNCH_FAILURES
+from training_cluster.steps import ASSETS
 
 Synthesise = Callable[..., dict[str, Template]]
 
@@ -56,6 +57,13 @@ def test_one_node_that_does_not_start_is_an_alarm_and_silence_is_none() -> None:
     assert len(stats) <= 10, "CloudWatch's limit of an alarm"
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == (0, 1)
     assert alarm["TreatMissingData"] == "notBreaching"
+
+
+def test_a_braked_health_check_is_an_alarm_by_the_metric_that_nodes_publish() -> None:
+    alarm = alarms(monitored())["CheckBraked"]
+    published = (ASSETS / "bootstrap" / "metrics" / "node_states.py").read_text()
+    assert f'"{alarm["MetricName"]}"' in published
+    assert (alarm["Threshold"], alarm["TreatMissingData"]) == (0, "notBreaching")
 
 
 def test_without_an_address_alarms_only_show() -> None:

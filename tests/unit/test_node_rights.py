@@ -47,17 +47,22 @@ def own_policy(app: App, part: str) -> tuple[str, Json]:
     return f"<{ours}>", statement
 
 
-def test_nodes_may_read_their_scripts_and_answer_session_manager_and_nothing_else(
+def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nodes_write_data_sets(
     app: Callable[..., App],
 ) -> None:
-    """Logs and state are rights that ParallelCluster gives its roles itself."""
+    """Nothing else. Logs and state are rights that ParallelCluster gives its roles itself."""
     found = app(**EVERYTHING)
     nodes = [found.config["HeadNode"], *found.queues]
     scripts = {"BucketName": "StorageStack:BucketName", "KeyName": "bootstrap/training/*"}
     # A reference, so the policy outlives the roles that have it.
     ours, _ = own_policy(found, "parallelcluster-training-nodes-")
-    exact = {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}]}
-    assert [each["Iam"] for each in nodes] == [exact] * 3, "the head node, two queues"
+    data, statement = own_policy(found, "parallelcluster-training-datasets-")
+    head, *compute = [each["Iam"] for each in nodes]
+    assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}]}
+    exact = {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": data}]}
+    assert compute == [exact] * 2, "two queues"
+    assert set(statement["Action"]) == {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}
+    assert flat(statement["Resource"]) == "arn:<AWS::Partition>:s3:::StorageStack:BucketName/datasets/*"
     assert found.exported(scripts["BucketName"]).strip("<>") in dict(names(found, "AWS::S3::Bucket"))
 
 
@@ -98,7 +103,7 @@ def test_a_cluster_of_the_longest_name_has_policies_that_fit(app: Callable[..., 
     all_of_them = [each for _, each in names(found, "AWS::IAM::ManagedPolicy")]
     # The provider's own, which has no name of ours, goes on where its role's policy grows too long.
     named = [flat(each["ManagedPolicyName"]) for each in all_of_them if "ManagedPolicyName" in each]
-    assert {each.split("-")[2] for each in named} == {"nodes", "login"}
+    assert {each.split("-")[2] for each in named} == {"nodes", "login", "datasets"}
     for name in named:
         assert name.startswith("parallelcluster-")
         assert len(name.replace("<AWS::Region>", "r" * 14)) <= 128

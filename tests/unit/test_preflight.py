@@ -1,4 +1,4 @@
-"""`make preflight`: an own network is looked at before anything is deployed into it."""
+"""`trainctl preflight`: an own network is looked at before anything is deployed into it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ops.context import read_context
 from ops.preflight.checks import run_checks
 from ops.preflight.finding import Finding
 from ops.preflight.report import report
+from tests.unit.preflight_account import P
 from tests.unit.preflight_network import (
     EFS,
     FSX,
@@ -137,6 +138,7 @@ def test_addresses_are_those_of_all_cards_of_all_nodes_and_the_reserve() -> None
     network = Network()
     network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed = 10 * 4 + 4 * 1 + 64
     network.offered["use1-az4"].append("m6i.16xlarge")
+    network.quotas[P] = 960
     flags = {**OWN, "nodes": "10", "cpu_queue": "on"}
     assert bad(network, **flags) == []
     network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed - 1
@@ -144,30 +146,40 @@ def test_addresses_are_those_of_all_cards_of_all_nodes_and_the_reserve() -> None
     assert short.found == "107, of which a full cluster takes 108"
 
 
-def test_without_a_network_of_yours_the_region_must_have_a_zone_with_all_types() -> None:
+def _of_the_zone(network: Network, **flags: str) -> Finding:
+    (found,) = (each for each in findings(network, **flags) if each.check.startswith("zone with "))
+    return found
+
+
+def test_without_a_network_of_yours_the_zone_is_the_one_that_the_deploy_takes() -> None:
     network = Network()
-    (found,) = findings(network)
-    assert found.check == "zones of us-east-1 with c5.4xlarge, p4d.24xlarge"
-    assert (found.found, found.verdict) == ("use1-az4", "ok")
-    network.offered["use1-az4"].remove("c5.4xlarge")
-    (problem,) = findings(network)
-    assert (problem.found, problem.verdict) == ("none", "problem")
+    network.offered["use1-az1"].append("p4d.24xlarge")
+    found = _of_the_zone(network)
+    assert (found.check, found.verdict) == ("zone with c5.4xlarge, p4d.24xlarge", "ok")
+    assert found.found == (
+        "a deploy takes use1-az1 (us-east-1a); -c zone=... takes another that has them: use1-az4"
+    )
+    for zone in network.offered.values():
+        zone.remove("c5.4xlarge")
+    problem = _of_the_zone(network)
+    assert problem.verdict == "problem"
+    assert problem.found.startswith("No zone of us-east-1 offers all instance types (c5.4xlarge: none;")
+    assert "another region" in problem.mend
 
 
 def test_a_zone_that_was_asked_for_must_have_each_type() -> None:
-    there, missing = findings(Network(), zone="use1-az1")
-    assert (missing.check, missing.verdict) == ("p4d.24xlarge in use1-az1", "problem")
-    assert missing.found == "not offered; in use1-az4"
-    assert there.verdict == "ok"
+    problem = _of_the_zone(Network(), zone="use1-az1")
+    assert problem.verdict == "problem"
+    assert "zone=use1-az1 is use1-az1 (us-east-1a), which does not offer p4d.24xlarge." in problem.found
+    assert problem.mend == "-c zone=use1-az4"
 
 
 def test_a_network_stack_that_is_there_decides_the_zone() -> None:
     network = Network()
     network.network_stack = {"VpcId": VPC, "PrivateSubnetId": PRIVATE}
-    assert [each.check for each in findings(network)] == [
-        "c5.4xlarge in use1-az4",
-        "p4d.24xlarge in use1-az4",
-    ]
+    assert _of_the_zone(network).found == "use1-az4 (us-east-1d), where the network is"
+    problem = _of_the_zone(network, zone="use1-az1")
+    assert "The network stays in use1-az4 (us-east-1d) for good" in problem.found
 
 
 def test_a_stack_of_others_by_our_name_is_a_problem() -> None:

@@ -1,4 +1,4 @@
-"""`make preflight`: the nodes' image is looked at as the deploy will look at it, in the same words."""
+"""`trainctl preflight`: the nodes' image is looked at as the deploy will look at it, in the same words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _of_the_image(network: Network, **flags: str) -> list[Finding]:
 def _built() -> Network:
     network = Network()
     network.image_stack = {"BuildAgain": AGAIN}
-    network.parameters = {PARAMETER: OWN}
+    network.parameters[PARAMETER] = OWN
     return network
 
 
@@ -76,10 +76,15 @@ def test_an_image_whose_tags_are_lost_is_a_warning() -> None:
     assert "has no tag parallelcluster:version and no tag parallelcluster:os" in warning.found
 
 
-def test_the_official_image_is_left_to_parallelcluster() -> None:
+@pytest.mark.parametrize("wanted", ["official", OWN])
+def test_the_head_node_s_image_is_official_whatever_the_others_is(wanted: str) -> None:
+    (there,) = (each for each in findings(Network(), image=wanted) if each.check == "official image")
+    assert there.found.startswith(f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64")
     network = Network()
-    network.images = {}
-    assert _of_the_image(network) == []
+    del network.images[OLD]
+    (problem,) = bad(network, image=wanted)
+    assert (problem.check, problem.verdict) == ("official image", "problem")
+    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204" in problem.found
 
 
 def test_before_the_first_build_it_says_what_that_takes_and_what_it_is_made_from() -> None:
@@ -118,7 +123,10 @@ def test_once_it_was_built_the_image_that_the_parameter_holds_is_named() -> None
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda network: network.parameters.clear(), f"no parameter {PARAMETER}: the deploy would stop"),
+        (
+            lambda network: network.parameters.pop(PARAMETER),
+            f"no parameter {PARAMETER}: the deploy would stop",
+        ),
         (lambda network: network.images.pop(OWN), "us-east-1 has none such for this account"),
         (
             lambda network: network.images.update({OWN: image(Tags=tagged(), State="failed")}),

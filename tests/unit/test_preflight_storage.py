@@ -1,4 +1,4 @@
-"""`make preflight`: own storage and key are looked at before anything is deployed."""
+"""`trainctl preflight`: own storage and key are looked at before anything is deployed."""
 
 from __future__ import annotations
 

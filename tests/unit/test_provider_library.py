@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import os
-import sys
-import tempfile
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
+from tests.unit import provider_library_fakes
 from tests.unit.provider_fake_aws import client_error
 from tests.unit.provider_fake_library import FakeLibrary
 from tests.unit.provider_fakes import PROVIDER, Provider
+from tests.unit.provider_library_fakes import ApiError, AwsError, Pcluster, because
 
 THROTTLED, DENIED = "ThrottlingException", "AccessDenied"
 FOUND = {
@@ -31,71 +29,6 @@ FOUND = {
 }
 
 
-class ApiError(Exception):
-    """As ParallelClusterApiException: an HTTP code, and content that has a message."""
-
-    def __init__(self, code: int, **content: Any) -> None:
-        super().__init__(str(content))
-        self.code, self.content = code, content
-
-
-class AwsError(Exception):
-    """As AWSClientError."""
-
-    def __init__(self, message: str, error_code: str | None = None) -> None:
-        super().__init__(message)
-        self.error_code = error_code
-
-
-class Cluster:
-    """As pcluster.models.cluster.Cluster."""
-
-    def __init__(self, files: str | Exception) -> None:
-        self._files = files
-
-    @property
-    def source_config_text(self) -> str:
-        if isinstance(self._files, Exception):
-            raise self._files
-        return self._files
-
-
-class Pcluster:
-    """Its operations: each answers from a list, an exception is raised."""
-
-    def __init__(self) -> None:
-        self.answers: list[Any] = []
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.resets: list[str] = []
-        self.urls: dict[str, str] = {}
-        """What the validator of URLs remembers."""
-        self.files: str | Exception = "Region: r"
-        """What the bucket has for the cluster's config."""
-
-    def cluster(self, _name: str) -> Cluster:
-        return Cluster(self.files)
-
-    def __getattr__(self, operation: str) -> Callable[..., Any]:
-        def call(**arguments: Any) -> Any:
-            self.asked.append((operation, arguments))
-            answer = self.answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
-
-
-def _url_validator(remembered: dict[str, str]) -> type:
-    _cache = remembered  # as AsyncUtils.async_timeout_cache calls it
-
-    class UrlValidator:
-        def _validate_async(self, url: str) -> str:
-            return _cache[url]
-
-    return UrlValidator
-
-
 @pytest.fixture
 def pcluster() -> Pcluster:
     return Pcluster()
@@ -105,43 +38,7 @@ def pcluster() -> Pcluster:
 def library(
     provider: Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> types.ModuleType:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for variable in ("HOME", "XDG_CACHE_HOME", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"):
-        monkeypatch.setenv(variable, os.environ.get(variable, ""))  # the module sets them; this resets them
-    no_cache = types.SimpleNamespace(clear_all=lambda: pcluster.resets.append("cache"))
-    no_session = types.SimpleNamespace(reset=lambda: pcluster.resets.append("session"))
-    content = {"exception_message": lambda e: getattr(e, "content", {"message": str(e)})}
-    played: dict[str, dict[str, Any]] = {
-        "pcluster": {"lib": pcluster},
-        "pcluster.lib": {},
-        "pcluster.api": {},
-        "pcluster.api.errors": {"ParallelClusterApiException": ApiError, **content},
-        "pcluster.aws": {},
-        "pcluster.aws.aws_api": {"AWSApi": no_session},
-        "pcluster.aws.common": {"AWSClientError": AwsError, "Cache": no_cache},
-        "pcluster.models": {},
-        "pcluster.models.cluster": {"Cluster": pcluster.cluster},
-        "pcluster.validators": {},
-        "pcluster.validators.s3_validators": {"UrlValidator": _url_validator(pcluster.urls)},
-    }
-    for name, attributes in played.items():
-        module = types.ModuleType(name)
-        module.__dict__.update(attributes)
-        monkeypatch.setitem(sys.modules, name, module)
-    for name in ("answers", "patience"):
-        monkeypatch.setitem(sys.modules, name, provider.modules[name])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    spec = importlib.util.spec_from_file_location("library_under_test", PROVIDER / "library.py")
-    assert spec
-    assert spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
-def _because(error: Exception, cause: Exception) -> Exception:
-    error.__cause__ = cause
-    return error
+    return provider_library_fakes.load(provider, pcluster, monkeypatch, tmp_path)
 
 
 def test_the_played_library_has_the_functions_of_the_real_one_and_their_parameters() -> None:
@@ -203,13 +100,13 @@ def test_what_became_of_a_url_is_forgotten_too(library: Any, pcluster: Pcluster)
     "error",
     [
         AwsError("slow down", "Throttling"),
-        _because(ApiError(500, message="failed"), AwsError("slow down", "RequestLimitExceeded")),
-        _because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
-        _because(ApiError(500, message="failed"), client_error("ExpiredToken")),
-        _because(ApiError(500, message="failed"), client_error("503")),
+        because(ApiError(500, message="failed"), AwsError("slow down", "RequestLimitExceeded")),
+        because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
+        because(ApiError(500, message="failed"), client_error("ExpiredToken")),
+        because(ApiError(500, message="failed"), client_error("503")),
         AwsError('Could not connect to the endpoint URL: "https://ec2"'),
         EndpointConnectionError(endpoint_url="https://ec2"),
-        _because(ApiError(500, message="failed"), NoCredentialsError()),
+        because(ApiError(500, message="failed"), NoCredentialsError()),
         ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
     ],
     ids=str,
@@ -248,7 +145,7 @@ def test_a_config_is_not_invalid_because_aws_did_not_answer_a_validator(
     "error",
     [
         ApiError(400, message="Invalid"),
-        _because(ApiError(500, message="failed"), client_error(DENIED)),
+        because(ApiError(500, message="failed"), client_error(DENIED)),
         AwsError("you may not", DENIED),
         TypeError("endpoint URL"),
     ],
@@ -265,8 +162,8 @@ def test_what_does_not_pass_is_refused(
 def test_of_several_codes_of_aws_the_outermost_counts(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
-    denied = _because(AwsError("no", DENIED), client_error(THROTTLED))
-    pcluster.answers = [_because(ApiError(500, message="failed"), denied)]
+    denied = because(AwsError("no", DENIED), client_error(THROTTLED))
+    pcluster.answers = [because(ApiError(500, message="failed"), denied)]
     with pytest.raises(provider.answers.RefusedError):
         library.delete("c")
 
@@ -376,14 +273,14 @@ def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
     failed = ApiError(400, message="A concurrent update of the status. Please retry the operation.")
-    pcluster.answers = [_because(failed, client_error("ConditionalCheckFailedException"))]
+    pcluster.answers = [because(failed, client_error("ConditionalCheckFailedException"))]
     with pytest.raises(provider.answers.TransientError, match="concurrent update"):
         library.request_fleet("c", "START_REQUESTED")
 
 
 def test_a_clusters_files_are_there_when_its_config_can_be_read(library: Any, pcluster: Pcluster) -> None:
     assert library.stored_config("c") == {"Region": "r"}
-    pcluster.files = _because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
+    pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
     assert library.stored_config("c") is None
     assert pcluster.resets == ["cache", "session"] * 2
 
@@ -391,7 +288,7 @@ def test_a_clusters_files_are_there_when_its_config_can_be_read(library: Any, pc
 def test_a_clusters_files_are_not_given_up_for_a_throttled_call(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
-    pcluster.files = _because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
+    pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
     with pytest.raises(provider.answers.TransientError, match="Unable to load"):
         library.stored_config("c")
 

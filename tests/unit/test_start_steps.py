@@ -5,98 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.unit.start_step_node import Node
 from training_cluster.bundle import build_bundle
 from training_cluster.settings import Settings
 from training_cluster.steps import ASSETS
-
-TMPFILES = Path("/usr/bin/systemd-tmpfiles")
-STEPS = ASSETS / "bootstrap" / "steps"
-ENROOT_EXAMPLE = """\
-#ENROOT_LIBRARY_PATH        /usr/lib/enroot
-ENROOT_RUNTIME_PATH         /run/enroot/runtime/user-$(id -u)
-ENROOT_DATA_PATH            /run/enroot/data/user-$(id -u)
-ENROOT_CONFIG_PATH          /var/enroot/config/user-$(id -u)
-ENROOT_CACHE_PATH           /var/enroot/cache/group-$(id -g)
-#ENROOT_TEMP_PATH           ${TMPDIR:-/tmp}
-
-ENROOT_MOUNT_HOME          no
-"""
-PYXIS_EXAMPLE = """\
-# THIS IS AN EXAMPLE OF pyxis.conf file
-required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis
-"""
-
-
-class Node:
-    """A node's disk, and stubs of its programs, which note their arguments."""
-
-    def __init__(self, root: Path) -> None:
-        self.slash, self.etc, self.programs = root / "slash", root / "etc", root / "bin"
-        self.bundle, self._calls = root / "bundles" / ("a" * 64), root / "calls"
-        self.programs.mkdir()
-        self.bundle.mkdir(parents=True)
-        (self.bundle / "bootstrap").symlink_to(ASSETS / "bootstrap")
-        (self.etc / "partitions").mkdir(parents=True)
-        for program in ("systemd-tmpfiles", "scontrol"):
-            self.stub(program)
-
-    def stub(self, name: str, script: str = "", *, at: Path | None = None) -> None:
-        program = (at or self.programs) / name
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self._calls}"\n{script}\n')
-        program.chmod(0o755)
-
-    def calls(self) -> list[str]:
-        """What was called since the last time that this was asked."""
-        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
-        self._calls.unlink(missing_ok=True)
-        return lines
-
-    def run(
-        self, step: str, *, node_type: str = "ComputeFleet", partition: str = "", **variables: str
-    ) -> subprocess.CompletedProcess[str]:
-        environment = {
-            "PATH": f"{self.programs}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
-            "NODE_TYPE": node_type,
-            "PARTITION": partition,
-            "BUNDLE": str(self.bundle),
-            "TRAINING_ROOT": str(self.slash),
-            "TRAINING_ETC": str(self.etc),
-            "TRAINING_SHARED": str(self.slash / "fsx"),
-            "TRAINING_EFS": str(self.slash / "efs"),
-        }
-        (path,) = STEPS.glob(f"{step}-*.sh")
-        return subprocess.run(
-            ["bash", str(path)], env=environment | variables, capture_output=True, text=True
-        )
-
-    def does(self, step: str, *, node_type: str = "ComputeFleet", partition: str = "") -> str:
-        """Run a step that has to work; what it said."""
-        done = self.run(step, node_type=node_type, partition=partition)
-        assert done.returncode == 0, done
-        return done.stderr
-
-    def text(self, path: str) -> str:
-        return (self.slash / path).read_text()
-
-    def write(self, path: str, text: str) -> Path:
-        file = self.slash / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        return file
-
-    def files(self) -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in self.slash.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -123,102 +42,6 @@ def test_a_xeon_node_gives_large_pages_to_all(node: Node) -> None:
         "w /sys/kernel/mm/transparent_hugepage/defrag - - - - defer+madvise",
     ]
     assert node.calls() == [f"systemd-tmpfiles --create {file}"]
-
-
-@pytest.fixture
-def containers(node: Node) -> Iterator[Node]:
-    """A node whose image has Enroot and Pyxis, with local disks."""
-    examples = "opt/parallelcluster/examples"
-    node.write(f"{examples}/enroot/enroot.conf", ENROOT_EXAMPLE)
-    node.write(f"{examples}/pyxis/pyxis.conf", PYXIS_EXAMPLE)
-    node.write("usr/bin/enroot", "")
-    node.write("usr/local/lib/slurm/spank_pyxis.so", "")
-    node.write("usr/share/enroot/hooks.d/50-slurm-pytorch.sh", "")
-    (node.etc / "partitions" / "gpu.env").write_text("export SCRATCH='/scratch'\n")
-    (node.etc / "partitions" / "cpu.env").write_text("export SCRATCH=''\n")
-    umask = os.umask(0o077)  # as strict as a node's may be
-    yield node
-    os.umask(umask)
-
-
-@pytest.mark.skipif(not TMPFILES.exists(), reason="this machine has no systemd")
-@pytest.mark.parametrize("step", ["66", "72"])
-def test_systemd_understands_what_it_is_told(containers: Node, step: str) -> None:
-    containers.does(step)
-    (file,) = (containers.slash / "etc/tmpfiles.d").iterdir()
-    checked = subprocess.run(
-        [TMPFILES, "--create", "--prefix=/nowhere", file], capture_output=True, text=True
-    )
-    assert (checked.returncode, checked.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("partition", "mounted", "large"),
-    [("gpu", "", "/scratch/enroot"), ("gpu", "exit 32", "/var/enroot"), ("cpu", "", "/var/enroot")],
-    ids=["local disks", "not mounted", "none"],
-)
-def test_containers_are_kept_on_the_local_disks_where_there_are_some(
-    containers: Node, partition: str, mounted: str, large: str
-) -> None:
-    containers.stub("mountpoint", mounted)
-    containers.does("72", partition=partition)
-    asked = [f"mountpoint --quiet {containers.slash}/scratch"] if partition == "gpu" else []
-    tmpfiles = containers.slash / "etc/tmpfiles.d/training-cluster-containers.conf"
-    assert containers.calls() == [*asked, f"systemd-tmpfiles --create {tmpfiles}"]
-    assert containers.text("etc/enroot/enroot.conf").splitlines()[1:] == [
-        "ENROOT_RUNTIME_PATH /run/enroot/runtime/user-$(id -u)",
-        f"ENROOT_DATA_PATH {large}/data/user-$(id -u)",
-        f"ENROOT_CACHE_PATH {large}/cache/user-$(id -u)",
-        f"ENROOT_TEMP_PATH {large}/tmp",
-        "ENROOT_CONFIG_PATH /var/enroot/config/user-$(id -u)",
-        "ENROOT_MOUNT_HOME          no",
-    ]
-    for folder in (large, f"{large}/data", f"{large}/cache", f"{large}/tmp", "/var/enroot/config"):
-        assert (containers.slash / folder.lstrip("/")).stat().st_mode & 0o7777 == 0o1777, folder
-    assert (containers.slash / "etc/enroot/enroot.conf").stat().st_mode & 0o777 == 0o644
-    hook = containers.slash / "etc/enroot/hooks.d/50-slurm-pytorch.sh"
-    assert hook.readlink() == Path("/usr/share/enroot/hooks.d/50-slurm-pytorch.sh")
-    assert not (containers.slash / "opt/slurm/etc").exists()
-
-
-def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None:
-    containers.does("72", node_type="HeadNode")
-    etc = containers.slash / "opt/slurm/etc"
-    assert (etc / "plugstack.conf.d").stat().st_mode & 0o777 == 0o755
-    assert (etc / "plugstack.conf").read_text() == "include /opt/slurm/etc/plugstack.conf.d/*\n"
-    assert (etc / "plugstack.conf.d/pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
-    assert containers.calls()[-1] == "scontrol reconfigure"
-    before = containers.files()
-    containers.does("72", node_type="HeadNode")
-    assert "scontrol reconfigure" not in containers.calls()
-    assert containers.files() == before
-
-
-def test_an_image_without_parallelclusters_examples_has_containers_too(containers: Node) -> None:
-    shutil.rmtree(containers.slash / "opt/parallelcluster/examples")
-    containers.does("72", node_type="HeadNode")
-    assert (
-        containers.text("opt/slurm/etc/plugstack.conf.d/pyxis.conf") == PYXIS_EXAMPLE.splitlines()[1] + "\n"
-    )
-    assert (
-        containers.text("etc/enroot/enroot.conf").splitlines()[2].startswith("ENROOT_DATA_PATH /var/enroot")
-    )
-
-
-def test_somebodys_own_plug_ins_stay(containers: Node) -> None:
-    file = containers.write("opt/slurm/etc/plugstack.conf", "optional mine.so")
-    containers.does("72", node_type="HeadNode")
-    assert file.read_text() == "optional mine.so\ninclude /opt/slurm/etc/plugstack.conf.d/*\n"
-
-
-def test_an_image_without_enroot_or_pyxis_is_left_as_it_is_and_said(containers: Node) -> None:
-    (containers.slash / "usr/local/lib/slurm/spank_pyxis.so").unlink()
-    done = containers.run("72", node_type="HeadNode")
-    assert done.returncode == 1
-    assert done.stderr.endswith("spank_pyxis.so): srun has no --container-image\n")
-    assert not (containers.slash / "opt/slurm/etc").exists()
-    (containers.slash / "usr/bin/enroot").unlink()
-    assert "this image has no Enroot" in containers.does("72")
 
 
 AGENT = "opt/aws/amazon-cloudwatch-agent"
@@ -351,5 +174,6 @@ def test_every_file_that_a_step_reads_ships_in_the_bundle() -> None:
         "bootstrap/prolog.sh",
         "bootstrap/health/check-node.sh",
         "bootstrap/health/verdict.sh",
+        "bootstrap/health/brake.sh",
         "bootstrap/health/checks/10-gpus.sh",
     } <= names

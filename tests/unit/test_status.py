@@ -152,6 +152,22 @@ def test_each_stage_has_its_beginning_and_its_time() -> None:
     assert "... 9 min 0 s" in shown
 
 
+def test_the_stage_that_lasts_has_the_usual_time_beside_its_own() -> None:
+    stacks = (("TrainingClusterStack", "CREATE_IN_PROGRESS"),)
+    stages = _progress(("validating", 0), ("head node booting", 1))
+    shown = _lines(Status(cluster_name="training", stacks=stacks, progress=stages)).splitlines()
+    assert shown[-1].endswith("... 9 min 0 s  usually about 10 to 20 min")
+    assert "usually" not in shown[-2], "it is over"
+    ended = _progress(("validating", 0), ("head node booting", 1), ("done", 9))
+    assert "usually" not in _lines(Status(cluster_name="training", stacks=stacks, progress=ended))
+
+
+def test_lustre_takes_its_time() -> None:
+    for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "CREATE_COMPLETE"):
+        shown = _lines(_read(Aws({"StorageStack": state})))
+        assert ("usually about 10 min for Lustre" in shown) == (state == "CREATE_IN_PROGRESS")
+
+
 @pytest.mark.parametrize("end", ["done", "failed"])
 def test_work_that_has_ended_says_how_long_it_took(end: str) -> None:
     stacks = (("TrainingClusterStack", "CREATE_COMPLETE"),)

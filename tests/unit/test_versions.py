@@ -44,6 +44,8 @@ def test_versions_are_no_family() -> None:
         ("pyxis", {"version": "0.24.0'; rm -rf /"}, "pins.pyxis.version"),
         ("pyxis", {"url": "http://github.com/NVIDIA/pyxis"}, "pins.pyxis.url"),
         ("pyxis", {"lookup": "gitlab:a/b"}, "pins.pyxis.lookup"),
+        ("torch_volta", {"index": "http://download.pytorch.org/whl/cu126"}, "pins.torch_volta.index"),
+        ("torch_volta", {"version": "2.15.0+cu126"}, "version 2.15.0+cu126 is after its ceiling 2.14"),
     ],
 )
 def test_a_pin_that_cannot_be_is_refused_by_name(
@@ -93,6 +95,9 @@ def test_a_cuda_wheel_and_its_image_are_of_one_major_version() -> None:
     pins = load_versions().pins
     assert pins["nccl_cu12"].recipes == pins["cuda_toolkit"].recipes == ("volta",)
     assert pins["cuda_toolkit"].version.startswith("12.")
+    line = pins["cuda_toolkit"].version.rsplit(".", 1)[0].replace(".", "")
+    assert pins["torch_volta"].version.endswith(f"+cu{line}")
+    assert f"export TORCH_VOLTA_INDEX='https://download.pytorch.org/whl/cu{line}'\n" in render_versions()
 
 
 def test_extensions_are_compiled_for_the_torch_that_workloads_ask_for() -> None:
@@ -102,7 +107,10 @@ def test_extensions_are_compiled_for_the_torch_that_workloads_ask_for() -> None:
         for line in file.read_text().splitlines()
         if line.startswith("torch==")
     }
-    assert wanted == {f"torch=={load_versions().pins['megatron_torch'].version}"}
+    pins = load_versions().pins
+    assert wanted == {f"torch=={pins['megatron_torch'].version}"}
+    of_volta = pins["torch_volta"].version
+    assert wanted == {f"torch=={of_volta.removesuffix('+cu126')}"}, "environment.sh refuses another one"
 
 
 def workload(tmp_path: Path, header: str, install: str | None = None) -> Path:
@@ -149,7 +157,7 @@ def test_an_unknown_workload_is_refused_and_those_that_there_are_are_named(tmp_p
 
 
 def test_every_real_workload_has_a_header() -> None:
-    assert load_workloads()["gpt2"].recipes == ("gpu", "cpu")
+    assert load_workloads()["gpt2"].recipes == ("gpu", "volta", "cpu")
 
 
 def test_the_readmes_table_is_that_of_the_steps() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import boto3
 import pytest
 
-from tests.unit import zone_fakes
+from tests.unit.function_fakes import load, refusal
 from tests.unit.zone_fakes import RESERVATION, STACK, FakeRegion, zone
-
-# A person reads it in one line of CloudFormation's events.
-MOST_CHARACTERS = 600
 
 Ask = Callable[..., dict[str, Any]]
 Refuse = Callable[..., str]
@@ -20,13 +17,13 @@ Refuse = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def handler() -> Any:
-    return zone_fakes.load()
+    return load("compute_zone")["handler"]
 
 
 @pytest.fixture
 def region(monkeypatch: pytest.MonkeyPatch) -> FakeRegion:
     played = FakeRegion()
-    monkeypatch.setattr(boto3, "client", played.client)
+    played.play(monkeypatch)
     return played
 
 
@@ -54,14 +51,7 @@ def ask(handler: Any, region: FakeRegion) -> Ask:
 
 @pytest.fixture
 def refuse(ask: Ask) -> Refuse:
-    def send(*types: str, **more: str) -> str:
-        with pytest.raises(RuntimeError) as refusal:
-            ask(*types, **more)
-        assert refusal.value.__cause__ is None
-        assert len(str(refusal.value)) < MOST_CHARACTERS
-        return str(refusal.value)
-
-    return send
+    return partial(refusal, ask)
 
 
 def test_auto_is_the_first_zone_by_id_that_offers_every_type(ask: Ask) -> None:
@@ -191,7 +181,7 @@ def test_an_update_to_a_reservation_elsewhere_is_refused(refuse: Refuse, region:
 
 
 def test_the_way_back_is_always_open(ask: Ask, region: FakeRegion) -> None:
-    region.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    region.stack_answers = ["UPDATE_ROLLBACK_IN_PROGRESS"]
     region.throttled = {"DescribeInstanceTypeOfferings", "DescribeCapacityReservations"}
     back = ask("p6.48xlarge", zone="use1-az1", reservation=RESERVATION, kept="use1-az4")
     assert back["Data"] == {"Id": "use1-az4", "Name": "us-east-1d"}

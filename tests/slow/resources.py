@@ -1,0 +1,84 @@
+"""What the tests of the local AWS make in an account: an image, a database, parts of templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .account import Account
+
+
+def attribute(resource: str, name: str) -> dict[str, Any]:
+    """Of a resource of the same template."""
+    return {"Fn::GetAtt": [resource, name]}
+
+
+def as_outputs(**values: Any) -> dict[str, Any]:
+    """A template's Outputs."""
+    return {name: {"Value": value} for name, value in values.items()}
+
+
+def register_image(account: Account, name: str, *, version: str = "3.16.1") -> str:
+    """An image of ubuntu2204 that ParallelCluster could have built; its id."""
+    ec2 = account.client("ec2")
+    root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
+    image: str = ec2.register_image(
+        Name=name,
+        Architecture="x86_64",
+        RootDeviceName="/dev/sda1",
+        VirtualizationType="hvm",
+        BlockDeviceMappings=[root],
+    )["ImageId"]
+    tags = {"version": version, "os": "ubuntu2204", "build_status": "available"}
+    ec2.create_tags(
+        Resources=[image], Tags=[{"Key": f"parallelcluster:{k}", "Value": v} for k, v in tags.items()]
+    )
+    return image
+
+
+def database(account: Account, *zones: int) -> dict[str, Any]:
+    """A template of Slurm accounting: Aurora in subnets of these zones, by their number, and its secret."""
+    vpc = account.network.vpc
+    secret = {"GenerateSecretString": {"ExcludePunctuation": True, "PasswordLength": 40}}
+    password = {"Fn::Join": ["", ["{{resolve:secretsmanager:", {"Ref": "Secret"}, ":SecretString:::}}"]]}
+    subnets = {
+        f"Subnet{number}": {
+            "Type": "AWS::EC2::Subnet",
+            "Properties": {
+                "VpcId": vpc,
+                "CidrBlock": f"10.0.{16 + number}.0/24",
+                "AvailabilityZone": {"Fn::Select": [zone, {"Fn::GetAZs": ""}]},
+            },
+        }
+        for number, zone in enumerate(zones)
+    }
+    group = {"DBSubnetGroupDescription": "Slurm accounting", "SubnetIds": [{"Ref": name} for name in subnets]}
+    cluster = {
+        "Engine": "aurora-mysql",
+        "MasterUsername": "slurm",
+        "MasterUserPassword": password,
+        "ServerlessV2ScalingConfiguration": {"MinCapacity": 0, "MaxCapacity": 4},
+        "DBSubnetGroupName": {"Ref": "Group"},
+    }
+    instance = {
+        "DBClusterIdentifier": {"Ref": "Cluster"},
+        "DBInstanceClass": "db.serverless",
+        "Engine": "aurora-mysql",
+    }
+    return {
+        "Resources": subnets
+        | {
+            "Secret": {
+                "Type": "AWS::SecretsManager::Secret",
+                "DeletionPolicy": "Retain",
+                "Properties": secret,
+            },
+            "Group": {"Type": "AWS::RDS::DBSubnetGroup", "Properties": group},
+            "Cluster": {"Type": "AWS::RDS::DBCluster", "DeletionPolicy": "Snapshot", "Properties": cluster},
+            "Instance": {"Type": "AWS::RDS::DBInstance", "Properties": instance},
+        },
+        "Outputs": as_outputs(
+            Host=attribute("Cluster", "Endpoint.Address"),
+            Port=attribute("Cluster", "Endpoint.Port"),
+            Secret={"Ref": "Secret"},
+        ),
+    }

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Makes the environment of the tests' own workload: this machine's Python.
+#
+# Called by: job.slurm, as the user. Safe to run again.
+set -euo pipefail
+
+sleep "${PREPARE_S:-0}"
+readonly bin="${TRAINING_VENVS:?}/tiny/bin"
+mkdir -p "$bin"
+ln -sfn "$(command -v python3)" "$bin/python"

@@ -1,0 +1,1 @@
+"""Stands in for torch, of which the tests' own workload needs torchrun alone."""

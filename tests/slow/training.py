@@ -1,0 +1,156 @@
+"""A real Slurm on this machine with a shared folder, as job.slurm wants them: what tests of jobs share."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
+
+TRAINING = Path(__file__).parents[2] / "assets" / "training"
+RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 2}
+QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
+SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
+NODES = ("train-dy-p4d-1", "train-dy-p4d-2")
+# A requeued job starts again when its credential has expired; ParallelCluster's 70 s are too long to watch.
+CREDENTIAL_S = 10
+# What the bootstrap installs for this family; the rehearsal's own settings then say CPU.
+FAMILY = """\
+export FAMILY=p4d
+export RANKS_PER_NODE=8
+export ACCELERATOR_KIND=gpu
+export MIXED_PRECISION=bf16
+"""
+
+
+def local_slurm(
+    root: Path, *, mark: str, suspend_time_s: int = 20, credential_s: int = CREDENTIAL_S
+) -> LocalSlurm:
+    """A Slurm of two nodes, whose processes carry the test's mark."""
+    config = {"Scheduling": {"SlurmQueues": [QUEUE]}}
+    partitions = parse_partitions(cluster_config=config, shapes=SHAPES)
+    marker = ("LOCAL_SLURM_TEST", f"{mark}-{os.getpid()}")
+    return LocalSlurm(
+        root=root,
+        partitions=partitions,
+        marker=marker,
+        suspend_time_s=suspend_time_s,
+        credential_s=credential_s,
+    )
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every process that carries the test's mark, found without the code under test."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("LOCAL_SLURM_TEST") == f"{mark}-{os.getpid()}":
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def wait_until(holds: Callable[[], bool], *, timeout_s: float, what: str) -> None:
+    """Wait for a condition; an AssertionError with `what` if it does not come true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"after {timeout_s} s: {what}"
+        time.sleep(0.2)
+
+
+class Training:
+    """A local Slurm with a shared folder, as job.slurm wants them.
+
+    `workload` is what is submitted unless a test names another, `env` its settings.
+    """
+
+    def __init__(
+        self, slurm: LocalSlurm, folder: Path, *, workload: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.shared = folder / "fsx"
+        self.slurm = slurm
+        self.workload = workload
+        self.settings = folder / "etc" / "partitions" / "train.env"
+        shutil.copytree(TRAINING, self.shared / "training")
+        self.settings.parent.mkdir(parents=True)
+        self.settings.write_text(FAMILY, encoding="utf-8")
+        self._env = {
+            "TRAINING_SHARED": str(self.shared),
+            "TRAINING_ETC": str(folder / "etc"),
+            "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(self.shared / "venvs")),
+            "TRAINING_REHEARSAL": "1",
+            **(env or {}),
+        }
+
+    def submit(self, run: str, *options: str, workload: str = "", **env: str) -> int:
+        """`sbatch --nodes=2 <options> job.slurm <workload>`; the job's id."""
+        script = str(self.shared / "training" / "job.slurm")
+        argv = ["--nodes=2", *options, script, workload or self.workload]
+        return self.slurm.submit(argv, env=self._env | {"RUN_NAME": run} | env)
+
+    def wait(self, job_id: int, *, state: str, timeout_s: float = 600) -> str:
+        """Wait for the end; what the job printed."""
+        lines: list[str] = []
+        job = self.slurm.wait(job_id, timeout_s=timeout_s, on_line=lines.append)
+        assert job.state == state, "\n".join(lines)
+        return "\n".join(lines)
+
+    def run(self, run: str, **env: str) -> str:
+        """Run to the end; what the job printed."""
+        return self.wait(self.submit(run, **env), state="COMPLETED")
+
+    def end(self, job_id: int) -> str:
+        """Have Slurm end a job; what it printed."""
+        self.slurm.cancel(job_id)
+        return self.wait(job_id, state="CANCELLED")
+
+    def output(self, job_id: int) -> str:
+        """What a job has printed so far."""
+        file = self.slurm.job(job_id).output
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+    def run_dir(self, run: str) -> Path:
+        """Where a run's metrics lie."""
+        return self.shared / "runs" / self.workload / run
+
+    def checkpoints(self, run: str) -> Path:
+        """Where a run's checkpoints lie."""
+        return self.shared / "checkpoints" / self.workload / run
+
+    def metrics(self, run: str) -> list[dict[str, Any]]:
+        """The rows that a run has written so far."""
+        file = self.run_dir(run) / "metrics.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+
+    def wait_for_step(self, job_id: int, run: str, step: int, *, timeout_s: float = 120) -> None:
+        """Wait until a run has done so many steps; fails at once when the job has ended before."""
+        wait_until(
+            lambda: len(self.metrics(run)) >= step or self.slurm.job(job_id).has_ended,
+            timeout_s=timeout_s,
+            what=f"{run}: step {step}",
+        )
+        assert len(self.metrics(run)) >= step, self.output(job_id)
+
+
+@contextmanager
+def training_on_slurm(
+    folder: Path,
+    *,
+    workload: str,
+    env: Mapping[str, str] | None = None,
+    suspend_time_s: int = 120,
+    credential_s: int = CREDENTIAL_S,
+) -> Iterator[Training]:
+    """A local Slurm and a shared folder for one workload; afterwards no process of it is left."""
+    with local_slurm(
+        folder / "slurm", mark=workload, suspend_time_s=suspend_time_s, credential_s=credential_s
+    ) as slurm:
+        yield Training(slurm, folder, workload=workload, env=env)
+    assert marked(workload) == []

@@ -1,0 +1,95 @@
+"""A Hugging Face hub on this machine: lists and serves the files of a folder, can break off."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+LARGE_SUFFIXES = (".parquet", ".safetensors")
+
+
+@dataclass
+class Hub:
+    """`folder` has models/<repository>/ and datasets/<repository>/; whatever the revision, they are these."""
+
+    folder: Path
+    url: str = ""
+    break_off_after: int | None = None
+    """Bytes after which the next answer ends, once."""
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    """Path and Range of each request for a file."""
+
+    def listing(self, at: Path, root: Path) -> list[dict[str, Any]]:
+        """What the hub's API says of a folder: large files with their sha256, small ones with git's."""
+        found = []
+        for file in sorted(at.iterdir()):
+            content = file.read_bytes() if file.is_file() else b""
+            git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+            entry: dict[str, Any] = {"type": "file" if file.is_file() else "directory", "oid": git}
+            entry |= {"path": str(file.relative_to(root)), "size": len(content)}
+            if file.suffix in LARGE_SUFFIXES:
+                sha256 = hashlib.sha256(content).hexdigest()
+                entry["lfs"] = {"oid": sha256, "size": len(content), "pointerSize": 134}
+            found.append(entry)
+        return found
+
+
+@contextmanager
+def hub_server(folder: Path) -> Iterator[Hub]:
+    """Serve a folder until the end of the block."""
+    hub = Hub(folder)
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            parts = self.path.strip("/").split("/")
+            if parts[0] == "api":
+                kind, owner, name, _, _, *below = parts[1:]
+                root = hub.folder / kind / owner / name
+                at = root.joinpath(*below)
+                if not at.is_dir():
+                    self.send_error(404)
+                    return
+                self._send(200, json.dumps(hub.listing(at, root)).encode())
+                return
+            kind = "datasets" if parts[0] == "datasets" else "models"
+            owner, name, _, _, *path = parts[1:] if kind == "datasets" else parts
+            file = (hub.folder / kind / owner / name).joinpath(*path)
+            asked = self.headers.get("Range", "")
+            hub.requests.append((self.path, asked))
+            if not file.is_file():
+                self.send_error(404)
+                return
+            content = file.read_bytes()
+            start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
+            self._send(206 if asked else 200, content[start:], start=start, whole=len(content))
+
+        def _send(self, status: int, content: bytes, *, start: int = 0, whole: int = 0) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            if status == 206:
+                self.send_header("Content-Range", f"bytes {start}-{whole - 1}/{whole}")
+            self.end_headers()
+            if whole and hub.break_off_after is not None:
+                content, hub.break_off_after = content[: hub.break_off_after], None
+            self.wfile.write(content)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

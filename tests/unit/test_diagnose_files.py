@@ -1,0 +1,132 @@
+"""trainctl diagnose on files, folders and archives, whatever is in them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from ops.diagnose import archive
+from ops.diagnose.diagnose import diagnose_evidence
+from ops.diagnose.files import Files
+from ops.diagnose.render import Diagnosis
+from ops.usage import UsageError
+
+FULL = "OSError: [Errno 28] No space left on device\n"
+
+
+def read(*paths: Path) -> Diagnosis:
+    return diagnose_evidence(Files(paths), cluster="training")
+
+
+def packed(into: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(into, "w:gz") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return into
+
+
+def test_an_exported_archive_is_read_with_files_that_are_compressed_once_more(tmp_path: Path) -> None:
+    logs = "training-logs-202611051010/cloudwatch-logs/ip-10-0-0-9.i-0a"
+    file = packed(
+        tmp_path / "training-logs.tar.gz",
+        {
+            f"{logs}.clustermgtd": b"one\ntwo\n",
+            f"{logs}.slurmctld/000000.gz": gzip.compress(f"one\n{FULL}".encode()),
+        },
+    )
+    found = read(file)
+    assert (found.texts, found.lines) == (2, 4)
+    assert found.silent == {}
+    evidence = found.causes[0].evidence[0]
+    assert (evidence.file, evidence.line) == (f"{file}:{logs}.slurmctld/000000.gz", 2)
+
+
+def test_a_log_that_is_compressed_alone_is_read_whatever_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "train.log.1"
+    file.write_bytes(gzip.compress(FULL.encode()))
+    assert [cause.id for cause in read(file).causes] == ["disk-full"]
+
+
+def test_nothing_of_an_archive_is_written_wherever_its_names_lead(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    file = packed(inside / "evil.tar.gz", {"../../outside.log": FULL.encode(), "/etc/outside.log": b"x\n"})
+    with tarfile.open(tmp_path / "links.tar", "w") as tar:
+        link = tarfile.TarInfo("passwd")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    before = sorted(tmp_path.rglob("*"))
+    found = read(file, tmp_path / "links.tar")
+    assert found.causes[0].id == "disk-full"
+    assert found.silent == {f"{tmp_path}/links.tar:passwd": "is no file"}
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_unpacks_to_more_than_any_log_is_cut_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 2 << 20)
+    bomb = tmp_path / "bomb.gz"
+    bomb.write_bytes(gzip.compress(b"\n" * (64 << 20)))
+    found = read(bomb)
+    assert found.silent == {str(bomb): "cut at 2 MiB"}
+    assert found.lines <= 4 << 20
+
+
+def test_a_header_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("././@PaxHeader")
+    header.type, header.size = tarfile.XHDTYPE, 3 << 30
+    file = tmp_path / "header.tar.gz"
+    file.write_bytes(gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) + b"\0" * 4096))
+    assert "broken: a header of a size" in read(file).silent[str(file)]
+
+
+def test_a_broken_file_is_said_and_hides_no_other(tmp_path: Path) -> None:
+    whole = gzip.compress(os.urandom(1 << 20).hex().encode())
+    (tmp_path / "a.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "b.bin").write_bytes(b"\x7fELF\0\0\0")
+    (tmp_path / "c.log").write_text(FULL)
+    (tmp_path / "d.log").symlink_to(tmp_path / "c.log")
+    found = read(tmp_path)
+    assert "broken from here on" in found.silent[f"{tmp_path}/a.gz"]
+    assert found.silent[f"{tmp_path}/b.bin"] == "is no text"
+    assert [each.file for each in found.causes[0].evidence] == [f"{tmp_path}/c.log"]
+
+
+def test_a_missing_file_and_a_pipe_are_wrong_usage(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, words in {"nowhere.log": "no file or folder", "pipe": "neither a file nor a folder"}.items():
+        with pytest.raises(UsageError, match=words):
+            Files([tmp_path / name])
+
+
+def test_a_line_is_numbered_right_behind_very_long_ones_and_many_blocks(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    filler = "".join(f"step {step} loss {step / 7:.4f}\n" for step in range(200_000))
+    log.write_text(f"{'x' * (3 << 20)} {FULL}{filler}{FULL}")
+    found = read(log)
+    evidence = found.causes[0].evidence[0]
+    assert (evidence.line, evidence.count) == (200_002, 1), "what stands behind 4 kB of a line is passed over"
+    assert found.lines == 200_002
+
+
+def test_a_log_of_20_mb_takes_two_seconds_of_computing_at_most(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    with log.open("w") as out:
+        for step in range(240_000):
+            out.write(
+                f"step {step} loss {step / 7:.4f} tokens/s {step * 13 % 97_001:.1f} lr 3.0e-4 mem 31.2 GB\n"
+            )
+        out.write(FULL)
+    began = time.process_time()
+    found = read(log)
+    assert time.process_time() - began < 2
+    assert found.causes[0].evidence[0].line == 240_001

@@ -1,0 +1,104 @@
+"""Steps 44, 46 and 48: what is compiled from pinned sources."""
+
+from __future__ import annotations
+
+from tests.unit.step_machine import Machine, fails, succeeds
+
+PYXIS = """\
+install:
+	mkdir -p $(DESTDIR)$(prefix)/lib/slurm
+	echo "$$CPPFLAGS" >$(DESTDIR)$(prefix)/lib/slurm/spank_pyxis.so
+"""
+
+
+def test_pyxis_is_compiled_from_its_pinned_commit_where_it_lacks(machine: Machine) -> None:
+    machine.program("enroot", at=machine.root / "usr/bin/enroot")
+    machine.program("apt-get")
+    url, commit = machine.repository({"Makefile": PYXIS})
+    succeeds(machine.run("44", PYXIS_URL=url, PYXIS_COMMIT=commit))
+    plugin = machine.root / "usr/local/lib/slurm/spank_pyxis.so"
+    assert plugin.read_text() == f"-I {machine.root}/opt/slurm/include\n"
+    before = machine.files()
+    succeeds(machine.run("44", PYXIS_URL="/nowhere"))
+    assert (machine.calls(), machine.files()) == ([], before)
+
+
+def test_enroot_is_not_fetched_without_a_checksum(machine: Machine) -> None:
+    machine.program("apt-get")
+    machine.program("curl")
+    fails(machine.run("44"), "no SHA-256 of", "enroot_4.1.2-1_amd64.deb", "versions.yaml")
+    assert machine.calls() == []
+
+
+def test_a_commit_that_the_repository_does_not_have_is_an_error(machine: Machine) -> None:
+    machine.program("enroot", at=machine.root / "usr/bin/enroot")
+    machine.program("apt-get")
+    url, _ = machine.repository({"Makefile": PYXIS})
+    fails(machine.run("44", PYXIS_URL=url, PYXIS_COMMIT="0" * 40), "could not fetch commit " + "0" * 40)
+
+
+NCCL_TESTS = """\
+default:
+	mkdir -p $(BUILDDIR)
+	echo "$$NVCC_GENCODE|$$NVCC_APPEND_FLAGS|$(MPI)|$(MPI_HOME)|$(CUDA_HOME)" >$(BUILDDIR)/all_reduce_perf
+	cp $(NCCL_HOME)/lib/libnccl.so $(BUILDDIR)/broadcast_perf
+"""
+
+
+def test_nccl_tests_are_compiled_for_the_recipes_gpus_with_the_pinned_nccl(machine: Machine) -> None:
+    machine.program("nvcc", at=machine.root / "usr/local/cuda/bin/nvcc")
+    url, commit = machine.repository({"Makefile": NCCL_TESTS})
+    files = {"nvidia/nccl/lib/libnccl.so.2": "nccl", "nvidia/nccl/include/nccl.h": ""}
+    pins = {
+        "NCCL_TESTS_URL": url,
+        "NCCL_TESTS_COMMIT": commit,
+        "NCCL_CU12_SHA256": machine.wheel("nvidia-nccl-cu12", "2.30.7", files),
+    }
+    succeeds(machine.run("46", RECIPE="volta", **pins))
+    said = (machine.opt / "bin" / "all_reduce_perf").read_text().strip().split("|")
+    assert said == [
+        "-gencode=arch=compute_70,code=sm_70 ",
+        "-Xlinker -rpath=/opt/training-cluster/nccl/lib",
+        "1",
+        f"{machine.root}/opt/amazon/openmpi",
+        f"{machine.root}/usr/local/cuda",
+    ]
+    assert (machine.opt / "bin" / "broadcast_perf").read_text() == "nccl"
+    before = machine.files()
+    succeeds(
+        machine.run("46", RECIPE="volta", **{**pins, "NCCL_TESTS_URL": "/nowhere", "PIP_FIND_LINKS": ""})
+    )
+    assert machine.files() == before
+
+
+def test_nccl_tests_without_a_compiler_say_so(machine: Machine) -> None:
+    fails(machine.run("46", RECIPE="gpu"), "no CUDA compiler", "usr/local/cuda/bin/nvcc")
+
+
+# A python3 whose environments have a `python` that writes down pip's arguments and what the compiler is told.
+PYTHON = """
+if [[ $1 == -m && $2 == venv ]]; then
+  mkdir -p "$3/bin"
+  printf '%s\\n' '#!/bin/bash' 'echo "$NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST pip $*" >>"$ROOT/../calls"' \\
+    'while (($#)); do case $1 in --wheel-dir | --dest) touch "$2/$RANDOM.whl" ;; esac; shift; done' \\
+    >"$3/bin/python"
+  chmod 755 "$3/bin/python"
+fi
+"""
+
+
+def test_megatrons_binding_is_compiled_for_every_gpu_of_the_catalog(machine: Machine) -> None:
+    machine.program("nvcc", at=machine.root / "usr/local/cuda/bin/nvcc")
+    machine.program("python3", PYTHON)
+    succeeds(machine.run("48", RECIPE="gpu"))
+    torch, compiled, core = (call for call in machine.calls() if " pip " in call)
+    assert "torch==2.13.0 transformer_engine[core_cu13]==2.20.2" in torch
+    assert compiled.startswith("80;86;89;90;100;103 8.0;8.6;8.9;9.0;10.0;10.3 pip -m pip")
+    assert "wheel --no-build-isolation --no-deps --require-hashes --wheel-dir" in compiled
+    assert core.endswith("megatron-core==0.16.1")
+    assert len(list((machine.opt / "wheels").glob("*.whl"))) == 2
+    assert not (machine.opt / "src" / "megatron").exists()
+    before = machine.files()
+    succeeds(machine.run("48", RECIPE="gpu"))
+    assert [call for call in machine.calls() if " pip " in call] == []
+    assert machine.files() == before

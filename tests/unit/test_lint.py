@@ -1,0 +1,128 @@
+"""`trainctl lint`: what it looks at in a script, what it leaves out, and what a person reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ops.lint.command import lint, lint_files
+from ops.lint.shell import read_subjects
+from ops.usage import UsageError
+
+
+def found(script: str) -> list[tuple[int, str]]:
+    return [(each.line, each.rule) for each in lint(script, name="job.slurm")]
+
+
+def texts(script: str, kind: str) -> list[str]:
+    return [each.text for each in read_subjects(script) if each.kind == kind]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "# export FI_PROVIDER=efa",
+        "true # FI_PROVIDER=efa srun torchrun train.py",
+        "cat <<EOF\nexport FI_PROVIDER=efa\nsrun torchrun train.py\nEOF",
+        ": <<'NOTE'\npython -m torch.distributed.launch train.py\nNOTE",
+        'echo "export FI_PROVIDER=efa; srun torchrun train.py"',
+        'log "the old way: python -m torch.distributed.launch"',
+        "grep -q torch.distributed.launch train.sh",
+        '[[ $line == *"torch.distributed.launch"* ]]',
+        "unset FI_PROVIDER",
+        '[[ ${FI_PROVIDER:-} == efa ]] && echo "$FI_PROVIDER"',
+        "python - <<'EOF'\nprint(f'{1:>3}')\nFI_PROVIDER = 'efa'\nEOF",
+    ],
+)
+def test_comments_and_prose_are_left_out(harmless: str) -> None:
+    assert found(harmless) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "export A=1 FI_PROVIDER=efa",
+        "declare -x FI_PROVIDER='efa'",
+        "FI_PROVIDER=efa ./train",
+        "env A=1 FI_PROVIDER=efa ./train",
+        "exec mpirun -x FI_PROVIDER=efa ./train",
+        "mpirun -genv FI_PROVIDER=efa ./train",
+        "srun --export=ALL,FI_PROVIDER=efa ./train",
+        "sbatch --export FI_PROVIDER=efa job.slurm",
+        "bash -c 'export FI_PROVIDER=efa'",
+        'sbatch --wrap="export FI_PROVIDER=efa"',
+        "f() { if true; then export FI_PROVIDER=efa; fi; }",
+        "x=$(FI_PROVIDER=efa ./train)",
+        "sbatch <<EOF\nexport FI_PROVIDER=efa\nEOF",
+        "cat >job.slurm <<EOF\n#SBATCH -N 2\nexport FI_PROVIDER=efa\nEOF",
+    ],
+)
+def test_a_setting_is_found_wherever_a_script_can_make_it(script: str) -> None:
+    assert [rule for _, rule in found(script)] == ["fi-provider"]
+
+
+def test_findings_have_the_line_of_the_file_also_inside_another_script() -> None:
+    script = "#!/bin/bash\n\nexport FI_PROVIDER=efa\nbash -c '\nexport NCCL_TREE_THRESHOLD=0'\n"
+    script += "cat >job.slurm <<EOF\n#!/bin/bash\nexport RDMAV_FORK_SAFE=1\nEOF\n"
+    assert found(script) == [(3, "fi-provider"), (5, "nccl-thresholds"), (8, "rdmav-fork-safe")]
+
+
+def test_a_command_over_several_lines_is_one() -> None:
+    script = 'exec /usr/bin/srun \\\n  -K \\\n  python train.py "$@"\n'
+    assert texts(script, "command") == ['srun -K python train.py "$@"']
+    assert {(each.line, each.end_line) for each in read_subjects(script)} == {(1, 3)}
+
+
+def test_directives_end_at_the_first_command_as_for_sbatch() -> None:
+    script = "#!/bin/bash\n#SBATCH  --nodes=2\n# no\n\ntrue\n#SBATCH --nodes=3\n"
+    assert texts(script, "directive") == ["#SBATCH --nodes=2"]
+
+
+def test_what_another_shell_expands_is_not_what_this_one_does() -> None:
+    seen = texts("srun bash -c '$A' \"$B \\$C\" $D", "expansion")[-1]
+    assert [name for name in "ABCD" if f"${name}" in seen] == ["B", "D"]
+
+
+def test_a_comment_keeps_its_own_line_or_the_next_and_no_more() -> None:
+    kept = "export FI_PROVIDER=efa  # trainctl: allow fi-provider measured"
+    assert found(kept) == []
+    assert found(f"{kept}\nexport FI_PROVIDER=efa") == [(2, "fi-provider")]
+    assert found("# trainctl: allow fi-provider measured\n\nexport FI_PROVIDER=efa") == [(3, "fi-provider")]
+    assert found("# trainctl: allow rdmav-fork-safe measured\nexport FI_PROVIDER=efa") == [(2, "fi-provider")]
+
+
+@pytest.mark.parametrize(
+    ("comment", "said"),
+    [
+        ("fi-provider", "fi-provider wants a reason"),
+        ("fi-provder measured", 'no rule. Did you mean "fi-provider"?'),
+        ("", '"" is no rule.'),
+    ],
+)
+def test_a_comment_that_allows_nothing_is_a_finding_itself(comment: str, said: str) -> None:
+    wrong, setting = lint(f"# trainctl: allow {comment}\nexport FI_PROVIDER=efa", name="job.slurm")
+    assert said in wrong.problem
+    assert setting.rule == "fi-provider"
+
+
+def test_a_finding_reads_as_place_rule_reason_source_and_mend() -> None:
+    (finding,) = lint("\nexport RDMAV_FORK_SAFE=1", name="a/job.slurm")
+    first, source, mend = finding.text().splitlines()
+    assert first.startswith("a/job.slurm:2: rdmav-fork-safe: a setting of rdma-core")
+    assert source.startswith("  source: awsome-distributed-training")
+    assert mend == "  write:  nothing"
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "picture.sh").write_bytes(b"\xff\xd8\xff")
+    (tmp_path / "broken.sh").write_text("if true; then\n")
+    for name, said in {
+        "none.sh": "There is no file",
+        ".": "is a folder",
+        "picture.sh": "is no text",
+        "broken.sh": r"broken.sh:1:10: .*no script that bash can read",
+    }.items():
+        with pytest.raises(UsageError, match=said) as refused:
+            lint_files([tmp_path / name])
+        assert "\n" not in str(refused.value)

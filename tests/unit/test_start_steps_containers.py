@@ -1,0 +1,126 @@
+"""Step 72, containers in jobs, with a node's programs stubbed; and systemd's opinion of what it writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.start_step_node import Node
+
+TMPFILES = Path("/usr/bin/systemd-tmpfiles")
+ENROOT_EXAMPLE = """\
+#ENROOT_LIBRARY_PATH        /usr/lib/enroot
+ENROOT_RUNTIME_PATH         /run/enroot/runtime/user-$(id -u)
+ENROOT_DATA_PATH            /run/enroot/data/user-$(id -u)
+ENROOT_CONFIG_PATH          /var/enroot/config/user-$(id -u)
+ENROOT_CACHE_PATH           /var/enroot/cache/group-$(id -g)
+#ENROOT_TEMP_PATH           ${TMPDIR:-/tmp}
+
+ENROOT_MOUNT_HOME          no
+"""
+PYXIS_EXAMPLE = """\
+# THIS IS AN EXAMPLE OF pyxis.conf file
+required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis
+"""
+
+
+@pytest.fixture
+def containers(tmp_path: Path) -> Iterator[Node]:
+    """A node whose image has Enroot and Pyxis, with local disks."""
+    node = Node(tmp_path)
+    examples = "opt/parallelcluster/examples"
+    node.write(f"{examples}/enroot/enroot.conf", ENROOT_EXAMPLE)
+    node.write(f"{examples}/pyxis/pyxis.conf", PYXIS_EXAMPLE)
+    node.write("usr/bin/enroot", "")
+    node.write("usr/local/lib/slurm/spank_pyxis.so", "")
+    node.write("usr/share/enroot/hooks.d/50-slurm-pytorch.sh", "")
+    (node.etc / "partitions" / "gpu.env").write_text("export SCRATCH='/scratch'\n")
+    (node.etc / "partitions" / "cpu.env").write_text("export SCRATCH=''\n")
+    umask = os.umask(0o077)  # as strict as a node's may be
+    yield node
+    os.umask(umask)
+
+
+@pytest.mark.skipif(not TMPFILES.exists(), reason="this machine has no systemd")
+@pytest.mark.parametrize("step", ["66", "72"])
+def test_systemd_understands_what_it_is_told(containers: Node, step: str) -> None:
+    containers.does(step)
+    (file,) = (containers.slash / "etc/tmpfiles.d").iterdir()
+    checked = subprocess.run(
+        [TMPFILES, "--create", "--prefix=/nowhere", file], capture_output=True, text=True
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("partition", "mounted", "large"),
+    [("gpu", "", "/scratch/enroot"), ("gpu", "exit 32", "/var/enroot"), ("cpu", "", "/var/enroot")],
+    ids=["local disks", "not mounted", "none"],
+)
+def test_containers_are_kept_on_the_local_disks_where_there_are_some(
+    containers: Node, partition: str, mounted: str, large: str
+) -> None:
+    containers.stub("mountpoint", mounted)
+    containers.does("72", partition=partition)
+    asked = [f"mountpoint --quiet {containers.slash}/scratch"] if partition == "gpu" else []
+    tmpfiles = containers.slash / "etc/tmpfiles.d/training-cluster-containers.conf"
+    assert containers.calls() == [*asked, f"systemd-tmpfiles --create {tmpfiles}"]
+    assert containers.text("etc/enroot/enroot.conf").splitlines()[1:] == [
+        "ENROOT_RUNTIME_PATH /run/enroot/runtime/user-$(id -u)",
+        f"ENROOT_DATA_PATH {large}/data/user-$(id -u)",
+        f"ENROOT_CACHE_PATH {large}/cache/user-$(id -u)",
+        f"ENROOT_TEMP_PATH {large}/tmp",
+        "ENROOT_CONFIG_PATH /var/enroot/config/user-$(id -u)",
+        "ENROOT_MOUNT_HOME          no",
+    ]
+    for folder in (large, f"{large}/data", f"{large}/cache", f"{large}/tmp", "/var/enroot/config"):
+        assert (containers.slash / folder.lstrip("/")).stat().st_mode & 0o7777 == 0o1777, folder
+    assert (containers.slash / "etc/enroot/enroot.conf").stat().st_mode & 0o777 == 0o644
+    hook = containers.slash / "etc/enroot/hooks.d/50-slurm-pytorch.sh"
+    assert hook.readlink() == Path("/usr/share/enroot/hooks.d/50-slurm-pytorch.sh")
+    assert not (containers.slash / "opt/slurm/etc").exists()
+
+
+def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None:
+    containers.does("72", node_type="HeadNode")
+    etc = containers.slash / "opt/slurm/etc"
+    assert (etc / "plugstack.conf.d").stat().st_mode & 0o777 == 0o755
+    assert (etc / "plugstack.conf").read_text() == "include /opt/slurm/etc/plugstack.conf.d/*\n"
+    assert (etc / "plugstack.conf.d/pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert containers.calls()[-1] == "scontrol reconfigure"
+    before = containers.files()
+    containers.does("72", node_type="HeadNode")
+    assert "scontrol reconfigure" not in containers.calls()
+    assert containers.files() == before
+
+
+def test_an_image_without_parallelclusters_examples_has_containers_too(containers: Node) -> None:
+    shutil.rmtree(containers.slash / "opt/parallelcluster/examples")
+    containers.does("72", node_type="HeadNode")
+    assert (
+        containers.text("opt/slurm/etc/plugstack.conf.d/pyxis.conf") == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    )
+    assert (
+        containers.text("etc/enroot/enroot.conf").splitlines()[2].startswith("ENROOT_DATA_PATH /var/enroot")
+    )
+
+
+def test_somebodys_own_plug_ins_stay(containers: Node) -> None:
+    file = containers.write("opt/slurm/etc/plugstack.conf", "optional mine.so")
+    containers.does("72", node_type="HeadNode")
+    assert file.read_text() == "optional mine.so\ninclude /opt/slurm/etc/plugstack.conf.d/*\n"
+
+
+def test_an_image_without_enroot_or_pyxis_is_left_as_it_is_and_said(containers: Node) -> None:
+    (containers.slash / "usr/local/lib/slurm/spank_pyxis.so").unlink()
+    done = containers.run("72", node_type="HeadNode")
+    assert done.returncode == 1
+    assert done.stderr.endswith("spank_pyxis.so): srun has no --container-image\n")
+    assert not (containers.slash / "opt/slurm/etc").exists()
+    (containers.slash / "usr/bin/enroot").unlink()
+    assert "this image has no Enroot" in containers.does("72")
