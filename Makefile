@@ -16,12 +16,15 @@ CLUSTER ?= training
 WATCH ?=
 FLAGS ?=
 ONLY ?=
+BASELINES ?=
 TORCH_INDEX ?=
 
 export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 export npm_config_cache ?= $(CURDIR)/.cache/npm
 export XDG_CACHE_HOME := $(CURDIR)/.cache/xdg
+# What jsii unpacks of aws-cdk-lib: once, whatever HOME a local AWS gives.
+export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(CURDIR)/.cache/jsii
 export TMPDIR := $(CURDIR)/.cache/tmp
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/pycache
 # An index of CPU builds of PyTorch spares the download of CUDA: see the README.
@@ -43,32 +46,37 @@ setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what
 
 .PHONY: rehearse
 rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES KEEP=1)
-	@$(VENV)/python -m rehearsal run --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" --keep "$(KEEP)"
+	@$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
+	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
 
 .PHONY: stop
 stop: ## End a rehearsal that was kept with KEEP=1
-	@$(VENV)/python -m rehearsal stop
+	@$(VENV)/trainctl rehearse --stop
 
 .PHONY: status
 status: ## Show what a deploy is at: stacks, the provider's stages and times (CLUSTER=training WATCH=1)
-	@$(VENV)/python -m ops status --cluster "$(CLUSTER)" --watch "$(WATCH)"
+	@$(VENV)/trainctl status --cluster "$(CLUSTER)" $(if $(filter 1,$(WATCH)),--watch)
 
 .PHONY: teardown-plan
 teardown-plan: ## Show what cdk destroy takes, what stays and costs, how to delete the rest (CLUSTER=training)
-	@$(VENV)/python -m ops teardown-plan --cluster "$(CLUSTER)"
+	@$(VENV)/trainctl destroy --plan --cluster "$(CLUSTER)"
 
 .PHONY: preflight
 preflight: ## Look whether the account has what a deploy needs: own network and storage (FLAGS="-c vpc_id=...")
-	@$(VENV)/python -m ops preflight $(FLAGS)
+	@$(VENV)/trainctl preflight $(FLAGS)
 
 .PHONY: image-plan
 image-plan: setup ## Show what image=build would make for a family: steps, versions, cost (FAMILY FLAGS="-c os=...")
 	@$(VENV)/python -m tools.image_plan "$(FAMILY)" $(FLAGS)
 
 .PHONY: test
-test: setup ## Run all tests, the rehearsal included
+test: setup ## Run the tests, a rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
-	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m slow -n 3 --dist loadfile
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n 3 --dist loadfile
+
+.PHONY: test-all
+test-all: test ## Run the tests of all workloads, too: half an hour more, and gigabytes of Python environments
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m nightly -n 2 --dist loadfile
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no training
@@ -86,6 +94,10 @@ validate: setup ## Ask the real ParallelCluster about every family x capacity x 
 faults: setup ## Let AWS, head nodes and functions fail in every way; goes on where it was (ALL=1 SAMPLE SEED ONLY)
 	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" --all "$(ALL)" --only $(ONLY)
 
+.PHONY: bench
+bench: setup ## Measure against what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)
+	@$(NODE_PATH_FIRST) BASELINES="$(BASELINES)" $(VENV)/python -m bench --only $(ONLY)
+
 .PHONY: permissions
 permissions: setup ## Write the table of the provider's permissions: calls recorded here, types of an AWS account
 	@$(VENV)/python -m tools.permissions_table calls
@@ -97,6 +109,10 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 	@$(VENV)/python -m tools.families_page > docs/families.md
 	@$(VENV)/python -m tools.changes_page > docs/changes.md
 	@$(VENV)/python -m tools.steps_table
+
+.PHONY: screenshots
+screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages: with Chromium)
+	@$(VENV)/python -m tools.screenshots
 
 .PHONY: outdated
 outdated: setup ## List what is pinned, where it comes from, and what is newer (FLAGS="--all" or "--json")
