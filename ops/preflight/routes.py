@@ -13,6 +13,8 @@ Table = Mapping[str, Any]
 Route = Mapping[str, Any]
 """As EC2 describes them."""
 WORLD = "0.0.0.0/0"
+# EC2 goes on to list one that was deleted, for a while.
+_ENDPOINT_STANDS = ("available", "pending")
 
 
 def route_table(subnet: Subnet, ec2: Any) -> Table | None:
@@ -78,7 +80,9 @@ def s3_endpoint(table: Table | None, vpc_id: str, ec2: Any) -> Finding:
     found = [
         each["VpcEndpointId"]
         for each in endpoints
-        if each["ServiceName"].endswith(".s3") and table_id in each.get("RouteTableIds", [])
+        if each["ServiceName"].endswith(".s3")
+        and table_id in each.get("RouteTableIds", [])
+        and each["State"].lower() in _ENDPOINT_STANDS
     ]
     gb = load_base().prices.nat_gateway_gb.usd
     return judged(

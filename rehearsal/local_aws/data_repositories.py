@@ -78,7 +78,7 @@ def delete_data_repository_association(self: Any) -> str:
 
 
 def _error(code: str, message: str) -> Exception:
-    found: Exception = hooks.find(hooks.MOTO_FSX_ERROR)(code, message)
+    found: Exception = hooks.find(hooks.MOTO_JSON_ERROR)(code, message)
     return found
 
 

@@ -21,7 +21,7 @@ _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 
 
 class Gateway:
-    """ASGI application: moto for EC2, FSx and EFS; ours for Image Builder; ministack for everything else.
+    """ASGI application: moto for moto_services.SERVICES; ours for Image Builder; ministack for all else.
 
     Args:
         log: one line a request, `service action status`.

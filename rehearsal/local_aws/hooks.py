@@ -204,15 +204,20 @@ MOTO_IMAGE = Hook(
     parameters=None,
     why="DescribeImages lacks EnaSupport, which nodes need",
 )
-MOTO_FSX_ERROR = Hook(
+MOTO_JSON_ERROR = Hook(
     target="moto.core.exceptions:JsonRESTError",
     parameters=("error_type", "message", "_", "kwargs"),
-    why="the errors of FSx actions that we add",
+    why="the errors of actions of FSx and Service Quotas that we add",
 )
 MOTO_FSX_ACTIONS = Hook(
     target="moto.fsx.responses:FSxResponse",
     parameters=(),
     why="data repository associations, which moto has not; unknown file systems are an error on AWS",
+)
+MOTO_QUOTA_ACTIONS = Hook(
+    target="moto.servicequotas.responses:ServiceQuotasResponse",
+    parameters=(),
+    why="quotas of other services than VPC, and increases",
 )
 MOTO_DELETE_FILE_SYSTEM = Hook(
     target="moto.fsx.models:FSxBackend.delete_file_system",

@@ -48,7 +48,7 @@ def install() -> None:
 def existing(id_: str) -> Any:
     """A file system. Raises FSx's FileSystemNotFound."""
     if id_ not in fsx().file_systems:
-        raise hooks.find(hooks.MOTO_FSX_ERROR)("FileSystemNotFound", f"File system '{id_}' does not exist.")
+        raise hooks.find(hooks.MOTO_JSON_ERROR)("FileSystemNotFound", f"File system '{id_}' does not exist.")
     return fsx().file_systems[id_]
 
 
@@ -72,7 +72,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
         lustre = {"DeploymentType": "SCRATCH_1"} | (wanted["lustre_configuration"] or {})
         if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
             words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
-            raise hooks.find(hooks.MOTO_FSX_ERROR)("BadRequest", words)
+            raise hooks.find(hooks.MOTO_JSON_ERROR)("BadRequest", words)
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]
         system = original(self, **{**wanted, "lustre_configuration": lustre})

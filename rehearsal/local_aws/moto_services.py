@@ -1,4 +1,4 @@
-"""EC2, FSx and EFS: moto's WSGI application, with what it lacks."""
+"""EC2, FSx, EFS and Service Quotas: moto's WSGI application, with what it lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rehearsal.local_aws import hooks
 
-SERVICES = frozenset({"ec2", "fsx", "elasticfilesystem"})
+SERVICES = frozenset({"ec2", "fsx", "elasticfilesystem", "servicequotas"})
 _ROOT_DEVICES = ("/dev/sda1", "/dev/xvda")
 ROOT_VOLUME_GIB = 35
 """Of ParallelCluster's own images."""

@@ -88,6 +88,7 @@ class Network(AccountWide):
                     "VpcEndpoints": [
                         {
                             "VpcEndpointId": "vpce-1",
+                            "State": "available",
                             "ServiceName": "com.amazonaws.us-east-1.s3",
                             "RouteTableIds": [f"rtb-{id_}" for id_ in self.s3_endpoint_of],
                         }

@@ -1,0 +1,198 @@
+"""What somebody brings to a cluster, made by plain API calls: network, storage, access, a reservation."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from rehearsal.local_aws.address import LocalAwsAddress
+
+from .account import Account
+
+TYPE, ZONE = "p4d.24xlarge", "us-east-1a"
+WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+BUCKET, ABROAD, KEY, RSA, GROUP = "own-data", "own-data-abroad", "own-key", "own-rsa-key", "own-group"
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+_POLICY = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}],
+}
+
+
+def tcp(first: int, last: int, group: str) -> dict[str, Any]:
+    """A rule that lets a group in or out."""
+    pairs = [{"GroupId": group}]
+    return {"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "UserIdGroupPairs": pairs}
+
+
+class OwnAccount:
+    """An account in which a deploy with `flags` meets all that it needs, and nothing else stands."""
+
+    def __init__(self, address: LocalAwsAddress) -> None:
+        self._account = Account(address)
+        self.client = cache(self._account.client)
+        self.client("ssm").put_parameter(Name=BOOTSTRAP, Value="21", Type="String")
+        self.network = self._account.network
+        self.nodes = self.network.nodes
+        self.ec2 = self.client("ec2")
+        self.itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": self.nodes}]}
+        self.public_table, self.private_table = map(self._table, (self.network.public, self.network.private))
+        self.internet, self.nat = self._gateways()
+        self.give_public_addresses(True)
+        self.make_s3_endpoint()
+        self._make_bucket()
+        self.lustre_group = self._group("lustre", tcp(988, 988, self.nodes), tcp(1018, 1023, self.nodes))
+        self.nfs_group = self._group("nfs", tcp(2049, 2049, self.nodes))
+        self.lustre = self._make_lustre()
+        self.make_link()
+        self.efs = self.client("efs").create_file_system(Encrypted=True)["FileSystemId"]
+        self.make_mount_target()
+        self.make_key(KEY, "ed25519")
+        self.make_key(RSA, "rsa")
+        self.make_placement_group("cluster")
+        iam = self.client("iam")
+        boundary = iam.create_policy(PolicyName="bound", PolicyDocument=json.dumps(_POLICY))
+        secret = self.client("secretsmanager").create_secret(Name="slurm", SecretString="-")
+        self.reservation = self.reserve()
+        self.flags = {
+            "family": "p4d",
+            "vpc_id": self.network.vpc,
+            "public_subnet_id": self.network.public,
+            "private_subnet_id": self.network.private,
+            "security_group_id": self.nodes,
+            "bucket_name": BUCKET,
+            "fsx_id": self.lustre,
+            "efs_id": self.efs,
+            "home": "efs",
+            "key_name": KEY,
+            "placement_group": GROUP,
+            "permissions_boundary": boundary["Policy"]["Arn"],
+            "accounting": "db.example.com",
+            "accounting_secret": secret["ARN"],
+            "capacity": f"reservation:{self.reservation}",
+        }
+
+    def _table(self, subnet: str) -> str:
+        filters = [{"Name": "association.subnet-id", "Values": [subnet]}]
+        (found,) = self.ec2.describe_route_tables(Filters=filters)["RouteTables"]
+        return str(found["RouteTableId"])
+
+    def _gateways(self) -> tuple[str, str]:
+        filters = [{"Name": "attachment.vpc-id", "Values": [self.network.vpc]}]
+        (internet,) = self.ec2.describe_internet_gateways(Filters=filters)["InternetGateways"]
+        (nat,) = self.ec2.describe_nat_gateways()["NatGateways"]
+        return internet["InternetGatewayId"], nat["NatGatewayId"]
+
+    def _group(self, name: str, *rules: dict[str, Any]) -> str:
+        made = self.ec2.create_security_group(GroupName=name, Description=name, VpcId=self.network.vpc)
+        group = str(made["GroupId"])
+        self.ec2.revoke_security_group_egress(GroupId=group, IpPermissions=[WORLD])
+        for authorize in (
+            self.ec2.authorize_security_group_ingress,
+            self.ec2.authorize_security_group_egress,
+        ):
+            authorize(GroupId=group, IpPermissions=list(rules))
+        return group
+
+    def _make_bucket(self) -> None:
+        s3 = self.client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        s3.create_bucket(Bucket=ABROAD, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+        for name in (BUCKET, ABROAD):
+            self.version(name, "Enabled")
+
+    def _make_lustre(self) -> str:
+        made = self.client("fsx").create_file_system(
+            FileSystemType="LUSTRE",
+            FileSystemTypeVersion="2.15",
+            StorageCapacity=1200,
+            SubnetIds=[self.network.private],
+            SecurityGroupIds=[self.lustre_group],
+            LustreConfiguration={"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250},
+        )
+        return str(made["FileSystem"]["FileSystemId"])
+
+    def version(self, bucket: str, status: str) -> None:
+        """Switch a bucket's versioning: Enabled or Suspended."""
+        self.client("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
+
+    def encrypt(self, key: str | None) -> None:
+        """Encrypt the bucket with S3's own key, or with one of KMS."""
+        default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key} if key else {"SSEAlgorithm": "AES256"}
+        self.client("s3").put_bucket_encryption(
+            Bucket=BUCKET,
+            ServerSideEncryptionConfiguration={"Rules": [{"ApplyServerSideEncryptionByDefault": default}]},
+        )
+
+    def give_public_addresses(self, on: bool) -> None:
+        """Switch whether the public subnet gives its instances public addresses."""
+        self.ec2.modify_subnet_attribute(SubnetId=self.network.public, MapPublicIpOnLaunch={"Value": on})
+
+    def dns(self, attribute: str, on: bool) -> None:
+        """Switch EnableDnsSupport or EnableDnsHostnames of the VPC."""
+        self.ec2.modify_vpc_attribute(VpcId=self.network.vpc, **{attribute: {"Value": on}})
+
+    def unroute(self, table: str) -> None:
+        """Take a table's way to the world."""
+        self.ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
+
+    def route(self, table: str, **gateway: str) -> None:
+        """Give it one."""
+        self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **gateway)
+
+    def reroute(self, table: str, **gateway: str) -> None:
+        """Give it another."""
+        self.unroute(table)
+        self.route(table, **gateway)
+
+    def make_s3_endpoint(self) -> None:
+        """The gateway endpoint of the private subnet."""
+        made = self.ec2.create_vpc_endpoint(
+            VpcId=self.network.vpc,
+            ServiceName="com.amazonaws.us-east-1.s3",
+            VpcEndpointType="Gateway",
+            RouteTableIds=[self.private_table],
+        )
+        self.s3_endpoint = made["VpcEndpoint"]["VpcEndpointId"]
+
+    def make_link(self) -> None:
+        """Checkpoints go to the bucket."""
+        made = self.client("fsx").create_data_repository_association(
+            FileSystemId=self.lustre,
+            FileSystemPath="/checkpoints",
+            DataRepositoryPath=f"s3://{BUCKET}/checkpoints/",
+            S3={"AutoExportPolicy": {"Events": ["NEW", "CHANGED"]}},
+        )
+        self.link = made["Association"]["AssociationId"]
+
+    def make_mount_target(self) -> None:
+        """Of EFS in the private subnet."""
+        made = self.client("efs").create_mount_target(
+            FileSystemId=self.efs, SubnetId=self.network.private, SecurityGroups=[self.nfs_group]
+        )
+        self.mount_target = made["MountTargetId"]
+
+    def make_key(self, name: str, kind: str) -> None:
+        """A key pair of this kind."""
+        self.ec2.create_key_pair(KeyName=name, KeyType=kind)
+
+    def make_placement_group(self, strategy: str) -> None:
+        """Of this name, where there is none."""
+        self.ec2.create_placement_group(GroupName=GROUP, Strategy=strategy)
+
+    def remake_placement_group(self, strategy: str) -> None:
+        """With another strategy."""
+        self.ec2.delete_placement_group(GroupName=GROUP)
+        self.make_placement_group(strategy)
+
+    def reserve(self, type_: str = TYPE, *, count: int = 2, match: str = "targeted") -> str:
+        """A reservation; its id."""
+        made = self.ec2.create_capacity_reservation(
+            InstanceType=type_,
+            InstancePlatform="Linux/UNIX",
+            AvailabilityZone=ZONE,
+            InstanceCount=count,
+            InstanceMatchCriteria=match,
+        )
+        return str(made["CapacityReservation"]["CapacityReservationId"])
