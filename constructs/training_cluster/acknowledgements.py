@@ -43,12 +43,6 @@ def acknowledge_wildcards(construct: IConstruct, resources: Iterable[str], reaso
     construct.node.add_validation(_Wildcards(construct, [each for each in resources if "*" in each], reason))
 
 
-def acknowledge_function(function: lambda_.Function) -> None:
-    """Acknowledge what each of our own functions has that makes its role itself."""
-    acknowledge(function, LOGS_POLICY, "AWS's own policy of a function's right to log, and of nothing else")
-    acknowledge_runtime(function)
-
-
 def acknowledge_runtime(function: lambda_.Function) -> None:
     """Acknowledge a Python that is not the newest."""
     reason = "one Python for all functions: the one that AWS makes ParallelCluster's layer for"

@@ -15,7 +15,6 @@ from aws_cdk import custom_resources as cr
 from constructs import Construct
 
 from training_cluster.acknowledgements import (
-    acknowledge_function,
     acknowledge_provider,
     acknowledge_runtime,
     acknowledge_wildcards,
@@ -68,8 +67,7 @@ class FunctionResource(Construct):
         super().__init__(scope, id_)
         # One group for both functions, made before either: one that is called first makes its own.
         self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
-        role = self._role(name, questions) if questions else None
-        function = self._function(code, timeout, role)
+        function = self._function(code, timeout, self._role(name, questions))
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
         acknowledge_provider(provider)
         self.resource = CustomResource(
@@ -80,11 +78,8 @@ class FunctionResource(Construct):
             service_timeout=_SERVICE_TIMEOUT,
             properties=properties,
         )
-        if not role:
-            # The policy that CDK makes for the function must be there before its first call.
-            self.resource.node.add_dependency(function)
 
-    def _function(self, code: Path, timeout: Duration, role: iam.Role | None) -> lambda_.Function:
+    def _function(self, code: Path, timeout: Duration, role: iam.Role) -> lambda_.Function:
         function = lambda_.Function(
             self,
             "OnEvent",
@@ -97,33 +92,29 @@ class FunctionResource(Construct):
             memory_size=256,
             log_group=self._log,
         )
-        if role:
-            acknowledge_runtime(function)
-        else:
-            function.add_to_role_policy(self._ask_for_own_stack())
-            acknowledge_function(function)
+        acknowledge_runtime(function)
         return function
 
-    def _role(self, policy: str, questions: Ec2Questions) -> iam.Role:
+    def _role(self, policy: str, questions: Ec2Questions | None) -> iam.Role:
         statements = [
-            iam.PolicyStatement(actions=[f"ec2:{each}" for each in questions.actions], resources=["*"]),
-            self._ask_for_own_stack(),
+            iam.PolicyStatement(
+                actions=["cloudformation:DescribeStacks"], resources=[Stack.of(self).stack_id]
+            ),
             iam.PolicyStatement(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self._log.log_group_arn]
             ),
         ]
+        if questions:
+            actions = [f"ec2:{each}" for each in questions.actions]
+            statements.append(iam.PolicyStatement(actions=actions, resources=["*"]))
         role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=questions.purpose,
-            # Inline, so that the rights are there before the first call and after the last.
+            description=questions.purpose if questions else "Asks for the status of its own stack",
+            # Inline: there before the first call and after the last, and no resource more to wait for.
             inline_policies={policy: iam.PolicyDocument(statements=statements)},
         )
-        acknowledge_wildcards(role, ["*"], "EC2 knows no resource of these actions")
+        if questions:
+            acknowledge_wildcards(role, ["*"], "EC2 knows no resource of these actions")
         return role
-
-    def _ask_for_own_stack(self) -> iam.PolicyStatement:
-        return iam.PolicyStatement(
-            actions=["cloudformation:DescribeStacks"], resources=[Stack.of(self).stack_id]
-        )

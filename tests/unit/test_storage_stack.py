@@ -173,8 +173,9 @@ def test_the_same_three_exports_stand_in_for_made_and_given_storage(synthesise: 
 def test_the_guard_may_only_look_at_its_own_stack(storage: Template) -> None:
     statements = [
         statement
-        for policy in storage.find_resources("AWS::IAM::Policy").values()
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for role in storage.find_resources("AWS::IAM::Role").values()
+        for policy in role["Properties"].get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
     ]
     looks = [each for each in statements if "cloudformation" in str(each["Action"])]
     assert looks == [
