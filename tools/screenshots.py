@@ -31,7 +31,8 @@ _MOST_BYTES = 300_000
 _COLUMNS = 116
 _COLOURS = 128
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-_REHEARSE = "trainctl rehearse --family p5 --workload nccl-tests --keep"
+_REHEARSE = "trainctl rehearse --family p4d --workload gpt2 --keep"
+_CHANGE = "cdk deploy TrainingClusterStack -c family=p4d -c nodes=4 --require-approval never"
 _TRAINING, _OTHER = "runs/gpt2/job-17", "runs/gpt2/lower-rate"
 
 
@@ -76,7 +77,7 @@ PAGES = (
 
 def run(command: str, folder: Path) -> str:
     """What a command prints, with its colours. Raises CalledProcessError."""
-    environment = os.environ | {"COLUMNS": str(_COLUMNS), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    environment = os.environ | {"COLUMNS": str(_COLUMNS), "FORCE_COLOR": "1", "TTY_INTERACTIVE": "0"}
     # Where this Python is, trainctl is.
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
@@ -99,6 +100,22 @@ def rehearsed(folder: Path) -> Iterator[str]:
         os.environ.clear()
         os.environ.update(before)
         run("trainctl rehearse --stop", folder)
+
+
+def watched(folder: Path) -> str:
+    """What `trainctl status --watch` shows while a deploy changes the cluster. Raises CalledProcessError."""
+    deploy = subprocess.Popen(
+        shlex.split(_CHANGE), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    shown = ""
+    while deploy.poll() is None:
+        now = run("trainctl status", folder)
+        if " ... " in now:  # a stage that goes on
+            shown = now
+    _, said = deploy.communicate()
+    if deploy.returncode or not shown:
+        raise subprocess.CalledProcessError(deploy.returncode or 1, _CHANGE, stderr=said)
+    return shown
 
 
 def draw_terminal(printed: str, title: str) -> bytes:
@@ -129,6 +146,7 @@ def make_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
         for terminal in TERMINALS:
             if terminal.needs_account:
                 yield f"{terminal.name}.svg", draw_terminal(run(terminal.command, folder), terminal.command)
+        yield "status-watch.svg", draw_terminal(watched(folder), "trainctl status --watch")
     for terminal in TERMINALS:
         if terminal.needs_account:
             continue
