@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aws_cdk import Annotations, Aws, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from training_cluster.accounting import Accounting
 from training_cluster.advice import advice
 from training_cluster.budget import ACTIVATE_TAG
 from training_cluster.bundle import bootstrap_budget_s
@@ -26,6 +27,9 @@ from training_cluster.resource_ids import ResourceIds, brought_database
 from training_cluster.scripts import Scripts
 from training_cluster.settings import Settings
 from training_cluster.storage import SharedStorage
+
+if TYPE_CHECKING:
+    from training_cluster.accounting import Accounting
 
 
 class TrainingClusterStack(Stack):

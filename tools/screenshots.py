@@ -103,7 +103,12 @@ def rehearsed(folder: Path) -> Iterator[str]:
 
 
 def watched(folder: Path) -> str:
-    """What `trainctl status --watch` shows while a deploy changes the cluster. Raises CalledProcessError."""
+    """What `trainctl status --watch` shows while a deploy changes the cluster. Raises CalledProcessError.
+
+    KeyError: no rehearsal's variables are set, and the deploy would go to a real account.
+    """
+    address = os.environ["AWS_ENDPOINT_URL"]
+    print(f"deploying to the rehearsal at {address}", file=sys.stderr)
     deploy = subprocess.Popen(
         shlex.split(_CHANGE), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field, ValidationError
 
 from training_cluster.hardware import (
@@ -24,6 +23,7 @@ from training_cluster.image_recipe import ImageRecipe
 from training_cluster.prices import Price, Prices
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.quotas import Quota, Quotas, VcpuQuota
+from training_cluster.yaml_file import read_yaml
 
 CATALOG = Path(__file__).resolve().parents[2] / "cluster_configs"
 NO_FAMILIES = ("base", "versions")
@@ -100,10 +100,7 @@ class Base(Strict):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        loaded = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path.name}: not valid YAML: {error}") from None
+    loaded = read_yaml(path)
     if not isinstance(loaded, dict):
         raise ConfigurationError(f"{path.name}: expected keys and values, found {type(loaded).__name__}")
     return loaded

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from training_cluster.families import CATALOG, family_names, load_family
 from training_cluster.hardware import Strict
 from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.yaml_file import read_yaml
 
 Recipe = Literal["gpu", "volta", "neuron", "cpu"]
 FILE = CATALOG / "versions.yaml"
@@ -79,11 +79,7 @@ def load_versions(file: Path = FILE) -> Versions:
         ConfigurationError: a key that is missing, unknown or of another type; a pin that contradicts itself.
     """
     try:
-        loaded: Any = yaml.safe_load(file.read_text())
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{file.name}: not valid YAML: {error}") from None
-    try:
-        return Versions.model_validate(loaded)
+        return Versions.model_validate(read_yaml(file))
     except ValidationError as error:
         raise _explain(file, error) from None
 

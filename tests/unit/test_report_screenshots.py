@@ -37,12 +37,22 @@ def test_without_a_browser_the_others_are_made_and_a_sentence_says_which_are_not
     (tmp_path / "curves.png").write_bytes(screenshots.smaller(_blank()))
     monkeypatch.setattr(screenshots, "find_browser", lambda: None)
     monkeypatch.setattr(screenshots, "run", lambda command, _folder: f"$ {command}")
+    monkeypatch.setattr(screenshots, "watched", lambda _folder: "UPDATE_IN_PROGRESS")
     made = dict(screenshots.make_pictures(tmp_path))
-    of_terminals = {"rehearse.svg", "preflight.svg", "status.svg", "trainctl.svg", "report-terminal.svg"}
+    of_terminals = {"rehearse.svg", "preflight.svg", "status.svg", "status-watch.svg"}
+    of_terminals |= {"trainctl.svg", "report-terminal.svg"}
     assert set(made) == of_terminals | {"report-curves.png"}
     assert "trainctl rehearse" in made["rehearse.svg"].decode().replace("&#160;", " ")
     said = capsys.readouterr().err
     assert "report-phone: left out: there is no Chromium on PATH" in said
+
+
+def test_nothing_is_deployed_where_there_is_no_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with pytest.raises(KeyError, match="AWS_ENDPOINT_URL"):
+        screenshots.watched(tmp_path)
 
 
 def _blank() -> bytes:

@@ -1,0 +1,19 @@
+"""Reads the catalog's YAML files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from training_cluster.problems import ConfigurationError
+
+
+def read_yaml(path: Path) -> Any:
+    """What a file holds. Raises ConfigurationError when it is no YAML."""
+    try:
+        # libyaml's parser: all families take 0.2 s of every synth with the one in Python.
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path.name}: not valid YAML: {error}") from None
