@@ -14,9 +14,7 @@ and then gives the losses that an uninterrupted run gives.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from training_common.metrics import Metrics
 from training_common.mfu import flops_per_token, mfu
 from training_common.precision import check_precision
 from training_common.run import Run, die
+from training_common.settings import check_words, family_device, fill_settings
 from training_common.stopping import Stop
 from training_common.world import check_world
 
@@ -99,15 +98,14 @@ class Model(nn.Module):
 
 def read_settings() -> Settings:
     """Arguments win over the environment, the environment over the defaults."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for field in dataclasses.fields(Settings):
-        default = os.environ.get(field.name.upper(), str(field.default))
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
-    settings = Settings(**vars(parser.parse_args()))
+    settings = fill_settings(
+        Settings, about=(__doc__ or "").splitlines()[0], may_be_zero=("warmup_steps", "seed")
+    )
     if settings.model_width % settings.model_heads:
         die(f"MODEL_WIDTH {settings.model_width} is no multiple of MODEL_HEADS {settings.model_heads}.")
-    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
-    return dataclasses.replace(settings, device=device)
+    settings = dataclasses.replace(settings, device=settings.device or family_device())
+    check_words(settings, {"device": ("cpu", "cuda")})
+    return settings
 
 
 def open_device(settings: Settings, run: Run) -> torch.device:

@@ -6,10 +6,9 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-import psutil
 import pytest
 
-from .training import TRAINING, Training, marked, training_on_slurm
+from .training import TRAINING, Training, losses, ranks, training_on_slurm
 
 pytestmark = pytest.mark.slow
 
@@ -36,21 +35,6 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
     return training.metrics("whole")
 
 
-def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
-    """What has to be equal, bit by bit: how long a step took is not."""
-    return [(row["step"], row["loss"], row["tokens"]) for row in rows]
-
-
-def ranks() -> list[psutil.Process]:
-    """The processes that train, of all nodes."""
-    return [
-        process
-        for process in marked("gpt2")
-        if any(part.endswith("gpt2/train.py") for part in process.cmdline())
-        and "torch.distributed.run" not in process.cmdline()
-    ]
-
-
 def test_gpt2_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
@@ -68,7 +52,7 @@ def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     job_id = training.submit("killed")
     training.wait_for_step(job_id, "killed", 2)
     # Found before it is time, so that the run does not end meanwhile.
-    victim, *others = ranks()
+    victim, *others = ranks("gpt2")
     assert len(others) == 1, "a rank a node"
     training.wait_for_step(job_id, "killed", SAVED_EVERY + 1)
     victim.kill()

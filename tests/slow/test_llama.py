@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from .training import Training, marked, training_on_slurm, wait_until
+from .training import Training, losses, ranks, training_on_slurm, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -44,21 +43,6 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
     return training.metrics("whole")
 
 
-def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
-    """What has to be equal, bit by bit: how long a step took is not."""
-    return [(row["step"], row["loss"], row["tokens"]) for row in rows]
-
-
-def ranks() -> list[psutil.Process]:
-    """The processes that train, of all nodes."""
-    return [
-        process
-        for process in marked("llama-fsdp2")
-        if any(part.endswith("llama-fsdp2/train.py") for part in process.cmdline())
-        and "torch.distributed.run" not in process.cmdline()
-    ]
-
-
 def latest_step(training: Training, run: str) -> int:
     """The step of a run's newest whole checkpoint."""
     file = training.checkpoints(run) / "latest_step"
@@ -85,7 +69,7 @@ def test_llama_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sa
     job_id = training.submit("killed")
     training.wait_for_step(job_id, "killed", 2)
     # Found before it is time, so that the run does not end meanwhile.
-    victim, *others = ranks()
+    victim, *others = ranks("llama-fsdp2")
     assert len(others) == 1, "a rank a node"
     wait_until(
         lambda: latest_step(training, "killed") >= SAVED_EVERY,
@@ -128,7 +112,7 @@ def test_a_save_that_is_killed_in_the_middle_leaves_no_checkpoint_and_the_run_go
 ) -> None:
     job_id = training.submit("torn", MAX_RESTARTS="0", **BIG)
     training.wait_for_step(job_id, "torn", 1)
-    victim, _ = ranks()
+    victim, _ = ranks("llama-fsdp2")
     folder = training.checkpoints("torn")
     partial = folder / ".step-000004.partial"
     wait_for_data(partial, timeout_s=120)

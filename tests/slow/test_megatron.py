@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from .training import TRAINING, Training, marked, training_on_slurm
+from .training import TRAINING, Training, losses, ranks, training_on_slurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -48,21 +47,6 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
     return training.metrics("whole")
 
 
-def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
-    """What has to be equal, bit by bit: how long a step took is not."""
-    return [(row["step"], row["loss"], row["tokens"]) for row in rows]
-
-
-def ranks() -> list[psutil.Process]:
-    """The processes that train, of all nodes."""
-    return [
-        process
-        for process in marked("gpt2-megatron")
-        if any(part.endswith("gpt2-megatron/train.py") for part in process.cmdline())
-        and "torch.distributed.run" not in process.cmdline()
-    ]
-
-
 def test_two_nodes_train_as_one_world_and_the_loss_falls(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
@@ -78,7 +62,7 @@ def test_a_rank_killed_in_the_middle_gives_the_very_same_losses(
 ) -> None:
     job_id = training.submit("killed", GPT2_DROPOUT="0.1")
     training.wait_for_step(job_id, "killed", SAVED_EVERY + 1, timeout_s=300)
-    victim, *others = ranks()
+    victim, *others = ranks("gpt2-megatron")
     assert len(others) == 1, "a rank a node"
     victim.kill()
     said = training.wait(job_id, state="COMPLETED")

@@ -57,6 +57,21 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
+def ranks(workload: str) -> list[psutil.Process]:
+    """The processes that train, of all nodes."""
+    return [
+        process
+        for process in marked(workload)
+        if any(part.endswith(f"{workload}/train.py") for part in process.cmdline())
+        and "torch.distributed.run" not in process.cmdline()
+    ]
+
+
+def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
+    """What has to be equal, bit by bit: how long a step took is not."""
+    return [(row["step"], row["loss"], row["tokens"]) for row in rows]
+
+
 def wait_until(holds: Callable[[], bool], *, timeout_s: float, what: str) -> None:
     """Wait for a condition; an AssertionError with `what` if it does not come true in time."""
     deadline = time.monotonic() + timeout_s

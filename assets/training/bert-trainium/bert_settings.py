@@ -5,15 +5,13 @@ As a program it only looks at them, which prepare.sh has done before anything is
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from training_common.run import Run, die
+from training_common.run import Run, data_note, die
+from training_common.settings import check_words, fill_settings
 
 DEVICES = ("neuron", "cpu", "xla-cpu")
 # Of a row in the shards, a length is one number of 16 bits; BERT itself ends at 512.
@@ -62,31 +60,14 @@ class Settings:
 MAY_BE_ZERO = frozenset({"max_steps", "warmup_steps", "eval_batches", "seed", "precompile"})
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        die(f"{message}.")
-
-
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    parser = _Parser(description="Pretrains BERT.", allow_abbrev=False)
-    for field in dataclasses.fields(Settings):
-        default = os.environ.get(field.name.upper()) or str(field.default)
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
-    settings = Settings(**vars(parser.parse_args(arguments)))
-    for name, value in dataclasses.asdict(settings).items():
-        least = 0 if name in MAY_BE_ZERO or isinstance(value, float) else 1
-        # "not ... >=" and not "<", so that nan is refused, too.
-        if not isinstance(value, str) and not value >= least:
-            die(f"{name.upper()} is {value}: give {least} or more.")
+    settings = fill_settings(Settings, arguments, about="Pretrains BERT.", may_be_zero=MAY_BE_ZERO)
     if settings.bert_width % settings.bert_heads:
         die(f"BERT_WIDTH {settings.bert_width} is no multiple of BERT_HEADS {settings.bert_heads}.")
     if settings.bert_context not in CONTEXTS:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
-    if settings.verify_data not in {"yes", "no"}:
-        die(f'VERIFY_DATA is "{settings.verify_data}"; allowed: yes, no.')
+    check_words(settings, {"verify_data": ("yes", "no")})
     return dataclasses.replace(settings, device=_device(settings))
 
 
@@ -118,10 +99,7 @@ def _device(settings: Settings) -> str:
 
 def read_shards(run: Run) -> Path:
     """The folder of shards that prepare.py found or made for this run."""
-    file = run.run_dir / "data.json"
-    if not file.is_file():
-        die(f"{file} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
-    return Path(json.loads(file.read_text(encoding="utf-8"))["shards"])
+    return Path(data_note(run)["shards"])
 
 
 def learning_rate(step: int, settings: Settings) -> float:

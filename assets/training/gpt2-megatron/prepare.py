@@ -30,8 +30,9 @@ from tokens import FILES, GPT2_VOCAB_SIZE, Bpe, gpt2, train_bpe
 from training_common import corpus as texts
 from training_common.dataset_bucket import BucketError, DatasetBucket
 from training_common.files import write_whole
+from training_common.ordered import is_done, take
 from training_common.prepare_tokens import Recipe, Unit, prepare
-from training_common.shards import MANIFEST, ShardError, check_sizes, parse_manifest, read_manifest, sha256_of
+from training_common.shards import Manifest, ShardError, read_manifest, sha256_of
 from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"
@@ -77,6 +78,10 @@ class Order:
     def folder(self) -> Path:
         """Where the shards are, or will be."""
         return self.data / f"{self.name}-vocab-{self.vocab_size}"
+
+    def fits(self, manifest: Manifest) -> bool:
+        """Whether shards are made of this text."""
+        return bool(manifest.source.get("made_of") == made_of(self))
 
 
 def main() -> None:
@@ -140,7 +145,9 @@ def number(name: str, default: int, allowed: range) -> int:
 
 def have_shards(order: Order, bucket: DatasetBucket | None) -> int:
     """Find, take or make the shards; the id of the end of text. What was made here goes to the bucket."""
-    if not is_done(order) and not (bucket and take(order, bucket)):
+    if is_done(order):
+        print(f"data: {order.folder} is there")
+    elif bucket is None or not take(order, bucket):
         make(order, bucket)
     manifest = read_manifest(order.folder)
     # Text of a machine lies on every machine.
@@ -150,36 +157,6 @@ def have_shards(order: Order, bucket: DatasetBucket | None) -> int:
         except BucketError as error:
             print(f"data: not in the bucket, and training goes on without: {error}", file=sys.stderr)
     return int(manifest.source["end_of_text"])
-
-
-def is_done(order: Order) -> bool:
-    """Whether all shards are there, made from this text; a missing or torn one is made anew."""
-    if not (order.folder / MANIFEST).is_file():
-        return False
-    manifest = read_manifest(order.folder)
-    try:
-        check_sizes(order.folder, manifest)
-    except ShardError as error:
-        print(f"data: {error}")
-        return False
-    done: bool = manifest.source["made_of"] == made_of(order)
-    if done:
-        print(f"data: {order.folder} is there")
-    return done
-
-
-def take(order: Order, bucket: DatasetBucket) -> bool:
-    """Fetch the shards from the bucket, if it has these."""
-    name = order.folder.name
-    try:
-        text = bucket.text(f"{name}/{MANIFEST}")
-        if text is None or parse_manifest(text, where=bucket.url(name)).source["made_of"] != made_of(order):
-            return False
-        bucket.download_shards(name, order.folder)
-    except BucketError as error:
-        print(f"data: not from the bucket: {error}", file=sys.stderr)
-        return False
-    return True
 
 
 def made_of(order: Order) -> str:

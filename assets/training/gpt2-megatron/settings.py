@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from training_common.run import Run, die
+from training_common.settings import check_words, family_device, fill_settings
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
@@ -81,30 +80,16 @@ class Sizes:
     """Micro-batches that a data parallel rank computes in a step."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        die(f"{message}; settings are variables such as MAX_STEPS=100, or arguments such as --max-steps 100.")
-
-
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    parser = _Parser(description="Trains GPT-2 with Megatron's core.", allow_abbrev=False)
-    for field in dataclasses.fields(Settings):
-        default = os.environ.get(field.name.upper()) or str(field.default)
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
-    settings = Settings(**vars(parser.parse_args(arguments)))
-    for name, value in dataclasses.asdict(settings).items():
-        least = 0 if name in MAY_BE_ZERO or isinstance(value, float) else 1
-        if not isinstance(value, str) and value < least:
-            die(f"{name.upper()} is {value}: give {least} or more.")
+    about = "Trains GPT-2 with Megatron's core."
+    settings = fill_settings(Settings, arguments, about=about, may_be_zero=MAY_BE_ZERO)
     if not settings.gpt2_dropout < 1:
         die(f"GPT2_DROPOUT is {settings.gpt2_dropout}: give a share below 1.")
-    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
+    device = settings.device or family_device()
     implementation = settings.transformer_impl or ("transformer_engine" if device == "cuda" else "local")
     settings = dataclasses.replace(settings, device=device, transformer_impl=implementation)
-    for name, allowed in WORDS.items():
-        if getattr(settings, name) not in allowed:
-            die(f'{name.upper()} is "{getattr(settings, name)}"; allowed: {", ".join(allowed)}.')
+    check_words(settings, WORDS)
     return settings
 
 

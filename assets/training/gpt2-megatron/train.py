@@ -15,22 +15,18 @@ then gives the losses that an uninterrupted run gives.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from pathlib import Path
 
 from indexed import Indexed, check_sums, read_indexed
 from settings import Settings, read_settings, sizes_of_job, weights_file
 from training_common.precision import check_precision
-from training_common.run import Run, die
+from training_common.run import Run, data_note, die
 
 
 def open_data(run: Run, settings: Settings) -> Indexed:
     """The data that prepare.py noted for this run; dies unless it is whole and fits the model."""
-    note = run.run_dir / "data.json"
-    if not note.is_file():
-        die(f"{note} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
-    folder = Path(json.loads(note.read_text(encoding="utf-8"))["shards"])
+    folder = Path(data_note(run)["shards"])
     data = read_indexed(folder)
     if data is None:
         die(f"{folder} is not whole: submit again, and prepare.sh finishes it.")

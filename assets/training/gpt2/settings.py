@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from training_common.run import Run, die
+from training_common.run import Run, data_note, die
+from training_common.settings import check_words, family_device, fill_settings
 
 LEARNING_RATE_SCRATCH = 6e-4
 LEARNING_RATE_TUNING = 3e-5
@@ -52,6 +50,7 @@ class Settings:
 
 # Where 0 means something; all other whole numbers begin at 1.
 MAY_BE_ZERO = frozenset({"max_steps", "warmup_steps", "eval_batches", "seed"})
+WORDS = {"device": ("cpu", "cuda"), "verify_data": ("yes", "no")}
 
 
 @dataclass(frozen=True)
@@ -75,38 +74,17 @@ class Prepared:
     init_from: str
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        die(f"{message}.")
-
-
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    parser = _Parser(description="Trains GPT-2.", allow_abbrev=False)
-    for field in dataclasses.fields(Settings):
-        default = os.environ.get(field.name.upper()) or str(field.default)
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
-    settings = Settings(**vars(parser.parse_args(arguments)))
-    for name, value in dataclasses.asdict(settings).items():
-        least = 0 if name in MAY_BE_ZERO or isinstance(value, float) else 1
-        if not isinstance(value, str) and value < least:
-            die(f"{name.upper()} is {value}: give {least} or more.")
-    if settings.verify_data not in {"yes", "no"}:
-        die(f'VERIFY_DATA is "{settings.verify_data}"; allowed: yes, no.')
-    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
-    if device not in {"cpu", "cuda"}:
-        die(f'DEVICE is "{device}"; allowed: cpu, cuda.')
-    return dataclasses.replace(settings, device=device)
+    settings = fill_settings(Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO)
+    settings = dataclasses.replace(settings, device=settings.device or family_device())
+    check_words(settings, WORDS)
+    return settings
 
 
 def read_prepared(run: Run) -> Prepared:
     """What prepare.py noted for this run."""
-    file = run.run_dir / "data.json"
-    if not file.is_file():
-        die(f"{file} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
-    noted = json.loads(file.read_text(encoding="utf-8"))
+    noted = data_note(run)
     weights = Path(noted["weights"]) if noted["weights"] else None
     return Prepared(Path(noted["shards"]), weights, noted["init_from"])
 

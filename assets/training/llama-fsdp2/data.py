@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from settings import Settings
 from sizes import Shape
-from training_common.run import Run, die
+from training_common.run import Run, data_note, die
 from training_common.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
 
 
@@ -28,10 +27,7 @@ class Data:
 
 def open_data(run: Run, settings: Settings, shape: Shape) -> Data:
     """The shards that prepare.py noted for this run; dies unless they are whole and fit the model."""
-    file = run.run_dir / "data.json"
-    if not file.is_file():
-        die(f"{file} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
-    folder = Path(json.loads(file.read_text(encoding="utf-8"))["shards"])
+    folder = Path(data_note(run)["shards"])
     try:
         manifest = read_manifest(folder)
         check_sizes(folder, manifest)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
-import os
 from dataclasses import dataclass
-from typing import NoReturn
 
 from sizes import SIZES, Shape
 from training_common.run import die
+from training_common.settings import check_words, family_device, fill_settings
 
 
 @dataclass(frozen=True)
@@ -78,28 +76,11 @@ ALLOWED = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        die(f"{message}.")
-
-
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    parser = _Parser(description="Trains a Llama.", allow_abbrev=False)
-    for field in dataclasses.fields(Settings):
-        default = os.environ.get(field.name.upper()) or str(field.default)
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=default)
-    settings = Settings(**vars(parser.parse_args(arguments)))
-    device = settings.device or ("cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu")
-    settings = dataclasses.replace(settings, device=device)
-    for name, value in dataclasses.asdict(settings).items():
-        least = 0 if name in MAY_BE_ZERO or isinstance(value, float) else 1
-        if not isinstance(value, str) and not least <= value < math.inf:
-            die(f"{name.upper()} is {value}: give {least} or more.")
-        if name in ALLOWED and value not in ALLOWED[name]:
-            die(f'{name.upper()} is "{value}"; allowed: {", ".join(filter(None, ALLOWED[name]))}.')
+    settings = fill_settings(Settings, arguments, about="Trains a Llama.", may_be_zero=MAY_BE_ZERO)
+    settings = dataclasses.replace(settings, device=settings.device or family_device())
+    check_words(settings, ALLOWED)
     given = settings.activation_checkpointing
     if given not in {"none", "full"} and not (given.isdecimal() and int(given)):
         die(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 def die(sentence: str) -> NoReturn:
@@ -47,6 +48,15 @@ class Run:
             world_size=int(_variable("EXPECTED_WORLD_SIZE")),
             peak_tflops=_peak_tflops(),
         )
+
+
+def data_note(run: Run) -> dict[str, Any]:
+    """What prepare.sh noted for this run's ranks, in $RUN_DIR/data.json; dies where it has not run."""
+    file = run.run_dir / "data.json"
+    if not file.is_file():
+        die(f"{file} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
+    noted: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return noted
 
 
 def _variable(name: str) -> str:
