@@ -90,6 +90,17 @@ def test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on(
     assert "world size 2, restarts: 1" in said
 
 
+def test_a_second_job_of_a_run_that_trains_is_refused_and_the_first_goes_on(training: Training) -> None:
+    first = training.submit("twice", "--nodes=1", MAX_STEPS="1000")
+    training.wait_for_step(first, "twice", 1)
+    said = training.wait(training.submit("twice", "--nodes=1"), state="FAILED")
+    assert f"job {first} already trains the run twice" in said
+    assert f"scancel {first}" in said
+    done = len(training.metrics("twice"))
+    training.wait_for_step(first, "twice", done + 1)
+    training.end(first)
+
+
 def test_a_job_that_got_on_to_no_checkpoint_is_not_started_again(training: Training) -> None:
     said = training.wait(training.submit("early", DIES_AFTER="1"), state="FAILED")
     assert (
