@@ -46,7 +46,7 @@ def _bars(axes: object, picture: Bars) -> None:
     axes.barh(names, medians, xerr=[below, above], color=_BLUE, height=0.55, capsize=3)
     for place, each in enumerate(picture.bars):
         axes.annotate(
-            f" {each.median:,.3g}",
+            f" {_shown(each.median)}",
             (each.high, place),
             va="center",
             fontsize=9,
@@ -67,3 +67,8 @@ def _bars(axes: object, picture: Bars) -> None:
             xytext=(3, -9),
             textcoords="offset points",
         )
+
+
+def _shown(number: float) -> str:
+    """Three digits, and no power of ten."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"  # noqa: PLR2004
