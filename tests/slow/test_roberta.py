@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from .training import TRAINING, Training, marked, training_on_slurm
+from .training import TRAINING, Training, marked, training_on_slurm, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -36,19 +38,21 @@ SETTINGS = {
 FIRST_RUN_S = 1500
 
 
-# Compares the ids of every line with those of fairseq's own encoder.
-COMPARE = """
+# The lines of each split as prepare.py reads them, in files for fairseq's encoder.
+WRITE_LINES = """
 import sys
 from pathlib import Path
-from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
-from line_bpe import Bpe
-folder, text = map(Path, sys.argv[1:])
-fairseq, ours = get_encoder(folder / "encoder.json", folder / "vocab.bpe"), Bpe(folder).tokenizer()
-lines = [line.strip() for line in text.read_text(encoding="utf-8").splitlines()]
-lines.append("caf\u00e9 \u4e2d  it's \U0001f600")
-assert all(fairseq.encode(line) == ours.encode(line).ids for line in lines)
-print("same", len(lines))
+import prepare
+text, folder = map(Path, sys.argv[1:])
+for split in ("train", "valid"):
+    lines = (line.strip() + "\\n" for line in prepare.split_lines([text], split))
+    (folder / split).write_text("".join(lines), encoding="utf-8")
 """
+ENCODER = "fairseq.examples.roberta.multiprocessing_bpe_encoder"
+HARD = "caf\u00e9 \u4e2d  it's \U0001f600\n\n \t \n<|endoftext|> </s> 12 <unk>\na\u2028b\x0bc\x85\n   led  \n"
+# Longer than what is encoded between two notes.
+LONG = TEXT * 400
+Command = list[str | Path]
 
 
 def data_dir(training: Training) -> Path:
@@ -122,22 +126,128 @@ def test_the_models_size_is_the_one_that_is_reckoned_with_for_space_and_flops(wh
     assert f"num. shared model params: {size:,}" in whole_run
 
 
-def test_the_ids_are_those_of_fairseqs_own_encoder(training: Training, whole_run: str) -> None:
-    folder = data_dir(training)
-    done = subprocess.run(
-        [
-            venvs(training) / "roberta/bin/python",
-            "-B",
-            "-c",
-            COMPARE,
-            folder / "raw-bpe-2048",
-            folder / "raw/topics.txt",
-        ],
-        env={"PYTHONPATH": f"{TRAINING}:{TRAINING / 'roberta'}"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.startswith("same"), done.stderr
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """A preparation without Slurm, of a text and with a BPE of its own."""
+
+    folder: Path
+    python: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As job.slurm and prepare.sh give it."""
+        path = f"{TRAINING}:{TRAINING / 'roberta'}"
+        own = {"DATA_DIR": str(self.folder), "CORPUS": "raw", "VOCAB_SIZE": "2048", "PREPARE_WORKERS": "2"}
+        return {**os.environ, **own, "PYTHONPATH": path}
+
+    @property
+    def text(self) -> Path:
+        """What is prepared."""
+        return self.folder / "raw" / "text.txt"
+
+    @property
+    def work(self) -> Path:
+        """Where prepare.py has what is not whole."""
+        return self.folder / ".raw-bpe-2048.partial"
+
+    @property
+    def made(self) -> Path:
+        """The data, when it is whole."""
+        return self.folder / "raw-bpe-2048"
+
+    def give(self, text: str, *, bpe: Path) -> None:
+        """A text, and a BPE as if it had been trained here."""
+        self.text.parent.mkdir(parents=True)
+        self.text.write_text(text, encoding="utf-8")
+        shutil.copytree(bpe, self.work / "bpe")
+
+    def start(self) -> subprocess.Popen[str]:
+        """As prepare.sh does."""
+        command: Command = [self.python, "-B", TRAINING / "roberta" / "prepare.py"]
+        return subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
+
+    def prepare(self) -> None:
+        """To the end."""
+        process = self.start()
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+
+    def by_fairseq(self, bpe: Path, to: Path) -> None:
+        """The same by fairseq's own programs."""
+        lines = to / "lines"
+        lines.mkdir(parents=True)
+        run: Command = [self.python, "-B"]
+        commands: list[Command] = [[*run, "-c", WRITE_LINES, self.text, lines]]
+        for split in ("train", "valid"):
+            encode = [*run, "-m", ENCODER, "--keep-empty", "--workers", "1"]
+            encode += ["--encoder-json", bpe / "encoder.json", "--vocab-bpe", bpe / "vocab.bpe"]
+            commands += [[*encode, "--inputs", lines / split, "--outputs", to / f"{split}.bpe"]]
+        binarise = [*run, "-m", "fairseq_cli.preprocess", "--only-source", "--srcdict", bpe / "dict.txt"]
+        binarise += ["--trainpref", to / "train.bpe", "--validpref", to / "valid.bpe"]
+        commands += [[*binarise, "--destdir", to, "--workers", "2"]]
+        for command in commands:
+            done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+
+def preparation(training: Training, folder: Path) -> Preparation:
+    return Preparation(folder=folder, python=venvs(training) / "roberta/bin/python")
+
+
+def bpe_with_another_dictionary(trained: Path, folder: Path, *, made_up: int) -> Path:
+    """Symbols in another order than the ids, with counts, and some that are no ids: as GPT-2's is."""
+    folder.mkdir()
+    for name in ("encoder.json", "vocab.bpe"):
+        shutil.copyfile(trained / name, folder / name)
+    ids = list(json.loads((trained / "encoder.json").read_text()).values())
+    random.Random(1).shuffle(ids)
+    symbols = [f"{number} {count}\n" for count, number in enumerate(ids)]
+    symbols += [f"madeupword{number:04d} 0\n" for number in range(made_up)]
+    (folder / "dict.txt").write_text("".join(symbols))
+    return folder
+
+
+# Of more than 65,500 symbols fairseq writes numbers of 4 bytes.
+@pytest.mark.parametrize(("made_up", "token_bytes"), [(3, 2), (70_000, 4)])
+def test_the_data_is_byte_for_byte_that_of_fairseqs_own_encoder_and_preprocess(
+    training: Training, whole_run: str, tmp_path: Path, made_up: int, token_bytes: int
+) -> None:
+    trained = data_dir(training) / "raw-bpe-2048"
+    bpe = bpe_with_another_dictionary(trained, tmp_path / "bpe", made_up=made_up)
+    ours, theirs = preparation(training, tmp_path / "ours"), tmp_path / "theirs"
+    ours.give(HARD + TEXT, bpe=bpe)
+    ours.prepare()
+    ours.by_fairseq(bpe, theirs)
+    for name in ("dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"):
+        assert (ours.made / name).read_bytes() == (theirs / name).read_bytes(), name
+    tokens = json.loads((ours.made / "manifest.json").read_text())["tokens"]
+    assert (theirs / "train.bin").stat().st_size == tokens["train"] * token_bytes
+
+
+def test_a_preparation_that_is_killed_goes_on_and_makes_the_very_same_data(
+    training: Training, whole_run: str, tmp_path: Path
+) -> None:
+    whole, killed = (preparation(training, tmp_path / name) for name in ("whole", "killed"))
+    bpe = bpe_with_another_dictionary(data_dir(training) / "raw-bpe-2048", tmp_path / "bpe", made_up=3)
+    for each in (whole, killed):
+        each.give(LONG, bpe=bpe)
+    whole.prepare()
+    process, note = killed.start(), killed.work / "encoding" / "train.json"
+    wait_until(note.is_file, timeout_s=120, what="a part is encoded")
+    process.kill()
+    process.communicate()
+    partial = note.with_name("train.bin.partial")
+    assert 0 < json.loads(note.read_text())["tokens"] * 2 <= partial.stat().st_size
+    assert not killed.made.exists()
+    # Whether it is kept, or made again.
+    mark = b"kept"
+    with partial.open("r+b") as file:
+        file.write(mark)
+    killed.prepare()
+    train, wanted = ((each.made / "train.bin").read_bytes() for each in (killed, whole))
+    assert train == mark + wanted[len(mark) :]
+    for name in ("dict.txt", "train.idx", "valid.bin", "valid.idx"):
+        assert (killed.made / name).read_bytes() == (whole.made / name).read_bytes(), name
 
 
 def test_killed_in_the_middle_it_starts_again_by_itself_and_gives_the_very_same_losses(

@@ -1,4 +1,4 @@
-"""The text and the data of roberta: zip, BPE files, lines of ids; neither torch nor fairseq is here."""
+"""The text of roberta: zip, BPE files, splits; neither torch nor fairseq is here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,56 +101,6 @@ def test_a_dictionary_has_each_id_of_its_encoder_once(load: Import, tmp_path: Pa
     }.items():
         with pytest.raises(binary_data.DataError, match=r"does not belong to encoder\.json"):
             line_bpe.Bpe(bpe_files(tmp_path / name, text)).check_dictionary()
-
-
-def letters(load: Import, folder: Path, *, after: int | None = None) -> Any:
-    """A BPE with an id a byte; the power goes out after so many batches."""
-    line_bpe = load("line_bpe")
-    batches = iter(range(10**6))
-
-    def encode_batch(lines: list[str]) -> list[SimpleNamespace]:
-        if after is not None and next(batches) >= after:
-            raise KeyboardInterrupt
-        return [SimpleNamespace(ids=list(line.encode())) for line in lines]
-
-    class Letters(line_bpe.Bpe):  # type: ignore[misc, name-defined]
-        def tokenizer(self) -> SimpleNamespace:
-            return SimpleNamespace(encode_batch=encode_batch)
-
-    return Letters(folder)
-
-
-def test_lines_become_lines_of_ids_and_empty_lines_stay(
-    load: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line_bpe = load("line_bpe")
-    to = tmp_path / "train.bpe"
-    lines = ["ab\n", "\n", " b \n"]
-    encode = {"bpe": letters(load, tmp_path), "name": "train", "total_bytes": 7}
-    assert line_bpe.encode(iter(lines), to, **encode) == 6
-    assert to.read_text() == "97 98\n\n98\n"
-    assert "data: train, 0.0 of 0.0 MB encoded" in capsys.readouterr().out
-    # It is done: the text is not read again.
-    assert line_bpe.encode(iter([]), to, **encode) == 6
-
-
-@pytest.mark.parametrize("after", [0, 1, 2, 3])
-def test_encoding_goes_on_where_it_was_interrupted(
-    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
-    line_bpe = load("line_bpe")
-    monkeypatch.setattr(line_bpe, "BATCH_LINES", 3)
-    monkeypatch.setattr(line_bpe, "NOTE_EVERY_BATCHES", 2)
-    lines = [f"line {number}\n" for number in range(10)]
-    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    given = {"name": "train", "total_bytes": 70}
-    tokens = line_bpe.encode(iter(lines), whole, bpe=letters(load, tmp_path), **given)
-    with pytest.raises(KeyboardInterrupt):
-        line_bpe.encode(iter(lines), resumed, bpe=letters(load, tmp_path, after=after), **given)
-    assert not resumed.exists()
-    read = iter(lines)
-    assert line_bpe.encode(read, resumed, bpe=letters(load, tmp_path), **given) == tokens
-    assert resumed.read_bytes() == whole.read_bytes()
 
 
 def test_every_block_is_either_for_training_or_for_validation(load: Import, tmp_path: Path) -> None:

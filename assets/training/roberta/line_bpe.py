@@ -1,28 +1,25 @@
-"""Text -> lines of BPE ids, as fairseq-preprocess wants them: GPT-2's BPE, or one trained on the text.
+"""The BPE: GPT-2's, or one trained on the text.
 
-A line of text becomes a line of ids, an empty one an empty one (the end of a document). The ids are those of
-fairseq's own multiprocessing_bpe_encoder (a test compares them), from the tokenizers library, which is much
-faster.
+Its ids are those of fairseq's own multiprocessing_bpe_encoder (a test compares them), from the tokenizers
+library, which is much faster.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from binary_data import DICTIONARY, ENCODER, MERGES, DataError
 from training_common.dataset_bucket import DatasetBucket
-from training_common.files import sync, write_whole
+from training_common.files import write_whole
 from wikitext import have_file
 
 if TYPE_CHECKING:
-    from tokenizers.implementations import ByteLevelBPETokenizer
+    from tokenizers import Tokenizer
 
 URL = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
 # OpenAI's files, as tiktoken has recorded their sums; dict.txt is fairseq's, and is looked into instead.
@@ -31,11 +28,6 @@ SHA256 = {
     MERGES: "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
 }
 END_OF_TEXT = "<|endoftext|>"
-# What is encoded in one go: bounds the memory.
-BATCH_LINES = 4096
-# How much text may be encoded again after an interruption.
-NOTE_EVERY_BATCHES = 16
-PROGRESS_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -49,11 +41,17 @@ class Bpe:
         """fairseq's: a line a symbol."""
         return self.folder / DICTIONARY
 
-    def tokenizer(self) -> ByteLevelBPETokenizer:
-        """Encodes in as many threads as RAYON_NUM_THREADS says."""
-        from tokenizers import ByteLevelBPETokenizer  # noqa: PLC0415 (the rest of this file needs no package)
+    def tokenizer(self) -> Tokenizer:
+        """Encodes in the thread that calls it; what looks like the end of text in a text is text."""
+        # Threads of its own would only be in the way of encoding.py's.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        # The rest of this file needs no package.
+        from tokenizers import Tokenizer, pre_tokenizers  # noqa: PLC0415
+        from tokenizers.models import BPE  # noqa: PLC0415
 
-        return ByteLevelBPETokenizer.from_file(str(self.folder / ENCODER), str(self.folder / MERGES))
+        tokenizer = Tokenizer(BPE.from_file(str(self.folder / ENCODER), str(self.folder / MERGES)))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        return tokenizer
 
     def check_dictionary(self) -> int:
         """How many symbols dict.txt has; each id of the encoder has to be there, once.
@@ -103,62 +101,3 @@ def train(folder: Path, lines: Iterable[str], *, vocab_size: int) -> Bpe:
     # The counts are for choosing words by how often they come, which BPE ids do not need.
     write_whole(bpe.dictionary, "".join(f"{number} 1\n" for number in range(trained.get_vocab_size())))
     return bpe
-
-
-def encode(lines: Iterator[str], to: Path, *, bpe: Bpe, name: str, total_bytes: int) -> int:
-    """Write lines of ids; how many tokens they are, the end of each line one of them.
-
-    An interrupted file is taken up again behind the batch that was noted last.
-    """
-    if to.is_file():
-        return _note(to)["tokens"]
-    partial = to.with_name(f"{to.name}.partial")
-    done = _note(partial) if partial.is_file() else {"lines": 0, "bytes": 0, "text": 0, "tokens": 0}
-    tokenizer, started, said = bpe.tokenizer(), time.monotonic(), time.monotonic()
-    first = done["text"]
-    rest = itertools.islice(lines, done["lines"], None)
-    with partial.open("ab") as file:
-        file.truncate(done["bytes"])
-        for number in itertools.count(1):
-            batch = list(itertools.islice(rest, BATCH_LINES))
-            encodings = tokenizer.encode_batch([line.strip() for line in batch])
-            rows = [" ".join(map(str, encoding.ids)) + "\n" for encoding in encodings]
-            file.write("".join(rows).encode())
-            done["lines"] += len(batch)
-            done["text"] += sum(len(line.encode()) for line in batch)
-            done["tokens"] += sum(len(encoding.ids) + 1 for encoding in encodings)
-            if not batch or number % NOTE_EVERY_BATCHES == 0:
-                file.flush()
-                done["bytes"] = file.tell()
-                sync(partial)
-                write_whole(_note_file(partial), json.dumps(done) + "\n")
-            if not batch or time.monotonic() - said > PROGRESS_EVERY_S:
-                said = time.monotonic()
-                print(_progress(name, done["text"], total_bytes, (done["text"] - first) / (said - started)))
-            if not batch:
-                break
-    write_whole(_note_file(to), json.dumps(done) + "\n")
-    partial.rename(to)
-    return done["tokens"]
-
-
-def _progress(name: str, done: int, total: int, bytes_per_s: float) -> str:
-    remaining = max(0, total - done) / bytes_per_s if bytes_per_s else 0
-    return (
-        f"data: {name}, {done / 1e6:,.1f} of {total / 1e6:,.1f} MB encoded, {bytes_per_s / 1e6:,.1f} MB/s, "
-        f"{remaining:.0f} s to go"
-    )
-
-
-def _note_file(encoded: Path) -> Path:
-    return encoded.with_name(f"{encoded.name}.json")
-
-
-def _note(encoded: Path) -> dict[str, int]:
-    file = _note_file(encoded)
-    found: dict[str, int] = (
-        json.loads(file.read_text(encoding="utf-8"))
-        if file.is_file()
-        else {"lines": 0, "bytes": 0, "text": 0, "tokens": 0}
-    )
-    return found

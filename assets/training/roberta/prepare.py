@@ -1,4 +1,4 @@
-"""Text -> fairseq's binary data for roberta: BPE ids by the tokenizers library, then fairseq-preprocess.
+"""Text -> fairseq's binary data for roberta: what its encoder and fairseq-preprocess write, in one pass.
 
 Called by prepare.sh, once a job. Environment: DATA_DIR; CORPUS (wikitext-103, machine or raw), VOCAB_SIZE
 (50257: GPT-2's BPE; another: a BPE trained on the text), PREPARE_WORKERS (all cores), WIKITEXT_URL,
@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import line_bpe
 import wikitext
+from binarise import binarise
 from binary_data import (
     ENCODER,
     FORMAT,
@@ -146,6 +146,7 @@ def make(
     workers = os.environ.get("PREPARE_WORKERS") or str(len(os.sched_getaffinity(0)))
     if not workers.isdecimal() or not int(workers):
         raise DataError(f'PREPARE_WORKERS is "{workers}": give a number of processes.')
+    # Of the threads that train a BPE.
     os.environ.setdefault("RAYON_NUM_THREADS", workers)
     raw, work = folder.parent / "raw", folder.with_name(f".{folder.name}.partial")
     if (note := work / "made-of").is_file() and note.read_text(encoding="utf-8") != wanted:
@@ -157,55 +158,36 @@ def make(
     text = open_text(corpus, raw=raw, work=work, bucket=bucket)
     bpe = bpe or line_bpe.train(work / "bpe", text.lines("train"), vocab_size=vocab_size)
     symbols = bpe.check_dictionary() + SPECIAL_SYMBOLS
-    encoded = {split: work / f"{split}.bpe" for split in text.sizes}
-    tokens = {
-        split: line_bpe.encode(text.lines(split), encoded[split], bpe=bpe, name=split, total_bytes=size)
-        for split, size in text.sizes.items()
-    }
+    data = work / "data"
+    tokens = binarise(text.lines, text.sizes, bpe=bpe, to=data, work=work / "encoding", workers=int(workers))
     if not all(tokens.values()):
         raise DataError(f"the text is too short to train on ({tokens}): bring more to {raw}.")
-    binary = work / "binary"
-    shutil.rmtree(binary, ignore_errors=True)
-    preprocess(encoded, dictionary=bpe.dictionary, to=binary, workers=workers)
     # A model is of no use without its BPE.
     for name in (ENCODER, MERGES):
-        shutil.copyfile(bpe.folder / name, binary / name)
+        shutil.copyfile(bpe.folder / name, data / name)
     manifest = Manifest(
         fingerprint=wanted,
         corpus=corpus,
         vocab_size=vocab_size,
         symbols=symbols,
         tokens=tokens,
-        files=describe(binary),
+        files=describe(data),
     )
-    write_manifest_of(binary, manifest)
-    publish(binary, folder)
+    write_manifest_of(data, manifest)
+    publish(data, folder)
     shutil.rmtree(work)
     counts = ", ".join(f"{split} {count:,}" for split, count in tokens.items())
     print(f"data: {symbols:,} symbols, tokens: {counts}")
     return manifest
 
 
-def preprocess(encoded: dict[str, Path], *, dictionary: Path, to: Path, workers: str) -> None:
-    """fairseq-preprocess: lines of ids -> one binary file a split.
-
-    Raises:
-        DataError: it failed; its own lines stand above.
-    """
-    files = [part for split, file in encoded.items() for part in (f"--{split}pref", str(file))]
-    command = [sys.executable, "-B", "-m", "fairseq_cli.preprocess", "--only-source", *files]
-    command += ["--srcdict", str(dictionary), "--destdir", str(to), "--workers", workers]
-    if subprocess.run(command, check=False).returncode:
-        raise DataError("fairseq-preprocess failed: see the lines above.")
-
-
-def publish(binary: Path, folder: Path) -> None:
+def publish(data: Path, folder: Path) -> None:
     """Give the data its name; data of another text that has it goes."""
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         folder.rename(old)
-    binary.rename(folder)
+    data.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 

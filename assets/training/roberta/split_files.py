@@ -1,0 +1,123 @@
+"""One split -> fairseq's .bin, and the sizes of its lines; taken up again where it was interrupted."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import dataclasses
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from encoding import SIZE_TYPE, Tokenizer, encoded
+from training_common.files import sync, write_whole
+
+if TYPE_CHECKING:
+    from encoding import Indices
+
+# How much text may be encoded again after an interruption: 16 MB.
+NOTE_EVERY_BATCHES = 256
+PROGRESS_EVERY_S = 10.0
+
+
+@dataclasses.dataclass(kw_only=True)
+class Note:
+    """How much of a split is in its files and on the disk."""
+
+    lines: int = 0
+    text_bytes: int = 0
+    tokens: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Split:
+    """The files of one split."""
+
+    binary: Path
+    """fairseq's .bin: there when it is whole."""
+    work: Path
+    """A folder for what is needed until then."""
+
+    @property
+    def name(self) -> str:
+        """As the text has it: train, valid, test."""
+        return self.binary.stem
+
+    @property
+    def partial(self) -> Path:
+        """The .bin that grows."""
+        return self.work / f"{self.binary.name}.partial"
+
+    @property
+    def sizes(self) -> Path:
+        """Of each line in tokens."""
+        return self.work / f"{self.name}.sizes"
+
+    @property
+    def note(self) -> Path:
+        """What is safe."""
+        return self.work / f"{self.name}.json"
+
+    def read_note(self) -> Note:
+        """What an earlier start has left; of a file that is gone, nothing."""
+        if self.note.is_file() and (self.binary.is_file() or self.partial.is_file()):
+            return Note(**json.loads(self.note.read_text(encoding="utf-8")))
+        return Note()
+
+    def read_sizes(self) -> array.array[int]:
+        """Of each line in tokens."""
+        return array.array(SIZE_TYPE, self.sizes.read_bytes())
+
+
+def encode_split(
+    lines: Iterator[str],
+    split: Split,
+    *,
+    tokenizer: Tokenizer,
+    indices: Indices,
+    workers: int,
+    total_bytes: int,
+) -> int:
+    """Encode a split; how many tokens it has, the end of each line one of them.
+
+    An interrupted one is taken up again behind the batch that was noted last.
+    """
+    done = split.read_note()
+    if split.binary.is_file():
+        return done.tokens
+    started = said = time.monotonic()
+    first = done.text_bytes
+    rest = itertools.islice(lines, done.lines, None)
+    batches = encoded(rest, tokenizer=tokenizer, indices=indices, workers=workers)
+    with split.partial.open("ab") as binary, split.sizes.open("ab") as sizes, contextlib.closing(batches):
+        binary.truncate(done.tokens * indices.itemsize)
+        sizes.truncate(done.lines * array.array(SIZE_TYPE).itemsize)
+        for number, batch in enumerate(itertools.chain(batches, [None]), start=1):
+            if batch:
+                binary.write(batch.indices)
+                sizes.write(batch.sizes)
+                done.lines += batch.lines
+                done.text_bytes += batch.text_bytes
+                done.tokens += batch.tokens
+            if not batch or number % NOTE_EVERY_BATCHES == 0:
+                for file in (binary, sizes):
+                    file.flush()
+                    sync(Path(file.name))
+                write_whole(split.note, json.dumps(dataclasses.asdict(done)) + "\n")
+            if not batch or time.monotonic() - said > PROGRESS_EVERY_S:
+                said = time.monotonic()
+                speed = (done.text_bytes - first) / (said - started)
+                print(_progress(split.name, done.text_bytes, total_bytes, speed))
+    split.partial.rename(split.binary)
+    return done.tokens
+
+
+def _progress(name: str, done: int, total: int, bytes_per_s: float) -> str:
+    remaining = max(0, total - done) / bytes_per_s if bytes_per_s else 0
+    return (
+        f"data: {name}, {done / 1e6:,.1f} of {total / 1e6:,.1f} MB encoded, {bytes_per_s / 1e6:,.1f} MB/s, "
+        f"{remaining:.0f} s to go"
+    )
