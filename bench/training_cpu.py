@@ -18,8 +18,8 @@ from bench.watched import turns, watch
 from bench.workloads import Workload
 
 TITLE = "training on CPUs, tokens a second"
-ROUNDS = 3
-SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=16, after=4)
+ROUNDS = 5
+SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=20, after=4)
 _AS_FAST, _OVERHEAD = 1.0, 1.02
 _NANOGPT = "gpt2 against nanoGPT, tokens/s"
 # Wide enough that an update takes some tenths of a second: what the launcher adds must not drown.

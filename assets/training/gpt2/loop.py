@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, DistributedDataParallelKwargs
 from accelerate.utils import set_seed
 from model import learning_rate, loss_of, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
@@ -76,7 +76,13 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     """Train; every rank calls it."""
     if settings.device == "cuda" and not torch.cuda.is_available():
         die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
-    accelerator = Accelerator(cpu=settings.device == "cpu", mixed_precision=settings.mixed_precision)
+    # Gradients are exchanged where they lie, a copy of each less; GPT-2 has no buffer that changes.
+    exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
+    accelerator = Accelerator(
+        cpu=settings.device == "cpu",
+        mixed_precision=settings.mixed_precision,
+        kwargs_handlers=[exchange],
+    )
     # Not news that GPT-2's first and last matrix are the same one.
     logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
     check_world(accelerator.device)
