@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from ops.clusters import Cluster, describe_cluster
 from ops.session import ClientOf
 from ops.usage import OpsError
+from training_cluster.session_command import cluster_user, start_session_command
 
-# Who owns a ParallelCluster node, by the first word of its os (pcluster.constants.OS_MAPPING).
-_USERS = {"alinux": "ec2-user", "rhel": "ec2-user", "ubuntu": "ubuntu", "rocky": "rocky"}
 _ATTRIBUTES = "parallelcluster:attributes"
 _PLUGIN = "session-manager-plugin"
 _HOW = {
@@ -43,17 +44,19 @@ def found(command: list[str], *, which: Which = beside_python) -> list[str]:
 
 
 def session_command(cluster_name: str, client: ClientOf) -> list[str]:
-    """The command that opens a shell by Session Manager.
+    """Build the command that opens a shell of the cluster's user by Session Manager.
 
     Raises OpsError where there is no head node, or no shell on it, and botocore's errors.
     """
     cluster = _standing(cluster_name, client)
-    target = str(cluster.head_node_id)
-    return ["aws", "ssm", "start-session", "--region", cluster.region, "--target", target]
+    user = _user(_head_node(cluster, client))
+    return shlex.split(
+        start_session_command(region=cluster.region, instance_id=str(cluster.head_node_id), user=user)
+    )
 
 
 def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> list[str]:
-    """The command that opens a shell by ssh.
+    """Build the command that opens a shell by ssh.
 
     Raises OpsError where there is no head node, no address of it, or no key file, and botocore's errors.
     """
@@ -62,15 +65,13 @@ def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> lis
         raise OpsError(
             f"There is no key {key}.\n  type:   the command of {cluster.stack_name}'s output PrivateKey"
         )
-    answer = client("ec2").describe_instances(InstanceIds=[cluster.head_node_id])
-    instance = answer["Reservations"][0]["Instances"][0]
+    instance = _head_node(cluster, client)
     if not (address := instance.get("PublicIpAddress")):
         raise OpsError(
             f"The head node {cluster.head_node_id} is {instance['State']['Name']}, without public address.\n"
             f"  type:   trainctl status --cluster {cluster_name}"
         )
-    tags = {each["Key"]: each["Value"] for each in instance.get("Tags", [])}
-    return ["ssh", *(["-i", str(key)] if key else []), f"{_user(tags)}@{address}"]
+    return ["ssh", *(["-i", str(key)] if key else []), f"{_user(instance)}@{address}"]
 
 
 def _standing(cluster_name: str, client: ClientOf) -> Cluster:
@@ -90,10 +91,16 @@ def _standing(cluster_name: str, client: ClientOf) -> Cluster:
     return cluster
 
 
-def _user(tags: dict[str, str]) -> str:
+def _head_node(cluster: Cluster, client: ClientOf) -> dict[str, Any]:
+    answer = client("ec2").describe_instances(InstanceIds=[cluster.head_node_id])
+    instance: dict[str, Any] = answer["Reservations"][0]["Instances"][0]
+    return instance
+
+
+def _user(instance: dict[str, Any]) -> str:
+    tags = {each["Key"]: each["Value"] for each in instance.get("Tags", [])}
     os_ = tags.get(_ATTRIBUTES, "").partition(",")[0]
-    user = next((user for begins, user in _USERS.items() if os_.startswith(begins)), None)
-    if user is None:
+    if (user := cluster_user(os_)) is None:
         raise OpsError(f"The head node's tag {_ATTRIBUTES} names no known os: {os_ or 'it is missing'}.")
     return user
 

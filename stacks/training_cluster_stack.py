@@ -25,6 +25,7 @@ from training_cluster.node_policies import datasets_policy_arn, login_policy_arn
 from training_cluster.nodes import bootstrap_prefix
 from training_cluster.resource_ids import ResourceIds, brought_database
 from training_cluster.scripts import Scripts
+from training_cluster.session_command import cluster_user, start_session_command
 from training_cluster.settings import Settings
 from training_cluster.storage import SharedStorage
 
@@ -98,7 +99,7 @@ class TrainingClusterStack(Stack):
             head_node_instance_id=cluster.head_node_instance_id,
             lustre_id=storage.lustre_id,
         )
-        self._outputs(cluster, name)
+        self._outputs(cluster, settings)
         self._outputs_of_monitoring(monitoring, settings)
 
     def _advise(self, settings: Settings) -> None:
@@ -150,8 +151,13 @@ class TrainingClusterStack(Stack):
         group = ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
         return group.placement_group_name
 
-    def _outputs(self, cluster: Cluster, name: str) -> None:
-        connect = f"aws ssm start-session --region {Aws.REGION} --target {cluster.head_node_instance_id}"
+    def _outputs(self, cluster: Cluster, settings: Settings) -> None:
+        name = settings.cluster_name
+        connect = start_session_command(
+            region=Aws.REGION,
+            instance_id=cluster.head_node_instance_id,
+            user=str(cluster_user(settings.system)),
+        )
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
         stays = (
             "NetworkStack (its NAT gateway costs), StorageStack with all data, AccountingStack where there "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,11 @@ from tests.unit.jobs_head_node import HEAD_NODE, PlayedCluster, cluster
 
 __all__ = ["cluster"]
 Call = Callable[..., tuple[int, str, str]]
-SESSION = ["aws", "ssm", "start-session", "--region", "us-east-1", "--target", HEAD_NODE]
+DOCUMENT = ["--document-name", "AWS-StartInteractiveCommand", "--parameters"]
+SESSION = [
+    *("aws", "ssm", "start-session", "--region", "us-east-1", "--target", HEAD_NODE),
+    *(*DOCUMENT, "command=sudo --login --user ubuntu"),
+]
 
 
 @pytest.fixture
@@ -61,12 +66,24 @@ def test_output_that_was_cut_off_says_so(cluster: PlayedCluster, call: Call) -> 
     assert "keeps no more" in note
 
 
-def test_the_command_that_opens_a_session_is_printed(call: Call) -> None:
-    assert call("--print") == (0, " ".join(SESSION) + "\n", "")
+def test_the_command_that_opens_a_session_is_printed(cluster: PlayedCluster, call: Call) -> None:
+    head_node(cluster)
+    assert call("--print") == (0, shlex.join(SESSION) + "\n", "")
     assert json.loads(call("--json")[1]) == {"command": SESSION}
 
 
-def test_a_shell_takes_the_place_of_trainctl(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("os", "user"), [("alinux2023", "ec2-user"), ("ubuntu2404", "ubuntu")])
+def test_a_session_is_a_login_shell_of_the_clusters_user(
+    os: str, user: str, cluster: PlayedCluster, call: Call
+) -> None:
+    head_node(cluster, os=os)
+    assert shlex.split(call("--print")[1])[-4:] == [*DOCUMENT, f"command=sudo --login --user {user}"]
+
+
+def test_a_shell_takes_the_place_of_trainctl(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head_node(cluster)
     became = list[list[str]]()
     monkeypatch.setattr(connect.found, "__kwdefaults__", {"which": lambda name: f"/bin/{name}"})
     monkeypatch.setattr("os.execv", lambda path, argv: became.append([path, *argv]))
@@ -122,9 +139,10 @@ def test_ssh_has_the_clusters_user_address_and_key(
         (("--ssh",), {"address": None}, "without public address"),
         (("--ssh",), {"os": ""}, "names no known os"),
         (("--ssh",), {"os": "windows"}, "names no known os: windows"),
+        ((), {"os": "windows"}, "names no known os: windows"),
     ],
 )
-def test_ssh_that_cannot_be_says_why(
+def test_a_shell_that_cannot_be_says_why(
     arguments: tuple[str, ...], node: dict[str, Any], said: str, cluster: PlayedCluster, call: Call
 ) -> None:
     head_node(cluster, **node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,17 @@ def test_the_config_travels_as_one_json_string_with_its_types(cluster: Template)
 
 def test_the_key_pair_is_ed25519_and_named_after_the_cluster(cluster: Template) -> None:
     cluster.has_resource_properties("AWS::EC2::KeyPair", {"KeyName": "training-key", "KeyType": "ed25519"})
+
+
+@pytest.mark.parametrize(("os", "user"), [("ubuntu2404", "ubuntu"), ("alinux2023", "ec2-user")])
+def test_the_output_connect_opens_a_login_shell_of_the_clusters_user(
+    os: str, user: str, synthesise: Synthesise
+) -> None:
+    output = synthesise(family="m6i", os=os)["TrainingClusterStack"].to_json()["Outputs"]["Connect"]
+    parts = output["Value"]["Fn::Join"][1]
+    words = shlex.split("".join(part if isinstance(part, str) else "REFERENCE" for part in parts))
+    assert words[:3] == ["aws", "ssm", "start-session"]
+    assert words[-1] == f"command=sudo --login --user {user}"
 
 
 def test_efa_families_have_a_cluster_placement_group(synthesise: Synthesise) -> None:
