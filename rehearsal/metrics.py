@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,8 @@ def read_metrics(metrics: Path, *, expected_world_size: int) -> Measured:
 
 
 def _training(rows: list[dict[str, Any]], metrics: Path, world_size: int) -> Measured:
-    losses = tuple(float(row["loss"]) for row in rows)
+    # null stands for a loss that is not finite.
+    losses = tuple(math.nan if row["loss"] is None else float(row["loss"]) for row in rows)
     if not losses[-1] < losses[0]:
         raise RehearsalError(
             f"The loss did not fall: {losses[0]:.3f} at first, {losses[-1]:.3f} at last; see {metrics}"

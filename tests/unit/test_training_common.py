@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -92,6 +93,23 @@ def test_a_resume_takes_out_the_steps_that_come_again_and_a_torn_line(tmp_path: 
         "step 4: loss 1.5000, 4,000 tokens/s, MFU 41.5%, 0.100 s a step (10% data), 1.0 GiB"
     )
     assert again.summary() == "step 4, first loss 8.0000, last loss 1.5000"
+
+
+def test_every_row_of_the_metrics_is_json_also_where_a_number_is_not_finite(tmp_path: Path) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    file = tmp_path / "metrics.jsonl"
+    # A row as older versions wrote it.
+    file.write_text(json.dumps(row(1, loss=math.nan)) + "\n")
+    assert "NaN" in file.read_text()
+    written = metrics.Metrics(file, after_step=1)
+    assert "loss nan" in written.add(**row(2, loss=math.nan))
+    assert "loss inf" in written.add(**row(3, loss=math.inf, mfu=-math.inf))
+    rows = [json.loads(line, parse_constant=refuse) for line in file.read_text().splitlines()]
+    assert [(each["step"], each["loss"]) for each in rows] == [(1, None), (2, None), (3, None)]
+    assert rows[2]["mfu"] is None
+    assert written.summary() == "step 3, first loss not a number, last loss not a number"
 
 
 def test_a_checkpoint_is_whole_or_not_there_and_is_told_to_the_job(tmp_path: Path) -> None:

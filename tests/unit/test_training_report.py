@@ -110,11 +110,12 @@ def test_no_more_points_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_losses_that_are_no_numbers_are_counted_and_left_out(tmp_path: Path) -> None:
-    rows = [row(1), row(2, loss=math.nan), row(3, loss=math.inf)]
+    # Metrics writes null; older versions wrote bare NaN and Infinity.
+    rows = [row(1), row(2, loss=None), row(3, loss=math.nan), row(4, loss=math.inf)]
     run_dir = write(tmp_path / "runs" / "gpt2" / "diverged", rows)
     run = recorded(run_dir)
-    assert (run.not_finite["loss"].count, run.not_finite["loss"].first_step) == (2, 2)
-    assert run.series["loss"].mean == [3.0, None, None]
+    assert (run.not_finite["loss"].count, run.not_finite["loss"].first_step) == (3, 2)
+    assert run.series["loss"].mean == [3.0, None, None, None]
     assert "loss 3.0000 -> not a number" in tell(run_dir).stdout
 
 

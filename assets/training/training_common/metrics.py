@@ -1,9 +1,11 @@
-"""metrics.jsonl of a run: a JSON line a step, written by rank 0."""
+"""metrics.jsonl of a run: a JSON line a step, written by rank 0; null where a number is not finite."""
 
 from __future__ import annotations
 
 import datetime
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ class Metrics:
     def __init__(self, file: Path, *, after_step: int) -> None:
         self._file = file
         kept = [row for row in read(file) if row["step"] <= after_step]
-        write_whole(file, "".join(json.dumps(row) + "\n" for row in kept))
+        write_whole(file, "".join(line_of(row) for row in kept))
 
     def add(
         self,
@@ -58,7 +60,7 @@ class Metrics:
             row["seq_per_s"] = seq_per_s
         now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.10 runs this too)
         with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, "time": now.isoformat(timespec="milliseconds")}) + "\n")
+            file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
         used = "" if mfu is None else f", MFU {mfu:.1%}"
         return (
             f"step {step}: loss {loss:.4f}, {tokens_per_s:,.0f} tokens/s{used}, {step_s:.3f} s a step "
@@ -72,7 +74,20 @@ class Metrics:
         if not rows:
             return "no step was left to do"
         first, last = rows[0], rows[-1]
-        return f"step {last['step']}, first loss {first['loss']:.4f}, last loss {last['loss']:.4f}"
+        return f"step {last['step']}, first loss {_loss_text(first)}, last loss {_loss_text(last)}"
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """Encode a row as one line of JSON, which has no NaN and no Infinity: null stands for them."""
+    finite = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+    return json.dumps(finite, allow_nan=False) + "\n"
+
+
+def _loss_text(row: Mapping[str, Any]) -> str:
+    return "not a number" if row["loss"] is None else f"{row['loss']:.4f}"
 
 
 def read(file: Path) -> list[dict[str, Any]]:

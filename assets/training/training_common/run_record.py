@@ -85,8 +85,9 @@ class Reading:
 
 
 def values_of(row: Row) -> dict[str, float]:
-    """The series' values of a row; data_share is the part of a step that waited for data."""
-    values = {name: float(row[name]) for name in SERIES if isinstance(row.get(name), (int, float))}
+    """The series' values of a row, null as NaN; data_share is the part of a step that waited for data."""
+    numbers = {name: math.nan if row[name] is None else row[name] for name in SERIES if name in row}
+    values = {name: float(value) for name, value in numbers.items() if isinstance(value, (int, float))}
     if row.get("step_s"):
         values["data_share"] = row["data_s"] / row["step_s"]
     return values

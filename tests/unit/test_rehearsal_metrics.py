@@ -1,0 +1,20 @@
+"""The rehearsal's reading of a job's metrics."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rehearsal.metrics import read_metrics
+from rehearsal.problems import RehearsalError
+
+
+def test_a_loss_that_is_not_finite_is_no_loss_that_fell(tmp_path: Path) -> None:
+    rows = [
+        {"step": step, "loss": loss, "world_size": 2, "tokens_per_s": 1.0}
+        for step, loss in ((1, 3.0), (2, None))
+    ]
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(RehearsalError, match=r"The loss did not fall: 3\.000 at first, nan at last"):
+        read_metrics(file, expected_world_size=2)
