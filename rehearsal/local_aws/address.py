@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ACCOUNT = "123456789012"
@@ -36,11 +36,13 @@ class LocalAwsAddress:
     Args:
         port: of the loopback interface; HTTPS, as on AWS.
         folder: everything that the server and its clients write lies in it.
+        access_key: the id that it takes, which is all that keeps other users of the machine out.
         region: whose instance types, zones and endpoints it has.
     """
 
     port: int
     folder: Path
+    access_key: str = field(repr=False)
     region: str = REGION
 
     @property
@@ -92,7 +94,7 @@ class LocalAwsAddress:
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ENDPOINT_URL_S3": self.s3_url,
-            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_ACCESS_KEY_ID": self.access_key,
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,

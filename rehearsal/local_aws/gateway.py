@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.local_aws import image_builder_actions
+from rehearsal.local_aws.access_keys import AccessKeys
 from rehearsal.local_aws.moto_services import SERVICES, Answer, MotoServices
 
 Scope = dict[str, Any]
@@ -24,21 +25,35 @@ class Gateway:
     """ASGI application: moto for moto_services.SERVICES; ours for Image Builder; ministack for all else.
 
     Args:
+        access_keys: whose requests are answered.
         log: one line a request, `service action status`.
     """
 
-    def __init__(self, *, ministack: Application, moto: MotoServices, log: Path) -> None:
-        self._ministack, self._moto = ministack, moto
+    def __init__(
+        self, *, ministack: Application, moto: MotoServices, access_keys: AccessKeys, log: Path
+    ) -> None:
+        self._ministack, self._moto, self._access_keys = ministack, moto, access_keys
         self._log = log.open("a", buffering=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["type"] == "websocket":  # of services that nothing here uses
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._ministack(scope, receive, send)
             return
         headers = {k.decode().lower(): v.decode("latin-1") for k, v in scope["headers"]}
         match = _CREDENTIAL.search(headers.get("authorization", ""))
         service = match["service"] if match else "-"
+        refusal = self._access_keys.refusal(scope, headers, service)
+        if refusal:
+            await _read(receive)
+            self._log.write(
+                f"{service} {scope['path'][:120]} {refusal[0]}: no access key of this local AWS\n"
+            )
+            await _send(send, refusal)
+            return
         if service == image_builder_actions.SERVICE:
             status, answered = await asyncio.to_thread(
                 image_builder_actions.answer,

@@ -20,6 +20,37 @@ LAMBDA_WORKERS_END = Hook(
     parameters=("func_name", "qualifier", "account", "region"),
     why="a deleted function ends its process; each cluster of a long run would leave some behind",
 )
+FUNCTION_CREDENTIALS = Hook(
+    target="ministack.core.lambda_runtime:execution_credentials",
+    parameters=("config",),
+    why="functions sign with the account's number, which every user of the machine knows",
+)
+REQUEST_KEY = Hook(
+    target="ministack.core.router:extract_access_key_id",
+    parameters=("headers", "query_params"),
+    why="only the access key of this start is taken",
+)
+SESSIONS = Hook(
+    target="ministack.services.sts:_sessions",
+    parameters=None,
+    why="the access keys of assumed roles are taken, too",
+)
+REFUSAL = Hook(
+    target="ministack.core.iam_actions:access_denied_response",
+    parameters=(
+        "service",
+        "action",
+        "principal_arn",
+        "request_id",
+        "error_code",
+        "message",
+        "headers",
+        "resource_arn",
+        "explicit_deny",
+        "resource_policy_arn",
+    ),
+    why="an unknown access key is refused in the service's own protocol",
+)
 LAMBDA_CODE = Hook(
     target="ministack.services.lambda_svc:_fetch_code_from_s3",
     parameters=("bucket", "key", "version_id"),

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
@@ -53,10 +54,13 @@ class LocalAws:
         Raises:
             RehearsalError: it ended or did not answer in time; with the end of its log.
         """
+        self._folder.chmod(0o700)  # its files name the access key
         (self._folder / "home").mkdir(exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as listener, self.log.open("wb") as log:
             port = listener.getsockname()[1]
-            address = LocalAwsAddress(port=port, folder=self._folder, region=self._region)
+            address = LocalAwsAddress(
+                port=port, folder=self._folder, access_key=new_access_key(), region=self._region
+            )
             self._process = subprocess.Popen(
                 self._command(address, listener.fileno()),
                 stdin=subprocess.DEVNULL,

@@ -59,6 +59,7 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from hypercorn.config import Config  # noqa: PLC0415
 
     from rehearsal.local_aws import (  # noqa: PLC0415
+        access_keys,
         functions,
         head_node,
         hooks,
@@ -69,6 +70,7 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     )
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
 
+    access_keys.install(address)
     functions.install(python=lambda_python)
     services.install()
     head_node.install(address)
@@ -77,6 +79,7 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     gateway = Gateway(
         ministack=hooks.find(hooks.ASGI_APP),
         moto=moto_services.MotoServices(address.port),
+        access_keys=access_keys.AccessKeys(address.access_key),
         log=address.folder / "requests.log",
     )
     config = Config()
@@ -115,7 +118,12 @@ def main() -> None:
     parser.add_argument("--lambda-python", type=Path, required=True, help="interpreter of Python functions")
     parser.add_argument("--node-modules", type=Path, required=True, help="the AWS SDK of Node functions")
     arguments = parser.parse_args()
-    address = LocalAwsAddress(port=arguments.port, folder=arguments.folder.absolute())
+    address = LocalAwsAddress(
+        port=arguments.port,
+        folder=arguments.folder.absolute(),
+        # Not on the command line, which every user of the machine can read.
+        access_key=os.environ["AWS_ACCESS_KEY_ID"],
+    )
     warnings.simplefilter("ignore")
     _configure(address, arguments.node_modules.absolute())
     python = arguments.lambda_python.absolute()

@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal.local_aws.address import LocalAwsAddress
 
-ADDRESS = LocalAwsAddress(port=1234, folder=Path("/somewhere"))
+ADDRESS = LocalAwsAddress(port=1234, folder=Path("/somewhere"), access_key="AKIA")
 
 
 def test_what_names_a_real_account_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:

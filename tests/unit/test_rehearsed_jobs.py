@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
 
-from rehearsal.kept import job_variables
+from rehearsal.kept import job_variables, leave_running
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm
+from rehearsal.narrator import Narrator
 from rehearsal.workspace import Workspace
 
 
@@ -20,9 +22,18 @@ def test_a_persons_account_does_not_reach_the_jobs(tmp_path: Path, monkeypatch: 
 
 
 def test_jobs_ask_the_local_aws(tmp_path: Path) -> None:
-    address = LocalAwsAddress(port=4566, folder=tmp_path)
+    address = LocalAwsAddress(port=4566, folder=tmp_path, access_key="AKIA")
     variables = job_variables(Workspace(root=tmp_path), address)
     assert variables["AWS_ENDPOINT_URL"] == address.url
     assert variables["AWS_ENDPOINT_URL_S3"] == address.s3_url
-    assert variables["AWS_ACCESS_KEY_ID"]
+    assert variables["AWS_ACCESS_KEY_ID"] == "AKIA"
     assert variables["TMPDIR"].startswith(str(tmp_path / "node")), "a node's own, not that of AWS's clients"
+
+
+def test_the_file_that_a_shell_sources_is_its_owners_alone(tmp_path: Path) -> None:
+    workspace = Workspace(root=tmp_path)
+    address = LocalAwsAddress(port=4566, folder=tmp_path, access_key="AKIAEXAMPLE")
+    slurm = LocalSlurm(root=tmp_path, partitions=(), marker=("LOCAL_SLURM_TEST", "environment"))
+    leave_running(workspace=workspace, address=address, slurm=slurm, family="p4d", narrator=Narrator())
+    assert "AWS_ACCESS_KEY_ID=AKIAEXAMPLE" in workspace.env_file.read_text()
+    assert stat.S_IMODE(workspace.env_file.stat().st_mode) == 0o600

@@ -1,0 +1,69 @@
+"""Who may command a local AWS: all users of the machine reach its port, so each start has its own access key.
+
+The id of an access key stands in every signed request, and the requests are encrypted: an id that cannot be
+guessed is all that is checked, not the signature. ministack takes any id, and its functions sign with the
+account's number.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+import uuid
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from rehearsal.local_aws import hooks
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.moto_services import Answer
+
+# Where functions and nodes answer CloudFormation: addresses with a token, which AWS signs in advance.
+_ANSWERS = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
+_UNKNOWN = ("UnrecognizedClientException", "The security token included in the request is invalid.")
+_MISSING = ("MissingAuthenticationToken", "Request is missing Authentication Token")
+
+
+def new_access_key() -> str:
+    """Make an access key id of AWS's form that nobody can guess."""
+    return "AKIA" + "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(16))
+
+
+def install(address: LocalAwsAddress) -> None:
+    """Let functions sign with the key of this start."""
+    variables = address.client_variables()
+    own = {name: variables[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    hooks.replace(
+        hooks.FUNCTION_CREDENTIALS, lambda _original: lambda _config: own | {"AWS_SESSION_TOKEN": ""}
+    )
+
+
+class AccessKeys:
+    """The access keys that a local AWS takes: its own, and those of the sessions that its STS began.
+
+    Args:
+        own: the key of this start.
+    """
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self._key_of = hooks.find(hooks.REQUEST_KEY)
+        self._sessions: Mapping[str, Any] = hooks.find(hooks.SESSIONS)
+        self._refuse = hooks.find(hooks.REFUSAL)
+
+    def refusal(self, scope: Mapping[str, Any], headers: Mapping[str, str], service: str) -> Answer | None:
+        """Judge one request.
+
+        Returns:
+            None if it may be answered; otherwise AWS's own error for it, in the service's protocol.
+        """
+        if scope["method"] == "PUT" and scope["path"].startswith(_ANSWERS):
+            return None
+        key = self._key_of(headers, parse_qs(scope.get("query_string", b"").decode("latin-1")))
+        if key == self._own or key in self._sessions:
+            return None
+        code, message = _UNKNOWN if key else _MISSING
+        status, found, body = self._refuse(
+            service, "", "", str(uuid.uuid4()), error_code=code, message=message, headers=dict(headers)
+        )
+        return status, list(found.items()), body
