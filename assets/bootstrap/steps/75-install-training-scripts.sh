@@ -2,9 +2,12 @@
 #
 # Puts the training scripts of the bundle in the shared folder, on the head node.
 #
+# Every user may create files in that folder (ParallelCluster gives /fsx the mode 1777), and runs what is in training/.
+# So the scripts are copied where only root can look, and what anybody else put in their place is moved away.
+#
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
-# Safe to run again. The new folder takes the old one's place by two renames: a job that starts
-#   in the instant between them finds no scripts, and says so.
+# Safe to run again. The new folder takes the old one's place by two renames, as Lustre cannot exchange two folders: a
+#   job that starts in the instant between them finds no scripts, and says so.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode
@@ -12,18 +15,36 @@
 # Required: yes
 # Budget: 60 s
 set -euo pipefail
+shopt -s inherit_errexit
 
 [[ $NODE_TYPE == HeadNode ]] || exit 0
 
-readonly target="$TRAINING_SHARED/training" fresh="$TRAINING_SHARED/.training-new"
-rm -rf "$fresh"
-cp -R "$BUNDLE/training" "$fresh"
-if diff -rq "$fresh" "$target" >/dev/null 2>&1; then
-  rm -rf "$fresh"
-  exit 0
-fi
-readonly old="$TRAINING_SHARED/.training-old"
-rm -rf "$old"
-if [[ -d $target ]]; then mv -T "$target" "$old"; fi
-mv -T "$fresh" "$target"
-rm -rf "$old"
+umask 022
+readonly ATTEMPTS=20
+readonly target="$TRAINING_SHARED/training"
+mkdir -p "$TRAINING_SHARED"
+# What a run left that was killed; nobody else's.
+find "$TRAINING_SHARED" -maxdepth 1 -name '.training-*' -uid "$EUID" -exec rm -rf {} +
+fresh="$(mktemp -d "$TRAINING_SHARED/.training-XXXXXX")"
+readonly fresh
+trap 'rm -rf "$fresh"' EXIT
+
+# is_installed: whether the scripts are there, and nothing of them is anybody else's.
+is_installed() {
+  [[ -d $target && ! -L $target && -z $(find "$target" ! -uid "$EUID" -print -quit) ]] &&
+    diff -rq "$fresh/training" "$target" >/dev/null 2>&1
+}
+
+# take_place: somebody may create the folder anew between the two renames.
+take_place() {
+  local attempt
+  for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
+    if [[ -e $target || -L $target ]]; then mv -T "$target" "$fresh/old-$attempt"; fi
+    if mv -T "$fresh/training" "$target" 2>/dev/null; then return; fi
+  done
+  printf 'could not install %s: %s creates it again and again\n' "$target" "$(stat --format %U "$target")" >&2
+  return 1
+}
+
+cp -R "$BUNDLE/training" "$fresh/training"
+if ! is_installed; then take_place; fi
