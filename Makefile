@@ -35,13 +35,15 @@ endif
 VENV := .venv/bin
 NODE_PATH_FIRST := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$$PATH"
 
+# Also in a folder that was moved or renamed since set-up, where the editable install leads astray.
+STOP := PYTHONPATH=constructs $(VENV)/python -m rehearsal stop
+
 .PHONY: help
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: setup
 setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what is there)
-	@mkdir -p .cache/tmp
 	@tools/setup.sh
 
 .PHONY: rehearse
@@ -50,8 +52,8 @@ rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear d
 	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
 
 .PHONY: stop
-stop: ## End a rehearsal that was kept with KEEP=1
-	@$(VENV)/trainctl rehearse --stop
+stop: ## End a rehearsal that was kept with KEEP=1, or killed
+	@$(STOP)
 
 .PHONY: status
 status: ## Show what a deploy is at: stacks, the provider's stages and times (CLUSTER=training WATCH=1)
@@ -133,5 +135,5 @@ lock: ## Pin all packages, with hashes, after a change of requirements*.txt
 
 .PHONY: clean
 clean: ## Remove what set-up, synth and rehearsals made; never anything in AWS
-	@if [[ -x $(VENV)/python ]]; then $(VENV)/python -m rehearsal stop; fi
+	@if [[ -f .venv/.made-from ]]; then $(STOP); fi
 	@rm -rf .venv .venv-pcluster node_modules .cache .rehearsal cdk.out

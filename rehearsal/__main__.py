@@ -58,7 +58,12 @@ def _run(arguments: argparse.Namespace, workspace: Workspace, narrator: Narrator
             _clean_up(workspace)
 
 
-def _alone(workspace: Workspace, work: Callable[[], None]) -> None:
+def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
+    """Do `work` while no other rehearsal runs, and end what it started.
+
+    Raises:
+        RehearsalError: another one runs, or was kept or killed.
+    """
     with workspace.locked():
         _check_none_kept(workspace)
         try:
@@ -69,7 +74,7 @@ def _alone(workspace: Workspace, work: Callable[[], None]) -> None:
 
 def _check_none_kept(workspace: Workspace) -> None:
     if processes.find(dict([workspace.marker])):
-        raise RehearsalError("A kept rehearsal is still running. End it first: make stop")
+        raise RehearsalError("A rehearsal that was kept or killed is still running. End it first: make stop")
 
 
 def _clean_up(workspace: Workspace) -> None:
@@ -102,7 +107,7 @@ def main() -> int:
     run.add_argument("--workload", default="gpt2", help="folder of assets/training (WORKLOAD)")
     run.add_argument("--nodes", default="2", help=f"compute nodes, 1 to {MAX_NODES} (NODES)")
     run.add_argument("--keep", default="", help="1: leave it running (KEEP)")
-    commands.add_parser("stop", help="end a rehearsal that was kept")
+    commands.add_parser("stop", help="end a rehearsal that was kept or killed")
     commands.add_parser("validate", help="compare our flags with the ParallelCluster library's validators")
     faults = commands.add_parser("faults", help="let AWS, head nodes and functions fail")
     faults.add_argument("--sample", type=int, default=0, help="how many cases; 0: all (SAMPLE)")
@@ -119,7 +124,7 @@ def main() -> int:
         if arguments.command == "stop":
             _stop(workspace, narrator)
         elif arguments.command == "validate":
-            _alone(workspace, lambda: validate(workspace, narrator))
+            run_alone(workspace, lambda: validate(workspace, narrator))
         elif arguments.command == "faults":
             if arguments.sample < 0:
                 raise RehearsalError(
@@ -132,7 +137,7 @@ def main() -> int:
                 only=tuple(arguments.only),
                 everywhere=arguments.all == "1",
             )
-            _alone(workspace, lambda: run_faults(workspace, narrator, plan))
+            run_alone(workspace, lambda: run_faults(workspace, narrator, plan))
         else:
             _run(arguments, workspace, narrator)
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.local_slurm.layout import UNWRITABLE
 from rehearsal.problems import RehearsalError
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -75,13 +76,6 @@ class Workspace:
         """The environment variable of all its processes."""
         return MARKER, str(self.root)
 
-    def __post_init__(self) -> None:
-        if set(str(self.root)) & set(" \t\n#"):
-            raise RehearsalError(
-                f"{self.root}: the path has a blank or a # in it, and slurm.conf cannot hold that. "
-                "Move the project to a folder without them."
-            )
-
     def make_anew(self) -> None:
         """Remove the last rehearsal's folders and make empty ones."""
         self.env_file.unlink(missing_ok=True)
@@ -95,14 +89,19 @@ class Workspace:
         """Hold the workspace: one rehearsal at a time.
 
         Raises:
-            RehearsalError: another one holds it.
+            RehearsalError: another one holds it, or no Slurm can run in it.
         """
+        if set(str(self.root)) & UNWRITABLE:
+            raise RehearsalError(
+                f"{self.root}: the path has a blank or a # in it, and slurm.conf cannot hold that.\n"
+                "  mend: move the project to a folder without them, and there\n  type: make setup"
+            )
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RehearsalError(
-                    f"Another rehearsal is running in {self.root}. Wait for it, or end it with Ctrl-C there."
+                    f"Another rehearsal is running in {self.root}. Wait for it, or end it: make stop"
                 ) from None
             yield

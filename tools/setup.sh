@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 #
 # Makes everything that the app, the rehearsal and the tests need, in this folder; and installs
-# Slurm and munge from the distribution.
+# Slurm, munge and curl from the distribution.
 #
 # Called by: `make setup`. Safe to run again: what is there already is skipped.
 # Environment: PYTHON, an interpreter of 3.11 or newer (default python3); PIP_CACHE_DIR and
-#   npm_config_cache, default folders of this project's .cache/.
+#   npm_config_cache, default folders of this project's .cache/; PIP_EXTRA_INDEX_URL, an index of
+#   CPU builds of PyTorch.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,7 +14,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly PYTHON="${PYTHON:-python3}"
 export PATH="$PATH:/usr/sbin:/sbin"
 readonly LOGS=.cache/logs
-readonly SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
+# Debian's package of each program that the rehearsal and the tests call.
+declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl)
+# What set-up and a rehearsal with PyTorch's CPU build write; how much more PyPI's build takes, which brings CUDA.
+readonly SETUP_GIB=4 CUDA_GIB=4
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -50,6 +54,27 @@ install_packages() {
   logged apt-update "${as_root[@]}" apt-get update
   logged apt-install "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends "$@"
+}
+
+# slurm.conf cannot hold such a path: rehearsal/local_slurm/layout.py.
+check_folder() {
+  if [[ $PWD == *[[:space:]#]* ]]; then
+    die "$PWD: the path has a blank or a # in it, which Slurm cannot read; nothing was made." \
+      "mv \"$PWD\" /path/without/them    and make setup there"
+  fi
+}
+
+check_disk() {
+  local -r stamp=.venv/.made-from
+  local free_gib
+  free_gib=$(($(df --output=avail --block-size=1 . | tail -n 1) >> 30))
+  if [[ ! -f $stamp ]] && ((free_gib < SETUP_GIB)); then
+    die "$PWD: $free_gib GiB are free, and set-up needs $SETUP_GIB; nothing was made." \
+      "df -h .    and make room, or move the project to a larger disk"
+  fi
+  if [[ ! -f $stamp && -z ${PIP_EXTRA_INDEX_URL:-} ]] && ((free_gib < SETUP_GIB + CUDA_GIB)); then
+    say "$free_gib GiB are free: PyPI's PyTorch, which a rehearsal installs, takes $CUDA_GIB more; see TORCH_INDEX in README.md"
+  fi
 }
 
 check_python() {
@@ -99,15 +124,22 @@ make_node_modules() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-install_slurm() {
+# mmdebstrap makes throw-away machines (rehearsal/node_root), which take root's rights; without
+# them their tests are skipped.
+install_programs() {
   local program
-  for program in slurmctld slurmd sbatch munged; do
-    if ! command -v "$program" >/dev/null; then
-      install_packages "${SLURM_PACKAGES[@]}"
-      return
-    fi
+  local -a missing=()
+  for program in "${!PACKAGES[@]}"; do
+    command -v "$program" >/dev/null || missing+=("${PACKAGES[$program]}")
   done
-  say "$(sbatch --version 2>/dev/null || echo Slurm) is installed"
+  if [[ $(id -u) != 0 ]]; then
+    say "not root: the tests that start nodes in throw-away machines will be skipped"
+  elif ! command -v mmdebstrap >/dev/null; then
+    missing+=(mmdebstrap)
+  fi
+  if ((${#missing[@]})); then install_packages "${missing[@]}"; fi
+  # Not `sbatch --version`, which looks for a slurm.conf.
+  say "$(slurmctld -V) is installed"
 }
 
 # jsii unpacks aws-cdk-lib at its first use. Here, once: side by side, processes would wait for each other, and its
@@ -121,19 +153,13 @@ unpack_jsii() {
   }
 }
 
-# For throw-away machines (rehearsal/node_root), which take root's rights; without them their tests are skipped.
-install_mmdebstrap() {
-  if [[ $(id -u) != 0 ]]; then
-    say "not root: the tests that start nodes in throw-away machines will be skipped"
-  elif ! command -v mmdebstrap >/dev/null; then
-    install_packages mmdebstrap
-  fi
-}
-
 main() {
+  check_folder
+  check_disk
   export JSII_RUNTIME_PACKAGE_CACHE_ROOT="${JSII_RUNTIME_PACKAGE_CACHE_ROOT:-$PWD/.cache/jsii}"
   mkdir -p "$LOGS" .cache/tmp
   check_python
+  install_programs
   # Side by side: each waits for the network most of the time. In a process group of its own, so
   # that Ctrl-C (which a shell's background jobs do not get) can end all of it.
   set -m
@@ -146,8 +172,6 @@ main() {
   unpack_jsii
   wait "$other"
   trap - EXIT
-  install_slurm
-  install_mmdebstrap
   say "ready"
 }
 

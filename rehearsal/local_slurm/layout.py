@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rehearsal.local_slurm.errors import SlurmError
 
+UNWRITABLE = frozenset(" \t\n#")
+"""What a path in slurm.conf cannot hold; tools/setup.sh refuses a folder with them."""
 # sockaddr_un.sun_path is 108 bytes on Linux, the last of them a zero.
 LONGEST_SOCKET_PATH = 107
 # slurmstepd's socket is <spool>/<node>_<job>.<step>; a batch script's step is 4294967291.
@@ -40,7 +42,7 @@ class Layout:
     """A short name of `root`, for what holds Unix sockets; `root` itself if there is none."""
 
     def __post_init__(self) -> None:
-        if set(str(self.root)) & set(" \t\n#"):
+        if set(str(self.root)) & UNWRITABLE:
             raise SlurmError(
                 f"root {str(self.root)!r} has a blank or a # in it, and slurm.conf cannot hold that. "
                 "Use a folder without them."

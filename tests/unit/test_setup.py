@@ -1,0 +1,131 @@
+"""tools/setup.sh and the Makefile on bare machines and in odd folders: one message, and nothing half made."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rehearsal.__main__ import run_alone
+from rehearsal.local_slurm.layout import UNWRITABLE
+from rehearsal.problems import RehearsalError
+from rehearsal.workspace import PROJECT, Workspace
+
+# Of a minimal Debian; Slurm, munge, curl, sudo and mmdebstrap are none of them.
+ESSENTIAL = "bash dirname mkdir df tail cat sha256sum env rm grep sed"
+
+
+class Machine:
+    """A folder with the project's set-up in it, and a PATH with few programs on it."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self.folder, self._programs = folder, programs
+        shutil.copytree(PROJECT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(PROJECT / "Makefile", folder)
+        programs.mkdir()
+        for name in ESSENTIAL.split():
+            (programs / name).symlink_to(str(shutil.which(name)))
+
+    def program(self, name: str, script: str) -> None:
+        (self._programs / name).unlink(missing_ok=True)  # it may be a link to the machine's own
+        (self._programs / name).write_text(f"#!/bin/bash\n{script}\n")
+        (self._programs / name).chmod(0o755)
+
+    def set_up(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run it; it ends at the distribution's packages, of which there are none."""
+        return subprocess.run(
+            [str(shutil.which("bash")), "tools/setup.sh"],
+            cwd=self.folder,
+            env={"PATH": str(self._programs), "PYTHON": sys.executable} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def made(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir() if path.name not in ("tools", "Makefile"))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return _machine(tmp_path, "project")
+
+
+def _machine(tmp_path: Path, name: str) -> Machine:
+    folder = tmp_path / name
+    folder.mkdir()
+    machine = Machine(folder, tmp_path / "bin")
+    machine.program("id", "echo 0")
+    machine.program("apt-get", f'echo "$*" >>"{tmp_path}/apt"; [[ $1 == update ]]')
+    return machine
+
+
+@pytest.mark.parametrize("character", sorted(UNWRITABLE))
+def test_a_folder_that_slurm_cannot_write_down_is_refused_before_anything_is_made(
+    tmp_path: Path, character: str
+) -> None:
+    machine = _machine(tmp_path, f"my{character}project")
+    refused = machine.set_up()
+    assert refused.returncode == 1
+    assert "has a blank or a # in it" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert machine.made() == []
+
+
+def test_a_full_disk_is_told_before_anything_is_made(machine: Machine) -> None:
+    machine.program("df", f"echo Avail; echo {2 << 30}")
+    refused = machine.set_up()
+    assert refused.returncode == 1
+    assert "2 GiB are free, and set-up needs 4" in refused.stderr
+    assert machine.made() == []
+
+
+@pytest.mark.parametrize(("index", "warned"), [({}, True), ({"PIP_EXTRA_INDEX_URL": "https://cpu"}, False)])
+def test_too_little_room_for_cuda_is_told(machine: Machine, index: dict[str, str], *, warned: bool) -> None:
+    machine.program("df", f"echo Avail; echo {5 << 30}")
+    assert ("see TORCH_INDEX" in machine.set_up(**index).stderr) is warned
+
+
+def test_what_the_tests_call_comes_from_the_distribution_before_anything_else(
+    machine: Machine, tmp_path: Path
+) -> None:
+    assert machine.set_up().returncode == 1
+    update, install = (tmp_path / "apt").read_text().splitlines()
+    assert update == "update"
+    assert {"curl", "slurm-client", "mmdebstrap"} <= set(install.split())
+    assert machine.made() == [".cache"]
+
+
+def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -> None:
+    folder = tmp_path / "my project"
+    for name in ("rehearsal", "constructs"):
+        shutil.copytree(PROJECT / name, folder / name)
+    shutil.copy(PROJECT / "Makefile", folder)
+    (folder / ".venv").symlink_to(PROJECT / ".venv")
+    done = subprocess.run(["make", "clean"], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing was running.\n", "")
+    assert not (folder / ".venv").is_symlink()
+
+
+def test_a_rehearsal_in_a_folder_with_a_blank_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    workspace = Workspace(root=tmp_path / "my folder")
+    with pytest.raises(RehearsalError, match="has a blank or a # in it"), workspace.locked():
+        pytest.fail("it is held")
+    assert not workspace.root.exists()
+
+
+def test_what_is_in_the_way_of_a_rehearsal_is_told_with_the_command_that_ends_it(tmp_path: Path) -> None:
+    workspace = Workspace(root=tmp_path)
+    with (
+        subprocess.Popen(["sleep", "60"], env=dict([workspace.marker])) as left,
+        pytest.raises(RehearsalError, match=r"kept or killed is still running\. End it first: make stop"),
+    ):
+        try:
+            run_alone(workspace, lambda: pytest.fail("it runs"))
+        finally:
+            left.kill()
+    with workspace.locked(), pytest.raises(RehearsalError, match="Wait for it, or end it: make stop"):
+        run_alone(workspace, lambda: pytest.fail("it runs"))
