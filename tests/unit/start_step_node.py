@@ -37,11 +37,18 @@ class Node:
         return lines
 
     def run(
-        self, step: str, *, node_type: str = "ComputeFleet", partition: str = "", **variables: str
+        self,
+        step: str,
+        *,
+        node_type: str = "ComputeFleet",
+        recipe: str = "cpu",
+        partition: str = "",
+        **variables: str,
     ) -> subprocess.CompletedProcess[str]:
         environment = {
             "PATH": f"{self.programs}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
             "NODE_TYPE": node_type,
+            "RECIPE": recipe,
             "PARTITION": partition,
             "BUNDLE": str(self.bundle),
             "TRAINING_ROOT": str(self.slash),

@@ -1,41 +1,8 @@
-"""Steps 44, 46 and 48: what is compiled from pinned sources."""
+"""Steps 46 and 48: what is compiled from pinned sources."""
 
 from __future__ import annotations
 
 from tests.unit.step_machine import Machine, fails, succeeds
-
-PYXIS = """\
-install:
-	mkdir -p $(DESTDIR)$(prefix)/lib/slurm
-	echo "$$CPPFLAGS" >$(DESTDIR)$(prefix)/lib/slurm/spank_pyxis.so
-"""
-
-
-def test_pyxis_is_compiled_from_its_pinned_commit_where_it_lacks(machine: Machine) -> None:
-    machine.program("enroot", at=machine.root / "usr/bin/enroot")
-    machine.program("apt-get")
-    url, commit = machine.repository({"Makefile": PYXIS})
-    succeeds(machine.run("44", PYXIS_URL=url, PYXIS_COMMIT=commit))
-    plugin = machine.root / "usr/local/lib/slurm/spank_pyxis.so"
-    assert plugin.read_text() == f"-I {machine.root}/opt/slurm/include\n"
-    before = machine.files()
-    succeeds(machine.run("44", PYXIS_URL="/nowhere"))
-    assert (machine.calls(), machine.files()) == ([], before)
-
-
-def test_enroot_is_not_fetched_without_a_checksum(machine: Machine) -> None:
-    machine.program("apt-get")
-    machine.program("curl")
-    fails(machine.run("44"), "no SHA-256 of", "enroot_4.1.2-1_amd64.deb", "versions.yaml")
-    assert machine.calls() == []
-
-
-def test_a_commit_that_the_repository_does_not_have_is_an_error(machine: Machine) -> None:
-    machine.program("enroot", at=machine.root / "usr/bin/enroot")
-    machine.program("apt-get")
-    url, _ = machine.repository({"Makefile": PYXIS})
-    fails(machine.run("44", PYXIS_URL=url, PYXIS_COMMIT="0" * 40), "could not fetch commit " + "0" * 40)
-
 
 NCCL_TESTS = """\
 default:

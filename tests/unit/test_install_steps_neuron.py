@@ -59,7 +59,7 @@ def test_on_a_node_the_neuron_module_is_loaded(trainium: Machine) -> None:
 
 def test_another_key_than_neurons_installs_nothing(trainium: Machine) -> None:
     trainium.program("gpg", f"echo fpr:::::::::{'C' * 40}:")
-    fails(trainium.run("34"), "not AWS Neuron's 00FA2C1079260870A76D2C285749CAD8646D9185")
+    fails(trainium.run("34"), "has the key", "and 00FA2C1079260870A76D2C285749CAD8646D9185 is expected")
     assert not any(call.startswith("apt-get") for call in trainium.calls())
     assert list((trainium.root / "usr/share/keyrings").iterdir()) == []
 

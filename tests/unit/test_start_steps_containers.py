@@ -91,7 +91,8 @@ def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None
     etc = containers.slash / "opt/slurm/etc"
     assert (etc / "plugstack.conf.d").stat().st_mode & 0o777 == 0o755
     assert (etc / "plugstack.conf").read_text() == "include /opt/slurm/etc/plugstack.conf.d/*\n"
-    assert (etc / "plugstack.conf.d/pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert (etc / "plugstack.conf.d/pyxis.conf").read_text() == f"include {containers.etc}/pyxis.conf\n"
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
     assert containers.calls()[-1] == "scontrol reconfigure"
     before = containers.files()
     containers.does("72", node_type="HeadNode")
@@ -99,12 +100,38 @@ def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None
     assert containers.files() == before
 
 
+def test_a_compute_node_has_its_own_line_for_slurm(containers: Node) -> None:
+    containers.does("72")
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert not (containers.slash / "opt/slurm/etc").exists()
+
+
+@pytest.mark.skipif(not shutil.which("srun"), reason="this machine has no Slurm")
+def test_slurm_starts_on_a_node_without_pyxis_although_the_head_node_has_it(
+    containers: Node, tmp_path: Path
+) -> None:
+    """The real Slurm reads what the head node shares, on the node."""
+    plugin = containers.slash / "usr/local/lib/slurm/spank_pyxis.so"
+    containers.does("72", node_type="HeadNode")
+    plugin.unlink()
+    done = containers.run("72")
+    assert done.returncode == 1
+    assert "this image has no Pyxis" in done.stderr
+    shared = containers.slash / "opt/slurm/etc/plugstack.conf.d/pyxis.conf"
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=a\nSlurmctldHost=a\nPlugStackConfig={shared}\n")
+    started = subprocess.run(
+        ["srun", "--help"],
+        env={"PATH": os.environ["PATH"], "SLURM_CONF": str(tmp_path / "slurm.conf")},
+        capture_output=True,
+        text=True,
+    )
+    assert (started.returncode, started.stderr) == (0, "")
+
+
 def test_an_image_without_parallelclusters_examples_has_containers_too(containers: Node) -> None:
     shutil.rmtree(containers.slash / "opt/parallelcluster/examples")
     containers.does("72", node_type="HeadNode")
-    assert (
-        containers.text("opt/slurm/etc/plugstack.conf.d/pyxis.conf") == PYXIS_EXAMPLE.splitlines()[1] + "\n"
-    )
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
     assert (
         containers.text("etc/enroot/enroot.conf").splitlines()[2].startswith("ENROOT_DATA_PATH /var/enroot")
     )
@@ -116,11 +143,32 @@ def test_somebodys_own_plug_ins_stay(containers: Node) -> None:
     assert file.read_text() == "optional mine.so\ninclude /opt/slurm/etc/plugstack.conf.d/*\n"
 
 
-def test_an_image_without_enroot_or_pyxis_is_left_as_it_is_and_said(containers: Node) -> None:
+def test_an_image_without_enroot_or_pyxis_is_reported(containers: Node) -> None:
     (containers.slash / "usr/local/lib/slurm/spank_pyxis.so").unlink()
     done = containers.run("72", node_type="HeadNode")
     assert done.returncode == 1
     assert done.stderr.endswith("spank_pyxis.so): srun has no --container-image\n")
-    assert not (containers.slash / "opt/slurm/etc").exists()
+    assert not (containers.etc / "pyxis.conf").exists()
     (containers.slash / "usr/bin/enroot").unlink()
     assert "this image has no Enroot" in containers.does("72")
+
+
+@pytest.mark.parametrize("recipe", ["gpu", "volta"])
+def test_a_node_whose_containers_get_no_gpus_is_reported(containers: Node, recipe: str) -> None:
+    done = containers.run("72", recipe=recipe)
+    assert done.returncode == 1
+    assert "this image has no nvidia-container-cli" in done.stderr
+    assert (containers.etc / "pyxis.conf").exists(), "containers without GPUs start all the same"
+    containers.stub("nvidia-container-cli")
+    assert containers.run("72", recipe=recipe).returncode == 0
+
+
+def test_users_may_create_namespaces_where_apparmor_would_keep_them_from_it(containers: Node) -> None:
+    containers.stub("sysctl")
+    containers.does("72")
+    assert not any(call.startswith("sysctl") for call in containers.calls())
+    containers.write("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
+    containers.does("72")
+    file = containers.slash / "etc/sysctl.d/99-training-cluster-containers.conf"
+    assert file.read_text() == "kernel.apparmor_restrict_unprivileged_userns = 0\n"
+    assert containers.calls()[-1] == f"sysctl --quiet --load={file}"

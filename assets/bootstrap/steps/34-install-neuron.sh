@@ -12,18 +12,19 @@
 # Where: node
 # Required: yes
 # Budget: 600 s
-# Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh
+# Reads: bootstrap/lib/packages.sh bootstrap/lib/repository.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
+# shellcheck source=assets/bootstrap/lib/repository.sh
+source "$BUNDLE/bootstrap/lib/repository.sh"
 
 readonly NAMES=(aws-neuronx-dkms aws-neuronx-runtime-lib aws-neuronx-collectives aws-neuronx-tools)
 readonly VERSIONS=("$NEURON_DRIVER_VERSION" "$NEURON_RUNTIME_VERSION" "$NEURON_COLLECTIVES_VERSION"
   "$NEURON_TOOLS_VERSION")
 kernel="$(uname -r)"
 readonly kernel
-readonly key="$TRAINING_ROOT/usr/share/keyrings/aws-neuron.asc"
 
 die() {
   printf '%s\n' "$1" >&2
@@ -48,31 +49,14 @@ all_installed() {
   modinfo -k "$kernel" neuron >/dev/null 2>&1
 }
 
-# The file's SHA-256 changes whenever AWS moves the key's expiry; its fingerprint is the key.
-fetch_key() {
-  local found
-  mkdir -p "$(dirname "$key")"
-  curl --fail --location --silent --show-error --retry 5 --retry-delay 2 --connect-timeout 20 --output "$key.part" \
-    "$NEURON_KEY_URL" || die "could not fetch $NEURON_KEY_URL: has this machine a way to it?"
-  found="$(gpg --show-keys --with-colons "$key.part" | awk -F: '$1 == "fpr" { print $10; exit }')"
-  if [[ $found != "$NEURON_KEY_FINGERPRINT" ]]; then
-    rm -f "$key.part"
-    die "$NEURON_KEY_URL has the key '$found', not AWS Neuron's $NEURON_KEY_FINGERPRINT: nothing was installed"
-  fi
-  mv -f "$key.part" "$key"
-}
-
-add_repository() {
-  local codename
+add_neuron_repository() {
+  local -a source=("https://yum.repos.neuron.amazonaws.com")
   if uses_apt; then
     # shellcheck source=/dev/null
-    codename="$(source "$TRAINING_ROOT/etc/os-release" && printf '%s' "$VERSION_CODENAME")"
-    printf 'deb [signed-by=%s] https://apt.repos.neuron.amazonaws.com %s main\n' "${key#"$TRAINING_ROOT"}" "$codename" \
-      >"$TRAINING_ROOT/etc/apt/sources.list.d/aws-neuron.list"
-  else
-    printf '%s\n' '[aws-neuron]' 'name=AWS Neuron' 'baseurl=https://yum.repos.neuron.amazonaws.com' 'enabled=1' \
-      'gpgcheck=1' "gpgkey=file://${key#"$TRAINING_ROOT"}" >"$TRAINING_ROOT/etc/yum.repos.d/aws-neuron.repo"
+    source=("https://apt.repos.neuron.amazonaws.com" "$(source "$TRAINING_ROOT/etc/os-release" &&
+      printf '%s' "$VERSION_CODENAME")" main)
   fi
+  add_repository aws-neuron "$NEURON_KEY_URL" "$NEURON_KEY_FINGERPRINT" gpgcheck "${source[@]}"
 }
 
 install_pinned() {
@@ -106,8 +90,7 @@ add_path() {
 }
 
 if ! all_installed; then
-  fetch_key
-  add_repository
+  add_neuron_repository
   install_pinned
   hold
   all_installed || die "after its installation, kernel $kernel has no module neuron, or packages are of other versions"

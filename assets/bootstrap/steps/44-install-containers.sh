@@ -1,41 +1,76 @@
 #!/usr/bin/env bash
 #
-# Installs Enroot and Pyxis (containers under Slurm) where an AMI lacks them. ParallelCluster's AMI has both, switched
-# off; switching on is a start step.
+# Installs what containers under Slurm need and an AMI lacks: Enroot, Pyxis, and NVIDIA's nvidia-container-cli, which
+# Enroot brings GPUs into a container with.
+#
+# ParallelCluster's AMI has Enroot and Pyxis, switched off (switching on is a start step), and no nvidia-container-cli:
+# every image that sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI
+# of `pcluster build-image` has none of the three by default. What can be installed is, whatever else fails.
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips what is there. Environment: BUNDLE, OS,
-#   ENROOT_{URL,SHA256}, PYXIS_{URL,COMMIT}, TRAINING_ROOT, TRAINING_OPT.
+#   ENROOT_{URL,SHA256}, PYXIS_{URL,COMMIT}, NVIDIA_CONTAINER_{VERSION,URL}, NVIDIA_CONTAINER_KEY_{URL,FINGERPRINT},
+#   TRAINING_ROOT, TRAINING_OPT.
 # Moment: install
 # Recipes: gpu volta
 # Nodes: ComputeFleet
 # Where: node
 # Required: no
 # Budget: 240 s
-# Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh
+# Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh bootstrap/lib/repository.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
+# shellcheck source=assets/bootstrap/lib/repository.sh
+source "$BUNDLE/bootstrap/lib/repository.sh"
 
-if [[ ! -x $TRAINING_ROOT/usr/bin/enroot ]]; then
-  if ! uses_apt; then
-    printf 'this image has no Enroot, and the pinned package is for Ubuntu: take the AMI of ParallelCluster\n' >&2
-    exit 1
+install_gpu_tool() {
+  if command -v nvidia-container-cli >/dev/null; then return; fi
+  local -r repository=nvidia-container
+  local source="$NVIDIA_CONTAINER_URL/deb/amd64 /" equals='='
+  if ! uses_apt; then source="$NVIDIA_CONTAINER_URL/rpm/x86_64" equals=-; fi
+  add_repository "$repository" "$NVIDIA_CONTAINER_KEY_URL" "$NVIDIA_CONTAINER_KEY_FINGERPRINT" repo_gpgcheck \
+    "$source" || return 1
+  local status=0
+  install_packages "libnvidia-container1$equals$NVIDIA_CONTAINER_VERSION-1" \
+    "libnvidia-container-tools$equals$NVIDIA_CONTAINER_VERSION-1" || status=1
+  # Nothing else is to come from there, and a node may have no way to it later.
+  remove_repository "$repository"
+  ((status == 0)) || return 1
+  if ! nvidia-container-cli --version >&2; then
+    printf 'nvidia-container-cli does not run after its installation: see the lines above\n' >&2
+    return 1
   fi
-  download "$ENROOT_URL" "$ENROOT_SHA256" "$TRAINING_OPT/src/enroot.deb"
-  install_packages jq squashfs-tools parallel fuse-overlayfs pigz squashfuse zstd "$TRAINING_OPT/src/enroot.deb"
-  rm -f "$TRAINING_OPT/src/enroot.deb"
-fi
+}
 
-if [[ ! -f $TRAINING_ROOT/usr/local/lib/slurm/spank_pyxis.so ]]; then
-  readonly sources="$TRAINING_OPT/src/pyxis"
-  checkout "$PYXIS_URL" "$PYXIS_COMMIT" "$sources"
-  export CPPFLAGS="-I $TRAINING_ROOT/opt/slurm/include"
-  make -C "$sources" install prefix=/usr/local DESTDIR="$TRAINING_ROOT" >&2 || {
+install_pyxis() {
+  if [[ -f $TRAINING_ROOT/usr/local/lib/slurm/spank_pyxis.so ]]; then return; fi
+  local -r sources="$TRAINING_OPT/src/pyxis"
+  checkout "$PYXIS_URL" "$PYXIS_COMMIT" "$sources" || return 1
+  CPPFLAGS="-I $TRAINING_ROOT/opt/slurm/include" \
+    make -C "$sources" install prefix=/usr/local DESTDIR="$TRAINING_ROOT" >&2 || {
     printf 'Pyxis did not compile: see the lines above\n' >&2
-    exit 1
+    return 1
   }
   rm -rf "$sources"
-fi
+}
+
+install_enroot() {
+  if [[ -x $TRAINING_ROOT/usr/bin/enroot ]]; then return; fi
+  if ! uses_apt; then
+    printf 'this image has no Enroot, and the pinned package is for Ubuntu: take the AMI of ParallelCluster\n' >&2
+    return 1
+  fi
+  download "$ENROOT_URL" "$ENROOT_SHA256" "$TRAINING_OPT/src/enroot.deb" || return 1
+  install_packages jq squashfs-tools parallel fuse-overlayfs pigz squashfuse zstd "$TRAINING_OPT/src/enroot.deb" ||
+    return 1
+  rm -f "$TRAINING_OPT/src/enroot.deb"
+}
+
+status=0
+install_gpu_tool || status=1
+install_pyxis || status=1
+install_enroot || status=1
+exit "$status"

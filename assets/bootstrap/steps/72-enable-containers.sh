@@ -5,11 +5,15 @@
 #
 # Every node: Enroot's settings. Images and unpacked containers go to the local NVMe disks where they are mounted,
 # else to the root volume; in ParallelCluster's example they are in memory. Enroot makes a user's folders with mode
-# 700, and those above, so these stand here for all users: else the first user would keep out the others.
-# Head node: Slurm's plug-in, in the folder that it shares to all nodes; nodes have it from the same image.
+# 700, and those above, so these stand here for all users: else the first user would keep out the others. Where AppArmor
+# keeps users from creating namespaces, as on Ubuntu 24.04, that is switched off, as Enroot asks for in its requirements
+# and ParallelCluster's own tests do.
+# Every node with Pyxis, Slurm's plug-in: a line for Slurm on the node itself, which the head node's shared file includes.
+# The line says `required`: with `optional` Slurm would ignore it when Pyxis fails, and run the program outside of the
+# container. In a shared file `required` would keep each node without Pyxis from joining the cluster.
 #
-# Called by: run-steps.sh, as root. Environment: NODE_TYPE, PARTITION, BUNDLE, TRAINING_ETC, TRAINING_ROOT. Safe to
-#   run again. Does nothing on an image without Enroot.
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
+#   TRAINING_ROOT. Safe to run again. Does nothing on an image without Enroot.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -22,7 +26,8 @@ shopt -s inherit_errexit
 source "$BUNDLE/bootstrap/lib/put.sh"
 
 readonly EXAMPLES="$TRAINING_ROOT/opt/parallelcluster/examples" ETC="$TRAINING_ROOT/opt/slurm/etc"
-readonly PLUGIN=/usr/local/lib/slurm/spank_pyxis.so INCLUDE='include /opt/slurm/etc/plugstack.conf.d/*'
+readonly OWN="$TRAINING_ETC/pyxis.conf" PLUGIN=/usr/local/lib/slurm/spank_pyxis.so
+readonly INCLUDE='include /opt/slurm/etc/plugstack.conf.d/*'
 export PATH="$PATH:/opt/slurm/bin"
 
 # Prints the folder for what is large: on the local disks of the node's partition, if they are mounted.
@@ -76,14 +81,44 @@ END
   done
 }
 
-configure_slurm() {
-  local plugins="" pyxis
-  changed=no
+allow_user_namespaces() {
+  local -r setting=kernel.apparmor_restrict_unprivileged_userns
+  local -r file="$TRAINING_ROOT/etc/sysctl.d/99-training-cluster-containers.conf"
+  if [[ ! -e $TRAINING_ROOT/proc/sys/${setting//.//} ]]; then return; fi
+  put "$file" <<<"$setting = 0"
+  sysctl --quiet --load="$file"
+}
+
+has_pyxis() { [[ -e $TRAINING_ROOT$PLUGIN ]]; }
+
+configure_node() {
+  local pyxis
   pyxis="$(example pyxis/pyxis.conf)"
-  put "$ETC/plugstack.conf.d/pyxis.conf" <<<"${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"
+  if has_pyxis; then put "$OWN" <<<"${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"; else rm -f "$OWN"; fi
+}
+
+configure_slurm() {
+  local plugins=""
+  changed=no
+  # Slurm passes over what an include does not find.
+  put "$ETC/plugstack.conf.d/pyxis.conf" <<<"include $OWN"
   # Somebody's own plug-ins stay.
   if [[ -e $ETC/plugstack.conf ]]; then plugins="$(<"$ETC/plugstack.conf")"; fi
   if [[ $plugins != *"$INCLUDE"* ]]; then put "$ETC/plugstack.conf" <<<"${plugins:+$plugins$'\n'}$INCLUDE"; fi
+}
+
+# report_gaps: what containers will lack on this node; fails if there is any.
+report_gaps() {
+  local status=0
+  if [[ $RECIPE == @(gpu|volta) ]] && ! command -v nvidia-container-cli >/dev/null; then
+    printf 'this image has no nvidia-container-cli: containers get no GPUs, and those of NVIDIA do not start\n' >&2
+    status=1
+  fi
+  if ! has_pyxis; then
+    printf 'this image has no Pyxis (%s): srun has no --container-image\n' "$PLUGIN" >&2
+    status=1
+  fi
+  return "$status"
 }
 
 [[ -e $TRAINING_ROOT/usr/bin/enroot ]] || {
@@ -91,11 +126,10 @@ configure_slurm() {
   exit 0
 }
 configure_enroot "$(storage)"
+allow_user_namespaces
+configure_node
 if [[ $NODE_TYPE == HeadNode ]]; then
-  [[ -e $TRAINING_ROOT$PLUGIN ]] || {
-    printf 'this image has no Pyxis (%s): srun has no --container-image\n' "$PLUGIN" >&2
-    exit 1
-  }
   configure_slurm
   if [[ $changed == yes ]]; then scontrol reconfigure; fi
 fi
+report_gaps
