@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from ops.account_options import with_account
 from ops.cli import app
 from training_cluster.problems import ConfigurationError
 
@@ -16,13 +17,13 @@ _ANYWHERE = ("--region", "--profile")
 def main() -> int:
     """Parse the command line; one message and an exit code for whatever goes wrong."""
     arguments = _account_first(sys.argv[1:])
-    command = next((word for word in arguments if not word.startswith("-")), "trainctl")
+    command = next(iter(_without_account(arguments)), "trainctl")
     try:
         app(arguments, prog_name="trainctl")
     except ConfigurationError as error:
         from ops.usage import UsageError
 
-        print(error, file=sys.stderr)
+        print(with_account(str(error)), file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:  # trainctl ... | head
         sys.stderr.close()
@@ -35,7 +36,7 @@ def main() -> int:
             raise
         from ops.aws_errors import explain
 
-        print(f"{command}: {explain(error)}", file=sys.stderr)
+        print(f"{command}: {with_account(explain(error))}", file=sys.stderr)
         return 1
     return 0
 
@@ -53,6 +54,17 @@ def _account_first(arguments: list[str]) -> list[str]:
         else:
             rest.append(word)
     return [*first, *rest]
+
+
+def _without_account(arguments: list[str]) -> list[str]:
+    """Drop --region and --profile, which come first, with their values."""
+    words = iter(arguments)
+    for word in words:
+        if word in _ANYWHERE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return [word, *words]
+    return []
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
+from ops.account_options import choose_account
 from ops.commands.cancel import cancel
 from ops.commands.connect import connect
 from ops.commands.destroy import destroy
@@ -35,17 +35,14 @@ app = typer.Typer(
 
 
 @app.callback()
-def choose_account(
+def account(
     region: Annotated[str | None, typer.Option(help="AWS region.", metavar="REGION")] = None,
     profile: Annotated[
         str | None, typer.Option(help="Profile of ~/.aws, as for the AWS CLI.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Name the account and region once, for boto3 and for every command that is started."""
-    if region:
-        os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = region
-    if profile:
-        os.environ["AWS_PROFILE"] = profile
+    """Name the account and region once, for boto3 and for every command that is started or printed."""
+    choose_account(region=region, profile=profile)
 
 
 BEFORE, RUNNING, BROKEN, AFTER = "Before you pay", "While it runs", "When it breaks", "Afterwards"

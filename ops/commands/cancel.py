@@ -15,6 +15,7 @@ def cancel(
     as_json: Json = False,
 ) -> None:
     """Cancel jobs; a training saves a checkpoint first. Exit code 1 if one could not be cancelled."""
+    from ops.account_options import with_account
     from ops.head_node import find_head_node
     from ops.jobs.cancel import cancel as cancel_job
     from ops.jobs.slurm import check_job_id
@@ -26,7 +27,7 @@ def cancel(
     if as_json:
         print_json({"jobs": done})
     for each in () if as_json else done:
-        typer.echo(each.said, err=not each.done)
+        typer.echo(with_account(each.said), err=not each.done)
         if each.go_on:
             typer.echo("  Its output ends with what to type to go on; where the run got no name of its own:")
             typer.echo(f"  {each.go_on}")

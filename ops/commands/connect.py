@@ -27,6 +27,7 @@ def connect(
 
     A command takes no keys and no shell: 90 seconds, 24,000 characters of what it prints.
     """
+    from ops.account_options import with_account
     from ops.connect import found, session_command, ssh_command
     from ops.head_node import MAX_OUTPUT_BYTES, find_head_node
     from ops.session import account_clients
@@ -45,6 +46,7 @@ def connect(
             typer.echo("\nSystems Manager keeps no more of what a command prints.", err=True)
         return None
     argv = ssh_command(cluster, client, key=key) if ssh else session_command(cluster, client)
+    argv = shlex.split(with_account(shlex.join(argv)))
     if as_json:
         return print_json({"command": argv})
     if not only_print:

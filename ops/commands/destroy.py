@@ -15,8 +15,11 @@ def destroy(
     as_json: Json = False,
 ) -> None:
     """Show what cdk destroy takes, what stays, what that costs, how to delete the rest. Deletes nothing."""
+    from dataclasses import replace
+
     from rich.text import Text
 
+    from ops.account_options import with_account
     from ops.session import account_clients
     from ops.teardown.plan import read_plan, render_plan
     from ops.usage import UsageError
@@ -29,5 +32,6 @@ def destroy(
         )
     found = read_plan(cluster, account_clients())
     if as_json:
-        return print_json(found)
-    return console().print(Text("\n".join(render_plan(found))))
+        steps = (replace(step, commands=tuple(map(with_account, step.commands))) for step in found.steps)
+        return print_json(replace(found, steps=tuple(steps)))
+    return console().print(Text(with_account("\n".join(render_plan(found)))))

@@ -17,6 +17,7 @@ def jobs(
     """List the jobs that wait and run, and why they wait."""
     from rich.text import Text
 
+    from ops.account_options import with_account
     from ops.head_node import find_head_node
     from ops.jobs.listing import render_jobs
     from ops.jobs.lookup import read_jobs
@@ -25,4 +26,4 @@ def jobs(
     found = read_jobs(find_head_node(cluster, account_clients()), ended=ended)
     if as_json:
         return print_json(found)
-    return console().print(Text("\n".join(render_jobs(found, ended=ended))))
+    return console().print(Text(with_account("\n".join(render_jobs(found, ended=ended)))))

@@ -20,6 +20,7 @@ def logs(
 
     Ctrl-C ends the watching, not the job.
     """
+    from ops.account_options import with_account
     from ops.head_node import find_head_node
     from ops.jobs.follow import find_log, show_tail, state_line
     from ops.jobs.lookup import on
@@ -40,9 +41,8 @@ def logs(
         return print_json({"job": log.job, "output": log.output.path, "text": "".join(texts)})
     show_tail(log, lines, lambda text: typer.echo(text, nl=False))
     if log.job and not log.job.has_ended:
-        typer.echo(
-            f"{state_line(log.job)}. To go on watching: trainctl logs {job} --follow{on(cluster)}", err=True
-        )
+        go_on = with_account(f"trainctl logs {job} --follow{on(cluster)}")
+        typer.echo(f"{state_line(log.job)}. To go on watching: {go_on}", err=True)
     elif log.job:
         typer.echo(f"Job {job} ended: {log.job.ending}", err=True)
     return None

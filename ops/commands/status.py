@@ -49,6 +49,7 @@ def _watch(cluster: str, client: ClientOf) -> None:
     from rich.live import Live
     from rich.text import Text
 
+    from ops.account_options import with_account
     from ops.aws_errors import explain
 
     found = _deploy(cluster, client)
@@ -61,7 +62,7 @@ def _watch(cluster: str, client: ClientOf) -> None:
                 state = _standing(found, client)
             except (BotoCoreError, ClientError) as error:
                 quiet = 0
-                live.update(Text(f"No answer: {explain(error)}"), refresh=True)
+                live.update(Text(with_account(f"No answer: {explain(error)}")), refresh=True)
                 continue
             quiet = 0 if found.is_moving else quiet + 1
             live.update(_shown(found, state), refresh=True)
@@ -82,9 +83,10 @@ def _standing(found: Status, client: ClientOf) -> ClusterState | None:
 def _shown(found: Status | None, state: ClusterState | None = None) -> Text:
     from rich.text import Text
 
+    from ops.account_options import with_account
     from ops.cluster_state import render_cluster_state
     from ops.status import render
 
     deploy = [*render(found, datetime.datetime.now(datetime.UTC))] if found else []
     cluster = [*render_cluster_state(state)] if state else []
-    return Text("\n".join([*deploy, *([""] if deploy and cluster else []), *cluster]))
+    return Text(with_account("\n".join([*deploy, *([""] if deploy and cluster else []), *cluster])))

@@ -33,6 +33,7 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a training: sbatch on the head node, checked before."""
+    from ops.account_options import with_account
     from ops.head_node import find_head_node
     from ops.jobs.lookup import on
     from ops.jobs.slurm import check_job_id
@@ -62,8 +63,10 @@ def submit(
         typer.echo(note)
     if follow:
         raise typer.Exit(watch(job, head_node, lines=0))
-    typer.echo(f"  trainctl logs {job} --follow{where}     what it prints, as it comes")
-    typer.echo(f"  trainctl jobs{where}                    the queue, and why it waits")
-    typer.echo(f"  trainctl cancel {job}{where}            end it")
-    typer.echo(f"  trainctl report {job}{where}            when it trains: loss, speed, restarts")
-    return None
+    next_steps = (
+        f"  trainctl logs {job} --follow{where}     what it prints, as it comes\n"
+        f"  trainctl jobs{where}                    the queue, and why it waits\n"
+        f"  trainctl cancel {job}{where}            end it\n"
+        f"  trainctl report {job}{where}            when it trains: loss, speed, restarts"
+    )
+    return typer.echo(with_account(next_steps))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.account_options import with_account
 from ops.diagnose.ranking import Finding
 
 _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
@@ -54,8 +55,9 @@ def _render_first(cause: Finding) -> Iterator[str]:
     for each in cause.evidence[:_SHOWN_EVIDENCE]:
         yield f"   {each.file}:{each.line}{_times(each.count)}"
         yield f"     {_short(each.text)}"
-    yield f"   mend:   {cause.mend[0]}"
-    yield from (f"           {line}" for line in cause.mend[1:])
+    first, *rest = map(with_account, cause.mend)
+    yield f"   mend:   {first}"
+    yield from (f"           {line}" for line in rest)
     yield f"   why:    {cause.why}"
     yield f"   source: {cause.source}"
 
@@ -67,7 +69,7 @@ def _render_other(number: int, cause: Finding) -> Iterator[str]:
     yield f"   {evidence.file}:{evidence.line}{_times(evidence.count)}"
     yield f"     {_short(evidence.text)}"
     if not cause.follows_from:
-        yield f"   mend:   {cause.mend[0]}"
+        yield f"   mend:   {with_account(cause.mend[0])}"
 
 
 def _times(count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from ops.account_options import with_account
 from ops.head_node import HeadNode
 from ops.jobs.follow import find_log, follow, show_tail
 from ops.jobs.lookup import on
@@ -42,4 +43,4 @@ def _write(text: str) -> None:
 
 
 def _say(line: str) -> None:
-    typer.echo(line, err=True)
+    typer.echo(with_account(line), err=True)

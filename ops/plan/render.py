@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ops.account_options import with_account
 from ops.plan.change import REFUSED, Change
 from ops.plan.plan import Plan
 from ops.plan.resources import ResourceChange
@@ -26,7 +27,7 @@ def show_plan(plan: Plan, console: Console) -> None:
         console.print(_table(plan.changes))
     for lines in (_jobs(plan), _costs(plan), _resources(plan), _notes(plan), _refused(plan)):
         for line in lines:
-            console.print(Text(line))
+            console.print(Text(with_account(line)))
 
 
 def _headline(plan: Plan) -> str:

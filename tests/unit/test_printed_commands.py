@@ -1,0 +1,114 @@
+"""What trainctl prints to be typed is for the account and region that it was given itself."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ops import account_options
+from ops.__main__ import main
+from ops.preflight.finding import Finding
+from tests.unit.fake_account import Refused
+from tests.unit.jobs_head_node import PlayedCluster, cluster
+from tests.unit.teardown_account import everything
+
+__all__ = ["cluster"]
+Said = Callable[..., str]
+LOGS = sorted(str(path) for path in (Path(__file__).parent / "diagnose_logs").iterdir())
+BARE = re.compile(
+    r"(?<![\w./'-])(?:aws [a-z0-9][a-z0-9-]* [a-z]|(?<!AWS_REGION=eu-west-1 )npx cdk|npx cdk [a-z]|"
+    r"trainctl (?!deletes nothing)[a-z]|pcluster [a-z]+-[a-z-]+ (?!--region eu-west-1)).*"
+)
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Call trainctl in this process, for prod in eu-west-1; gives all that it printed."""
+    config = tmp_path / "config"
+    config.write_text("[profile prod]\naws_access_key_id = AKIA\naws_secret_access_key = secret\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", *account_options._OTHER_CREDENTIALS):
+        monkeypatch.setenv(name, "before")
+    monkeypatch.setattr(account_options, "_chosen", account_options._Chosen())
+
+    def call(*arguments: str) -> str:
+        monkeypatch.setattr(
+            sys, "argv", ["trainctl", "--region", "eu-west-1", "--profile", "prod", *arguments]
+        )
+        with contextlib.suppress(SystemExit):
+            main()
+        shown = capsys.readouterr()
+        return shown.out + shown.err
+
+    return call
+
+
+def check(said: str, *, has: str) -> None:
+    assert has in said
+    assert BARE.findall(said) == []
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_the_plan_of_a_teardown(how: tuple[str, ...], said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.session.account_clients", lambda: everything().client)
+    shown = said("destroy", "--plan", *how)
+    steps = shown[shown.index('"steps"') :] if how else shown
+    check(steps, has="aws --profile prod --region eu-west-1 fsx delete-file-system")
+    assert "AWS_PROFILE=prod AWS_REGION=eu-west-1 .venv/bin/python -c 'import boto3" in steps
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_the_mends_of_preflight(how: tuple[str, ...], said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    mend = "aws fsx describe-file-systems, then npx cdk deploy StorageStack, then trainctl status"
+    findings = [Finding(check="a", found="b", verdict="problem", mend=mend)]
+    monkeypatch.setattr("ops.preflight.checks.run_checks", lambda *_, **__: findings)
+    monkeypatch.setattr("ops.session.account_clients", lambda: None)
+    check(
+        said("preflight", *how),
+        has="aws --profile prod --region eu-west-1 fsx describe-file-systems, then "
+        "AWS_REGION=eu-west-1 npx cdk --profile prod deploy StorageStack, then "
+        "trainctl --region eu-west-1 --profile prod status",
+    )
+
+
+def test_the_mends_of_a_diagnosis(said: Said) -> None:
+    shown = "".join(said("diagnose", log) for log in LOGS)
+    mends = "\n".join(re.findall(r"^(?:   mend:   |           )(.*)$", shown, re.MULTILINE))
+    check(mends, has="pcluster update-compute-fleet --region eu-west-1 --cluster-name")
+
+
+def test_what_follows_a_submit(said: Said, cluster: PlayedCluster) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "17\n")
+    check(
+        said("submit", "gpt2", "--nodes", "1"),
+        has="trainctl --region eu-west-1 --profile prod logs 17 --follow",
+    )
+
+
+def test_the_stacks(said: Said, cluster: PlayedCluster) -> None:
+    cluster.account.answers |= {
+        "DescribeStacks": {"Stacks": []},
+        "GetParameter": Refused("ParameterNotFound"),
+    }
+    check(said("status"), has="AWS_REGION=eu-west-1 npx cdk --profile prod deploy TrainingClusterStack")
+
+
+def test_errors(said: Said, cluster: PlayedCluster) -> None:
+    cluster.account.answers["DescribeInstances"] = {
+        "Reservations": [{"Instances": [{"State": {"Name": "a"}}]}]
+    }
+    check(said("connect", "--ssh"), has="trainctl --region eu-west-1 --profile prod status --cluster")
+    check(said("destroy"), has="AWS_REGION=eu-west-1 npx cdk --profile prod destroy TrainingClusterStack")
+
+
+def test_the_command_of_a_session(said: Said, cluster: PlayedCluster) -> None:
+    tags = [{"Key": "parallelcluster:attributes", "Value": "ubuntu2204, slurm, 3.16.1, x86_64"}]
+    instance = {"State": {"Name": "running"}, "Tags": tags}
+    cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
+    check(said("connect", "--print"), has="aws --profile prod ssm start-session --region us-east-1")
