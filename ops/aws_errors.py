@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from botocore import exceptions as aws
 
+from ops.session import region_turned_off
+
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "AuthFailure"}
 _EXPIRED |= {"UnrecognizedClientException", "SignatureDoesNotMatch"}
+_OFF = "RegionDisabledException"
 DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "Client.UnauthorizedOperation"}
 _WHO = "aws sts get-caller-identity"
 _KNOWN: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
@@ -25,6 +28,12 @@ _KNOWN: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
         "the sign-in has expired",
         "aws sso login",
     ),
+    ((aws.LoginError,), "the sign-in is over, or may not be used: {}", "aws login"),
+    (
+        (aws.MissingDependencyException,),
+        "boto3 lacks what this way to sign in takes: {}",
+        "pip install -r requirements.txt, in this Python environment",
+    ),
     (
         (aws.EndpointConnectionError, aws.ConnectTimeoutError, aws.ConnectionError),
         "AWS cannot be reached: {}",
@@ -43,8 +52,15 @@ def explain(error: aws.BotoCoreError | aws.ClientError) -> str:
     return _lines(f"AWS gave no answer: {error}", _WHO)
 
 
+def enable_region(region: str) -> str:
+    """Give the command that turns a region on, for the account's administrator; it takes minutes."""
+    return f"aws account enable-region --region us-east-1 --region-name {region}"
+
+
 def _refused(error: aws.ClientError) -> str:
     code, said = error.response["Error"].get("Code", ""), str(error)
+    if (code in _EXPIRED or code == _OFF) and (region := region_turned_off()):
+        return _lines(f"the region {region} is not enabled in this account ({code})", enable_region(region))
     if code in _EXPIRED:
         return _lines(f"AWS does not take these credentials ({code})", f"{_WHO}; then sign in again")
     if code in DENIED:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
+from ops.session import account_session
 from ops.usage import OpsError
 
 _PROJECT = Path(__file__).resolve().parents[1]
@@ -130,7 +130,7 @@ def account_environment() -> dict[str, str]:
     The library's own boto3 may be older than ours and not know a profile's way to sign in, so it gets the
     keys themselves. Raises botocore's errors.
     """
-    session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+    session = account_session()
     credentials, region = session.get_credentials(), session.region_name
     if credentials is None:
         raise NoCredentialsError
