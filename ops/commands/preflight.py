@@ -28,8 +28,13 @@ def preflight(
         from ops.context import read_context
         from training_cluster.settings import Settings
 
-        settings = Settings.from_context(read_context(context or []))
+        read = read_context(context or [])
+        settings = Settings.from_context(read)
+        from dataclasses import replace
+
+        from ops.account_options import with_account
         from ops.preflight.checks import run_checks
+        from ops.preflight.credentials import DEFAULT_QUALIFIER, QUALIFIER_KEY
         from ops.preflight.report import problem_count, report
         from ops.session import account_clients
 
@@ -37,8 +42,10 @@ def preflight(
             settings,
             account_clients(),
             dryrun=dryrun,
+            qualifier=str(read.get(QUALIFIER_KEY, DEFAULT_QUALIFIER)),
             starts=lambda name: shown.update(f"preflight: {name}"),
         )
+    findings = [replace(each, mend=with_account(each.mend)) for each in findings]
     if not as_json:
         raise typer.Exit(report(findings, console()))
     problems = problem_count(findings)

@@ -12,6 +12,7 @@ from ops.preflight.access import check_boundary, check_key, check_placement_grou
 from ops.preflight.account import check_account, check_budget
 from ops.preflight.config import check_config, check_validators
 from ops.preflight.credentials import (
+    DEFAULT_QUALIFIER,
     Identity,
     check_bootstrap,
     check_identity,
@@ -48,12 +49,14 @@ def run_checks(
     client: ClientOf,
     *,
     dryrun: bool = False,
+    qualifier: str = DEFAULT_QUALIFIER,
     starts: Callable[[str], None] = lambda _: None,
 ) -> list[Finding]:
     """Ask the account; changes nothing.
 
     Args:
         dryrun: whether to ask ParallelCluster's validators too, which takes up to a minute.
+        qualifier: of the CDK's bootstrap.
         starts: is told what each check is about, before it begins.
 
     Raises:
@@ -65,7 +68,7 @@ def run_checks(
     starts("stacks and network")
     place, findings = _place(settings, client)
     findings = [*check_identity(identity), *findings]
-    for name, check in _checks(settings, place, identity, client, dryrun=dryrun):
+    for name, check in _checks(settings, place, identity, client, dryrun=dryrun, qualifier=qualifier):
         starts(name)
         findings += isolated(name, check)
     return findings
@@ -79,7 +82,7 @@ def _place(settings: Settings, client: ClientOf) -> tuple[Place, list[Finding]]:
 
 
 def _checks(
-    settings: Settings, place: Place, identity: Identity, client: ClientOf, *, dryrun: bool
+    settings: Settings, place: Place, identity: Identity, client: ClientOf, *, dryrun: bool, qualifier: str
 ) -> Iterator[Check]:
     ec2, account = client("ec2"), identity.account
     reserved = cache(lambda: read_reservation(settings, ec2))
@@ -91,7 +94,7 @@ def _checks(
         return choose_zone(settings, place, reservation_id, ec2)
 
     yield f"region {ec2.meta.region_name}", partial(check_region, ec2)
-    yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"))
+    yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"), qualifier=qualifier)
     yield "stacks of others", partial(check_account, settings, place, ec2.meta.region_name)
     yield "budget_usd", partial(check_budget, settings, account, client)
     yield "zone", partial(check_zone, zone, settings, place)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ops.aws_errors import enable_region
 from ops.preflight.finding import Finding, judged
 from ops.session import ClientOf, unless
 
-BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
-"""Where `cdk bootstrap` writes its version, under the CDK's default qualifier; we set no other."""
+QUALIFIER_KEY = "@aws-cdk/core:bootstrapQualifier"
+"""The context key that names another qualifier than the CDK's own."""
+DEFAULT_QUALIFIER = "hnb659fds"
 LEAST_BOOTSTRAP = 6
 """What the CDK writes into our assemblies (requiresBootstrapStackVersion; compared in a test)."""
 _SIGN_IN = "aws configure sso, or aws configure, with a user or role of less rights; then --profile NAME"
@@ -48,17 +50,21 @@ def check_region(ec2: Any) -> Iterator[Finding]:
         f"region {name}",
         states[0] if states else "EC2 knows no such region",
         good=states in (["opt-in-not-required"], ["opted-in"]),
-        mend=f"aws account enable-region --region-name {name}" if states else "export AWS_REGION=...",
+        mend=enable_region(name) if states else "export AWS_REGION=...",
     )
 
 
-def check_bootstrap(identity: Identity, ssm: Any) -> Iterator[Finding]:
-    """Whether `cdk bootstrap` was typed here, and not too long ago."""
-    answer = unless(lambda: ssm.get_parameter(Name=BOOTSTRAP_PARAMETER), "ParameterNotFound")
+def check_bootstrap(identity: Identity, ssm: Any, *, qualifier: str = DEFAULT_QUALIFIER) -> Iterator[Finding]:
+    """Look whether `cdk bootstrap` was typed here for this qualifier, and not too long ago."""
+    parameter = f"/cdk-bootstrap/{qualifier}/version"
+    answer = unless(lambda: ssm.get_parameter(Name=parameter), "ParameterNotFound")
     version = int(answer["Parameter"]["Value"]) if answer else None
+    is_default = qualifier == DEFAULT_QUALIFIER
+    # A stack of its own: the CDK's would change over to this qualifier, and lose the roles of other apps.
+    own = "" if is_default else f" --qualifier {qualifier} --toolkit-stack-name CDKToolkit-{qualifier}"
     yield judged(
-        "CDK bootstrap",
+        "CDK bootstrap" if is_default else f"CDK bootstrap, qualifier {qualifier}",
         "not done here" if version is None else f"version {version}, of which {LEAST_BOOTSTRAP} is the least",
         good=version is not None and version >= LEAST_BOOTSTRAP,
-        mend=f"npx cdk bootstrap aws://{identity.account}/{ssm.meta.region_name}",
+        mend=f"npx cdk bootstrap aws://{identity.account}/{ssm.meta.region_name}{own}",
     )

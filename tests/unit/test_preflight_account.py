@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ops.__main__ import main
 from ops.preflight.checks import run_checks
 from ops.preflight.credentials import LEAST_BOOTSTRAP
 from ops.preflight.finding import Finding
@@ -154,6 +155,36 @@ def test_the_least_bootstrap_is_the_one_that_the_cdk_asks_for(synthesised_manife
         if each["type"] == "aws:cloudformation:stack"
     ]
     assert set(asked) == {LEAST_BOOTSTRAP}
+
+
+OWN_QUALIFIER = ("preflight", "-c", "@aws-cdk/core:bootstrapQualifier=team1", "--json")
+
+
+def bootstrap_finding(
+    network: Network, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> dict[str, str]:
+    monkeypatch.setattr("ops.session.account_clients", lambda: network.account().client)
+    monkeypatch.setattr("sys.argv", ["trainctl", *OWN_QUALIFIER])
+    with pytest.raises(SystemExit):
+        main()
+    found = json.loads(capsys.readouterr().out)["findings"]
+    return next(each for each in found if each["check"].startswith("CDK bootstrap"))
+
+
+def test_the_bootstrap_that_is_looked_for_is_the_one_of_the_apps_qualifier(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = Network()
+    network.parameters["/cdk-bootstrap/team1/version"] = "27"
+    network.parameters.pop("/cdk-bootstrap/hnb659fds/version")
+    assert bootstrap_finding(network, monkeypatch, capsys)["verdict"] == "ok"
+
+
+def test_a_missing_bootstrap_of_another_qualifier_gets_a_stack_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mend = bootstrap_finding(Network(), monkeypatch, capsys)["mend"]
+    assert mend.endswith(" --qualifier team1 --toolkit-stack-name CDKToolkit-team1")
 
 
 @pytest.fixture
