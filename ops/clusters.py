@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ops.session import ClientOf
-from ops.stacks import cluster_of, cluster_stack_name, stack_statuses
+from ops.stacks import cluster_stack_name, stack_statuses
 from ops.usage import OpsError
+from training_cluster.stack_names import cluster_of_stack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
 
 
 def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
-    there = sorted(name for each in stacks if (name := cluster_of(each)))
+    there = sorted(name for each in stacks if (name := cluster_of_stack(each)))
     if there:
         return (
             f"There is no cluster {cluster_name} in {region}.\n  allowed: {', '.join(there)}\n"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from training_cluster.families import family_names, load_base, load_family
-from training_cluster.image_names import IMAGE_STACK, ROOT_DEVICES, image_name, image_stack_name
+from training_cluster.image_names import ROOT_DEVICES, image_name, image_stack_name
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
+from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
 
 
 @cache
@@ -28,7 +29,7 @@ def image_stacks() -> dict[str, Settings]:
 
 def is_image_stack(name: str) -> bool:
     """Whether a stack of this name may be one of them."""
-    return name.startswith(f"{IMAGE_STACK}-") and name in image_stacks()
+    return name.startswith(IMAGE_STACKS) and name in image_stacks()
 
 
 def image_of_stack(name: str) -> str:
@@ -49,4 +50,4 @@ def image_stack_flags(name: str) -> str:
 
 def destroy_image_stack(name: str) -> str:
     """The command that takes one of them. Without --exclusively the CDK takes the cluster along, too."""
-    return f"npx cdk destroy {IMAGE_STACK} --exclusively {image_stack_flags(name)}"
+    return f"npx cdk destroy {IMAGE_ID} --exclusively {image_stack_flags(name)}"

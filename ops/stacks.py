@@ -9,14 +9,15 @@ from typing import Any
 
 from ops.image_stacks import is_image_stack
 from training_cluster.settings import Settings
+from training_cluster.stack_names import STACK_IDS, cluster_of_stack
 
-FOUNDATIONS = ("NetworkStack", "StorageStack", "AccountingStack")
+FOUNDATIONS = tuple(STACK_IDS)
+"""Names of the stacks that all clusters share."""
 DESCRIPTION = "Training Cluster:"
 """What the description of each of our templates begins with."""
 LIFT_PROTECTION = (
     "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
 )
-_CLUSTER = "TrainingClusterStack"
 _GONE = "DELETE_COMPLETE"
 _SKIPPED = "DELETE_SKIPPED"
 
@@ -50,14 +51,6 @@ class Stack:
 def cluster_stack_name(cluster_name: str) -> str:
     """CloudFormation name of a cluster's TrainingClusterStack. Raises ConfigurationError for a wrong name."""
     return Settings.from_context({"cluster_name": cluster_name}).stack_name
-
-
-def cluster_of(stack_name: str) -> str | None:
-    """The cluster whose TrainingClusterStack has this name; None for another stack."""
-    if stack_name == _CLUSTER:
-        return "training"
-    prefix = f"{_CLUSTER}-"
-    return stack_name.removeprefix(prefix) if stack_name.startswith(prefix) else None
 
 
 def stack_statuses(cloudformation: Any) -> dict[str, str]:
@@ -100,7 +93,7 @@ def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
 
 
 def _is_called_like_ours(name: str) -> bool:
-    return name in FOUNDATIONS or is_image_stack(name) or cluster_of(name) is not None
+    return name in FOUNDATIONS or is_image_stack(name) or cluster_of_stack(name) is not None
 
 
 def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformation: Any) -> Stack:

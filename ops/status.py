@@ -11,12 +11,13 @@ from typing import Any, Protocol
 from ops.image_stacks import destroy_image_stack, image_of_stack, is_image_stack, usual_min
 from ops.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.progress import progress_parameter
+from training_cluster.stack_names import ACCOUNTING_STACK, STORAGE_STACK
 
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
 # Minutes; expectations, of which none was measured on AWS yet (docs/rehearsal.md: Time).
 _USUAL_STAGE = {"validating": "1 min", "head node booting": "10 to 20 min"}
-_USUAL_STACK = {"StorageStack": "10 min for Lustre"}
+_USUAL_STACK = {STORAGE_STACK: "10 min for Lustre"}
 
 
 class Client(Protocol):
@@ -146,11 +147,12 @@ def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str
 
 def _advice(status: Status) -> Iterator[str]:
     stacks = dict(status.stacks)
-    if stacks.get("StorageStack") in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
-        yield ""
-        yield "StorageStack's first deploy failed; its termination protection keeps the CDK from making it"
-        yield "again. It holds no data yet. Lift it, then type the deploy again:"
-        yield f"  {LIFT_PROTECTION} StorageStack"
+    for name in (STORAGE_STACK, ACCOUNTING_STACK):
+        if stacks.get(name) in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
+            yield ""
+            yield f"The first deploy of {name} failed, and its termination protection keeps the CDK from"
+            yield "creating it again. It holds no data yet. Lift the protection, then type the deploy again:"
+            yield f"  {LIFT_PROTECTION} {name}"
     for name, state in status.stacks:
         if state == "UPDATE_ROLLBACK_FAILED":
             yield ""

@@ -13,8 +13,9 @@ from ops.stacks import stack_status
 from ops.usage import OpsError, UsageError
 from training_cluster.families import load_base
 from training_cluster.problems import did_you_mean
+from training_cluster.stack_names import STORAGE_STACK
 
-_STACK, _OUTPUT = "StorageStack", "BucketName"
+_OUTPUT = "BucketName"
 # Folders of the bucket into which nothing is put by hand.
 _OWNED = {
     "bootstrap": "a deploy puts there what nodes run: change assets/bootstrap/ and deploy",
@@ -90,16 +91,17 @@ def _prefix(path: str, example: str) -> str:
 def _bucket(client: ClientOf) -> str:
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
-    if stack_status(_STACK, cloudformation) is None:
+    if stack_status(STORAGE_STACK, cloudformation) is None:
         raise OpsError(
-            f"There is no {_STACK} in {region}, so there is no bucket.\n"
+            f"There is no {STORAGE_STACK} in {region}, so there is no bucket.\n"
             "  type:   npx cdk deploy TrainingClusterStack, or another region: trainctl --region ..."
         )
-    stack = cloudformation.describe_stacks(StackName=_STACK)["Stacks"][0]
+    stack = cloudformation.describe_stacks(StackName=STORAGE_STACK)["Stacks"][0]
     outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
     if _OUTPUT not in outputs:
         raise OpsError(
-            f"{_STACK} has no bucket yet: it is {stack['StackStatus']}.\n  type:   trainctl status --watch"
+            f"{STORAGE_STACK} has no bucket yet: it is {stack['StackStatus']}.\n"
+            "  type:   trainctl status --watch"
         )
     return str(outputs[_OUTPUT])
 

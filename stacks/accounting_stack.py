@@ -7,6 +7,7 @@ from constructs import Construct
 
 from training_cluster.accounting import Accounting
 from training_cluster.network import Network
+from training_cluster.stack_names import ACCOUNTING_STACK
 
 
 class AccountingStack(Stack):
@@ -16,6 +17,7 @@ class AccountingStack(Stack):
         super().__init__(
             scope,
             id_,
+            stack_name=ACCOUNTING_STACK,
             description="Training Cluster: Slurm accounting, kept when it goes",
             termination_protection=True,
         )

@@ -10,8 +10,8 @@ from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
-from training_cluster.image_names import IMAGE_STACK
 from training_cluster.settings import Settings
+from training_cluster.stack_names import CLUSTER_STACK, IMAGE_ID
 
 # A change of their tags replaces them, and with them a key by the same name, or the nodes' group.
 NEVER_RETAGGED = ("AWS::EC2::KeyPair", "AWS::EC2::PlacementGroup")
@@ -33,7 +33,7 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
         stacks.append(accounting_stack)
     cluster = TrainingClusterStack(
         app,
-        "TrainingClusterStack",
+        CLUSTER_STACK,
         settings=settings,
         network=network,
         storage=storage_stack.storage,
@@ -43,9 +43,7 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
     if settings.node_image == "build":
         from stacks.image_stack import ImageStack  # noqa: PLC0415
 
-        image = ImageStack(
-            app, IMAGE_STACK, settings=settings, network=network, storage=storage_stack.storage
-        )
+        image = ImageStack(app, IMAGE_ID, settings=settings, network=network, storage=storage_stack.storage)
         image.add_stack_dependency(storage_stack)
         cluster.add_stack_dependency(image)  # it reads a parameter that Image Builder writes
         stacks.append(image)

@@ -11,6 +11,7 @@ from training_cluster.kept_network import kept_network
 from training_cluster.network import Network
 from training_cluster.node_security_group import NodeSecurityGroup
 from training_cluster.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK
 from training_cluster.vpc import ComputeVpc
 from training_cluster.zone import ComputeZone
 
@@ -23,7 +24,12 @@ class NetworkStack(Stack):
     """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
-        super().__init__(scope, id_, description="Training Cluster: network, shared by all clusters")
+        super().__init__(
+            scope,
+            id_,
+            stack_name=NETWORK_STACK,
+            description="Training Cluster: network, shared by all clusters",
+        )
         self._guard = Guard(self, "Guard", values=kept_network(settings))
         own = None if settings.vpc_id else self._own(settings)
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id

@@ -10,6 +10,7 @@ from training_cluster.guard import Guard
 from training_cluster.kept_storage import kept_storage
 from training_cluster.network import Network
 from training_cluster.settings import Settings
+from training_cluster.stack_names import STORAGE_STACK
 from training_cluster.storage import SharedStorage, Storage
 
 
@@ -22,7 +23,11 @@ class StorageStack(Stack):
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, network: Network) -> None:
         super().__init__(
-            scope, id_, description="Training Cluster: data, kept when it goes", termination_protection=True
+            scope,
+            id_,
+            stack_name=STORAGE_STACK,
+            description="Training Cluster: data, kept when it goes",
+            termination_protection=True,
         )
         made = Storage(
             self,

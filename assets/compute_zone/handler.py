@@ -27,10 +27,11 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     except choice.RefusedError as error:
         raise RuntimeError(str(error)) from None
     except (BotoCoreError, ClientError) as error:
+        stack = event["StackId"].rpartition(":stack/")[2].partition("/")[0]
         message = (
             f"The network's zone was not decided: {error}. Nothing was changed; type the deploy again, or, "
             "if the stack is UPDATE_ROLLBACK_FAILED: aws cloudformation continue-update-rollback "
-            "--stack-name NetworkStack"
+            f"--stack-name {stack}"
         )
         raise RuntimeError(message) from None
     print(f"the zone is {zone}")

@@ -10,18 +10,13 @@ from pydantic import BaseModel, Field, field_validator
 from training_cluster.families import family_names
 from training_cluster.hardware import INSTANCE_TYPE
 from training_cluster.problems import did_you_mean
+from training_cluster.stack_names import DEFAULT_CLUSTER, is_taken
 from training_cluster.workloads import load_workloads
 
 PCLUSTER_VERSION = "3.16.1"
 """AWS ParallelCluster's version; follows requirements-pcluster.txt (tests/unit/test_layout.py)."""
 
 AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
-
-# Names that our own stacks take in the account; ParallelCluster's stack is named as the cluster.
-STACK_NAMES = ("NetworkStack", "StorageStack", "ImageStack", "AccountingStack", "TrainingClusterStack")
-_TAKEN = {name.lower() for name in STACK_NAMES} | {"cdktoolkit"}
-# One for each recipe and system, one for each other cluster.
-_TAKEN_PREFIXES = ("imagestack-", "trainingclusterstack-")
 
 NO_WORKLOADS = "none"
 
@@ -118,7 +113,7 @@ class ClusterFlags(BaseModel):
         description="ARN of the Secrets Manager secret that holds its password, as plain text.",
     )
     cluster_name: str = Field(
-        "training",
+        DEFAULT_CLUSTER,
         pattern=r"^[a-zA-Z][a-zA-Z0-9-]{0,59}$",
         description="Name of the cluster. Another name is another cluster on the same network and storage.",
     )
@@ -174,6 +169,6 @@ class ClusterFlags(BaseModel):
     @field_validator("cluster_name")
     @classmethod
     def _not_a_stack(cls, value: str) -> str:
-        if value.lower() in _TAKEN or value.lower().startswith(_TAKEN_PREFIXES):
+        if is_taken(value):
             raise ValueError("that is the name of a stack of this app; a cluster becomes a stack of its own")
         return value

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
 from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.stack_names import IMAGE_STACKS
 
 if TYPE_CHECKING:
     from training_cluster.settings import Settings
 
-IMAGE_STACK = "ImageStack"
 IMAGE_TAG = "training-cluster:image"
 """Key of the tag of images, and of what Image Builder knows of them, that says which kind they are of."""
 CONTENT_TAG = "training-cluster:content"
@@ -33,7 +33,7 @@ def image_name(settings: Settings) -> str:
 
 def image_stack_name(settings: Settings) -> str:
     """CloudFormation name of ImageStack: clusters of other recipes and systems have one of their own."""
-    return f"{IMAGE_STACK}-{settings.family_facts.image_recipe}-{settings.system}"
+    return f"{IMAGE_STACKS}{settings.family_facts.image_recipe}-{settings.system}"
 
 
 def image_parameter(settings: Settings) -> str:

@@ -16,6 +16,7 @@ from training_cluster.hardware import CapacityKind, Family, Size
 from training_cluster.network_flags import NetworkFlags
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules import contradictions
+from training_cluster.stack_names import cluster_stack
 from training_cluster.storage_flags import StorageFlags
 from training_cluster.workloads import workloads_of
 
@@ -129,11 +130,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
     @property
     def stack_name(self) -> str:
         """CloudFormation name of TrainingClusterStack for this cluster."""
-        return (
-            "TrainingClusterStack"
-            if self.cluster_name == "training"
-            else f"TrainingClusterStack-{self.cluster_name}"
-        )
+        return cluster_stack(self.cluster_name)
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:

@@ -16,6 +16,7 @@ from ops.session import ClientOf
 from ops.stacks import cluster_stack_name, find_stacks
 from ops.usage import OpsError
 from training_cluster.problems import ConfigurationError
+from training_cluster.stack_names import STORAGE_STACK
 
 _MAX_OBJECTS, _MAX_OBJECT_BYTES = 40, 8 << 20
 Progress = Callable[[str], None]
@@ -91,7 +92,7 @@ class _Gathering:
     def _evidence(self) -> Iterator[tuple[str, str]]:
         """The newest folder that the provider saved: its names begin with a time."""
         ours, _ = find_stacks(self._client("cloudformation"))
-        storage = ours.get("StorageStack")
+        storage = ours.get(STORAGE_STACK)
         bucket = storage.outputs.get("BucketName") if storage else None
         if not bucket:
             return

@@ -11,11 +11,11 @@ import yaml
 
 from ops.session import ClientOf
 from training_cluster.settings import Settings
+from training_cluster.stack_names import STACK_IDS
 
 OWNER_TAG = "training-cluster:stack-id"
 """The provider's (assets/cluster_provider/request.py): which stack made a cluster."""
 _VERSION_TAG = "parallelcluster:version"
-_SHARED = ("NetworkStack", "StorageStack", "AccountingStack")
 _NEVER_STOOD = ("CREATE_FAILED", "ROLLBACK_")
 _NOTHING_THERE = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 
@@ -41,7 +41,7 @@ class Deployed:
 
     region: str
     stacks: Mapping[str, Standing] = field(default_factory=dict)
-    """NetworkStack, StorageStack, AccountingStack, and the cluster's own by its name; those that stand."""
+    """The shared ones and the cluster's own, by their names in CloudFormation; those that exist."""
     cluster_stack: Standing | None = None
     pcluster_status: str | None = None
     """Of the stack that ParallelCluster made; None where there is none."""
@@ -73,7 +73,7 @@ class Deployed:
 def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
     """Ask CloudFormation and S3. Raises botocore's errors."""
     cloudformation = client("cloudformation")
-    found = {name: _read(name, cloudformation) for name in (*_SHARED, settings.stack_name)}
+    found = {name: _read(name, cloudformation) for name in (*STACK_IDS, settings.stack_name)}
     stacks = {name: stack for name, stack in found.items() if stack}
     own, described = stacks.get(settings.stack_name), _describe(settings.cluster_name, cloudformation)
     tags = {each["Key"]: each["Value"] for each in (described or {}).get("Tags", [])}

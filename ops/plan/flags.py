@@ -10,6 +10,7 @@ from ops.plan.foundations import guarded_values
 from training_cluster.given_flags import read_given_flags
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK
 
 # No resource of the cluster's own stack shows these, so its metadata may be older than what stands.
 _UNREMEMBERED = ("zone", "ssh_from", "ssh_from_anywhere")
@@ -34,7 +35,7 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     flags |= {flag: value for flag, value in shared.items() if value}
     flags = {flag: value for flag, value in flags.items() if flag not in _UNREMEMBERED}
     flags |= {flag: getattr(settings, flag) for flag in _UNREMEMBERED if getattr(settings, flag) is not None}
-    if network := deployed.stacks.get("NetworkStack"):
+    if network := deployed.stacks.get(NETWORK_STACK):
         flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
     try:
         return Settings.from_context(flags), ""

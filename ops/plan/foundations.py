@@ -12,9 +12,10 @@ from training_cluster.guard import Kept
 from training_cluster.kept_network import kept_network
 from training_cluster.kept_storage import kept_storage
 from training_cluster.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
 _GUARD = "Custom::Guard"
-_STACKS = ("NetworkStack", "StorageStack")
+_STACKS = (NETWORK_STACK, STORAGE_STACK)
 # Of a change that is let pass (docs/changes.md).
 _NOTES = {
     "fsx_gib": "files may stand still for minutes, and are slower for hours",
@@ -48,7 +49,7 @@ def _kept(deployed: Deployed, stack: str) -> Mapping[str, Any]:
 
 
 def _wanted(stack: str, settings: Settings) -> dict[str, Kept]:
-    if stack == "NetworkStack":
+    if stack == NETWORK_STACK:
         return kept_network(settings)
     # The file systems' network is NetworkStack's, which has a guard of its own.
     return kept_storage(settings, vpc_id="", subnet_id="", node_security_group_id="")
@@ -60,7 +61,7 @@ def _guarded(settings: Settings, deployed: Deployed) -> Iterator[Change]:
         kept = _kept(deployed, stack)
         old, new = {}, {}
         for flag, wanted in _wanted(stack, settings).items():
-            if flag in kept and not (stack == "StorageStack" and flag in network):
+            if flag in kept and not (stack == STORAGE_STACK and flag in network):
                 old[flag] = {"value": kept[flag]["value"]}
                 new[flag] = {"value": wanted.value, "may": wanted.may, "safe_way": wanted.safe_way}
         changed = [flag for flag in new if old[flag]["value"] != new[flag]["value"]]
@@ -81,7 +82,7 @@ def _change(flag: str, old: str, new: str, refused: list[str]) -> Change:
 
 
 def _zone(settings: Settings, deployed: Deployed) -> Iterator[Change]:
-    here = deployed.output("NetworkStack", "ZoneId"), deployed.output("NetworkStack", "ZoneName")
+    here = deployed.output(NETWORK_STACK, "ZoneId"), deployed.output(NETWORK_STACK, "ZoneName")
     if settings.zone != "auto" and here[0] and settings.zone not in here:
         yield Change(
             what="zone",

@@ -15,6 +15,7 @@ from training_cluster.cluster_config import render_cluster_config
 from training_cluster.image_names import image_parameter
 from training_cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
 from training_cluster.settings import Settings
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 _FUTURE_IMAGE = "ami-0123456789abcdef0"
 
@@ -57,13 +58,13 @@ def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[Reso
     ids = replace(
         ids,
         region=deployed.region,
-        public_subnet_id=of("NetworkStack", "PublicSubnetId", settings.public_subnet_id),
-        private_subnet_id=of("NetworkStack", "PrivateSubnetId", settings.private_subnet_id),
-        node_security_group_id=of("NetworkStack", "NodeSecurityGroupId", settings.security_group_id),
+        public_subnet_id=of(NETWORK_STACK, "PublicSubnetId", settings.public_subnet_id),
+        private_subnet_id=of(NETWORK_STACK, "PrivateSubnetId", settings.private_subnet_id),
+        node_security_group_id=of(NETWORK_STACK, "NodeSecurityGroupId", settings.security_group_id),
         key_name=settings.key_name or f"{name}-key",
-        lustre_id=of("StorageStack", "FileSystemId", settings.fsx_id),
-        efs_id=of("StorageStack", "EfsId", settings.efs_id),
-        bucket_name=of("StorageStack", "BucketName", settings.bucket_name),
+        lustre_id=of(STORAGE_STACK, "FileSystemId", settings.fsx_id),
+        efs_id=of(STORAGE_STACK, "EfsId", settings.efs_id),
+        bucket_name=of(STORAGE_STACK, "BucketName", settings.bucket_name),
         nodes_policy_arn=nodes_policy,
         datasets_policy_arn=policy("datasets"),
         login_policy_arn=policy("login"),
@@ -107,6 +108,6 @@ def _database(settings: Settings, deployed: Deployed) -> Database | None:
         return brought_database(settings)
     assert deployed.config
     known = deployed.config["Scheduling"]["SlurmSettings"].get("Database")
-    if known is None or known["Uri"] != deployed.output("AccountingStack", "Database"):
+    if known is None or known["Uri"] != deployed.output(ACCOUNTING_STACK, "Database"):
         return None
     return Database(uri=known["Uri"], user=known["UserName"], secret_arn=known["PasswordSecretArn"])

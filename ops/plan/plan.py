@@ -20,6 +20,7 @@ from ops.price.quote import Quote, make_quote
 from ops.session import ClientOf
 from training_cluster.families import load_base
 from training_cluster.settings import Settings
+from training_cluster.stack_names import STORAGE_STACK
 
 State = Literal["new", "update", "replaced", "foreign"]
 
@@ -145,6 +146,6 @@ _LUSTRE_MIN, _HEAD_NODE_MIN = 10, 20
 
 
 def _minutes(settings: Settings, deployed: Deployed) -> int:
-    lustre = 0 if settings.fsx_id or "StorageStack" in deployed.stacks else _LUSTRE_MIN
+    lustre = 0 if settings.fsx_id or STORAGE_STACK in deployed.stacks else _LUSTRE_MIN
     recipe = load_base().image_recipes[settings.family_facts.image_recipe]
     return lustre + _HEAD_NODE_MIN + (recipe.usual_min if settings.node_image == "build" else 0)

@@ -14,9 +14,9 @@ from typing import Literal
 
 from ops.plan.policies import ROOT
 from ops.usage import OpsError
+from training_cluster.stack_names import CLUSTER_STACK
 
 _CDK = ROOT / "node_modules" / ".bin" / "cdk"
-_STACK = "TrainingClusterStack"
 # "Stack NetworkStack", with its CloudFormation name behind it where that is another.
 _HEADING = re.compile(r"^Stack (?P<stack>[\w-]+)(?: \(.*\))?$")
 # "[~] AWS::Lambda::Function Guard/Handler GuardHandler5CB1 may be replaced"
@@ -68,7 +68,8 @@ def read_resource_changes(context: Sequence[str]) -> list[ResourceChange]:
     with tempfile.TemporaryDirectory(prefix="trainctl-") as assembly:
         options = ("--method=template", "--no-color", "--no-notices", "--no-version-reporting", "--output")
         code, said = _run(
-            [str(_CDK), "diff", _STACK, *options, assembly, *flags], environment=os.environ | {"PATH": path}
+            [str(_CDK), "diff", CLUSTER_STACK, *options, assembly, *flags],
+            environment=os.environ | {"PATH": path},
         )
     if code:
         tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-_TAIL_LINES:])

@@ -10,6 +10,7 @@ from ops.session import ClientOf
 from training_cluster.account_flags import REGIONS_WITHOUT_BUDGETS
 from training_cluster.image_names import image_stack_name
 from training_cluster.settings import Settings
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 
 def check_budget(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
@@ -26,8 +27,8 @@ def check_budget(settings: Settings, account: str, client: ClientOf) -> Iterator
 
 def check_account(settings: Settings, place: Place, region: str) -> Iterator[Finding]:
     """Of account and region as a whole."""
-    needed = {"NetworkStack", "StorageStack", settings.stack_name}
-    needed |= {"AccountingStack"} if settings.accounting == "new" else set()
+    needed = {NETWORK_STACK, STORAGE_STACK, settings.stack_name}
+    needed |= {ACCOUNTING_STACK} if settings.accounting == "new" else set()
     needed |= {image_stack_name(settings)} if settings.node_image == "build" else set()
     for name in place.foreign_stacks:
         if name in needed:

@@ -14,6 +14,7 @@ from training_cluster.cluster_config import render_cluster_config
 from training_cluster.config_check import check_settings
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STACK_IDS, STORAGE_STACK
 
 _VERDICTS: Mapping[str, Verdict] = {"ERROR": "problem", "WARNING": "warning", "INFO": "ok"}
 _CHECK = "cluster config: ParallelCluster's validators"
@@ -45,9 +46,8 @@ def check_validators(
     settings: Settings, place: Place, client: ClientOf, judge: Judge = ask_library
 ) -> Iterator[Finding]:
     """What the real validators say of the config; their ids must exist, so network and storage must."""
-    missing = [name for name in ("NetworkStack", "StorageStack") if not place.has(name)]
-    if settings.accounting == "new" and not place.has("AccountingStack"):
-        missing.append("AccountingStack")
+    wanted = [NETWORK_STACK, STORAGE_STACK, *([ACCOUNTING_STACK] if settings.accounting == "new" else [])]
+    missing = [STACK_IDS[name] for name in wanted if not place.has(name)]
     if missing:
         yield Finding(
             check=_CHECK,

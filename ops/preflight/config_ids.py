@@ -14,6 +14,7 @@ from training_cluster.bundle import bootstrap_budget_s
 from training_cluster.image_names import image_parameter
 from training_cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
 from training_cluster.settings import Settings
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 _POLICY = "AWS::IAM::ManagedPolicy"
 
@@ -23,7 +24,7 @@ def known_ids(settings: Settings, place: Place, client: ClientOf) -> ResourceIds
 
     Raises botocore's errors, and KeyError for a stack of ours without an output that each of ours has.
     """
-    network, storage = place.stacks["NetworkStack"].outputs, place.stacks["StorageStack"].outputs
+    network, storage = place.stacks[NETWORK_STACK].outputs, place.stacks[STORAGE_STACK].outputs
     start = placeholders(
         image_id=_image_id(settings, client), bootstrap_budget_s=bootstrap_budget_s(settings)
     )
@@ -71,7 +72,7 @@ def _image_id(settings: Settings, client: ClientOf) -> str | None:
 def _database(settings: Settings, place: Place) -> Database | None:
     if settings.accounting != "new":
         return brought_database(settings)
-    stack = place.stacks["AccountingStack"]
+    stack = place.stacks[ACCOUNTING_STACK]
     secret = _physical_id(stack, "AWS::SecretsManager::Secret", "") or ""
     return Database(uri=stack.outputs["Database"], user="slurm", secret_arn=secret)
 

@@ -10,6 +10,7 @@ from ops.session import ClientOf
 from ops.stacks import Stack, find_stacks
 from training_cluster.image_names import image_stack_name
 from training_cluster.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK
 
 Subnet = Mapping[str, Any]
 """As EC2 describes it."""
@@ -49,7 +50,7 @@ class Place:
 def read_place(settings: Settings, client: ClientOf) -> Place:
     """Ask EC2 and CloudFormation. Raises botocore's errors."""
     ours, others = find_stacks(client("cloudformation"))
-    stack = ours.get("NetworkStack")
+    stack = ours.get(NETWORK_STACK)
     made = stack.outputs if stack else {}
     if settings.vpc_id and made.get("VpcId") != settings.vpc_id:
         made = {}  # of another network

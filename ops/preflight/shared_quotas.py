@@ -12,6 +12,7 @@ from ops.preflight.zone import Chooser
 from ops.session import ClientOf
 from training_cluster.families import load_base
 from training_cluster.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
 _TYPES = {"persistent2": ("PERSISTENT_2",), "scratch2": ("SCRATCH_1", "SCRATCH_2")}
 _STANDS = ["pending", "available", "deleting"]
@@ -38,7 +39,7 @@ def check_nat_quota(settings: Settings, place: Place, choose: Chooser, client: C
 
 def check_lustre_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
     """Its capacity, before there is a StorageStack."""
-    if settings.fsx_id or place.has("StorageStack"):
+    if settings.fsx_id or place.has(STORAGE_STACK):
         return
     types = _TYPES[settings.fsx_type]
     used = 0
@@ -54,7 +55,7 @@ def check_lustre_quota(settings: Settings, place: Place, client: ClientOf) -> It
 
 
 def _makes_network(settings: Settings, place: Place) -> bool:
-    return not settings.vpc_id and not place.has("NetworkStack")
+    return not settings.vpc_id and not place.has(NETWORK_STACK)
 
 
 def _one_more(name: str, used: int, client: ClientOf) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ops.stacks import Stack
 from ops.teardown.left import Left
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 
 def adopt(left: Left, stacks: Mapping[str, Stack]) -> Iterator[str]:
@@ -21,7 +22,7 @@ def adopt(left: Left, stacks: Mapping[str, Stack]) -> Iterator[str]:
                 yield f"  and one {flag} more; there are {len(values)}, and one must be chosen:"
                 yield from (f"    -c {flag}={value}" for value in values)
     kept = [*(each.id for each in left.lustre), *(each.id for each in left.efs)]
-    if "NetworkStack" in stacks and "StorageStack" not in stacks and kept:
+    if NETWORK_STACK in stacks and STORAGE_STACK not in stacks and kept:
         yield ""
         yield "Do not destroy NetworkStack while these file systems stand in it and are kept: it would"
         yield f"lose its NAT gateway and its routes, and end in DELETE_FAILED. {', '.join(kept)}"
@@ -30,13 +31,13 @@ def adopt(left: Left, stacks: Mapping[str, Stack]) -> Iterator[str]:
 def _flags(left: Left, stacks: Mapping[str, Stack]) -> dict[str, list[str]]:
     """Flag -> what fits."""
     found: dict[str, list[str]] = {}
-    if "StorageStack" not in stacks:
+    if STORAGE_STACK not in stacks:
         found |= {
             "bucket_name": list(left.buckets),
             "fsx_id": [system.id for system in left.lustre],
             "efs_id": [system.id for system in left.efs],
         }
-    if "AccountingStack" not in stacks:
+    if ACCOUNTING_STACK not in stacks:
         secrets = [each.physical_id for each in left.accounting if each.type == "AWS::SecretsManager::Secret"]
         found |= {"accounting": list(left.databases), "accounting_secret": secrets if left.databases else []}
     return {flag: values for flag, values in found.items() if values}

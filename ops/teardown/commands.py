@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ops.stacks import Stack, cluster_of
+from ops.stacks import Stack
 from ops.teardown.accounting import accounting_steps
 from ops.teardown.images import image_stack_steps, image_steps
 from ops.teardown.left import Left, Lustre
 from ops.teardown.step import Step, destroy_stack
+from training_cluster.stack_names import (
+    ACCOUNTING_STACK,
+    NETWORK_STACK,
+    STORAGE_STACK,
+    cluster_of_stack,
+)
 
 
 def steps(stacks: dict[str, Stack], left: Left, cluster_name: str) -> list[Step]:
@@ -17,13 +23,13 @@ def steps(stacks: dict[str, Stack], left: Left, cluster_name: str) -> list[Step]
         *_clusters(stacks),
         *image_stack_steps(stacks),
         *image_steps(left.images),
-        *accounting_steps(stacks.get("AccountingStack"), left.accounting),
-        *_storage_stack(stacks.get("StorageStack")),
+        *accounting_steps(stacks.get(ACCOUNTING_STACK), left.accounting),
+        *_storage_stack(stacks.get(STORAGE_STACK)),
         *_lustre(left),
         *_efs(left),
         *_groups(left),
         *_buckets(left),
-        *_network(stacks.get("NetworkStack")),
+        *_network(stacks.get(NETWORK_STACK)),
         *_leftovers(left, cluster_name),
     )
     return [step for step in found if step.commands]
@@ -36,7 +42,7 @@ def destroy_cluster(cluster_name: str) -> str:
 
 
 def _clusters(stacks: dict[str, Stack]) -> Iterator[Step]:
-    names = [name for stack in stacks if (name := cluster_of(stack))]
+    names = [name for stack in stacks if (name := cluster_of_stack(stack))]
     yield Step(
         title="The clusters: they use the network and the storage, which cannot go before them",
         commands=tuple(map(destroy_cluster, names)),

@@ -11,6 +11,7 @@ from ops.stacks import Stack
 from ops.teardown.left import Ami, Efs, Left, Lustre
 from training_cluster.families import load_base
 from training_cluster.prices import Prices
+from training_cluster.stack_names import NETWORK_STACK
 
 _GIB = 2**30
 
@@ -29,7 +30,7 @@ def read_costs(stacks: dict[str, Stack], left: Left, client: ClientOf) -> list[C
     """What stays, dearest first. Raises botocore's errors."""
     prices = load_base().prices
     found = [
-        *_network(stacks.get("NetworkStack"), client("ec2"), prices),
+        *_network(stacks.get(NETWORK_STACK), client("ec2"), prices),
         *(_lustre(each, prices) for each in left.lustre),
         *(_efs(each, prices) for each in left.efs),
         *(_bucket(name, prices) for name in left.buckets),

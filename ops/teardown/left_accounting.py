@@ -9,11 +9,12 @@ from ops.session import ClientOf
 from ops.stacks import Resource
 from ops.teardown.tagged import is_our_database_part, is_ours
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
+from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS
 
 # Of what carries our tag, that which is AccountingStack's: CloudFormation makes names from the stack's and
 # the logical id (compared in a test).
-GROUP_PREFIX = "AccountingStack-Accounting"
-DATABASE_PREFIX = "accountingstack-accounting"
+GROUP_PREFIX = f"{ACCOUNTING_STACK}-Accounting"
+DATABASE_PREFIX = GROUP_PREFIX.lower()
 
 
 def read_accounting(client: ClientOf, groups: Mapping[str, str]) -> Iterator[Resource]:
@@ -30,7 +31,7 @@ def read_accounting(client: ClientOf, groups: Mapping[str, str]) -> Iterator[Res
             yield Resource(type="AWS::EC2::SecurityGroup", physical_id=id_)
     filters = [
         {"Name": f"tag:{CLUSTER_TAG}", "Values": [SHARED]},
-        {"Name": "tag:Name", "Values": ["AccountingStack/*"]},
+        {"Name": "tag:Name", "Values": [f"{STACK_IDS[ACCOUNTING_STACK]}/*"]},
     ]
     for subnet in client("ec2").describe_subnets(Filters=filters)["Subnets"]:
         yield Resource(type="AWS::EC2::Subnet", physical_id=subnet["SubnetId"])

@@ -7,8 +7,9 @@ from typing import Any
 
 from ops.teardown.left import Efs, Link, Lustre
 from ops.teardown.tagged import is_our_bucket, is_ours
+from training_cluster.stack_names import STORAGE_STACK
 
-GROUP_PREFIX = "StorageStack-Storage"
+GROUP_PREFIX = f"{STORAGE_STACK}-Storage"
 """Of our security groups, those of the file systems (CloudFormation names them; compared in a test)."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ops.image_stacks import is_image_stack
 from ops.session import ClientOf
-from ops.stacks import Stack, cluster_of, cluster_stack_name, find_stacks, stack_status
+from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.teardown.adopt import adopt
 from ops.teardown.commands import destroy_cluster, steps
 from ops.teardown.costs import Cost, read_costs
@@ -18,6 +18,7 @@ from ops.teardown.left import Left
 from ops.teardown.read_left import read_left
 from ops.teardown.step import Step
 from training_cluster.families import load_base
+from training_cluster.stack_names import cluster_of_stack
 
 _NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "compute node"}
 
@@ -128,7 +129,7 @@ def _goes(plan: Plan) -> Iterator[str]:
     others = [
         (other.name, other.status)
         for other in plan.stacks.values()
-        if cluster_of(other.name) and other != stack
+        if cluster_of_stack(other.name) and other != stack
     ]
     for other, status in others:
         yield f"Another cluster uses the same network and storage: {other}  {status}"
@@ -139,7 +140,7 @@ def _stays(plan: Plan) -> Iterator[str]:
     month = sum(cost.usd_per_month or 0 for cost in plan.costs)
     dates = f"list prices of {prices.region}; your region may differ"
     yield f"What stays, and costs about {month:,.0f} USD a month ({dates}):"
-    for name in ("NetworkStack", "StorageStack", "AccountingStack"):
+    for name in FOUNDATIONS:
         if stack := plan.stacks.get(name):
             protected = ", termination protection on" if stack.is_protected else ""
             yield f"  {name}  {stack.status}{protected}"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ops.image_stacks import is_image_stack
 from ops.session import ClientOf
 from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.teardown.left import Left
@@ -21,7 +20,7 @@ from ops.teardown.left_storage import (
     tagged_groups,
 )
 from ops.teardown.tagged import is_our_log_group
-from training_cluster.image_names import IMAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, STORAGE_STACK
 
 PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
 PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
@@ -29,7 +28,7 @@ PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
 
 def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf) -> Left:
     """Ask each service. Raises botocore's errors."""
-    storage, accounting = stacks.get("StorageStack"), stacks.get("AccountingStack")
+    storage, accounting = stacks.get(STORAGE_STACK), stacks.get(ACCOUNTING_STACK)
     ids = {each.physical_id for each in storage.resources if each.kept} if storage else set()
     goes = {each.physical_id for each in storage.resources if not each.kept} if storage else set()
     buckets, groups = buckets_of_region(client("s3")), tagged_groups(client("ec2"))
@@ -64,17 +63,13 @@ def _log_groups(logs: Any, cluster_name: str, stacks: dict[str, Stack]) -> Itera
         for name in _named(logs, prefix):
             if not name.removeprefix("/aws/lambda/").startswith(others):
                 yield name
-    for stack in (*FOUNDATIONS, IMAGE_STACK):
-        ours = [each for name, each in stacks.items() if _is_one_of(name, stack)]
+    for start in (*(f"{name}-" for name in FOUNDATIONS), IMAGE_STACKS):
+        ours = [each for name, each in stacks.items() if f"{name}-".startswith(start)]
         made = {log for each in ours for log in _log_groups_of(each)}
-        for prefix in (f"{stack}-", f"/aws/lambda/{stack}-"):
+        for prefix in (start, f"/aws/lambda/{start}"):
             for name, arn in _described(logs, prefix):
                 if name in made or is_our_log_group(arn, logs):
                     yield name
-
-
-def _is_one_of(name: str, stack: str) -> bool:
-    return name == stack or (stack == IMAGE_STACK and is_image_stack(name))
 
 
 def _log_groups_of(stack: Stack) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ops.stacks import LIFT_PROTECTION, Stack
+from training_cluster.stack_names import STACK_IDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,4 +21,4 @@ def destroy_stack(stack: Stack, *flags: str) -> tuple[str, ...]:
     """Commands that delete one of the shared stacks."""
     context = "".join(f" -c {flag}" for flag in flags)
     unprotect = (f"{LIFT_PROTECTION} {stack.name}",) if stack.is_protected else ()
-    return (*unprotect, f"npx cdk destroy {stack.name}{context}")
+    return (*unprotect, f"npx cdk destroy {STACK_IDS[stack.name]}{context}")

@@ -20,9 +20,10 @@ from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
+from training_cluster.stack_names import STORAGE_STACK
 
 CASE = Case(id="stacks: the first deploy of StorageStack fails", question={"first": True})
-_STACK, _COMMAND = "StorageStack", "aws cloudformation update-termination-protection"
+_STACK, _COMMAND = STORAGE_STACK, "aws cloudformation update-termination-protection"
 
 
 def try_first_deploy(
@@ -86,7 +87,9 @@ def _left(address: LocalAwsAddress) -> list[str]:
     """Buckets and file systems of a stack that was never made."""
     s3 = boto3.client("s3", endpoint_url=address.s3_url, **client_options(address))
     efs = boto3.client("efs", endpoint_url=address.url, **client_options(address))
-    buckets = [str(b["Name"]) for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("storage")]
+    buckets = [
+        str(b["Name"]) for b in s3.list_buckets()["Buckets"] if b["Name"].startswith(STORAGE_STACK.lower())
+    ]
     return buckets + [str(f["FileSystemId"]) for f in efs.describe_file_systems()["FileSystems"]]
 
 

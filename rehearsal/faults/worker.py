@@ -18,6 +18,7 @@ from rehearsal.faults.assemblies import Assemblies
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
+from training_cluster.stack_names import STORAGE_STACK
 
 BYSTANDER = "training"
 """The cluster of the deployed stack: no case may touch it."""
@@ -79,5 +80,5 @@ def driver(site: Site, log: Path) -> Iterator[AnsweringProcess]:
 
 def _bucket(address: LocalAwsAddress) -> str:
     client = boto3.client("cloudformation", endpoint_url=address.url, **client_options(address))
-    outputs = client.describe_stacks(StackName="StorageStack")["Stacks"][0]["Outputs"]
+    outputs = client.describe_stacks(StackName=STORAGE_STACK)["Stacks"][0]["Outputs"]
     return next(str(o["OutputValue"]) for o in outputs if o["OutputKey"] == "BucketName")

@@ -49,11 +49,11 @@ def _ask(cloud: Cloud, event: dict[str, Any], *, polls: int = 1) -> dict[str, An
 
 def test_one_command_deploys_network_storage_and_cluster(cloud: Cloud) -> None:
     cloud.deploy()
-    for name in ("NetworkStack", "StorageStack", "TrainingClusterStack", "training"):
+    for name in ("TrainingCluster-Network", "TrainingCluster-Storage", "TrainingClusterStack", "training"):
         stack = cloud.stack(name)
         assert stack, name
         assert stack["StackStatus"] == "CREATE_COMPLETE", name
-    storage = cloud.stack("StorageStack")
+    storage = cloud.stack("TrainingCluster-Storage")
     assert storage and storage["EnableTerminationProtection"] is True
 
 
@@ -74,7 +74,7 @@ def test_outputs_say_how_to_connect_and_how_to_submit(cloud: Cloud) -> None:
 
 
 def test_scripts_are_in_the_bucket(cloud: Cloud) -> None:
-    stack = cloud.stack("StorageStack")
+    stack = cloud.stack("TrainingCluster-Storage")
     assert stack
     bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
     listed = cloud.client("s3").list_objects_v2(Bucket=bucket)["Contents"]
@@ -232,7 +232,7 @@ def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
 
 def _data(cloud: Cloud) -> dict[str, Any]:
     """What must outlive every cluster: file systems, their links to the bucket, its objects."""
-    fsx, efs, stack = cloud.client("fsx"), cloud.client("efs"), cloud.stack("StorageStack")
+    fsx, efs, stack = cloud.client("fsx"), cloud.client("efs"), cloud.stack("TrainingCluster-Storage")
     assert stack
     bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")
     objects = cloud.client("s3").list_objects_v2(Bucket=bucket)["Contents"]
@@ -252,7 +252,7 @@ def test_destroy_takes_the_cluster_and_leaves_network_storage_and_data(cloud: Cl
     cloud.destroy("nodes=3", "cpu_queue=on", "capacity=spot")
     assert cloud.stack("training") is None
     assert cloud.stack("TrainingClusterStack") is None
-    for name in ("NetworkStack", "StorageStack"):
+    for name in ("TrainingCluster-Network", "TrainingCluster-Storage"):
         stack = cloud.stack(name)
         assert stack and stack["StackStatus"].endswith("_COMPLETE")
     assert _data(cloud) == before
@@ -313,7 +313,7 @@ def test_destroy_all_takes_the_cluster_and_stops_at_the_data(cloud: Cloud) -> No
     assert "TerminationProtection" in (cloud.folder / "cdk-destroy.log").read_text()
     assert cloud.stack("TrainingClusterStack") is None
     assert cloud.stack("training") is None
-    for name in ("NetworkStack", "StorageStack"):
+    for name in ("TrainingCluster-Network", "TrainingCluster-Storage"):
         stack = cloud.stack(name)
         assert stack and stack["StackStatus"].endswith("_COMPLETE")
     assert _data(cloud) == before

@@ -45,7 +45,7 @@ def test_p3dn_is_deployed_with_an_image_of_its_own_into_the_network_that_was_the
 
 
 def test_an_own_network_is_used_unchanged_but_for_one_security_group(cloud: Cloud, account: Account) -> None:
-    resources = account.client("cloudformation").describe_stack_resources(StackName="NetworkStack")
+    resources = account.client("cloudformation").describe_stack_resources(StackName="TrainingCluster-Network")
     types = {each["ResourceType"] for each in resources["StackResources"]}
     assert {each for each in types if each.startswith("AWS::EC2::")} == {
         "AWS::EC2::SecurityGroup",

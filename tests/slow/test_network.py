@@ -35,13 +35,13 @@ def _subnets(cloud: Cloud) -> dict[str, str]:
 
 
 def _outputs(cloud: Cloud) -> dict[str, str]:
-    stack = cloud.stack("NetworkStack")
+    stack = cloud.stack("TrainingCluster-Network")
     assert stack
     return {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
 
 
 def _zone_resource(cloud: Cloud) -> dict[str, Any]:
-    resources = cloud.client("cloudformation").describe_stack_resources(StackName="NetworkStack")
+    resources = cloud.client("cloudformation").describe_stack_resources(StackName="TrainingCluster-Network")
     (found,) = (each for each in resources["StackResources"] if each["ResourceType"] == RESOURCE_TYPE)
     return dict(found)
 
@@ -65,11 +65,13 @@ def test_a_family_that_the_zone_lacks_is_refused_with_those_that_do_and_rolled_b
     before = _subnets(cloud), _outputs(cloud)
     with pytest.raises(RehearsalError):
         _deploy(cloud, "family=p5en")
-    stack = cloud.stack("NetworkStack")
+    stack = cloud.stack("TrainingCluster-Network")
     assert stack and stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert _zone_resource(cloud)["PhysicalResourceId"] == ZONE_ID
     assert (_subnets(cloud), _outputs(cloud)) == before
-    events = cloud.client("cloudformation").describe_stack_events(StackName="NetworkStack")["StackEvents"]
+    events = cloud.client("cloudformation").describe_stack_events(StackName="TrainingCluster-Network")[
+        "StackEvents"
+    ]
     (failed,) = (each for each in events if each["ResourceStatus"].endswith("_FAILED"))
     assert failed["ResourceType"] == RESOURCE_TYPE
     said = f"stays in {ZONE_ID} ({ZONE_NAME}) for good, and that zone does not offer p5en.48xlarge."

@@ -64,7 +64,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
     assert list((folder / "shared" / "checkpoints" / "gpt2").glob("*/step-*"))
 
 
-@pytest.mark.parametrize("step", ["1. Local AWS", "NetworkStack: CREATE_COMPLETE", "4. Train"])
+@pytest.mark.parametrize("step", ["1. Local AWS", "TrainingCluster-Network: CREATE_COMPLETE", "4. Train"])
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(
         _command(folder, "run"), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

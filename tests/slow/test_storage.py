@@ -14,7 +14,7 @@ from .conftest import Cloud
 
 pytestmark = pytest.mark.slow
 
-STACK = "StorageStack"
+STACK = "TrainingCluster-Storage"
 GROWN = ("fsx_gib=2400",)
 FASTER = ("fsx_mbps_per_tib=1000", "efs_mibps=100", "home=efs")
 
@@ -22,7 +22,9 @@ FASTER = ("fsx_mbps_per_tib=1000", "efs_mibps=100", "home=efs")
 def _deploy(cloud: Cloud, *flags: str) -> None:
     """`cdk deploy StorageStack`. Raises RehearsalError when it fails."""
     context = [part for flag in flags for part in ("-c", flag)]
-    cloud.cdk.run("deploy", STACK, "--require-approval", "never", *context, output=cloud.folder / "cdk.out")
+    cloud.cdk.run(
+        "deploy", "StorageStack", "--require-approval", "never", *context, output=cloud.folder / "cdk.out"
+    )
 
 
 def _outputs(cloud: Cloud) -> dict[str, str]:
@@ -47,7 +49,9 @@ def _data(cloud: Cloud) -> dict[str, Any]:
         "associations": fsx.describe_data_repository_associations()["Associations"],
         "efs": systems,
         "mount targets": [each["MountTargetId"] for each in targets],
-        "buckets": [b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("storagestack")],
+        "buckets": [
+            b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("trainingcluster-storage")
+        ],
     }
 
 
@@ -139,7 +143,7 @@ def test_another_file_system_is_refused_while_a_stack_uses_this_one_and_the_roll
     cloudformation, fsx = cloud.client("cloudformation"), cloud.client("fsx")
     uses = {
         "Resources": {"Nothing": {"Type": "AWS::CloudFormation::WaitConditionHandle"}},
-        "Outputs": {"Id": {"Value": {"Fn::ImportValue": "StorageStack:FileSystemId"}}},
+        "Outputs": {"Id": {"Value": {"Fn::ImportValue": "TrainingCluster-Storage:FileSystemId"}}},
     }
     cloudformation.create_stack(StackName="User", TemplateBody=json.dumps(uses))
     cloudformation.get_waiter("stack_create_complete").wait(StackName="User", WaiterConfig={"Delay": 1})
@@ -148,7 +152,7 @@ def test_another_file_system_is_refused_while_a_stack_uses_this_one_and_the_roll
     )["FileSystem"]["FileSystemId"]
     outputs = _outputs(cloud)
     reason = _refused(cloud, f"fsx_id={other}", "efs_mibps=100")
-    assert "Export StorageStack:FileSystemId cannot be updated as it is in use by User" in reason
+    assert "Export TrainingCluster-Storage:FileSystemId cannot be updated as it is in use by User" in reason
     assert _outputs(cloud) == outputs
     for tidy in (lambda: fsx.delete_file_system(FileSystemId=other), lambda: _delete(cloud, "User")):
         tidy()
@@ -174,7 +178,7 @@ def test_a_deleted_stack_leaves_its_data_and_a_new_one_takes_it(cloud: Cloud) ->
     )
     _delete(cloud, STACK)
     assert cloud.stack(STACK) is None
-    assert cloud.stack("NetworkStack"), "the file systems stand in it"
+    assert cloud.stack("TrainingCluster-Network"), "the file systems stand in it"
     assert _data(cloud) == before
     _deploy(cloud, *_given(outputs))
     stack = cloud.stack(STACK)

@@ -13,13 +13,13 @@ from .conftest import Cloud
 
 pytestmark = pytest.mark.slow
 
-STACK = "StorageStack"
+STACK = "TrainingCluster-Storage"
 
 
 @pytest.fixture(scope="module")
 def kept(cloud: Cloud) -> Iterator[dict[str, str]]:
     """What StorageStack made, by output."""
-    cloud.cdk.run("deploy", STACK, "--require-approval", "never", output=cloud.folder / "cdk.out")
+    cloud.cdk.run("deploy", "StorageStack", "--require-approval", "never", output=cloud.folder / "cdk.out")
     stack = cloud.stack(STACK)
     assert stack
     yield {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
@@ -36,7 +36,7 @@ def test_the_plan_names_what_was_made(cloud: Cloud, kept: dict[str, str]) -> Non
     assert f"{kept['FileSystemId']}  FSx for Lustre, PERSISTENT_2, 1200 GiB, 250 MB/s a TiB" in done.stdout
     found = _order(
         done.stdout,
-        "--no-enable-termination-protection --stack-name StorageStack",
+        "--no-enable-termination-protection --stack-name TrainingCluster-Storage",
         "npx cdk destroy StorageStack",
         "aws fsx delete-data-repository-association",
         f"aws fsx delete-file-system --file-system-id {kept['FileSystemId']}",
@@ -62,7 +62,7 @@ def test_once_the_stack_is_gone_its_data_is_found_by_its_tag(cloud: Cloud, kept:
     cloud.client("cloudformation").update_termination_protection(
         StackName=STACK, EnableTerminationProtection=False
     )
-    cloud.cdk.run("destroy", STACK, "--force", output=cloud.folder / "cdk.out")
+    cloud.cdk.run("destroy", "StorageStack", "--force", output=cloud.folder / "cdk.out")
     assert cloud.stack(STACK) is None
     # ministack drops the tags that a template gives a bucket (tests/unit/test_teardown_ours.py: it does).
     cloud.client("s3").put_bucket_tagging(

@@ -141,7 +141,7 @@ def test_data_goes_to_the_bucket_and_comes_back_and_nothing_is_deleted(terminal:
 
 def test_destroy_shows_what_goes_and_what_stays(terminal: Terminal) -> None:
     plan = terminal.json("destroy", "--plan")
-    assert "StorageStack" in plan["stacks"]
+    assert "TrainingCluster-Storage" in plan["stacks"]
     assert "npx cdk destroy" in terminal.trainctl("destroy", code=2)
 
 

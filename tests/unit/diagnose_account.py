@@ -18,8 +18,8 @@ from tests.unit.fake_account import Account, Refused
 HEAD, GROUP = "i-0aaaaaaaaaaaaaaaa", "/aws/parallelcluster/training-202611051010"
 AT = datetime.datetime(2026, 11, 5, 10, 10, tzinfo=datetime.UTC)
 STATUSES = {
-    "NetworkStack": "CREATE_COMPLETE",
-    "StorageStack": "CREATE_COMPLETE",
+    "TrainingCluster-Network": "CREATE_COMPLETE",
+    "TrainingCluster-Storage": "CREATE_COMPLETE",
     "TrainingClusterStack": "ROLLBACK_COMPLETE",
     "training": "CREATE_FAILED",
     "SomebodyElses": "UPDATE_ROLLBACK_FAILED",
@@ -62,8 +62,8 @@ def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
             "StackId": f"arn:aws:cloudformation:us-east-1:111122223333:stack/{name}/1",
             "StackStatus": stacks[name],
             "CreationTime": AT,
-            "EnableTerminationProtection": name == "StorageStack",
-            "Outputs": outputs if name == "StorageStack" else [],
+            "EnableTerminationProtection": name == "TrainingCluster-Storage",
+            "Outputs": outputs if name == "TrainingCluster-Storage" else [],
         }
 
     def describe(asked: Answers) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.unit import function_fakes
 
-STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/ImageStack-gpu-ubuntu2204/1"
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Image-gpu-ubuntu2204/1"
 OWN, OLD, NEW = "ami-0123456789abcdef0", "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 TAGS = {
     "parallelcluster:version": "3.16.1",

@@ -25,7 +25,7 @@ GROUP, HEAD_NODE = "TrainingClusterStack-PlacementGroup-x", "i-0123456789abcdef0
 _IDS = placeholders(image_id=None, bootstrap_budget_s=0)
 POLICY = "arn:aws:iam::123456789012:policy/parallelcluster-{}-{}-us-east-1"
 OUTPUTS: dict[str, dict[str, str]] = {
-    "NetworkStack": {
+    "TrainingCluster-Network": {
         "VpcId": "vpc-0123456789abcdef0",
         "PublicSubnetId": _IDS.public_subnet_id,
         "PrivateSubnetId": _IDS.private_subnet_id,
@@ -33,7 +33,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
         "ZoneId": "use1-az4",
         "ZoneName": "us-east-1a",
     },
-    "StorageStack": {"BucketName": "bucket", "FileSystemId": _IDS.lustre_id, "EfsId": _IDS.efs_id},
+    "TrainingCluster-Storage": {"BucketName": "bucket", "FileSystemId": _IDS.lustre_id, "EfsId": _IDS.efs_id},
     "TrainingClusterStack": {"HeadNodeInstanceId": HEAD_NODE},
 }
 
@@ -65,18 +65,18 @@ def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
     """What the plan reads of our templates; test_plan_flags.py compares with the real ones."""
     network = {"vpc_id": {"Fn::ImportValue": "VpcId"}}
     kept = {
-        "NetworkStack": kept_network(settings),
-        "StorageStack": kept_storage(settings, vpc_id="", subnet_id="", node_security_group_id=""),
+        "TrainingCluster-Network": kept_network(settings),
+        "TrainingCluster-Storage": kept_storage(settings, vpc_id="", subnet_id="", node_security_group_id=""),
     }
     found: dict[str, dict[str, Any]] = {}
     for name, values in kept.items():
         told = {flag: asdict(value) for flag, value in values.items()}
-        if name == "StorageStack" and "vpc_id" in told:
+        if name == "TrainingCluster-Storage" and "vpc_id" in told:
             told["vpc_id"]["value"] = network["vpc_id"]
         found[name] = {"Resources": {"Guard": {"Type": "Custom::Guard", "Properties": {"Values": told}}}}
     if settings.endpoints == "private":
         endpoint = {"Type": "AWS::EC2::VPCEndpoint", "Properties": {"VpcEndpointType": "Interface"}}
-        found["NetworkStack"]["Resources"]["Endpoint"] = endpoint
+        found["TrainingCluster-Network"]["Resources"]["Endpoint"] = endpoint
     found[settings.stack_name] = {"Metadata": {GIVEN_FLAGS: given_flags(settings)}, "Resources": {}}
     return found
 

@@ -156,9 +156,9 @@ class Network(AccountWide):
         stack = {"StackStatus": "CREATE_COMPLETE", "CreationTime": "2026-01-01"}
         template = json.dumps({"Description": self.description})
         made = {
-            "NetworkStack": self.network_stack,
-            "StorageStack": self.storage_stack,
-            "ImageStack-gpu-ubuntu2204": self.image_stack,
+            "TrainingCluster-Network": self.network_stack,
+            "TrainingCluster-Storage": self.storage_stack,
+            "TrainingCluster-Image-gpu-ubuntu2204": self.image_stack,
             "TrainingClusterStack": {"HeadNodeInstanceId": "i-1"} if self.cluster_resources else {},
         }
         return {

@@ -10,7 +10,11 @@ from ops.teardown.plan import read_plan, render_plan
 from tests.unit.fake_account import Account, Refused
 from training_cluster.account_flags import CLUSTER_TAG, SHARED
 
-LUSTRE, EFS, BUCKET = "fs-0aaaaaaaaaaaaaaaa", "fs-0eeeeeeeeeeeeeeee", "storagestack-storagebucket5cb7-x1"
+LUSTRE, EFS, BUCKET = (
+    "fs-0aaaaaaaaaaaaaaaa",
+    "fs-0eeeeeeeeeeeeeeee",
+    "trainingcluster-storage-storagebucket5cb7-x1",
+)
 OURS, THEIRS = [{"Key": CLUSTER_TAG, "Value": SHARED}], [{"Key": "Name", "Value": "training-cluster"}]
 Tags = list[dict[str, str]]
 Resources = dict[str, tuple[str, str, str | None]]
@@ -29,12 +33,16 @@ STORAGE: Resources = {
 CLUSTER: Resources = {"KeyPair16": ("AWS::EC2::KeyPair", "training-key", None)}
 ACCOUNTING: Resources = {
     "AccountingDatabaseWriter": ("AWS::RDS::DBInstance", "writer", "Retain"),
-    "AccountingDatabase": ("AWS::RDS::DBCluster", "accountingstack-accountingdatabase-x", "Retain"),
+    "AccountingDatabase": (
+        "AWS::RDS::DBCluster",
+        "trainingcluster-accounting-accountingdatabase-x",
+        "Retain",
+    ),
     "AccountingSubnet1": ("AWS::EC2::Subnet", "subnet-0aaaaaaaaaaaaaaaa", "Retain"),
 }
 ALL: Stacks = {
-    "NetworkStack": NETWORK,
-    "StorageStack": STORAGE,
+    "TrainingCluster-Network": NETWORK,
+    "TrainingCluster-Storage": STORAGE,
     "TrainingClusterStack": CLUSTER,
     "training": {},
 }
@@ -46,7 +54,7 @@ def _stack_answers(stacks: Stacks, status: str, foreign: tuple[str, ...]) -> dic
             "StackName": name,
             "StackStatus": status,
             "CreationTime": "2026-01-01",
-            "EnableTerminationProtection": name in {"StorageStack", "AccountingStack"},
+            "EnableTerminationProtection": name in {"TrainingCluster-Storage", "TrainingCluster-Accounting"},
         }
 
     def describe(asked: dict[str, Any]) -> Any:
@@ -202,7 +210,10 @@ def everything(**more: Any) -> Account:
         "efs": [efs_system()],
         "buckets": (BUCKET,),
     }
-    groups = {"sg-0aaaaaaaaaaaaaaaa": "StorageStack-StorageLustreSecurityGroupC4-x", "sg-1": "default"}
+    groups = {
+        "sg-0aaaaaaaaaaaaaaaa": "TrainingCluster-Storage-StorageLustreSecurityGroupC4-x",
+        "sg-1": "default",
+    }
     return account_with(**(deployed | {"groups": groups} | more))
 
 

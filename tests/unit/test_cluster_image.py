@@ -277,6 +277,6 @@ def test_throttled_calls_are_repeated_and_then_told_in_words(refuse: Refuse, reg
     said = refuse()
     assert "RequestLimitExceeded" in said
     assert "Nothing was changed; type the deploy again" in said
-    assert "--stack-name ImageStack-gpu-ubuntu2204" in said
+    assert "--stack-name TrainingCluster-Image-gpu-ubuntu2204" in said
     for config in region.options:
         assert config.retries == {"mode": "standard", "max_attempts": 10}

@@ -19,7 +19,7 @@ def test_the_events_of_the_cluster_s_own_stack_are_read_and_no_earlier_operation
     assert found.causes[0].evidence[0].file == "training-stack-events.txt"
     assert found.silent == {}
     stacks = next(text.stream.read().decode() for text in gathered.texts() if text.name == "stacks.txt")
-    assert "StorageStack  CREATE_COMPLETE  termination protection on" in stacks
+    assert "TrainingCluster-Storage  CREATE_COMPLETE  termination protection on" in stacks
     assert "SomebodyElses" not in stacks
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.function_fakes import FakeRegion, load, refused
 
-STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/StorageStack/0a1b"
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
 DENIED = refused("DescribeStacks", "AccessDenied", "not allowed")
 THROTTLED = refused("DescribeStacks", "Throttling", "Rate exceeded")
 
@@ -187,7 +187,9 @@ def test_when_nobody_says_whether_it_rolls_back_it_refuses_and_says_how_to_go_on
         guard.update({"a": _kept("1")}, {"a": _kept("2")})
     assert "a: 1 -> 2" in str(refusal.value)
     assert "not allowed" in str(refusal.value)
-    assert "aws cloudformation continue-update-rollback --stack-name StorageStack" in str(refusal.value)
+    assert "aws cloudformation continue-update-rollback --stack-name TrainingCluster-Storage" in str(
+        refusal.value
+    )
     assert sum(guard.slept) < 5 * 60, "the function's life"
 
 

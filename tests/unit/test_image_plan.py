@@ -98,7 +98,7 @@ def test_the_command_prints_a_plan_whatever_the_family_takes_by_itself(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["m7i", "-c", "os=alinux2023"]) == 0
-    assert "ImageStack-cpu-alinux2023" in capsys.readouterr().out
+    assert "TrainingCluster-Image-cpu-alinux2023" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_rebuilds_are_of_a_built_image() -> None:
 
 
 def test_no_cluster_is_named_as_a_stack_of_ours() -> None:
-    for name in ("ImageStack", "imagestack-gpu-ubuntu2204", "TrainingClusterStack-b"):
+    for name in ("TrainingCluster-Network", "trainingcluster-image-gpu-ubuntu2204", "TrainingClusterStack-b"):
         assert "that is the name of a stack of this app" in refusal(cluster_name=name)
     assert settings(cluster_name="image")
 

@@ -44,10 +44,10 @@ def image() -> Template:
     [
         ({}, None),
         ({"image": AMI}, None),
-        ({"image": "build"}, "ImageStack-gpu-ubuntu2204"),
-        ({"image": "build", "os": "alinux2023", "cluster_name": "b"}, "ImageStack-gpu-alinux2023"),
-        ({"family": "p3dn"}, "ImageStack-volta-ubuntu2204"),
-        ({"family": "trn1", "image": "build"}, "ImageStack-neuron-ubuntu2404"),
+        ({"image": "build"}, "TrainingCluster-Image-gpu-ubuntu2204"),
+        ({"image": "build", "os": "alinux2023", "cluster_name": "b"}, "TrainingCluster-Image-gpu-alinux2023"),
+        ({"family": "p3dn"}, "TrainingCluster-Image-volta-ubuntu2204"),
+        ({"family": "trn1", "image": "build"}, "TrainingCluster-Image-neuron-ubuntu2404"),
     ],
 )
 def test_each_recipe_and_system_has_a_stack_of_its_own_and_only_with_a_built_image(

@@ -30,7 +30,7 @@ def test_a_file_system_with_efa_stands_in_the_nodes_group_and_has_a_metadata_con
         "MetadataConfiguration": {"Mode": "AUTOMATIC"},
     }
     (group,) = system["SecurityGroupIds"]
-    assert "NetworkStack" in group["Fn::ImportValue"]
+    assert "TrainingCluster-Network" in group["Fn::ImportValue"]
     groups = storage.find_resources("AWS::EC2::SecurityGroup").values()
     assert not any("Lustre" in each["Properties"]["GroupDescription"] for each in groups)
 

@@ -194,4 +194,4 @@ def test_the_stack_watches_its_own_head_node_and_file_system(synthesise: Synthes
     (full,) = template.find_resources(
         "AWS::CloudWatch::Alarm", {"Properties": {"AlarmName": "TrainingCluster_training_LustreFull"}}
     ).values()
-    assert "StorageStack" in str(full["Properties"]["Metrics"])
+    assert "TrainingCluster-Storage" in str(full["Properties"]["Metrics"])

@@ -255,7 +255,10 @@ def test_the_guard_keeps_what_stacks_stand_in(synthesise: Synthesise, flag: str)
     assert kept()["may"] == "never"
 
 
-EXPORTS = {f"NetworkStack:{name}Id" for name in ("Vpc", "PublicSubnet", "PrivateSubnet", "NodeSecurityGroup")}
+EXPORTS = {
+    f"TrainingCluster-Network:{name}Id"
+    for name in ("Vpc", "PublicSubnet", "PrivateSubnet", "NodeSecurityGroup")
+}
 
 
 @pytest.mark.parametrize(
@@ -277,7 +280,7 @@ def test_what_was_brought_is_imported_like_what_was_made(synthesise: Synthesise)
             each.pop("Metadata", None)  # the flags, for trainctl plan
         assert text == own
         assert OWN_NETWORK["private_subnet_id"] not in str(text)
-        assert "NetworkStack:PrivateSubnetId" in str(text)
+        assert "TrainingCluster-Network:PrivateSubnetId" in str(text)
 
 
 def test_whatever_imports_the_network_is_deployed_after_it_and_destroyed_before() -> None:

@@ -53,7 +53,7 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
     """Nothing else. Logs and state are rights that ParallelCluster gives its roles itself."""
     found = app(**EVERYTHING)
     nodes = [found.config["HeadNode"], *found.queues]
-    scripts = {"BucketName": "StorageStack:BucketName", "KeyName": "bootstrap/training/*"}
+    scripts = {"BucketName": "TrainingCluster-Storage:BucketName", "KeyName": "bootstrap/training/*"}
     # A reference, so the policy outlives the roles that have it.
     ours, _ = own_policy(found, "parallelcluster-training-nodes-")
     data, statement = own_policy(found, "parallelcluster-training-datasets-")
@@ -62,7 +62,10 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
     exact = {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": data}]}
     assert compute == [exact] * 2, "two queues"
     assert set(statement["Action"]) == {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}
-    assert flat(statement["Resource"]) == "arn:<AWS::Partition>:s3:::StorageStack:BucketName/datasets/*"
+    assert (
+        flat(statement["Resource"])
+        == "arn:<AWS::Partition>:s3:::TrainingCluster-Storage:BucketName/datasets/*"
+    )
     assert found.exported(scripts["BucketName"]).strip("<>") in dict(names(found, "AWS::S3::Bucket"))
 
 
@@ -93,7 +96,7 @@ def test_login_nodes_have_the_same_rights_by_policies_of_ours(app: Callable[...,
     assert statement["Action"] == "s3:GetObject"
     assert (
         flat(statement["Resource"])
-        == "arn:<AWS::Partition>:s3:::StorageStack:BucketName/bootstrap/training/*"
+        == "arn:<AWS::Partition>:s3:::TrainingCluster-Storage:BucketName/bootstrap/training/*"
     )
 
 

@@ -193,7 +193,9 @@ def test_storage_that_another_cluster_changed_since_is_told_as_it_stands() -> No
     own = account.answers["GetTemplate"]
 
     def template(asked: dict[str, Any]) -> Any:
-        return (changed.answers["GetTemplate"] if asked["StackName"] == "StorageStack" else own)(asked)
+        return (changed.answers["GetTemplate"] if asked["StackName"] == "TrainingCluster-Storage" else own)(
+            asked
+        )
 
     account.answers["GetTemplate"] = template
     found = plan(account, fsx_gib="4800")
@@ -211,7 +213,9 @@ def test_without_the_former_flags_keys_are_told_and_no_former_cost() -> None:
 
 
 def test_without_a_cluster_all_is_new() -> None:
-    account = deployed(without=("training", "TrainingClusterStack", "NetworkStack", "StorageStack"))
+    account = deployed(
+        without=("training", "TrainingClusterStack", "TrainingCluster-Network", "TrainingCluster-Storage")
+    )
     found = plan(account, family="p3dn")
     assert (found.state, found.changes, found.running) == ("new", (), None)
     assert found.minutes == 10 + 20 + 90, "Lustre, head node, image"

@@ -14,8 +14,10 @@ from ops.plan.foundations import guarded_values
 from tests.unit.plan_account import templates_of
 from training_cluster.given_flags import GIVEN_FLAGS, given_flags, read_given_flags
 from training_cluster.settings import Settings
+from training_cluster.stack_names import STACK_IDS
 
 Synthesise = Callable[..., dict[str, Template]]
+_NAMES = {id_: name for name, id_ in STACK_IDS.items()}
 FLAGS = {"family": "p5", "nodes": "4", "endpoints": "private", "fsx_gib": "2400", "home": "efs"}
 
 
@@ -32,7 +34,7 @@ def test_the_real_templates_tell_what_the_other_tests_take_for_granted(
     flags: dict[str, str], synthesise: Synthesise
 ) -> None:
     settings = Settings.from_context(flags)
-    real = _standing({name: each.to_json() for name, each in synthesise(**flags).items()})
+    real = _standing({_NAMES.get(id_, id_): each.to_json() for id_, each in synthesise(**flags).items()})
     made = _standing(templates_of(settings))
     network = {"private_subnet_id", "security_group_id"}  # of StorageStack's guard: known at deploy only
     expected = {k: v for k, v in guarded_values(made).items() if k not in network}

@@ -186,7 +186,7 @@ def test_a_stack_of_others_by_our_name_is_a_problem() -> None:
     network = Network()
     network.network_stack, network.description = {"VpcId": "vpc-0ffffffffffffffff"}, "Their network"
     (problem,) = bad(network)
-    assert (problem.check, problem.verdict) == ("stack NetworkStack", "problem")
+    assert (problem.check, problem.verdict) == ("stack TrainingCluster-Network", "problem")
     assert "a deploy would take it over" in problem.found
     assert "another region or account" in problem.mend
 

@@ -18,7 +18,7 @@ from training_cluster.cluster_image import CLUSTER_IMAGE_CODE, NODE_ARCHITECTURE
 from training_cluster.image_names import image_parameter
 from training_cluster.settings import Settings
 
-STACK = "ImageStack-gpu-ubuntu2204"
+STACK = "TrainingCluster-Image-gpu-ubuntu2204"
 PARAMETER = image_parameter(Settings.from_context({"image": "build"}))
 AGAIN = "aws imagebuilder start-image-pipeline-execution --image-pipeline-arn arn"
 

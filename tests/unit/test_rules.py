@@ -188,7 +188,7 @@ def test_p3dn_says_which_image_it_takes_and_why() -> None:
         "580",
         "12.6",
         "/imagebuilder/training-cluster/3.16.1/ubuntu2204/volta",
-        "ImageStack-volta-ubuntu2204 builds it",
+        "TrainingCluster-Image-volta-ubuntu2204 builds it",
     ):
         assert word in said
     assert "image-build" not in _advice(family="p3dn", image="ami-0123456789abcdef0")

@@ -63,12 +63,12 @@ def _lines(status: Status) -> str:
 
 
 def test_stacks_that_are_there_are_shown_with_the_clusters_own() -> None:
-    aws = Aws({"NetworkStack": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"})
+    aws = Aws({"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"})
     aws.stacks["training"] = "CREATE_IN_PROGRESS"
     status = _read(aws)
     assert status.is_moving
-    assert "StorageStack" not in _lines(status)
-    assert "training              CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
+    assert "TrainingCluster-Storage" not in _lines(status)
+    assert "training                 CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
 
 
 def test_another_cluster_has_its_own_stack_and_parameter() -> None:
@@ -80,16 +80,21 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
 
 
 def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None:
-    aws = Aws({"ImageStack-gpu-ubuntu2204": "CREATE_IN_PROGRESS", "NetworkStack": "CREATE_COMPLETE"})
+    aws = Aws(
+        {
+            "TrainingCluster-Image-gpu-ubuntu2204": "CREATE_IN_PROGRESS",
+            "TrainingCluster-Network": "CREATE_COMPLETE",
+        }
+    )
     aws.stacks |= {
-        "ImageStack-volta-ubuntu2204": "CREATE_COMPLETE",
-        "ImageStack-of-others": "CREATE_COMPLETE",
+        "TrainingCluster-Image-volta-ubuntu2204": "CREATE_COMPLETE",
+        "TrainingCluster-Image-of-others": "CREATE_COMPLETE",
     }
     status = _read(aws)
     assert [name for name, _ in status.stacks] == [
-        "NetworkStack",
-        "ImageStack-gpu-ubuntu2204",
-        "ImageStack-volta-ubuntu2204",
+        "TrainingCluster-Network",
+        "TrainingCluster-Image-gpu-ubuntu2204",
+        "TrainingCluster-Image-volta-ubuntu2204",
     ]
     assert status.is_moving
 
@@ -97,13 +102,13 @@ def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None
 def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
     build = "a build takes about 90 minutes: aws logs tail --follow /aws/imagebuilder/training-gpu-ubuntu2204"
     for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "CREATE_COMPLETE"):
-        shown = _lines(_read(Aws({"ImageStack-gpu-ubuntu2204": state})))
+        shown = _lines(_read(Aws({"TrainingCluster-Image-gpu-ubuntu2204": state})))
         assert (build in shown) == (state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")), state
 
 
 @pytest.mark.parametrize("state", ["CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"])
 def test_a_build_that_failed_says_where_its_logs_are(state: str) -> None:
-    shown = _lines(_read(Aws({"ImageStack-volta-alinux2023": state})))
+    shown = _lines(_read(Aws({"TrainingCluster-Image-volta-alinux2023": state})))
     assert "logs/images/training-volta-alinux2023/" in shown
     removes = "npx cdk destroy ImageStack --exclusively -c image=build -c family=p3dn -c os=alinux2023"
     assert (removes in shown) == (state == "CREATE_FAILED")
@@ -164,7 +169,7 @@ def test_the_stage_that_lasts_has_the_usual_time_beside_its_own() -> None:
 
 def test_lustre_takes_its_time() -> None:
     for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "CREATE_COMPLETE"):
-        shown = _lines(_read(Aws({"StorageStack": state})))
+        shown = _lines(_read(Aws({"TrainingCluster-Storage": state})))
         assert ("usually about 10 min for Lustre" in shown) == (state == "CREATE_IN_PROGRESS")
 
 
@@ -186,7 +191,16 @@ def test_without_a_stack_it_says_what_to_type() -> None:
 @pytest.mark.parametrize(
     ("stack", "state", "command"),
     [
-        ("StorageStack", "ROLLBACK_COMPLETE", "--no-enable-termination-protection --stack-name StorageStack"),
+        (
+            "TrainingCluster-Storage",
+            "ROLLBACK_COMPLETE",
+            "--no-enable-termination-protection --stack-name TrainingCluster-Storage",
+        ),
+        (
+            "TrainingCluster-Accounting",
+            "ROLLBACK_COMPLETE",
+            "--no-enable-termination-protection --stack-name TrainingCluster-Accounting",
+        ),
         ("training", "UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name training"),
         ("TrainingClusterStack", "CREATE_FAILED", "npx cdk destroy TrainingClusterStack"),
     ],

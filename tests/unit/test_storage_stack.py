@@ -102,7 +102,9 @@ def test_lustre_is_persistent_compressed_and_of_a_named_version(storage: Templat
 def test_lustre_is_reached_on_its_own_ports_only(storage: Template) -> None:
     rules = _rules_of(storage, "Lustre")
     from_nodes = {
-        (r["FromPort"], r["ToPort"]) for r in rules if "NetworkStack" in str(r["SourceSecurityGroupId"])
+        (r["FromPort"], r["ToPort"])
+        for r in rules
+        if "TrainingCluster-Network" in str(r["SourceSecurityGroupId"])
     }
     assert from_nodes == {(988, 988), (1018, 1023)}
     assert all(988 <= rule["FromPort"] <= rule["ToPort"] <= 1023 for rule in rules)
@@ -116,7 +118,7 @@ def _rules_of(storage: Template, group: str) -> list[dict[str, Any]]:
 def test_efs_is_reached_over_nfs_by_the_nodes_only_and_over_tls_only(storage: Template) -> None:
     (rule,) = _rules_of(storage, "Efs")
     assert (rule["FromPort"], rule["ToPort"]) == (2049, 2049)
-    assert "NetworkStack" in str(rule["SourceSecurityGroupId"])
+    assert "TrainingCluster-Network" in str(rule["SourceSecurityGroupId"])
     (system,) = storage.find_resources("AWS::EFS::FileSystem").values()
     assert system["Properties"]["Encrypted"] is True
     (statement,) = system["Properties"]["FileSystemPolicy"]["Statement"]
@@ -163,7 +165,9 @@ def test_the_same_three_exports_stand_in_for_made_and_given_storage(synthesise: 
         templates = synthesise(**flags)
         outputs = templates["StorageStack"].to_json()["Outputs"]
         exports = {output["Export"]["Name"] for output in outputs.values()}
-        assert exports == {f"StorageStack:{name}" for name in ("BucketName", "FileSystemId", "EfsId")}
+        assert exports == {
+            f"TrainingCluster-Storage:{name}" for name in ("BucketName", "FileSystemId", "EfsId")
+        }
         cluster = str(templates["TrainingClusterStack"].find_resources("Custom::TrainingCluster"))
         for export in exports:
             assert f"{{'Fn::ImportValue': '{export}'}}" in cluster

@@ -14,7 +14,7 @@ from ops.__main__ import main
 from tests.unit.fake_account import Account, Refused
 from tests.unit.jobs_head_node import stack
 
-BUCKET = "storagestack-bucket-x1"
+BUCKET = "trainingcluster-storage-bucket-x1"
 Call = Callable[..., tuple[int, str, str]]
 
 
@@ -28,7 +28,7 @@ def account() -> Account:
         common = [{"Prefix": f"{asked['Prefix']}{each}/"} for each in sorted(folders)]
         return {"KeyCount": len(below), "CommonPrefixes": common if asked.get("Delimiter") else []}
 
-    stacks = [stack("StorageStack", BucketName=BUCKET)]
+    stacks = [stack("TrainingCluster-Storage", BucketName=BUCKET)]
     return Account({"DescribeStacks": {"Stacks": stacks}, "ListObjectsV2": listed})
 
 
@@ -173,10 +173,13 @@ def test_a_folder_that_is_not_there_is_not_copied(call: Call, tmp_path: Path) ->
     ("answer", "said"),
     [
         (
-            Refused("ValidationError", "Stack with id StorageStack does not exist"),
-            "There is no StorageStack in us-",
+            Refused("ValidationError", "Stack with id TrainingCluster-Storage does not exist"),
+            "There is no TrainingCluster-Storage in us-",
         ),
-        ({"Stacks": [stack("StorageStack", status="CREATE_IN_PROGRESS")]}, "it is CREATE_IN_PROGRESS"),
+        (
+            {"Stacks": [stack("TrainingCluster-Storage", status="CREATE_IN_PROGRESS")]},
+            "it is CREATE_IN_PROGRESS",
+        ),
     ],
 )
 def test_without_a_bucket_it_says_so(

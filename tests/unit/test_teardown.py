@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.stacks import LIFT_PROTECTION
 from ops.teardown.plan import read_plan
 from tests.unit.teardown_account import (
     ACCOUNTING,
@@ -45,7 +46,7 @@ def test_it_says_what_stays_and_what_that_costs_by_its_real_size() -> None:
     assert re.search(rf"{LUSTRE}  FSx for Lustre, PERSISTENT_2, 2400 GiB, 125 MB/s a TiB +348\b", stays)
     assert re.search(rf"{EFS}  EFS, 10.0 GiB +3\b", stays)
     assert re.search(rf"{BUCKET}  bucket +-  0.023 for each GB in it, old versions too", stays)
-    assert "StorageStack  CREATE_COMPLETE, termination protection on" in stays
+    assert "TrainingCluster-Storage  CREATE_COMPLETE, termination protection on" in stays
 
 
 def test_a_price_that_nobody_confirmed_or_knows_is_marked() -> None:
@@ -62,7 +63,7 @@ def test_the_rest_is_deleted_in_the_order_in_which_aws_lets_it_go() -> None:
     assert in_order(
         shown,
         "npx cdk destroy TrainingClusterStack\n",
-        "update-termination-protection --no-enable-termination-protection --stack-name StorageStack",
+        f"{LIFT_PROTECTION} TrainingCluster-Storage",
         "npx cdk destroy StorageStack",
         f"--file-system-id {LUSTRE} --paths checkpoints\n",
         "--no-delete-data-in-file-system --association-id dra-0aaaaaaaaaaaaaaaa",
@@ -86,7 +87,7 @@ def test_a_loud_line_stands_before_each_command_that_deletes_data() -> None:
 
 def test_a_mount_target_is_deleted_by_name_unless_it_goes_with_its_stack() -> None:
     assert "delete-mount-target" not in shown_plan(everything())
-    without = {name: stack for name, stack in ALL.items() if name != "StorageStack"}
+    without = {name: stack for name, stack in ALL.items() if name != "TrainingCluster-Storage"}
     assert "delete-mount-target --mount-target-id fsmt-0aaaaaaaaaaaaaaaa" in shown_plan(
         everything(stacks=without)
     )
@@ -105,7 +106,7 @@ def test_another_cluster_on_the_same_network_is_named_and_goes_first() -> None:
 def test_logs_of_the_cluster_are_named_and_those_of_another_are_not() -> None:
     ours = (
         *("/aws/parallelcluster/training-202611211200", "TrainingClusterStack-ClusterOnEventLog1"),
-        *("/aws/lambda/TrainingClusterStack-Provider1", "NetworkStack-FlowLogs1"),
+        *("/aws/lambda/TrainingClusterStack-Provider1", "TrainingCluster-Network-FlowLogs1"),
     )
     others = ("/aws/parallelcluster/training-b-202611211200", "TrainingClusterStack-b-ClusterOnEventLog1")
     shared = "/aws/lambda/pcluster-CleanupResources-1"
@@ -124,15 +125,15 @@ def test_logs_of_the_cluster_are_named_and_those_of_another_are_not() -> None:
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_the_accounting_database_goes_before_the_network(is_there: bool) -> None:
-    stacks = ALL | ({"AccountingStack": ACCOUNTING} if is_there else {})
-    alike = "accountingstack-accountingdatabase-y"
-    databases = ("accountingstack-accountingdatabase-x", alike)
+    stacks = ALL | ({"TrainingCluster-Accounting": ACCOUNTING} if is_there else {})
+    alike = "trainingcluster-accounting-accountingdatabase-y"
+    databases = ("trainingcluster-accounting-accountingdatabase-x", alike)
     shown = shown_plan(everything(stacks=stacks, databases=databases, theirs=(alike,)))
     assert ("npx cdk destroy AccountingStack -c accounting=new" in shown) == is_there
     assert in_order(
         shown,
         "modify-db-cluster --no-deletion-protection",
-        "delete-db-cluster --skip-final-snapshot --db-cluster-identifier accountingstack-",
+        "delete-db-cluster --skip-final-snapshot --db-cluster-identifier trainingcluster-accounting-",
         "aws rds wait db-cluster-deleted",
         "npx cdk destroy NetworkStack",
     )
@@ -141,10 +142,12 @@ def test_the_accounting_database_goes_before_the_network(is_there: bool) -> None
 
 
 def test_a_half_made_deploy_has_a_plan_too() -> None:
-    stacks: Stacks = {"NetworkStack": {}, "StorageStack": {}}
+    stacks: Stacks = {"TrainingCluster-Network": {}, "TrainingCluster-Storage": {}}
     shown = shown_plan(account_with(stacks, status="ROLLBACK_COMPLETE"))
     assert "There is no cluster training here." in shown
-    assert in_order(shown, "--stack-name StorageStack", "destroy StorageStack", "destroy NetworkStack")
+    assert in_order(
+        shown, "--stack-name TrainingCluster-Storage", "destroy StorageStack", "destroy NetworkStack"
+    )
 
 
 def test_with_nothing_left_it_says_so() -> None:

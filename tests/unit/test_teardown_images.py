@@ -24,10 +24,11 @@ from tests.unit.teardown_account import (
     shown_plan,
 )
 from training_cluster.families import load_base
-from training_cluster.image_names import IMAGE_STACK, IMAGE_TAG, image_parameter, image_stack_name
+from training_cluster.image_names import IMAGE_TAG, image_parameter, image_stack_name
 from training_cluster.settings import Settings
+from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
 
-STACK, OTHER_STACK = "ImageStack-gpu-ubuntu2204", "ImageStack-volta-ubuntu2204"
+STACK, OTHER_STACK = "TrainingCluster-Image-gpu-ubuntu2204", "TrainingCluster-Image-volta-ubuntu2204"
 AMI, OLD = "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 PARAMETER = image_parameter(Settings.from_context({"image": "build"}))
 NAME = "training-gpu-ubuntu2204"
@@ -131,10 +132,11 @@ def test_the_command_of_each_image_stack_is_for_that_stack_and_for_no_other() ->
     recipes = {
         Settings.from_context({"family": name}).family_facts.image_recipe for name in ("p4d", "trn1", "m6i")
     }
-    assert {name.split("-")[1] for name in image_stacks()} == set(load_base().image_recipes) > recipes
+    built = {name.removeprefix(IMAGE_STACKS).partition("-")[0] for name in image_stacks()}
+    assert built == set(load_base().image_recipes) > recipes
     for name in image_stacks():
         words = shlex.split(destroy_image_stack(name))
-        assert words[:5] == ["npx", "cdk", "destroy", IMAGE_STACK, "--exclusively"]
+        assert words[:5] == ["npx", "cdk", "destroy", IMAGE_ID, "--exclusively"]
         flags = dict(word.split("=") for word in words[5:] if word != "-c")
         assert image_stack_name(Settings.from_context(flags)) == name
 
@@ -145,7 +147,7 @@ def test_an_image_that_nothing_takes_is_deleted_with_its_snapshot_after_its_stac
         snapshot = id_.replace("ami-", "snap-")
         assert in_order(
             shown,
-            f"destroy {IMAGE_STACK}",
+            f"destroy {IMAGE_ID}",
             f"aws ec2 deregister-image --image-id {id_}\naws ec2 delete-snapshot --snapshot-id {snapshot}\n",
         )
     assert f"aws ssm delete-parameter --name {PARAMETER}\n" in shown
@@ -193,9 +195,9 @@ def test_an_image_of_others_is_not_named() -> None:
 
 
 def test_when_the_stacks_are_gone_the_images_are_still_found() -> None:
-    shown = shown_plan(_images(_image(OLD), stacks={"NetworkStack": {}}))
+    shown = shown_plan(_images(_image(OLD), stacks={"TrainingCluster-Network": {}}))
     assert f"--image-id {OLD}" in shown
-    assert f"destroy {IMAGE_STACK}" not in shown
+    assert f"destroy {IMAGE_ID}" not in shown
 
 
 def test_without_images_nobody_is_asked_for_snapshots_and_launch_templates() -> None:
@@ -218,7 +220,7 @@ def test_logs_of_an_image_stack_are_named_and_those_of_a_stack_of_others_are_not
     log, of_lambda = f"{STACK}-ParentLog1", f"/aws/lambda/{STACK}-Handler1"
     stacks: Stacks = {
         STACK: {"Handler": ("AWS::Lambda::Function", f"{STACK}-Handler1", None)},
-        "NetworkStack": {},
+        "TrainingCluster-Network": {},
     }
     shown = shown_plan(
         account_with(
@@ -234,13 +236,16 @@ def test_logs_of_an_image_stack_are_named_and_those_of_a_stack_of_others_are_not
 
 
 def test_a_stack_that_only_begins_like_ours_is_nobodys() -> None:
-    assert shown_plan(account_with({"ImageStack-mine": {}})) == "There is nothing of ours in us-east-1."
+    assert (
+        shown_plan(account_with({"TrainingCluster-Image-mine": {}}))
+        == "There is nothing of ours in us-east-1."
+    )
 
 
 def test_what_an_image_stack_retains_carries_the_tags_that_the_plan_looks_for(
     synthesise: Callable[..., Any],
 ) -> None:
-    resources = synthesise(image="build", family="m6i")[IMAGE_STACK].to_json()["Resources"].values()
+    resources = synthesise(image="build", family="m6i")[IMAGE_ID].to_json()["Resources"].values()
     (shared,) = OURS
     by_type = {each["Type"]: each["Properties"] for each in resources}
     for kind in ("ImageRecipe", "Component"):

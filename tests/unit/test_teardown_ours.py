@@ -33,10 +33,11 @@ from tests.unit.teardown_account import (
     shown_plan,
 )
 from training_cluster.account_flags import CLUSTER_TAG
+from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
 
 
 def test_what_a_deleted_storage_stack_left_is_found_and_can_be_taken_up_again() -> None:
-    shown = shown_plan(everything(stacks={"NetworkStack": NETWORK}))
+    shown = shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK}))
     assert f"-c bucket_name={BUCKET} -c fsx_id={LUSTRE} -c efs_id={EFS}" in shown
     assert "There is no cluster training here." in shown
     assert "npx cdk destroy StorageStack" not in shown
@@ -50,10 +51,16 @@ def test_while_storage_stack_is_there_nothing_is_to_be_taken_up() -> None:
 
 
 def test_what_is_not_ours_is_not_named() -> None:
-    groups = {"sg-2": "OtherStack-StorageGroup", "sg-3": "StorageStack-StorageLustreSecurityGroupC4-y"}
-    alike, logs = "storagestack-storagebucket5cb7-y", "NetworkStack-TheirLogs1"
+    groups = {
+        "sg-2": "OtherStack-StorageGroup",
+        "sg-3": "TrainingCluster-Storage-StorageLustreSecurityGroupC4-y",
+    }
+    alike, logs = "trainingcluster-storage-storagebucket5cb7-y", "TrainingCluster-Network-TheirLogs1"
     others = everything(
-        stacks={"NetworkStack": NETWORK, "OtherStack": {"Bucket": ("AWS::S3::Bucket", "theirs", "Retain")}},
+        stacks={
+            "TrainingCluster-Network": NETWORK,
+            "OtherStack": {"Bucket": ("AWS::S3::Bucket", "theirs", "Retain")},
+        },
         lustre=[lustre_system("fs-0ffffffffffffffff", tags=THEIRS)],
         efs=[efs_system("fs-0fffffffffffffff0", tags=[{"Key": CLUSTER_TAG, "Value": "training"}])],
         buckets=("theirs", "cdk-hnb659fds-assets-1-us-east-1", alike),
@@ -69,7 +76,7 @@ def test_what_is_not_ours_is_not_named() -> None:
 
 def test_a_bucket_whose_tags_are_not_shown_to_us_is_not_ours() -> None:
     account = account_with(
-        {"NetworkStack": NETWORK}, buckets=(BUCKET,), GetBucketTagging=Refused("AccessDenied")
+        {"TrainingCluster-Network": NETWORK}, buckets=(BUCKET,), GetBucketTagging=Refused("AccessDenied")
     )
     assert BUCKET not in shown_plan(account)
 
@@ -82,8 +89,8 @@ def test_what_a_stack_of_ours_has_is_ours_without_a_tag() -> None:
 
 
 def test_a_log_that_lambda_made_is_known_by_the_function_while_its_stack_is_there() -> None:
-    function = "NetworkStack-RestrictDefault-x"
-    stacks: Stacks = {"NetworkStack": {"Restrict": ("AWS::Lambda::Function", function, None)}}
+    function = "TrainingCluster-Network-RestrictDefault-x"
+    stacks: Stacks = {"TrainingCluster-Network": {"Restrict": ("AWS::Lambda::Function", function, None)}}
     log = f"/aws/lambda/{function}"
     alike = f"{log}-y"
     shown = shown_plan(account_with(stacks, log_groups=(log, alike), theirs=(log, alike)))
@@ -92,16 +99,20 @@ def test_a_log_that_lambda_made_is_known_by_the_function_while_its_stack_is_ther
 
 
 def test_a_stack_of_others_by_our_name_is_left_out_and_said_so() -> None:
-    stacks: Stacks = {"NetworkStack": NETWORK, "StorageStack": STORAGE, "TrainingClusterStack": CLUSTER}
-    shown = shown_plan(everything(stacks=stacks, foreign=("NetworkStack",)))
-    assert shown.startswith("NetworkStack is not Training Cluster's")
+    stacks: Stacks = {
+        "TrainingCluster-Network": NETWORK,
+        "TrainingCluster-Storage": STORAGE,
+        "TrainingClusterStack": CLUSTER,
+    }
+    shown = shown_plan(everything(stacks=stacks, foreign=("TrainingCluster-Network",)))
+    assert shown.startswith("TrainingCluster-Network is not Training Cluster's")
     assert "cdk destroy NetworkStack" not in shown
     assert "nat-0aaaaaaaaaaaaaaaa" not in shown
     assert "npx cdk destroy StorageStack" in shown
 
 
 def test_a_stack_with_nothing_but_a_change_set_is_nobodys() -> None:
-    assert shown_plan(account_with({"NetworkStack": {}}, status="REVIEW_IN_PROGRESS")) == (
+    assert shown_plan(account_with({"TrainingCluster-Network": {}}, status="REVIEW_IN_PROGRESS")) == (
         "There is nothing of ours in us-east-1."
     )
 
@@ -109,7 +120,9 @@ def test_a_stack_with_nothing_but_a_change_set_is_nobodys() -> None:
 def test_of_several_file_systems_that_fit_one_must_be_chosen() -> None:
     second = "fs-0bbbbbbbbbbbbbbbb"
     shown = shown_plan(
-        everything(stacks={"NetworkStack": NETWORK}, lustre=[lustre_system(), lustre_system(second)])
+        everything(
+            stacks={"TrainingCluster-Network": NETWORK}, lustre=[lustre_system(), lustre_system(second)]
+        )
     )
     assert f"  npx cdk deploy TrainingClusterStack -c bucket_name={BUCKET} -c efs_id={EFS}\n" in shown
     assert in_order(shown, "one must be chosen:\n", f"-c fsx_id={LUSTRE}\n", f"-c fsx_id={second}\n")
@@ -117,16 +130,19 @@ def test_of_several_file_systems_that_fit_one_must_be_chosen() -> None:
 
 def test_while_file_systems_are_kept_their_network_is_not_to_be_destroyed() -> None:
     warning = "Do not destroy NetworkStack while these file systems stand in it"
-    shown = shown_plan(everything(stacks={"NetworkStack": NETWORK}))
+    shown = shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK}))
     assert in_order(shown, "-c bucket_name=", warning, "DELETE_FAILED", f"{LUSTRE}, {EFS}")
     assert warning not in shown_plan(everything())
-    assert warning not in shown_plan(account_with({"NetworkStack": NETWORK}))
+    assert warning not in shown_plan(account_with({"TrainingCluster-Network": NETWORK}))
 
 
 def test_a_database_of_a_deleted_stack_is_taken_up_with_its_secret() -> None:
     arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:AccountingPassword-x-AbCdEf"
     other = arn.replace("AbCdEf", "theirs")
-    parameters, alike = "accountingstack-accountingparameters-x", "accountingstack-accountingparameters-y"
+    parameters, alike = (
+        "trainingcluster-accounting-accountingparameters-x",
+        "trainingcluster-accounting-accountingparameters-y",
+    )
     answers: dict[str, Any] = {
         "ListSecrets": {"SecretList": [{"ARN": arn, "Tags": OURS}, {"ARN": other, "Tags": THEIRS}]},
         "DescribeDBClusterParameterGroups": {
@@ -139,8 +155,8 @@ def test_a_database_of_a_deleted_stack_is_taken_up_with_its_secret() -> None:
             "TagList": OURS if asked["ResourceName"].endswith("-x") else THEIRS
         },
     }
-    databases = ("accountingstack-accountingdatabase-x",)
-    shown = shown_plan(account_with({"NetworkStack": NETWORK}, databases=databases, **answers))
+    databases = ("trainingcluster-accounting-accountingdatabase-x",)
+    shown = shown_plan(account_with({"TrainingCluster-Network": NETWORK}, databases=databases, **answers))
     assert f"-c accounting=db.cluster-x.us-east-1.rds.amazonaws.com:3306 -c accounting_secret={arn}" in shown
     assert f"aws secretsmanager delete-secret --secret-id {arn}" in shown
     assert f"--db-cluster-parameter-group-name {parameters}" in shown
@@ -153,7 +169,7 @@ def _typed(shown: str) -> list[str]:
 
 
 def test_what_is_typed_means_the_same_to_bash_and_zsh() -> None:
-    typed = _typed(shown_plan(everything(stacks={"NetworkStack": NETWORK})))
+    typed = _typed(shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK})))
     assert len(typed) >= 10
     for line in typed:
         bare = re.sub(r"'[^']*'", "", line)
@@ -196,12 +212,12 @@ def test_what_is_retained_is_called_in_the_account_as_the_plan_looks_for_it(
 ) -> None:
     """CloudFormation's names begin with stack and logical id, and every stack says whose it is."""
     stacks = synthesise(accounting="new")
-    for name, prefix in {"StorageStack": STORAGE_GROUPS, "AccountingStack": ACCOUNTING_GROUPS}.items():
-        for logical_id in stacks[name].find_resources("AWS::EC2::SecurityGroup"):
+    for name, prefix in {STORAGE_STACK: STORAGE_GROUPS, ACCOUNTING_STACK: ACCOUNTING_GROUPS}.items():
+        for logical_id in stacks[STACK_IDS[name]].find_resources("AWS::EC2::SecurityGroup"):
             assert f"{name}-{logical_id}".startswith(prefix)
     for type_ in ("AWS::RDS::DBSubnetGroup", "AWS::RDS::DBClusterParameterGroup"):
         for logical_id in stacks["AccountingStack"].find_resources(type_):
-            assert f"AccountingStack-{logical_id}".lower().startswith(DATABASE_PREFIX)
+            assert f"TrainingCluster-Accounting-{logical_id}".lower().startswith(DATABASE_PREFIX)
     for template in stacks.values():
         assert template.to_json()["Description"].startswith(DESCRIPTION)
 

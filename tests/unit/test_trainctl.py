@@ -121,7 +121,7 @@ def test_the_plan_as_json_has_what_a_person_reads(
     plan = json.loads(capsys.readouterr().out)
     assert call(monkeypatch, "destroy", "--plan") == 0
     shown = capsys.readouterr().out
-    assert plan["stacks"]["StorageStack"]["status"] in shown
+    assert plan["stacks"]["TrainingCluster-Storage"]["status"] in shown
     assert plan["steps"]
     for step in plan["steps"]:
         assert step["title"] in shown
@@ -130,7 +130,7 @@ def test_the_plan_as_json_has_what_a_person_reads(
 
 
 def _status(stack: str) -> Status:
-    return Status(cluster_name="training", stacks=(("NetworkStack", stack),), progress=None)
+    return Status(cluster_name="training", stacks=(("TrainingCluster-Network", stack),), progress=None)
 
 
 def test_status_as_json_has_stacks_and_progress(
@@ -145,7 +145,7 @@ def test_status_as_json_has_stacks_and_progress(
     assert json.loads(capsys.readouterr().out) == {
         "cluster_name": "training",
         "cluster": None,
-        "stacks": [["NetworkStack", "CREATE_COMPLETE"]],
+        "stacks": [["TrainingCluster-Network", "CREATE_COMPLETE"]],
         "progress": {
             "request": "Create",
             "stages": [{"name": "network", "began": "2026-11-21T12:00:00Z"}],

@@ -174,7 +174,7 @@ def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -
     assert database["Properties"]["DeletionProtection"] is True
     (rule,) = accounting.find_resources("AWS::EC2::SecurityGroupIngress").values()
     assert (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"]) == (3306, 3306)
-    assert "NetworkStack" in str(rule["Properties"]["SourceSecurityGroupId"])
+    assert "TrainingCluster-Network" in str(rule["Properties"]["SourceSecurityGroupId"])
     found = _config(templates["TrainingClusterStack"])["Scheduling"]["SlurmSettings"]["Database"]
     assert found["UserName"] == "slurm"
     assert "AccountingStack" not in synthesise()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.unit import function_fakes
 
-STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/NetworkStack/1"
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Network/1"
 RESERVATION = "cr-0123456789abcdef0"
 
 

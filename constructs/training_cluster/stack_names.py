@@ -1,0 +1,45 @@
+"""The ids of the stacks, which a person types to the CDK, and their names in CloudFormation. No CDK here.
+
+The names say whose they are: `cdk deploy` updates a stack that has the name already, whoever made it.
+"""
+
+from __future__ import annotations
+
+_OURS = "TrainingCluster"
+
+NETWORK_STACK = f"{_OURS}-Network"
+STORAGE_STACK = f"{_OURS}-Storage"
+ACCOUNTING_STACK = f"{_OURS}-Accounting"
+IMAGE_STACKS = f"{_OURS}-Image-"
+"""Beginning of the name of each ImageStack: there is one for each image recipe and operating system."""
+CLUSTER_STACK = f"{_OURS}Stack"
+"""Id of a cluster's own stack, and its name for the default `cluster_name`."""
+IMAGE_ID = "ImageStack"
+
+STACK_IDS = {
+    NETWORK_STACK: "NetworkStack",
+    STORAGE_STACK: "StorageStack",
+    ACCOUNTING_STACK: "AccountingStack",
+}
+"""Id of each shared stack, by its name in CloudFormation."""
+DEFAULT_CLUSTER = "training"
+
+
+def cluster_stack(cluster_name: str) -> str:
+    """Name the stack of a cluster as CloudFormation does."""
+    return CLUSTER_STACK if cluster_name == DEFAULT_CLUSTER else f"{CLUSTER_STACK}-{cluster_name}"
+
+
+def cluster_of_stack(stack_name: str) -> str | None:
+    """Find the cluster that a stack of this name belongs to; None for another stack."""
+    if stack_name == CLUSTER_STACK:
+        return DEFAULT_CLUSTER
+    prefix = f"{CLUSTER_STACK}-"
+    return stack_name.removeprefix(prefix) if stack_name.startswith(prefix) else None
+
+
+def is_taken(name: str) -> bool:
+    """Tell whether a stack of this app, or the CDK's own, may have this name, in whatever case."""
+    lower = name.lower()
+    prefixes = (f"{_OURS}-".lower(), f"{CLUSTER_STACK}-".lower())
+    return lower in {CLUSTER_STACK.lower(), "cdktoolkit"} or lower.startswith(prefixes)
