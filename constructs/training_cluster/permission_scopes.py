@@ -9,6 +9,11 @@ from aws_cdk import Aws
 
 Conditions = dict[str, object]
 
+# CloudFormation makes names of stack, logical id and a random part, and shortens what is too long at places
+# that are documented nowhere. Of a stack (128 characters) with ParallelCluster's ids, and of a role (64).
+_LONGEST_IN_STACK, _KEPT_IN_STACK = 50, 40
+_LONGEST_IN_ROLE, _KEPT_IN_ROLE = 12, 10
+
 _CLUSTER_TAG = "parallelcluster:cluster-name"
 _ATTACHABLE_AWS_POLICIES = (
     "CloudWatchAgentServerPolicy",
@@ -47,7 +52,7 @@ def scopes(target: Target) -> Iterator[Scope]:
     yield from _stacks(target.cluster_name)
     yield from _buckets(target.scripts_bucket_arn)
     yield from _login_nodes()
-    yield from _roles(target.permissions_boundary)
+    yield from _roles(target.cluster_name, target.permissions_boundary)
     yield from _own_calls(target)
 
 
@@ -86,12 +91,26 @@ def _services(target: Target) -> Iterator[Scope]:
         yield Scope(name="AccountingSecret", resources=(target.secret_arn,))
 
 
+def _of_stacks(cluster_name: str) -> list[str]:
+    """What names of the cluster's stack and its nested ones begin with, as patterns.
+
+    No -*, or training's would be training-2's, too.
+    """
+    named = cluster_name
+    if len(cluster_name) > _LONGEST_IN_STACK:
+        named = f"{cluster_name[:_KEPT_IN_STACK]}*"
+    return [f"{cluster_name}/*", f"{named}-ComputeFleet*", f"{named}-LoginNodes*"]
+
+
+def _of_function_roles(cluster_name: str) -> str:
+    """What names of the roles of ParallelCluster's functions begin with, as a pattern: cleanup of both."""
+    if len(cluster_name) > _LONGEST_IN_ROLE:
+        return f"{cluster_name[:_KEPT_IN_ROLE]}*"
+    return f"{cluster_name}-Cleanup*"
+
+
 def _stacks(cluster_name: str) -> Iterator[Scope]:
-    # The cluster's stack, and its nested ones; no -*, or training's would be training-2's, too.
-    stacks = tuple(
-        _arn("cloudformation", f"stack/{cluster_name}{rest}")
-        for rest in ("/*", "-ComputeFleet*", "-LoginNodes*")
-    )
+    stacks = tuple(_arn("cloudformation", f"stack/{pattern}") for pattern in _of_stacks(cluster_name))
     tagged: Conditions = {"ForAnyValue:StringEquals": {"aws:TagKeys": [_CLUSTER_TAG]}}
     yield Scope(name="WriteStacks", resources=stacks, conditions=tagged)
     yield Scope(name="Stacks", resources=stacks)
@@ -123,10 +142,14 @@ def _login_nodes() -> Iterator[Scope]:
     )
 
 
-def _roles(permissions_boundary: str | None) -> Iterator[Scope]:
-    def own(kind: str) -> tuple[str, ...]:
-        return (_arn("iam", f"{kind}/parallelcluster/*", region=""),)
+def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scope]:
+    """Nodes' roles have the path /parallelcluster/<stack>/, functions' roles /parallelcluster/ alone."""
 
+    def own(kind: str, *more: str) -> tuple[str, ...]:
+        paths = [*_of_stacks(cluster_name), *more]
+        return tuple(_arn("iam", f"{kind}/parallelcluster/{path}", region="") for path in paths)
+
+    roles = own("role", _of_function_roles(cluster_name))
     named = [_arn("iam", f"{kind}/*", region="") for kind in ("role", "policy", "instance-profile")]
     attachable = [_arn("iam", "policy/parallelcluster*", region="")] + [
         _arn("iam", f"policy/{name}", region="", account="aws") for name in _ATTACHABLE_AWS_POLICIES
@@ -135,20 +158,20 @@ def _roles(permissions_boundary: str | None) -> Iterator[Scope]:
         {"StringEquals": {"iam:PermissionsBoundary": permissions_boundary}} if permissions_boundary else {}
     )
     yield Scope(name="ReadIam", resources=(*named, _arn("iam", "policy/*", region="", account="aws")))
-    yield Scope(name="Roles", resources=own("role"))
-    yield Scope(name="BoundedRoles", resources=own("role"), conditions=bounded or None)
+    yield Scope(name="Roles", resources=roles)
+    yield Scope(name="BoundedRoles", resources=roles, conditions=bounded or None)
     if bounded:
         # Without it a bounded provider could make a role without bounds, and use that.
-        yield Scope(name="Bound", resources=own("role"), conditions=bounded)
+        yield Scope(name="Bound", resources=roles, conditions=bounded)
     yield Scope(
         name="RolePolicies",
-        resources=own("role"),
+        resources=roles,
         conditions={"ArnLike": {"iam:PolicyARN": attachable}, **bounded},
     )
     yield Scope(name="InstanceProfiles", resources=own("instance-profile"))
     yield Scope(
         name="PassRoles",
-        resources=own("role"),
+        resources=roles,
         conditions={
             "StringEqualsIfExists": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}
         },

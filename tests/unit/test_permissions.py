@@ -220,10 +220,77 @@ def test_a_role_reaches_its_clusters_logs_and_not_those_of_a_cluster_with_a_long
     assert not reaches("training-2-202601011200")
 
 
+def _reaches(role: Template, sid: str, resource: str) -> bool:
+    arn = f"arn:aws:iam::123456789012:{resource}"
+    return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
+
+
+@pytest.mark.parametrize("sid", ["Roles", "BoundedRoles", "Bound", "RolePolicies", "PassRoles"])
+def test_a_role_reaches_its_clusters_roles_and_not_those_of_a_cluster_with_a_longer_name(
+    role: Template, sid: str
+) -> None:
+    def reaches(path: str) -> bool:
+        return _reaches(role, sid, f"role/parallelcluster/{path}")
+
+    assert reaches("training/training-RoleHeadNode-1A2B3C")
+    nested = "training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C"
+    assert reaches(f"{nested}/{nested[:24]}-Role15b342af-4D5E6F")
+    assert reaches("training-LoginNodesNestedStack-1A2B3C/training-LoginNodes-Role15b342af-4D5E6F")
+    assert reaches("training-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F")
+    for another in ("training-2", "training2", "another-training", "train"):
+        assert not reaches(f"{another}/{another}-RoleHeadNode-1A2B3C"), another
+        assert not reaches(f"{another}-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F"), another
+        assert not reaches(f"{another}-ComputeFleetQueues-1A2B3C/role"), another
+
+
+def test_a_role_reaches_its_clusters_instance_profiles_alone(role: Template) -> None:
+    assert _reaches(role, "InstanceProfiles", "instance-profile/parallelcluster/training/training-Profile-1A")
+    assert not _reaches(role, "InstanceProfiles", "instance-profile/parallelcluster/training-2/training-2-1A")
+
+
+@pytest.mark.parametrize("length", [13, 25, 40, 60])
+def test_a_role_reaches_what_cloudformation_had_to_shorten_the_clusters_name_for(length: int) -> None:
+    name = ("language-models-of-the-research-team-" * 2)[:length]
+    role = render(Target(**{**vars(EVERYTHING), "cluster_name": name}))
+    cleanup = "CleanupResourcesFunctionExecutionRole"
+    for shortened in (name[:24] + f"-{cleanup}"[:25], f"{name}-{cleanup}"[:50]):
+        assert _reaches(role, "Roles", f"role/parallelcluster/{shortened}-1A2B3C4D5E6F"), shortened
+    assert not _reaches(role, "Roles", "role/parallelcluster/training/training-RoleHeadNode-1A2B3C")
+
+
+# What the user of an action needs besides (Elastic Load Balancing user guide, API permissions), of the
+# actions that a login node's resources take.
+OF_LOAD_BALANCERS = {
+    "CreateLoadBalancer": {
+        "ec2:DescribeAccountAttributes",
+        "ec2:DescribeAddresses",
+        "ec2:DescribeInternetGateways",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcs",
+        "iam:CreateServiceLinkedRole",
+    },
+    "CreateTargetGroup": {
+        "ec2:DescribeInternetGateways",
+        "ec2:DescribeVpcs",
+        "iam:CreateServiceLinkedRole",
+    },
+    "SetSubnets": {"ec2:DescribeSubnets"},
+}
+
+
+@pytest.mark.parametrize("action", OF_LOAD_BALANCERS)
+def test_login_nodes_get_a_load_balancer_in_an_account_that_never_had_one(
+    role: Template, action: str
+) -> None:
+    assert allowing(role, f"elasticloadbalancing:{action}")
+    for needed in OF_LOAD_BALANCERS[action]:
+        assert allowing(role, needed)
+
+
 def test_roles_of_the_cluster_alone_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
     (statement,) = allowing(role, "iam:PassRole")
     assert listed(statement["Action"]) == ["iam:PassRole"]
-    assert ":role/parallelcluster/*" in json.dumps(statement["Resource"])
     services = ["lambda.amazonaws.com", "ec2.amazonaws.com"]
     assert statement["Condition"] == {"StringEqualsIfExists": {"iam:PassedToService": services}}
 
