@@ -63,14 +63,15 @@ def _details(family: Family) -> Iterator[str]:
         f"{region}: {', '.join(ids) or 'zones not known'}" for region, ids in family.zones.items()
     )
     yield f"\nZones known to have it: {zones or 'none'}. Prices of {family.price_date}."
-    for variable in family.job_environment:
+    base = load_base()
+    common = base.efa_environment if any(size.efa_interfaces for size in family.sizes.values()) else ()
+    for variable in (*common, *family.job_environment):
         yield f"\n`{variable.name}={variable.value}` ({variable.since}): {variable.reason}"
     for floor in family.nccl_floors:
         yield (
             f"\nNCCL all_reduce on {floor.nodes} nodes, {floor.message_gib:g} GiB: at least "
             f"{floor.busbw_gb_per_s:g} GB/s bus bandwidth ({floor.source})"
         )
-    base = load_base()
     yield "\n<details><summary>Where these facts are from</summary>\n"
     yield "\n".join(f"- {fact}: {base.source(family, fact)}" for fact in FACTS)
     yield "\n</details>"

@@ -81,6 +81,7 @@ class Base(Strict):
 
     head_node: HeadNode
     compute_node: ComputeNode
+    efa_environment: tuple[EnvironmentVariable, ...]
     cpu_queue: CpuQueue
     login_node: LoginNode
     image_recipes: dict[str, ImageRecipe]

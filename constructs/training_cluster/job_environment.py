@@ -64,7 +64,8 @@ def _render(
     }
     lines = [f"# What jobs know of {instance_type}, rendered from cluster_configs/{family.name}.yaml."]
     lines += [f"export {name}='{value}'" for name, value in facts.items()]
-    for variable in family.job_environment:
+    common = load_base().efa_environment if size.efa_interfaces else ()
+    for variable in (*common, *family.job_environment):
         lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
     return "\n".join(lines) + "\n"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from training_cluster.job_environment import render_job_environments
 from training_cluster.settings import Settings
 
@@ -38,6 +40,15 @@ def test_a_job_knows_how_its_nodes_were_bought() -> None:
     assert variables("gpu", placement_group="mine")["PLACEMENT_GROUP"] == "yes"
     beside = variables("cpu", family="p4d", capacity="spot", cpu_queue="on")
     assert (beside["CAPACITY"], beside["PLACEMENT_GROUP"]) == ("ondemand", "no")
+
+
+@pytest.mark.parametrize(
+    ("family", "partition", "value"), [("p3dn", "gpu", "0"), ("p5", "gpu", "0"), ("m6i", "cpu", None)]
+)
+def test_data_workers_can_be_forked_where_there_is_efa(
+    family: str, partition: str, value: str | None
+) -> None:
+    assert variables(partition, family=family).get("FI_EFA_USE_HUGE_PAGE") == value
 
 
 def bucket(node: Node) -> str:
