@@ -73,16 +73,23 @@ def test_an_older_neuron_is_brought_to_the_pinned_versions(trainium: Machine) ->
     )
 
 
-def test_neuron_on_amazon_linux_is_locked_with_the_kernel(trainium: Machine) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "package"),
+    [("6.1.177-224.371.amzn2023.x86_64", "kernel"), ("6.12.58-82.121.amzn2023.x86_64", "kernel6.12")],
+)
+def test_neuron_on_amazon_linux_is_locked_with_the_kernel(
+    trainium: Machine, kernel: str, package: str
+) -> None:
     (trainium.bin / "apt-get").unlink()
+    trainium.program("uname", f"echo {kernel}")
     trainium.program("rpm", 'sed -n "s/^${@: -1}-\\([0-9.]*\\).*/\\1/p" "$ROOT/neuron"')
     trainium.program("dnf", 'if [[ $1 == install ]]; then printf "%s\\n" "$@" >"$ROOT/neuron"; fi')
     succeeds(trainium.run("34"))
     calls = [call for call in trainium.calls() if call.startswith("dnf")]
     wanted = NEURON.replace("=", "-")
     assert calls == [
-        f"dnf install -y -q kernel-devel-{KERNEL} {wanted} aws-neuronx-tools-2.32.28.0*",
+        f"dnf install -y -q {package}-devel-{kernel} {wanted} aws-neuronx-tools-2.32.28.0*",
         "dnf versionlock add aws-neuronx-dkms aws-neuronx-runtime-lib aws-neuronx-collectives"
-        " aws-neuronx-tools kernel",
+        f" aws-neuronx-tools {package}",
     ]
     assert "gpgcheck=1" in (trainium.root / "etc/yum.repos.d/aws-neuron.repo").read_text()

@@ -92,6 +92,16 @@ def test_the_packages_of_amazon_linux_are_removed_without_what_they_brought_alon
     )
 
 
+def test_the_headers_of_amazon_linuxs_newer_kernel_have_its_name(volta: Machine) -> None:
+    kernel = "6.12.58-82.121.amzn2023.x86_64"
+    (volta.bin / "apt-get").unlink()
+    volta.program("uname", f"echo {kernel}")
+    volta.program("rpm", 'sed "s/:amd64//" "$ROOT/packages"')
+    volta.program("dnf")
+    succeeds(volta.run("30"))
+    assert f"dnf install -y -q kernel6.12-devel-{kernel}" in volta.calls()
+
+
 def test_a_driver_of_nvidias_installer_is_removed_by_its_own_uninstaller(volta: Machine) -> None:
     (volta.root / "packages").write_text("nvidia-container-toolkit 1.19.0-1\n")
     volta.program("nvidia-uninstall")

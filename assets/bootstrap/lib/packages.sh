@@ -13,6 +13,14 @@ uses_apt() { command -v apt-get >/dev/null; }
 # Another package run may hold the lock while a node boots.
 apt() { apt-get -o DPkg::Lock::Timeout=60 -qq "$@" >&2; }
 
+# kernel_package VERSION: what the packages of a kernel of Amazon Linux 2023 begin with, of which it has several: kernel
+# (6.1), kernel6.12, ...
+kernel_package() {
+  local major minor
+  IFS=. read -r major minor _ <<<"$1"
+  if [[ $major.$minor == 6.1 ]]; then printf 'kernel\n'; else printf 'kernel%s.%s\n' "$major" "$minor"; fi
+}
+
 # install_packages NAME...
 install_packages() {
   if uses_apt; then

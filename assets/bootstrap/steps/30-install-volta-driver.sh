@@ -52,7 +52,11 @@ choose_compiler() {
 
 install_kernel_headers() {
   if [[ -d $TRAINING_ROOT/lib/modules/$kernel/build ]]; then return; fi
-  if uses_apt; then install_packages "linux-headers-$kernel"; else install_packages "kernel-devel-$kernel"; fi
+  if uses_apt; then
+    install_packages "linux-headers-$kernel"
+  else
+    install_packages "$(kernel_package "$kernel")-devel-$kernel"
+  fi
 }
 
 # The services of the driver that goes: a p3dn has no NVSwitch, and no NVLink over nodes.

@@ -67,7 +67,7 @@ install_pinned() {
     apt update && apt install -y --allow-downgrades --allow-change-held-packages "linux-headers-$kernel" "${wanted[@]}"
   else
     for i in "${!NAMES[@]}"; do wanted+=("${NAMES[i]}-${VERSIONS[i]}*"); done
-    dnf install -y -q "kernel-devel-$kernel" "${wanted[@]}" >&2
+    dnf install -y -q "$(kernel_package "$kernel")-devel-$kernel" "${wanted[@]}" >&2
   fi || die "could not install ${wanted[*]}: see the lines above"
 }
 
@@ -79,7 +79,7 @@ hold() {
       if [[ -n $(installed_version "$each") ]]; then apt-mark hold "$each" >/dev/null; fi
     done
   else
-    dnf versionlock add "${NAMES[@]}" kernel >/dev/null
+    dnf versionlock add "${NAMES[@]}" "$(kernel_package "$kernel")" >/dev/null
   fi
 }
 
