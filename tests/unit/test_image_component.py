@@ -16,6 +16,7 @@ import yaml
 from rehearsal.local_aws.image_builder_documents import missing_parameters, read
 from tests.unit.image_stacks import image_template, properties
 from training_cluster.bundle import build_image_bundle
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import load_base
 from training_cluster.image_content import DOCUMENT
 from training_cluster.image_plan import image_plan
@@ -25,7 +26,12 @@ from training_cluster.workloads import workloads_of
 
 ONE_OF_EACH = {"gpu": "p4d", "volta": "p3dn", "neuron": "trn1", "cpu": "m6i"}
 FOLDERS = ("/opt/training-cluster", "/opt/parallelcluster")
-VALUES = {"PclusterVersion": "3.16.1", "Recipe": "gpu", "BundleSource": "s3://b/k", "BundleSha256": "0" * 64}
+VALUES = {
+    "PclusterVersion": PCLUSTER_VERSION,
+    "Recipe": "gpu",
+    "BundleSource": "s3://b/k",
+    "BundleSha256": "0" * 64,
+}
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +68,32 @@ def test_it_builds_then_validates_then_tests_and_cleans_up_last(document: dict[s
     build = list(steps(document, "build"))
     assert build.index("CheckParent") < build.index("FetchBundle") < build.index("UnpackBundle")
     assert build[-1] == "RunSteps"
-    assert list(steps(document, "validate")) == ["CheckSteps", "CleanUp"]
+    assert list(steps(document, "validate")) == ["CheckSteps", "ReleaseSnaps", "CleanUp"]
     (clean_up,) = steps(document, "validate")["CleanUp"]["inputs"]["commands"]
     assert clean_up == "/usr/local/sbin/ami_cleanup.sh"
     # Of the image itself, on an instance of its own, where nothing is fetched.
     assert {step["action"] for step in steps(document, "test").values()} == {"ExecuteBash"}
+
+
+def test_no_snap_is_refreshed_between_the_first_step_and_the_clean_up(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    """The agent that runs the steps is a snap on Ubuntu; Amazon Linux has none."""
+    assert next(iter(steps(document, "build"))) == "HoldSnaps"
+    (hold,) = steps(document, "build")["HoldSnaps"]["inputs"]["commands"]
+    (release,) = steps(document, "validate")["ReleaseSnaps"]["inputs"]["commands"]
+    (tmp_path / "bash").symlink_to("/bin/bash")
+    for command in (hold, release):
+        done = subprocess.run(
+            ["/bin/bash", "-ec", command], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "snap").write_text(f'#!/bin/bash\necho "$*" >>{tmp_path}/calls\n[[ $1 == refresh ]]\n')
+    (tmp_path / "snap").chmod(0o755)
+    for command in (hold, release):
+        subprocess.run(["/bin/bash", "-ec", command], env={"PATH": str(tmp_path)}, check=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == ["watch --last=auto-refresh", "refresh --hold", "refresh --unhold"]
 
 
 @pytest.mark.parametrize("family", ONE_OF_EACH.values(), ids=ONE_OF_EACH)
@@ -88,13 +115,13 @@ def test_a_parent_of_another_version_ends_the_build_and_says_so(
 ) -> None:
     mark = tmp_path / "opt" / "parallelcluster" / ".bootstrapped"
     mark.parent.mkdir(parents=True)
-    mark.write_text("aws-parallelcluster-cookbook-3.16.1\n")
+    mark.write_text(f"aws-parallelcluster-cookbook-{PCLUSTER_VERSION}\n")
     assert run(document, "CheckParent", tmp_path).returncode == 0
     mark.write_text("aws-parallelcluster-cookbook-3.15.0\n")
     wrong = run(document, "CheckParent", tmp_path)
     assert wrong.returncode != 0
     assert "3.15.0" in wrong.stderr
-    assert "cookbook-3.16.1 is wanted" in wrong.stderr
+    assert f"cookbook-{PCLUSTER_VERSION} is wanted" in wrong.stderr
     mark.unlink()
     assert run(document, "CheckParent", tmp_path).returncode != 0
 
