@@ -20,6 +20,8 @@ REGION = "us-east-1"
 _HERE = Path(__file__).parent / "stand_ins"
 _STAND_INS = {
     "/usr/local/bin/aws": "aws.sh",
+    "/usr/local/bin/curl": "curl.sh",
+    "/usr/local/sbin/sysctl": "sysctl.sh",
     "/usr/local/bin/systemctl": "systemctl.sh",
     "/usr/local/sbin/ami_cleanup.sh": "ami-cleanup.sh",
     "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "cloudwatch-agent-ctl.sh",

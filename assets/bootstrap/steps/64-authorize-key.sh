@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+#
+# Lets the cluster's own SSH key in as the cluster's user. With home=efs /home outlives a cluster: the user's
+# authorized_keys is the first cluster's then, which ParallelCluster keeps (its cookbook copies the image's /home with
+# --ignore-existing), and a later cluster has another key pair.
+#
+# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT. Safe to run again: a key that is there is not added.
+#   The file is written as the user, who owns the folder that it is in.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode
+# Where: node
+# Required: no
+# Budget: 20 s
+set -euo pipefail
+shopt -s inherit_errexit
+
+readonly METADATA=http://169.254.169.254/latest
+# shellcheck disable=SC2016  # for the user's shell
+readonly ADD='
+umask 077
+mkdir -p "$1/.ssh"
+file="$1/.ssh/authorized_keys"
+if grep -qF -- "$2" "$file" 2>/dev/null; then exit; fi
+if [[ -s $file && -n $(tail -c 1 "$file") ]]; then echo >>"$file"; fi
+printf "%s\n" "$2" >>"$file"
+'
+
+# ask PATH OPTION...: a value of the instance's metadata.
+ask() {
+  curl --fail --silent --show-error --max-time 5 "${@:2}" "$METADATA/$1" || {
+    printf 'the instance metadata has no %s: the SSH key of the cluster was not looked at\n' "$1" >&2
+    return 1
+  }
+}
+
+# shellcheck source=/dev/null
+user="$(source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig" && printf '%s' "${cfn_cluster_user:?is not in cfnconfig}")"
+home="$(getent passwd "$user" | cut -d: -f6)"
+token="$(ask api/token --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 60')"
+# Its type and itself; the rest of the line is a comment.
+read -r kind key _ <<<"$(ask meta-data/public-keys/0/openssh-key --header "X-aws-ec2-metadata-token: $token")"
+runuser -u "$user" -- bash -euo pipefail -c "$ADD" _ "$home" "$kind $key"
