@@ -43,10 +43,13 @@ def test_nccl_tests_without_a_compiler_say_so(machine: Machine) -> None:
 
 
 # A python3 whose environments have a `python` that writes down pip's arguments and what the compiler is told.
+# Asked for the folder of packages, it answers.
 PYTHON = """
 if [[ $1 == -m && $2 == venv ]]; then
   mkdir -p "$3/bin"
-  printf '%s\\n' '#!/bin/bash' 'echo "$NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST pip $*" >>"$ROOT/../calls"' \\
+  printf '%s\\n' '#!/bin/bash' 'if [[ $1 == -c ]]; then echo "$ROOT/site"; exit; fi' \\
+    'if [[ -n $CPATH ]]; then echo "CPATH $CPATH" >>"$ROOT/../calls"; fi' \\
+    'echo "$NVTE_CUDA_ARCHS $TORCH_CUDA_ARCH_LIST pip $*" >>"$ROOT/../calls"' \\
     'while (($#)); do case $1 in --wheel-dir | --dest) touch "$2/$RANDOM.whl" ;; esac; shift; done' \\
     >"$3/bin/python"
   chmod 755 "$3/bin/python"
@@ -54,18 +57,40 @@ fi
 """
 
 
+def torch_brings(machine: Machine, *headers: str) -> None:
+    """Put headers where the wheels of NVIDIA's libraries have them, as torch's CUDA build requires them."""
+    for header in headers:
+        file = machine.root / "site" / "nvidia" / header
+        file.parent.mkdir(parents=True)
+        file.touch()
+
+
 def test_megatrons_binding_is_compiled_for_every_gpu_of_the_catalog(machine: Machine) -> None:
     machine.program("nvcc", at=machine.root / "usr/local/cuda/bin/nvcc")
     machine.program("python3", PYTHON)
+    torch_brings(machine, "cudnn/include/cudnn.h", "nccl/include/nccl.h")
     succeeds(machine.run("48", RECIPE="gpu"))
-    torch, compiled, core = (call for call in machine.calls() if " pip " in call)
+    calls = machine.calls()
+    torch, compiled, core = (call for call in calls if " pip " in call)
     assert "torch==2.13.0 transformer_engine[core_cu13]==2.20.2" in torch
     assert compiled.startswith("80;86;89;90;100;103 8.0;8.6;8.9;9.0;10.0;10.3 pip -m pip")
     assert "wheel --no-build-isolation --no-deps --require-hashes --wheel-dir" in compiled
     assert core.endswith("megatron-core==0.16.1")
+    # The compilers' own variable: Transformer Engine's set-up adds the folder of the CUDA toolkit alone.
+    site = machine.root / "site" / "nvidia"
+    assert f"CPATH {site}/cudnn/include:{site}/nccl/include" in calls
     assert len(list((machine.opt / "wheels").glob("*.whl"))) == 2
     assert not (machine.opt / "src" / "megatron").exists()
     before = machine.files()
     succeeds(machine.run("48", RECIPE="gpu"))
     assert [call for call in machine.calls() if " pip " in call] == []
     assert machine.files() == before
+
+
+def test_megatrons_binding_is_not_compiled_without_the_headers_of_cudnn_and_nccl(machine: Machine) -> None:
+    machine.program("nvcc", at=machine.root / "usr/local/cuda/bin/nvcc")
+    machine.program("python3", PYTHON)
+    torch_brings(machine, "cudnn/include/cudnn.h")
+    done = machine.run("48", RECIPE="gpu")
+    fails(done, f"torch 2.13.0 brought no {machine.root}/site/nvidia/nccl/include/nccl.h", "CUDA build")
+    assert not any("--wheel-dir" in call for call in machine.calls())

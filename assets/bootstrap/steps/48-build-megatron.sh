@@ -32,6 +32,21 @@ compilers() {
   printf '%s\n' $((gib / 4 > 0 ? gib / 4 : 1))
 }
 
+# Puts the headers of cuDNN and NCCL on the compilers' path: torch requires the wheels that have them, and Transformer
+# Engine's set-up adds the folder of the CUDA toolkit alone, which has neither.
+find_headers() {
+  local packages header
+  packages="$("$build/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+  for header in nvidia/cudnn/include/cudnn.h nvidia/nccl/include/nccl.h; do
+    if [[ ! -f $packages/$header ]]; then
+      printf 'torch %s brought no %s: Transformer Engine needs the CUDA build of torch, not one for CPUs\n' \
+        "$MEGATRON_TORCH_VERSION" "$packages/$header" >&2
+      return 1
+    fi
+  done
+  export CPATH="$packages/nvidia/cudnn/include:$packages/nvidia/nccl/include${CPATH:+:$CPATH}"
+}
+
 # Compiled for the capabilities of all families of the recipe: 9.0 is 90 in Transformer Engine's own list.
 compile() {
   local -r archs="${CUDA_CAPABILITIES_GPU//./}"
@@ -57,6 +72,7 @@ mkdir -p "$build/wheels" "$wheels"
 "$(find_python)" -m venv "$build/venv" >&2
 pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION" \
   setuptools wheel ninja packaging pybind11
+find_headers
 compile
 pip download --no-deps --dest "$build/wheels" "megatron-core==$MEGATRON_CORE_VERSION"
 mv -f "$build"/wheels/*.whl "$wheels/"
