@@ -23,6 +23,8 @@ from ops.session import ClientOf, unless
 from ops.usage import OpsError
 
 MOUNTS = ("/fsx", "/efs", "/home")
+# How long a file system has to say how full it is.
+_FILL_S = 10
 _GIB = 2**30
 _NEARLY_FULL = 0.9
 # What the fleet's status means, and what to do about it.
@@ -87,7 +89,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         "compute fleet": lambda: _fleet_status(cluster_name, clients["dynamodb"]),
         "partitions": lambda: read_nodes(head_node),
         "jobs": lambda: read_queue_states(head_node),
-        **{mount: _asking_fill(mount, head_node) for mount in MOUNTS},
+        "storage": lambda: _fills(head_node),
     }
     problems: dict[str, list[str]] = {}
 
@@ -105,6 +107,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         found = dict(zip(asked, pool.map(ask, asked), strict=True))
     partitions, unfit = found["partitions"] or (None, ())
     running, waiting = found["jobs"] or (None, None)
+    fills, unmeasured = found["storage"] or ((), ())
     return ClusterState(
         cluster_name=cluster_name,
         head_node_id=head_node_id,
@@ -114,10 +117,13 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         unfit=unfit,
         running_jobs=running,
         waiting_jobs=waiting,
-        storage=tuple(fill for mount in MOUNTS if (fill := found[mount])),
-        unanswered=tuple(
-            f"{', '.join(part for part in asked if part in parts)}: {said}"
-            for said, parts in problems.items()
+        storage=fills,
+        unanswered=(
+            *(
+                f"{', '.join(part for part in asked if part in parts)}: {said}"
+                for said, parts in problems.items()
+            ),
+            *unmeasured,
         ),
     )
 
@@ -145,15 +151,16 @@ def _fleet_status(cluster_name: str, dynamodb: Any) -> str:
     return str(data["status"]["S"])
 
 
-def _asking_fill(mount: str, head_node: HeadNode) -> Callable[[], Fill]:
-    def ask() -> Fill:
-        said = head_node.run("df", "--output=size,used", "--block-size=1", mount)
-        found = re.search(r"^\s*([0-9]+)\s+([0-9]+)\s*$", said, re.MULTILINE)
-        if not found:
-            raise OpsError(f"df said what is not understood: {said.strip()}")
-        return Fill(mount=mount, size=int(found[1]), used=int(found[2]))
-
-    return ask
+def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
+    """Measure every file system in one command; and a line for each that gave no answer."""
+    fills, unmeasured = list[Fill](), list[str]()
+    for line in head_node.run_script("measure-storage.sh", str(_FILL_S), *MOUNTS).splitlines():
+        mount, _, said = line.partition(": ")
+        if found := re.fullmatch(r"\s*([0-9]+)\s+([0-9]+)\s*", said):
+            fills.append(Fill(mount=mount, size=int(found[1]), used=int(found[2])))
+        else:
+            unmeasured.append(line)
+    return tuple(fills), tuple(unmeasured)
 
 
 def render_cluster_state(state: ClusterState) -> Iterator[str]:

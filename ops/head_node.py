@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shlex
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
 from ops.clusters import describe_cluster
 from ops.session import ClientOf, unless
@@ -19,12 +24,30 @@ _AS_USER = (
     '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
     "bash --login -c 'cd && exec \"$@\"' trainctl "
 )
+_SCRIPTS = Path(__file__).with_name("head_node_scripts")
 _ENDED = frozenset({"Success", "Failed", "Cancelled", "TimedOut"})
-_FIRST_POLL_S, _LAST_POLL_S, _TIMEOUT_S = 0.3, 2.0, 90.0
+_FIRST_POLL_S, _LAST_POLL_S = 0.3, 2.0
+# SendCommand's least: a command that has not started by then never starts.
+_DELIVERY_S = 30
+LIMIT_S = 90
+"""How long a command may run: the agent has five workers, and a command that hangs takes one of them."""
+# Until Systems Manager says so.
+_GRACE_S = 10
+# The agent's own last words (amazon-ssm-agent, agent/plugins/runscript/runscript.go).
+_AGENT_SAID = re.compile(r"\n?failed to run commands: exit status \d+\s*\Z")
+_SERVER_ERROR = 500
 
 
 class CommandError(OpsError):
     """A command ended with another exit code than 0; its own words are in the message."""
+
+
+class NotStartedError(OpsError):
+    """The head node did not start a command in time, and never will."""
+
+
+class NoEndError(OpsError):
+    """No end of a command was seen: it may have done its work, or a part of it."""
 
 
 def as_user(*argv: str) -> str:
@@ -40,51 +63,115 @@ class HeadNode:
     instance_id: str
     ssm: Any
 
-    def run(self, *argv: str) -> str:
+    def __post_init__(self) -> None:
+        """Let boto3 repeat no request that a command may come of: SendCommand takes no token."""
+        self.ssm.meta.events.register_first(
+            "needs-retry.ssm.SendCommand", _refuse_to_repeat, unique_id="trainctl-send-once"
+        )
+
+    def run(self, *argv: str, limit_s: int = LIMIT_S) -> str:
         """Run a command as the cluster's user; what it printed, MAX_OUTPUT_BYTES of it at most.
 
+        Args:
+            argv: the program and its arguments; no shell reads them.
+            limit_s: how long it may run, 5 or more.
+
         Raises:
-            OpsError: the head node does not answer.
+            NotStartedError: the head node does not answer; nothing was run.
+            NoEndError: it answers no more.
             CommandError: the command failed.
             botocore's errors.
         """
-        sent = unless(
-            lambda: self.ssm.send_command(
-                InstanceIds=[self.instance_id],
-                DocumentName="AWS-RunShellScript",
-                Parameters={"commands": [as_user(*argv)]},
-            ),
-            "InvalidInstanceId",  # Systems Manager has not heard of it
-        )
+        return self._run(argv, shlex.join(argv), limit_s)
+
+    def run_script(self, name: str, *arguments: str, limit_s: int = LIMIT_S) -> str:
+        """Run one of head_node_scripts. Its arguments, answer and errors are those of `run`."""
+        text = (_SCRIPTS / name).read_text(encoding="utf-8")
+        return self._run(("bash", "-c", text, name, *arguments), shlex.join((name, *arguments)), limit_s)
+
+    def _run(self, argv: tuple[str, ...], shown: str, limit_s: int) -> str:
+        try:
+            sent = unless(
+                lambda: self.ssm.send_command(
+                    InstanceIds=[self.instance_id],
+                    DocumentName="AWS-RunShellScript",
+                    TimeoutSeconds=_DELIVERY_S,
+                    Parameters={"commands": [as_user(*argv)], "executionTimeout": [str(limit_s)]},
+                ),
+                "InvalidInstanceId",  # Systems Manager has not heard of it
+            )
+        except (ReadTimeoutError, ConnectionClosedError) as error:
+            raise NoEndError(
+                f"Systems Manager's answer was lost ({error}): it may have run on {self.instance_id}: {shown}"
+            ) from None
         if sent is None:
-            raise OpsError(
+            raise NotStartedError(
                 f"The head node {self.instance_id} of {self.cluster_name} does not answer Systems Manager: "
                 "it boots, it is stopped, or it has no way out.\n"
                 f"  type:   trainctl status --cluster {self.cluster_name}"
             )
-        return self._wait(sent["Command"]["CommandId"], argv)
+        command_id = sent["Command"]["CommandId"]
+        try:
+            answer = self._wait(command_id, deadline=time.monotonic() + _DELIVERY_S + limit_s + _GRACE_S)
+        except KeyboardInterrupt:
+            self._cancel(command_id)
+            raise
+        if answer is None:
+            self._cancel(command_id)
+        if answer is None or (answer["Status"] in ("TimedOut", "Cancelled") and _started(answer)):
+            raise NoEndError(
+                f"{shown} did not end within {limit_s} s on {self.instance_id}, and is cancelled.\n"
+                f"  type:   aws ssm get-command-invocation --command-id {command_id} "
+                f"--instance-id {self.instance_id}"
+            )
+        if not _started(answer):
+            raise NotStartedError(
+                f"The head node {self.instance_id} of {self.cluster_name} did not take a command within "
+                f"{_DELIVERY_S} s, so it was not run: {shown}\n"
+                f"  type:   trainctl status --cluster {self.cluster_name}, then the same again"
+            )
+        if answer["Status"] == "Failed":
+            raise CommandError(f"{shlex.split(shown)[0]}: {_words(answer)}")
+        return str(answer["StandardOutputContent"])
 
-    def _wait(self, command_id: str, argv: tuple[str, ...]) -> str:
-        poll_s, deadline = _FIRST_POLL_S, time.monotonic() + _TIMEOUT_S
-        while True:
+    def _wait(self, command_id: str, *, deadline: float) -> dict[str, Any] | None:
+        """How a command ended; None where that was not seen in time."""
+        poll_s = _FIRST_POLL_S
+        while time.monotonic() < deadline:
             time.sleep(poll_s)
             poll_s = min(poll_s * 1.5, _LAST_POLL_S)
-            answer = unless(
+            answer: dict[str, Any] | None = unless(
                 lambda: self.ssm.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id),
                 "InvocationDoesNotExist",  # for a moment after it was sent
             )
             if answer and answer["Status"] in _ENDED:
-                break
-            if time.monotonic() > deadline:
-                raise OpsError(
-                    f"{shlex.join(argv)}: no end after {_TIMEOUT_S:.0f} s on {self.instance_id}.\n"
-                    f"  type:   aws ssm get-command-invocation --command-id {command_id} "
-                    f"--instance-id {self.instance_id}"
-                )
-        if answer["Status"] != "Success":
-            said = answer["StandardErrorContent"].strip() or answer["StandardOutputContent"].strip()
-            raise CommandError(f"{argv[0]}: {said or answer['Status']}")
-        return str(answer["StandardOutputContent"])
+                return answer
+        return None
+
+    def _cancel(self, command_id: str) -> None:
+        # Whoever may not cancel it, or gets no answer: the agent ends it when its time is over.
+        with contextlib.suppress(BotoCoreError, ClientError):
+            self.ssm.cancel_command(CommandId=command_id, InstanceIds=[self.instance_id])
+
+
+def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None = None, **_: Any) -> None:
+    """Raise what boto3 would repeat the request for, where the first one may have been taken."""
+    if isinstance(caught_exception, ReadTimeoutError | ConnectionClosedError):
+        raise caught_exception
+    if response is not None and response[0].status_code >= _SERVER_ERROR:
+        raise ClientError(response[1], "SendCommand")
+
+
+def _started(answer: dict[str, Any]) -> bool:
+    """Whether a command that ended had begun; Systems Manager leaves the date out where it had not."""
+    return answer["Status"] == "Success" or bool(answer.get("ExecutionStartDateTime"))
+
+
+def _words(answer: dict[str, Any]) -> str:
+    """What a failed command printed, without what the agent adds to it."""
+    errors = _AGENT_SAID.sub("", answer["StandardErrorContent"])
+    said = [text.strip() for text in (errors, answer["StandardOutputContent"])]
+    return "\n".join(filter(None, said)) or f"exit code {answer['ResponseCode']}"
 
 
 def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:

@@ -11,6 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 _COMMAND = "PATH=$PATH:/opt/slurm/bin squeue --noheader --states=RUNNING --format='%i %j (%u, %M)'"
 _ENDED = {"Success", "Failed", "Cancelled", "TimedOut"}
 _POLLS, _POLL_S = 10, 2.0
+# Nobody waits longer, and the head node's agent has five workers. SendCommand takes no less than 30.
+_DELIVERY_S, _EXECUTION_S = 30, 20
 
 
 def running(head_node_instance_id: str | None) -> list[str] | None:
@@ -22,7 +24,8 @@ def running(head_node_instance_id: str | None) -> list[str] | None:
         command = ssm.send_command(
             InstanceIds=[head_node_instance_id],
             DocumentName="AWS-RunShellScript",
-            Parameters={"commands": [_COMMAND]},
+            TimeoutSeconds=_DELIVERY_S,
+            Parameters={"commands": [_COMMAND], "executionTimeout": [str(_EXECUTION_S)]},
         )["Command"]["CommandId"]
         for _ in range(_POLLS):
             time.sleep(_POLL_S)

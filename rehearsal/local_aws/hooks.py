@@ -76,10 +76,16 @@ MANAGED_INSTANCES = Hook(
     parameters=(),
     why="Run Command reaches head nodes, which are moto's",
 )
-RUN_IN_INSTANCE = Hook(
-    target="ministack.services.ec2:exec_in_instance_blocking",
-    parameters=("instance_id", "argv"),
-    why="the local Slurm answers what a head node is asked",
+FINISH_INVOCATION = Hook(
+    target="ministack.services.ssm:_finish_invocation",
+    parameters=("command_id", "instance_id", "argv"),
+    why="the local Slurm answers what a head node is asked, within the command's limits",
+)
+COMMANDS = Hook(target="ministack.services.ssm:_commands", parameters=None, why="the limits of a command")
+SSM_REQUESTS = Hook(
+    target="ministack.services.ssm:handle_request",
+    parameters=("method", "path", "headers", "body", "query_params"),
+    why="CancelCommand, which it has not",
 )
 STACKS = Hook(
     target="ministack.services.cloudformation:_stacks",

@@ -1,6 +1,7 @@
 """A head node for the commands about jobs: Slurm's programs are played, `dd`, `stat`, `ls`, `df` are real.
 
-What is sent goes through the rehearsal's own stand-in, so a command that it would refuse fails here, too.
+What is sent goes through the rehearsal's own stand-in for the head node's agent, so a command that it would
+refuse fails here, too, and one that hangs hangs.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +19,8 @@ import pytest
 
 from ops.__main__ import main
 from ops.head_node import HeadNode, find_head_node
-from rehearsal.local_aws.run_commands import _execute
+from rehearsal.local_aws.head_node_agent import Agent, Outcome
+from rehearsal.local_aws.run_commands import run
 from tests.unit.fake_account import Account, Refused
 
 HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
@@ -36,14 +39,23 @@ class PlayedCluster:
             "PATH": f"{self._bin}:{os.environ['PATH']}",
             "TRAINING_SHARED": str(self.shared),
             "TRAINING_EFS": str(root / "efs"),
+            "TMPDIR": str(root),
         }
-        self._ran: dict[str, tuple[int, str, str]] = {}
+        self.sent: list[dict[str, Any]] = []
+        """What Systems Manager was asked to run."""
+        self.delivery_s: float | None = None
+        """How long a command may wait for the agent, where a test does not wait for TimeoutSeconds."""
+        self._agent = Agent()
+        self._began: set[str] = set()
+        self._cancelled: dict[str, threading.Event] = {}
+        self._ended: dict[str, Outcome] = {}
         self.says("sinfo", SINFO)
         self.says("squeue", "")
         self.answers = {
             "DescribeStacks": {"Stacks": [stack("TrainingClusterStack", HeadNodeInstanceId=HEAD_NODE)]},
             "SendCommand": self._send,
             "GetCommandInvocation": self._invocation,
+            "CancelCommand": self._cancel,
         }
         self.account = Account(self.answers)
         self.client = self.account.client
@@ -81,16 +93,39 @@ class PlayedCluster:
     def _send(self, asked: dict[str, Any]) -> Any:
         if HEAD_NODE not in asked["InstanceIds"]:
             return Refused("InvalidInstanceId")
-        id_ = str(uuid.uuid4())  # several are asked at the same time
-        self._ran[id_] = _execute(asked["Parameters"]["commands"][0], self.environment)
+        id_ = str(uuid.uuid4())
+        self.sent.append(asked)
+        self._cancelled[id_] = threading.Event()
+        threading.Thread(target=self._run, args=(id_, asked), daemon=True).start()
         return {"Command": {"CommandId": id_}}
 
+    def _run(self, id_: str, asked: dict[str, Any]) -> None:
+        self._ended[id_] = run(
+            asked["Parameters"]["commands"][0],
+            self.environment,
+            agent=self._agent,
+            delivery_s=self.delivery_s or asked.get("TimeoutSeconds", 3600),
+            execution_s=float(asked["Parameters"].get("executionTimeout", ["3600"])[0]),
+            cancelled=self._cancelled[id_],
+            start=lambda: self._began.add(id_),
+        )
+
+    def _cancel(self, asked: dict[str, Any]) -> Any:
+        self._cancelled[asked["CommandId"]].set()
+        return {}
+
     def _invocation(self, asked: dict[str, Any]) -> Any:
-        code, out, err = self._ran[asked["CommandId"]]
+        id_ = asked["CommandId"]
+        began = {"ExecutionStartDateTime": "2026-01-01T00:00:00Z" if id_ in self._began else ""}
+        if (ended := self._ended.get(id_)) is None:
+            return {"Status": "InProgress" if id_ in self._began else "Pending", "ResponseCode": -1, **began}
         return {
-            "Status": "Failed" if code else "Success",
-            "StandardOutputContent": out[:24_000],
-            "StandardErrorContent": err[:24_000],
+            "Status": ended.status,
+            "StatusDetails": ended.details,
+            "ResponseCode": ended.code,
+            "StandardOutputContent": ended.stdout[:24_000],
+            "StandardErrorContent": ended.stderr[:8_000],
+            **began,
         }
 
 
@@ -109,7 +144,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedC
     """A cluster, asked by every command of trainctl that runs in this process; no one waits."""
     played = PlayedCluster(tmp_path)
     monkeypatch.setattr("ops.session.account_clients", lambda: played.client)
-    monkeypatch.setattr("ops.head_node._FIRST_POLL_S", 0)
+    monkeypatch.setattr("ops.head_node._FIRST_POLL_S", 0.01)
     monkeypatch.setattr("ops.jobs.follow.POLL_S", 0)
     yield played
 

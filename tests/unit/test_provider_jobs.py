@@ -40,6 +40,14 @@ def test_slurm_is_found_where_parallelcluster_installs_it_and_only_running_jobs_
     assert "--states=RUNNING" in line
 
 
+def test_a_squeue_that_hangs_does_not_keep_a_worker_of_the_agent(provider: Provider) -> None:
+    provider.aws.invocations = [WAITS]
+    _ask(provider)
+    (command,) = provider.aws.commands
+    assert command["TimeoutSeconds"] == 30
+    assert command["Parameters"]["executionTimeout"] == [str(int(sum(provider.slept)))]
+
+
 def test_the_answer_is_waited_for(provider: Provider) -> None:
     provider.aws.invocations = [WAITS, WAITS, JOBS]
     assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]

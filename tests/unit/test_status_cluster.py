@@ -113,7 +113,7 @@ def test_a_head_node_that_cannot_be_reached_is_told_once(standing: PlayedCluster
     standing.account.answers["DescribeInstances"] = instances("stopped")
     state = look(standing)
     (line,) = state.unanswered
-    assert line.startswith("partitions, jobs, /fsx, /efs, /home: The head node")
+    assert line.startswith("partitions, jobs, storage: The head node")
     assert "does not answer Systems Manager" in line
     assert (state.head_node, state.fleet, state.partitions, state.running_jobs) == (
         "stopped",
@@ -130,6 +130,36 @@ def test_one_of_slurms_programs_that_fails_hides_no_other(standing: PlayedCluste
         "partitions: sinfo: slurm_load_partitions: Unable to contact slurm controller",
     )
     assert state.running_jobs == 2
+
+
+def test_a_file_system_that_hangs_is_left_alone_and_hides_nothing(
+    standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.cluster_state._FILL_S", 1)
+    hung, over = f"*{standing.shared}", standing.shared.parent / "over"
+    # Nobody can kill it: 20 seconds, or until the test is over.
+    standing.does(
+        "df",
+        f"trap '' TERM; case \"$*\" in {hung})\n"
+        f"for _ in {{1..200}}; do [[ ! -e {over} ]] || exit; sleep 0.1; done;; esac\necho 100 90",
+    )
+    looks = [look(standing) for _ in range(3)]
+    over.touch()
+    for state in looks:
+        assert state.unanswered == ("/fsx: no answer within 1 s",)
+        assert [fill.mount for fill in state.storage] == ["/efs", "/home"]
+        assert (state.running_jobs, state.head_node) == (2, "running")
+    asked = [each[-1] for each in standing.calls if each[0] == "df"]
+    assert asked.count(str(standing.shared)) == 1, "one df hangs there already"
+    assert len(standing.sent) == 3 * len(looks)
+
+
+def test_a_mount_that_is_not_there_says_so(standing: PlayedCluster) -> None:
+    standing.environment["TRAINING_EFS"] = "/no/such/folder"
+    state = look(standing)
+    assert [fill.mount for fill in state.storage] == ["/fsx", "/home"]
+    (line,) = state.unanswered
+    assert line.startswith("/efs: df: ")
 
 
 @pytest.mark.parametrize("status", ["STOPPED", "PROTECTED"])

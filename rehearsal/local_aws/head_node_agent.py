@@ -1,0 +1,127 @@
+"""Systems Manager's agent on a head node, as far as Run Command needs it.
+
+As in amazon-ssm-agent 3.3: five commands run at a time (appconfig/constants.go). A command that is cancelled,
+or runs longer than its executionTimeout, has its process group killed and is not waited for any longer
+(executers/executers.go). The standard error of a command that failed ends with a line of the agent's own
+(plugins/runscript/runscript.go).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+WORKERS = 5
+_STOPPED = 137
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One command for the head node."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str | None
+    """Where it starts; None: where the agent is."""
+    delivery_s: float
+    """TimeoutSeconds: a command that has not started by then never starts."""
+    execution_s: float
+    """executionTimeout: a command that has not ended by then is killed."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    start: Callable[[], None] = lambda: None
+    """Is called when the command starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a command ended, in Systems Manager's words."""
+
+    status: str
+    details: str
+    code: int
+    """-1 for a command that never started."""
+    stdout: str = ""
+    stderr: str = ""
+
+
+_UNDELIVERED = Outcome(status="TimedOut", details="Delivery Timed Out", code=-1)
+_CANCELLED = Outcome(status="Cancelled", details="Cancelled", code=-1)
+
+
+class Agent:
+    """Runs commands, WORKERS of them at a time."""
+
+    def __init__(self) -> None:
+        self._workers = threading.BoundedSemaphore(WORKERS)
+
+    def run(self, task: Task) -> Outcome:
+        """Wait for a worker, then for the command, both within the task's limits."""
+        deadline = time.monotonic() + task.delivery_s
+        while not self._workers.acquire(timeout=_POLL_S):
+            if task.cancelled.is_set():
+                return _CANCELLED
+            if time.monotonic() > deadline:
+                return _UNDELIVERED
+        try:
+            task.start()
+            return _run(task)
+        finally:
+            self._workers.release()
+
+
+def _run(task: Task) -> Outcome:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                task.argv,
+                env=dict(task.environment),
+                cwd=task.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return _ended(127, "", str(error))
+        status = _wait(process, task)
+        if status is None:
+            return _ended(process.returncode, _text(out), _text(err))
+        os.killpg(process.pid, signal.SIGKILL)
+        threading.Thread(target=process.wait, daemon=True).start()  # no zombie, and nobody waits for it
+        details = "Execution Timed Out" if status == "TimedOut" else status
+        return Outcome(status=status, details=details, code=_STOPPED, stdout=_text(out), stderr=_text(err))
+
+
+def _wait(process: subprocess.Popen[bytes], task: Task) -> str | None:
+    """Return why the command has to be killed; None once it has ended by itself."""
+    deadline = time.monotonic() + task.execution_s
+    while True:
+        try:
+            process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            if task.cancelled.is_set():
+                return "Cancelled"
+            if time.monotonic() > deadline:
+                return "TimedOut"
+        else:
+            return None
+
+
+def _ended(code: int, stdout: str, stderr: str) -> Outcome:
+    if code == 0:
+        return Outcome(status="Success", details="Success", code=0, stdout=stdout, stderr=stderr)
+    said = f"{stderr}failed to run commands: exit status {code}"
+    return Outcome(status="Failed", details="Failed", code=code, stdout=stdout, stderr=said)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
