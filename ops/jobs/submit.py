@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ops.head_node import CommandError, HeadNode
-from ops.jobs.lookup import find_job, read_nodes
+from ops.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
+from ops.jobs.lookup import find_job, on, read_nodes
 from ops.jobs.nodes import Partition
 from ops.usage import OpsError, UsageError
 from training_cluster.families import load_base
@@ -22,6 +23,7 @@ _WORKLOAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # A folder beside the workloads that is none: what they share.
 _SHARED_MODULES = "training_common"
+_SUBMIT = "submit-once.sh"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +91,40 @@ def submit(wish: Wish, head_node: HeadNode) -> Submitted:
         raise OpsError(
             f"Slurm does not know job {wish.after}, so nothing can wait for it.\n  type:   trainctl jobs"
         )
-    command = sbatch_command(wish)
+    token = f"trainctl-{uuid.uuid4()}"
+    command = sbatch_command(wish, token)
     try:
-        said = head_node.run(*command)
+        said = _call_once(command, token, head_node)
     except CommandError as error:
-        words = str(error).removeprefix(f"{command[0]}: ")
+        words = str(error).removeprefix(f"{_SUBMIT}: ")
         raise OpsError(f"Slurm did not take the job: {words}\n  typed:  {shlex.join(command)}") from None
     job_id = said.strip().partition(";")[0]  # ID;CLUSTER in a federation
     notes = () if partition.availability == "up" else (_closed(partition),)
     return Submitted(job_id=job_id, command=shlex.join(command), notes=notes)
 
 
-def sbatch_command(wish: Wish) -> list[str]:
-    """What is typed on the head node."""
+def _call_once(command: Sequence[str], token: str, head_node: HeadNode) -> str:
+    """Call sbatch, a second time where no end of the first was seen; the token keeps it to one job."""
+    try:
+        return head_node.run_script(_SUBMIT, token, *command, limit_s=LIMIT_S)
+    except NoEndError:
+        pass
+    try:
+        return head_node.run_script(_SUBMIT, token, *command, limit_s=LIMIT_S)
+    except (NoEndError, NotStartedError):
+        where = on(head_node.cluster_name)
+        raise OpsError(
+            "Slurm was asked twice to take the job, and gave no answer. It may have the job, once at most.\n"
+            f"  type:   trainctl jobs{where}, and submit it again only if it is not there"
+        ) from None
+
+
+def sbatch_command(wish: Wish, token: str) -> list[str]:
+    """Write down what is typed on the head node.
+
+    Args:
+        token: the job's comment, by which it is known again.
+    """
     shared = load_base().shared_dir
     return [
         *(["env", *(f"{name}={value}" for name, value in wish.settings.items())] if wish.settings else []),
@@ -109,7 +132,7 @@ def sbatch_command(wish: Wish) -> list[str]:
         *([f"--partition={wish.partition}"] if wish.partition else []),
         *([f"--dependency=afterok:{wish.after}"] if wish.after else []),
         *([f"--time={wish.time_limit}"] if wish.time_limit else []),
-        f"--output={output_of('%j')}",
+        *(f"--output={output_of('%j')}", f"--comment={token}"),
         *(f"{shared}/training/job.slurm", wish.workload, *wish.arguments),
     ]
 

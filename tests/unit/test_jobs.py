@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -38,14 +39,61 @@ def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster,
         *("--after", "30", "--time", "1:00:00", "--", "--lr", "1 e"),
     )
     assert code == 0
-    assert submitted(cluster) == [
+    command = submitted(cluster)
+    (token,) = [each for each in command if each.startswith("--comment=trainctl-")]
+    assert command == [
         *("sbatch", "--parsable", "--nodes=2", "--job-name=gpt2", "--partition=gpu"),
-        *("--dependency=afterok:30", "--time=1:00:00", f"--output={cluster.shared}/runs/job-%j.log"),
+        *("--dependency=afterok:30", "--time=1:00:00", f"--output={cluster.shared}/runs/job-%j.log", token),
         *(f"{cluster.shared}/training/job.slurm", "gpt2", "--lr", "1 e"),
     ]
     assert seen.read_text() == "my-run\na 'b' $c\n"
     for next_ in ("trainctl logs 31 --follow", "trainctl jobs", "trainctl cancel 31", "trainctl report 31"):
         assert next_ in said
+
+
+def slurm_with_a_queue(cluster: PlayedCluster, *, slow: str) -> None:
+    """An sbatch that puts its comment in the queue; `slow` is what it does then, the first time."""
+    queue = cluster.shared.parent / "queue"
+    cluster.does("squeue", f"cat {queue} 2>/dev/null; true")
+    cluster.does(
+        "sbatch",
+        f'for word; do case $word in --comment=*) echo "${{word#*=}} 31" >>{queue};; esac; done\n'
+        f"if (($(wc -l <{queue}) == 1)); then {slow}; fi; echo 31",
+    )
+
+
+def test_a_job_whose_answer_is_lost_is_submitted_once(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 1)
+    cluster.has_workload("gpt2")
+    slurm_with_a_queue(cluster, slow="sleep 20")
+    code, said, _ = call("submit", "gpt2", "--nodes", "1")
+    assert (code, said.splitlines()[0]) == (0, "Job 31: gpt2 on 1 node(s)")
+    submitted(cluster)
+
+
+def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> None:
+    cluster.has_workload("gpt2")
+    slurm_with_a_queue(cluster, slow="sleep 0.5")
+    command = ("trainctl-1", "sbatch", "--comment=trainctl-1")
+    head_node = cluster.head_node
+    with ThreadPoolExecutor() as pool:
+        said = [pool.submit(head_node.run_script, "submit-once.sh", *command) for _ in range(3)]
+        assert [each.result().strip() for each in said] == ["31"] * 3
+    submitted(cluster)
+
+
+def test_a_slurm_that_never_answers_is_not_said_to_have_refused(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 1)
+    cluster.has_workload("gpt2")
+    cluster.does("sbatch", "sleep 20")
+    code, _, said = call("submit", "gpt2", "--nodes", "1")
+    assert code == 1
+    assert "It may have the job, once at most" in said
+    assert "type:   trainctl jobs, and submit it again only if it is not there" in said
 
 
 def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
