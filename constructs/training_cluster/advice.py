@@ -160,8 +160,8 @@ def _lustre_efa(settings: Settings) -> Iterator[Advice]:
     able = settings.size.efa and settings.family not in _LUSTRE_OVER_TCP
     why = (
         "nodes reach it over EFA when each has run AWS's configure-efa-fsx-lustre-client (FSx for Lustre "
-        'guide, "Configuring EFA clients"; on Ubuntu with Linux 6.8 or later), which this app does not do '
-        "yet. Until then they reach it over TCP"
+        'guide, "Configuring EFA clients"; on Ubuntu with Linux 6.8 or later) before /fsx is mounted, which '
+        "this app does not do: they reach it over TCP"
         if able
         else f"{settings.compute_type} reaches it over TCP only: EFA to Lustre wants an EFA instance type of "
         "Nitro v4 or later, and no trn2"

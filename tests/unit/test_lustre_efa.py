@@ -10,6 +10,7 @@ from aws_cdk.assertions import Template
 from training_cluster.advice import advice
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
+from training_cluster.steps import load_steps
 
 Synthesise = Callable[..., dict[str, Template]]
 
@@ -73,3 +74,11 @@ def test_efa_says_which_nodes_can_use_it_and_what_they_still_need(family: str, w
     (found,) = (each for each in advice(settings) if each.id == "lustre-efa")
     assert words in found.text
     assert found.warns
+
+
+def test_the_flag_promises_no_more_than_nodes_do() -> None:
+    """No step configures the client; it would have to run before ParallelCluster mounts the file system."""
+    said = Settings.model_fields["fsx_efa"].description or ""
+    client = "configure-efa-fsx-lustre-client"
+    steps = [step.text for step in load_steps()]
+    assert any(client in text for text in steps) != (f"they do not run AWS's {client}" in said)
