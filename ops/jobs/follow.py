@@ -17,6 +17,8 @@ from ops.jobs.submit import output_of
 from ops.usage import OpsError
 
 POLL_S = 2.0
+# While nothing comes. The head node keeps what it has of each command for 14 days.
+_LAST_POLL_S = 15.0
 # An answer may be lost; so many in a row are not chance.
 _MAX_LOST = 10
 Write = Callable[[str], None]
@@ -55,7 +57,7 @@ def show_tail(log: Log, lines: int, write: Write) -> None:
         write(text)
 
 
-def follow(log: Log, head_node: HeadNode, *, write: Write, say: Write) -> Job | None:
+def follow(log: Log, *, write: Write, say: Write) -> Job | None:
     """Write what comes, until the job has ended; a job that is queued again is followed further.
 
     Args:
@@ -68,28 +70,29 @@ def follow(log: Log, head_node: HeadNode, *, write: Write, say: Write) -> Job | 
 
     Raises OpsError and botocore's errors.
     """
-    said, lost = "", 0
+    said, lost, pause_s = "", 0, POLL_S
     while True:
         try:
-            # First the state, then the output: what it wrote before its end is then read to the end.
-            job = find_job(log.job_id, head_node)
-            for text in log.output.read_on():
-                write(text)
+            look = log.output.look(log.job_id)
         except (OpsError, BotoCoreError, ClientError) as error:
             lost += 1
             if lost == _MAX_LOST:
                 raise
             say(f"No answer, asking again: {str(error).partition(chr(10))[0]}")
-            time.sleep(POLL_S)
+            time.sleep(pause_s)
             continue
         lost = 0
-        if job is None or job.has_ended:
-            return job
-        now = state_line(job)
-        if now != said and (said or job.state != "RUNNING"):
+        write(look.text)
+        if look.is_behind:
+            continue
+        if look.job is None or look.job.has_ended:
+            return look.job
+        now = state_line(look.job)
+        if now != said and (said or look.job.state != "RUNNING"):
             say(now)
+        pause_s = POLL_S if look.text or now != said else min(pause_s * 1.5, _LAST_POLL_S)
         said = now
-        time.sleep(POLL_S)
+        time.sleep(pause_s)
 
 
 def state_line(job: Job) -> str:

@@ -96,11 +96,17 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
     Raises OpsError and botocore's errors.
     """
     try:
-        return parse_job(head_node.run("scontrol", "show", "job", "--oneliner", job_id))
+        said = head_node.run("scontrol", "show", "job", "--oneliner", job_id)
     except CommandError as error:
-        if _UNKNOWN_JOB.search(str(error)):
+        if is_unknown_job(str(error)):
             return None
         raise
+    return parse_job(said)
+
+
+def is_unknown_job(said: str) -> bool:
+    """Whether scontrol failed because Slurm does not know the job, or no more."""
+    return bool(_UNKNOWN_JOB.search(said))
 
 
 def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...]]:

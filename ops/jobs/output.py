@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ops.head_node import CommandError, HeadNode
+from ops.jobs.lookup import is_unknown_job
+from ops.jobs.slurm import Job, parse_job
 
 # Below what Systems Manager keeps of a command's output, MAX_OUTPUT_BYTES.
 CHUNK_BYTES = 20_000
 _MISSING = re.compile("no such file", re.IGNORECASE)
+# Of a look at a job: somebody waits, and the next look asks the same.
+_LOOK_S = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A job, and what came in its output since the look before."""
+
+    job: Job | None
+    """None where Slurm has forgotten it."""
+    text: str
+    is_behind: bool
+    """Whether there is more already."""
 
 
 class Output:
@@ -44,6 +60,23 @@ class Output:
             text = self._read(self.offset, count)
             self.offset += count
             yield text
+
+    def look(self, job_id: str) -> Look:
+        """Ask for the job and for what came since, in one command. Raises OpsError and botocore's errors."""
+        answer = self._head_node.run_script(
+            "read-on.sh", job_id, self.path, str(self.offset), str(CHUNK_BYTES), limit_s=_LOOK_S
+        )
+        code, said, size, text = answer.split("\n", 3)
+        if code != "0" and not is_unknown_job(said):
+            raise CommandError(f"scontrol: {said}")
+        if size != "-":
+            self.offset = self.offset if self.offset <= int(size) else 0  # somebody emptied it
+            self.offset = min(self.offset + CHUNK_BYTES, int(size))
+        return Look(
+            job=parse_job(said) if code == "0" else None,
+            text=text,
+            is_behind=size != "-" and self.offset < int(size),
+        )
 
     def read_tail(self, lines: int) -> str:
         """Its last lines, after which it counts as read; empty before it is there.

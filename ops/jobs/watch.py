@@ -26,7 +26,7 @@ def watch(job_id: str, head_node: HeadNode, *, lines: int) -> int:
     try:
         log = find_log(job_id, head_node)
         show_tail(log, lines, _write)
-        job = follow(log, head_node, write=_write, say=_say)
+        job = follow(log, write=_write, say=_say)
     except KeyboardInterrupt:
         end = f"trainctl cancel {job_id}{on(head_node.cluster_name)}"
         _say(f"\nThe watching ended, job {job_id} did not. To end it: {end}")

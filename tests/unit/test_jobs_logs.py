@@ -132,6 +132,37 @@ def test_a_lost_answer_does_not_end_the_watching_and_many_do(cluster: PlayedClus
     assert notes.splitlines()[-1] == "scontrol: no contact"
 
 
+def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = list[float]()
+    monkeypatch.setattr("ops.jobs.follow.POLL_S", 2.0)
+    monkeypatch.setattr("ops.jobs.follow.time", SimpleNamespace(sleep=pauses.append))
+    running = job_text("RUNNING", "None")
+    quiet = [(running, "")] * 8
+    becomes(cluster, (running, "a\n"), *quiet, (running, "b\n"), (job_text("COMPLETED", "None"), ""))
+    assert call("logs", "30", "--follow")[:2] == (0, "a\nb\n")
+    # Two commands find the job and its log's end.
+    assert len(cluster.sent) <= len(quiet) + 3 + 2
+    assert sorted(pauses[:-1]) == pauses[:-1]
+    assert (pauses[0], max(pauses), pauses[-1]) == (2.0, 15.0, 2.0)
+
+
+def test_a_long_output_is_followed_in_pieces_and_none_is_lost(cluster: PlayedCluster, call: Call) -> None:
+    lines = "".join(f"{'x' * 90} {n}\n" for n in range(1000))
+    becomes(cluster, (job_text("RUNNING", "None"), ""), (job_text("COMPLETED", "None"), lines))
+    assert call("logs", "30", "--follow")[:2] == (0, lines)
+
+
+def test_a_log_that_is_emptied_is_followed_from_its_beginning(cluster: PlayedCluster) -> None:
+    cluster.says("scontrol", job_text("RUNNING", "None"))
+    log = cluster.has_log("30", "a long beginning\n")
+    output = Output("/fsx/runs/job-30.log", cluster.head_node)
+    assert output.look("30").text == "a long beginning\n"
+    log.write_text("anew\n")
+    assert [output.look("30").text for _ in range(2)] == ["anew\n", ""]
+
+
 def test_output_is_read_in_pieces_that_fit_and_none_is_lost(cluster: PlayedCluster) -> None:
     # Bytes that are no text come with another length than they have in the file.
     content = b"\xff\xfe" + "é".encode() * CHUNK_BYTES + b"end\n"
