@@ -1,4 +1,4 @@
-"""The CloudFormation stack that the guard is part of: whether it rolls back."""
+"""The CloudFormation stack that the guard is part of: its name and its status."""
 
 from __future__ import annotations
 
@@ -8,21 +8,37 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 _PAUSES_S = (1, 2, 4, 8, 16, 32, 64)
-"""About two minutes of the function's five: a throttled call is no reason to refuse a rollback."""
+"""About two minutes of the function's five: neither a throttled call nor a role so new that its rights are
+not known everywhere is a reason to refuse.
+"""
 
 
 class StatusUnknownError(Exception):
     """CloudFormation did not say it."""
 
 
+def stack_name(stack_id: str) -> str:
+    """Take the name out of a stack's ARN."""
+    return stack_id.rpartition(":stack/")[2].partition("/")[0]
+
+
+def existed_before(stack_id: str) -> bool:
+    """Tell whether the deploy that goes on now updates a stack. Raises StatusUnknownError."""
+    return _status(stack_id) == "UPDATE_IN_PROGRESS"
+
+
 def rolls_back(stack_id: str) -> bool:
-    """Whether the stack undoes an update. Raises StatusUnknownError, after two minutes."""
+    """Tell whether the stack undoes an update. Raises StatusUnknownError."""
+    # Not the _COMPLETE of an earlier one, from which the next update begins.
+    return _status(stack_id) == "UPDATE_ROLLBACK_IN_PROGRESS"
+
+
+def _status(stack_id: str) -> str:
+    """Ask CloudFormation. Raises StatusUnknownError, after two minutes."""
     client = boto3.client("cloudformation")
     for pause_s in (*_PAUSES_S, None):
         try:
-            stack = client.describe_stacks(StackName=stack_id)["Stacks"][0]
-            # Not the _COMPLETE of an earlier one, from which the next update begins.
-            return str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS"
+            return str(client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"])
         except (BotoCoreError, ClientError) as error:
             if pause_s is None:
                 raise StatusUnknownError(str(error)) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.function_fakes import FakeRegion, load, refused
+from tests.unit.function_fakes import MOST_CHARACTERS, FakeRegion, load, refused
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
 DENIED = refused("DescribeStacks", "AccessDenied", "not allowed")
@@ -146,10 +146,41 @@ def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
     guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
 
 
-@pytest.mark.parametrize("kind", ["Create", "Delete"])
-def test_create_and_delete_do_nothing_and_ask_nobody(guard: Guard, kind: str) -> None:
-    assert guard.ask(kind) == {"PhysicalResourceId": "guard"}
+def test_a_delete_does_nothing_and_asks_nobody(guard: Guard) -> None:
+    assert guard.ask("Delete") == {"PhysicalResourceId": "guard"}
     assert guard.region.stack_calls == 0
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
+def test_a_create_in_a_new_stack_passes(guard: Guard, status: str) -> None:
+    guard.region.stack_answers = [status]
+    assert guard.ask("Create") == {"PhysicalResourceId": "guard"}
+
+
+def test_a_create_in_a_stack_that_existed_before_is_refused(guard: Guard) -> None:
+    """Another app's stack of this name: what the new template lacks would be deleted at the end."""
+    guard.region.stack_answers = ["UPDATE_IN_PROGRESS"]
+    with pytest.raises(RuntimeError) as refusal:
+        guard.ask("Create")
+    said = str(refusal.value)
+    assert "Nothing was deleted" in said
+    assert "TrainingCluster-Storage" in said
+    assert "export AWS_REGION=" in said
+    assert "aws cloudformation delete-stack --stack-name TrainingCluster-Storage" in said
+    assert len(said) < MOST_CHARACTERS
+
+
+def test_a_create_is_refused_while_nobody_says_whether_the_stack_is_new(guard: Guard) -> None:
+    """A first deploy that is refused loses nothing."""
+    guard.region.stack_answers = [DENIED]
+    with pytest.raises(RuntimeError, match=r"not allowed.*cloudformation:DescribeStacks"):
+        guard.ask("Create")
+
+
+def test_a_role_that_is_not_known_everywhere_yet_is_no_reason_to_refuse(guard: Guard) -> None:
+    guard.region.stack_answers = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
+    guard.ask("Create")
+    assert guard.slept == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -195,5 +226,6 @@ def test_when_nobody_says_whether_it_rolls_back_it_refuses_and_says_how_to_go_on
 
 def test_the_physical_id_never_changes(guard: Guard) -> None:
     """Another one would be a replacement, whose Delete CloudFormation sends."""
+    guard.region.stack_answers = ["CREATE_IN_PROGRESS"]
     answers = (guard.ask("Create"), guard.update({}, {}), guard.ask("Delete"))
     assert len({answer["PhysicalResourceId"] for answer in answers}) == 1

@@ -104,7 +104,7 @@ def _template(flags: Flags) -> Template:
         app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"], outdir=folder)
         network = NetworkStack(app, "NetworkStack", settings=settings).network
         StorageStack(app, "StorageStack", settings=settings, network=network)
-        template: Template = app.synth().get_stack_by_name("StorageStack").template
+        template: Template = app.synth().get_stack_artifact("StorageStack").template
     return template
 
 
@@ -203,6 +203,12 @@ def test_everything_that_holds_data_waits_for_the_guard() -> None:
         for name, resource in resources.items():
             if resource["Type"] in DATA_TYPES:
                 assert guard in resource["DependsOn"], f"{name} could be touched before the guard is asked"
+
+
+def test_the_guards_are_called_as_they_were_first_deployed(synthesise: Any) -> None:
+    """Another logical id would be a Create inside a stack that exists, which the guard refuses."""
+    for stack in ("NetworkStack", "StorageStack"):
+        assert set(synthesise()[stack].find_resources("Custom::Guard")) == {"GuardValues2ADEA0AF"}
 
 
 def test_growing_and_adopting_pass(transitions: Any) -> None:
