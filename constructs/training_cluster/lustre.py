@@ -51,6 +51,9 @@ def lustre_file_system(
     Tags.of(file_system).add("Name", "training-cluster")
     if group:
         keep_with_its_rules(group)
+        # FSx looks at the rules when it is asked for the file system (guide, "Troubleshooting": "do not
+        # permit Lustre LNET network traffic on port 988").
+        file_system.node.add_dependency(group)
     else:
         _enable_efa(file_system)
     return file_system
@@ -58,7 +61,7 @@ def lustre_file_system(
 
 def link(
     scope: Construct, id_: str, *, folder: str, bucket_name: str, file_system_id: str, imports: bool
-) -> None:
+) -> fsx.CfnDataRepositoryAssociation:
     """Link a folder of a file system with the bucket's folder of that name.
 
     Args:
@@ -83,6 +86,7 @@ def link(
         s3=policy,
     )
     association.apply_removal_policy(KEPT)
+    return association
 
 
 def keep_with_its_rules(group: ec2.SecurityGroup) -> None:

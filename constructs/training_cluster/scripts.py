@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from aws_cdk import Aws, Stack
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct
@@ -48,6 +49,9 @@ class Scripts(Construct):
                 destination_bucket=target,
                 destination_key_prefix=prefix,
                 prune=False,
+                # Given, so that the function refers to it: CDK's own is created beside the first call, at
+                # which Lambda would create one of that name.
+                log_group=logs.LogGroup(self, "DeploymentLog", retention=logs.RetentionDays.THREE_MONTHS),
             )
         self._acknowledge(target)
 

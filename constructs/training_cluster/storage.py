@@ -92,15 +92,20 @@ class Storage(Construct):
         id_ = lustre_file_system(
             self, vpc=self._vpc, subnet=self._subnet, node_security_group=self._nodes, flags=flags
         ).file_system_id
-        for name, folder in {"Datasets": "datasets", "Checkpoints": "checkpoints"}.items():
+        datasets, checkpoints = (
             link(
                 self,
                 name,
-                folder=folder,
+                folder=name.lower(),
                 bucket_name=self.bucket_name,
                 file_system_id=id_,
-                imports=folder == "datasets",
+                imports=name == "Datasets",
             )
+            for name in ("Datasets", "Checkpoints")
+        )
+        # Of two that are created at once one fails: "Amazon FSx does not have the required permissions for
+        # the S3 bucket" (hashicorp/terraform-provider-aws 24678).
+        checkpoints.add_resource_dependency(datasets)
         return id_
 
     def _efs(self, mibps: int | None) -> str:
