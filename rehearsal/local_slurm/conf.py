@@ -36,6 +36,8 @@ def _daemons(layout: Layout) -> Iterator[str]:
     yield f"SlurmctldPort={layout.controller_port}"
     yield f"SlurmUser={layout.user}"
     yield f"SlurmdUser={layout.user}"
+    yield "# Asked for addresses of IPv4 alone, glibc finds none on a machine whose only interface is lo."
+    yield "CommunicationParameters=EnableIPv6"
     yield "\n# Paths: all under the rehearsal's own folder, and munge's socket too."
     yield "AuthType=auth/munge"
     yield f"AuthInfo=socket={layout.munge_socket},cred_expire={layout.credential_s}"

@@ -1,5 +1,8 @@
 """A real Slurm on this machine: nodes on demand, and nothing left behind."""
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import psutil
 import pytest
 
 from rehearsal.local_slurm import LocalSlurm
+from rehearsal.workspace import PROJECT
 
 from .training import NODES, local_slurm, marked
 
@@ -56,3 +60,42 @@ def test_a_job_that_fails_is_told_with_its_exit_code(tmp_path: Path) -> None:
     with local_slurm(tmp_path, mark="fail") as slurm:
         job = slurm.wait(slurm.submit(["--wrap", "exit 3"]), timeout_s=60)
     assert (job.state, job.exit_code) == ("FAILED", 3)
+
+
+# Runs in a network namespace: one job on two nodes.
+_ONE_JOB = """
+import sys
+from pathlib import Path
+from tests.slow.training import local_slurm
+
+with local_slurm(Path(sys.argv[1]), mark=sys.argv[2]) as slurm:
+    job = slurm.wait(slurm.submit(["--nodes=2", "--wrap", "srun --mpi=none true"]), timeout_s=60)
+    print(job.state)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace takes root's rights")
+@pytest.mark.parametrize("ipv6", [1, 0])
+def test_a_machine_without_a_network_is_enough(tmp_path: Path, ipv6: int) -> None:
+    # glibc's AI_ADDRCONFIG does not count loopback addresses: Slurm found no address of its own to listen on.
+    script = f'ip link set lo up && sysctl -q net.ipv6.conf.all.disable_ipv6={1 - ipv6} && exec "$@"'
+    done = subprocess.run(
+        [
+            "unshare",
+            "--net",
+            "bash",
+            "-c",
+            script,
+            "-",
+            sys.executable,
+            "-c",
+            _ONE_JOB,
+            tmp_path,
+            f"lo{ipv6}",
+        ],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "COMPLETED\n", done.stderr
