@@ -40,9 +40,9 @@ class StorageFlags(BaseModel):
     )
     fsx_efa: Literal["off", "on"] = Field(
         "off",
-        description="on: the Lustre file system can be reached over EFA, too. Nodes of this app reach it over "
-        "TCP: they do not run AWS's configure-efa-fsx-lustre-client. For its life; a multiple of 4800 GiB at "
-        "1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
+        description="on: the Lustre file system can be reached over EFA, too. Nodes of this app reach it "
+        "over TCP: they do not run AWS's configure-efa-fsx-lustre-client. For its life; a multiple of 4800 "
+        "GiB at 1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
     )
     efs_id: str | None = Field(
         None,

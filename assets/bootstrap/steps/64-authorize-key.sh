@@ -11,7 +11,7 @@
 # Nodes: HeadNode
 # Where: node
 # Required: no
-# Budget: 20 s
+# Budget: 15 s
 set -euo pipefail
 shopt -s inherit_errexit
 

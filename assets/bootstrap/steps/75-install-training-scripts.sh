@@ -13,7 +13,7 @@
 # Nodes: HeadNode
 # Where: any
 # Required: yes
-# Budget: 60 s
+# Budget: 45 s
 set -euo pipefail
 shopt -s inherit_errexit
 
