@@ -23,8 +23,10 @@ REASONS = {
     "plotext": "6.0 is another library under the same name",
     "torch": "with versions.yaml's megatron_torch, for which extensions are compiled",
     "numpy": "the newest that each Python version takes",
+    "transformers": "5.21 and later need Python 3.11, Ubuntu 22.04 has 3.10",
+    "regex": "later ones need Python 3.11, Ubuntu 22.04 has 3.10",
 }
-CEILINGS = {"constructs": "10", "aws-cdk": "2", "plotext": "5"}
+CEILINGS = {"constructs": "10", "aws-cdk": "2", "plotext": "5", "transformers": "5.20", "regex": "2026.9"}
 
 
 @dataclass(frozen=True, kw_only=True)
