@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import shlex
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,20 @@ from training_cluster.session_command import cluster_user, start_session_command
 
 _ATTRIBUTES = "parallelcluster:attributes"
 _PLUGIN = "session-manager-plugin"
-_HOW = {
+HOW_TO_INSTALL = {
     "ssh": "OpenSSH's client, openssh-client in Debian and Ubuntu",
-    "aws": "AWS's CLI: make setup, or https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
+    "aws": "AWS CLI v2: https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
     _PLUGIN: "Session Manager's plugin: https://docs.aws.amazon.com/systems-manager/latest/userguide/"
     "session-manager-working-with-install-plugin.html",
 }
 Which = Callable[[str], str | None]
 
 
-def beside_python(program: str) -> str | None:
-    """A program of this Python environment, else one on the PATH; None where there is none."""
-    own = Path(sys.executable).with_name(program)
-    return str(own) if own.is_file() else shutil.which(program)
-
-
-def found(command: list[str], *, which: Which = beside_python) -> list[str]:
+def found(command: list[str], *, which: Which = shutil.which) -> list[str]:
     """The command, with its program's whole path. Raises OpsError where a program is missing here."""
     needed = [command[0], *([_PLUGIN] if "start-session" in command else [])]
     if missing := [name for name in needed if not which(name)]:
-        steps = "\n".join(f"  install: {_HOW[name]}" for name in missing)
+        steps = "\n".join(f"  install: {HOW_TO_INSTALL[name]}" for name in missing)
         other = "trainctl connect" if command[0] == "ssh" else "trainctl connect --ssh, where port 22 is open"
         raise OpsError(f"Not on this machine: {', '.join(missing)}.\n{steps}\n  type:    {other}")
     return [which(command[0]) or command[0], *command[1:]]

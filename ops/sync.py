@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ops.connect import beside_python
+from ops.connect import HOW_TO_INSTALL
 from ops.session import ClientOf
 from ops.stacks import stack_status
 from ops.usage import OpsError, UsageError
@@ -126,10 +127,10 @@ def _transfer(
     client: ClientOf,
     *,
     dry_run: bool,
-    which: Callable[[str], str | None] = beside_python,
+    which: Callable[[str], str | None] = shutil.which,
 ) -> Transfer:
     if not (aws := which("aws")):
-        raise OpsError("Not on this machine: aws.\n  type:   make setup, which installs AWS's CLI")
+        raise OpsError(f"Not on this machine: aws.\n  install: {HOW_TO_INSTALL['aws']}")
     region = client("s3").meta.region_name
     # Never --delete: what is missing on one side stays on the other.
     command = (aws, "s3", "sync", source, target, "--region", region, *(["--dryrun"] if dry_run else []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from rehearsal.bootstrap import node_variables
-from rehearsal.local_aws.address import REAL_ACCOUNT_VARIABLES, LocalAwsAddress
+from rehearsal.local_aws.address import PROGRAMS, REAL_ACCOUNT_VARIABLES, LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT, VENVS, Workspace
@@ -43,7 +43,7 @@ def leave_running(
     variables["SLURM_CONF"] = slurm.client_env()["SLURM_CONF"]
     lines = [f"unset {' '.join(REAL_ACCOUNT_VARIABLES)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
-    tools = f"{PROJECT / '.venv' / 'bin'}:{PROJECT / 'node_modules' / '.bin'}"
+    tools = f"{PROJECT / '.venv' / 'bin'}:{PROGRAMS}:{PROJECT / 'node_modules' / '.bin'}"
     lines.append(f'export PATH={shlex.quote(tools)}:"$PATH":/usr/sbin')
     workspace.env_file.touch(mode=0o600)  # it names the access key of the local AWS
     workspace.env_file.write_text("\n".join(lines) + "\n")

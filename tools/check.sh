@@ -19,7 +19,7 @@ check() {
 }
 
 shell_files() {
-  git ls-files -co --exclude-standard -- '*.sh' '*.slurm' .ci/run
+  git ls-files -co --exclude-standard -- '*.sh' '*.slurm' .ci/run rehearsal/programs
 }
 
 job_scripts() {

@@ -111,6 +111,12 @@ make_venv() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
+# On an activated environment the pinned AWS CLI v1 would hide a person's v2, which printed commands are for; rehearsals
+# have it as rehearsal/programs/aws.
+hide_aws_cli() {
+  rm -f .venv/bin/aws .venv/bin/aws.cmd .venv/bin/aws_completer .venv/bin/aws_*_completer*
+}
+
 make_node_modules() {
   local -r stamp=node_modules/.made-from
   local wanted
@@ -168,6 +174,7 @@ main() {
   set +m
   trap 'kill -TERM -- "-$other" 2>/dev/null || true' EXIT
   make_venv .venv locks/dev.txt editable
+  hide_aws_cli
   make_node_modules
   unpack_jsii
   wait "$other"

@@ -45,7 +45,7 @@ def sync(
     done = subprocess.run(transfer.command, check=False, stdout=sys.stderr if as_json else None)
     if done.returncode:
         raise OpsError(
-            f"aws s3 sync ended with {done.returncode}: see its lines above.\n"
+            f"`aws s3 sync` ended with {done.returncode}: see its lines above.\n"
             "  type:   the same again, which goes on where it was"
         )
     if as_json:

@@ -24,9 +24,13 @@ REAL_ACCOUNT_VARIABLES = (
 )
 
 
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+"""A folder with the `aws` of a rehearsal's nodes."""
+
+
 def tools_path() -> str:
-    """This process's PATH, with the folder of its interpreter first."""
-    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    """This process's PATH, with the folder of its interpreter and the one of PROGRAMS first."""
+    return os.pathsep.join((str(Path(sys.executable).parent), str(PROGRAMS), os.environ["PATH"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +122,7 @@ class LocalAwsAddress:
     def client_environment(self) -> dict[str, str]:
         """The whole environment of a client: this process's, without what names a real account.
 
-        Node and the `aws` command are those beside this interpreter; a machine may have no others.
+        Node is the one beside this interpreter, and `aws` ours; a machine may have no others.
         """
         inherited = {k: v for k, v in os.environ.items() if k not in REAL_ACCOUNT_VARIABLES}
         own = {"PATH": tools_path(), "HOME": str(self.folder / "home")}  # CDK caches in HOME/.cdk

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from rehearsal import processes
+from rehearsal.local_aws.address import tools_path
 from rehearsal.local_slurm.client import SlurmClient
 from rehearsal.local_slurm.conf import CGROUP_CONF, render_slurm_conf
 from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
@@ -78,7 +79,7 @@ class LocalSlurm(SlurmClient):
         dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)
         self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}
         kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-        self._path = f"{kept.get('PATH', '')}:{SYSTEM_PATH}"
+        self._path = f"{tools_path()}:{SYSTEM_PATH}"
         super().__init__(layout=layout, environment=kept | self._identity | {"PATH": self._path})
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,11 +17,14 @@ import pytest
 from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options
-from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.address import LocalAwsAddress, tools_path
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
 
 PCLUSTER_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+
+# Scripts of nodes call `aws`.
+os.environ["PATH"] = tools_path()
 
 PROVIDER_ENVIRONMENT = {
     "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),

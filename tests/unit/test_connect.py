@@ -16,6 +16,7 @@ from ops import connect
 from ops.__main__ import main
 from ops.usage import OpsError
 from tests.unit.jobs_head_node import HEAD_NODE, PlayedCluster, cluster
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 __all__ = ["cluster"]
 Call = Callable[..., tuple[int, str, str]]
@@ -41,7 +42,11 @@ def call(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os: str = "ubuntu2204") -> None:
-    tags = [{"Key": "parallelcluster:attributes", "Value": f"{os}, slurm, 3.16.1, x86_64"}] if os else []
+    tags = (
+        [{"Key": "parallelcluster:attributes", "Value": f"{os}, slurm, {PCLUSTER_VERSION}, x86_64"}]
+        if os
+        else []
+    )
     instance: dict[str, Any] = {"State": {"Name": "running"}, "Tags": tags}
     instance |= {"PublicIpAddress": address} if address else {}
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}

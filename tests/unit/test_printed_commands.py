@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,11 @@ import pytest
 from ops import account_options
 from ops.__main__ import main
 from ops.preflight.finding import Finding
+from tests.printed_aws_commands import printed_aws_commands
 from tests.unit.fake_account import Refused
 from tests.unit.jobs_head_node import PlayedCluster, cluster
 from tests.unit.teardown_account import everything
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 __all__ = ["cluster"]
 Said = Callable[..., str]
@@ -108,7 +112,18 @@ def test_errors(said: Said, cluster: PlayedCluster) -> None:
 
 
 def test_the_command_of_a_session(said: Said, cluster: PlayedCluster) -> None:
-    tags = [{"Key": "parallelcluster:attributes", "Value": "ubuntu2204, slurm, 3.16.1, x86_64"}]
+    tags = [{"Key": "parallelcluster:attributes", "Value": f"ubuntu2204, slurm, {PCLUSTER_VERSION}, x86_64"}]
     instance = {"State": {"Name": "running"}, "Tags": tags}
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
     check(said("connect", "--print"), has="aws --profile prod ssm start-session --region us-east-1")
+
+
+def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
+    """As in backticks within double quotes, which a shell runs."""
+    changed = {}
+    for command in printed_aws_commands():
+        script = f"set -f -- {command}\nprintf '%s\\0' \"$@\""
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        if done.stderr or done.stdout.split("\0")[:-1] != shlex.split(command):
+            changed[command] = done.stderr or done.stdout
+    assert changed == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +42,7 @@ def call(
     aws = tmp_path / "bin" / "aws"
     aws.write_text('#!/bin/bash\necho "aws $*"\nexit "${AWS_ENDS_WITH:-0}"\n')
     aws.chmod(0o755)
-    monkeypatch.setattr("ops.connect.sys.executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr("ops.session.account_clients", lambda: account.client)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -124,7 +125,7 @@ def test_a_copy_that_failed_ends_with_1(call: Call, folder: Path, monkeypatch: p
     monkeypatch.setenv("AWS_ENDS_WITH", "2")
     code, _, said = call("up", str(folder), "datasets/a")
     assert code == 1
-    assert said.startswith("aws s3 sync ended with 2")
+    assert said.startswith("`aws s3 sync` ended with 2")
 
 
 @pytest.mark.parametrize(
