@@ -80,13 +80,13 @@ def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> St
     return Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
-        progress=_progress(cluster_name, ssm),
+        progress=_progress(own, ssm),
     )
 
 
-def _progress(cluster_name: str, ssm: Client) -> Progress | None:
+def _progress(stack_name: str, ssm: Client) -> Progress | None:
     try:
-        value = ssm.get_parameter(Name=progress_parameter(cluster_name))["Parameter"]["Value"]
+        value = ssm.get_parameter(Name=progress_parameter(stack_name))["Parameter"]["Value"]
     except ssm.exceptions.ParameterNotFound:
         return None
     written = json.loads(value)

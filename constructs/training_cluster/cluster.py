@@ -61,7 +61,7 @@ class Cluster(Construct):
     ) -> None:
         super().__init__(scope, id_)
         # The provider makes it and removes it: CloudFormation would write over it at updates.
-        self._progress = progress_parameter(cluster_name)
+        self._progress = progress_parameter(Stack.of(self).stack_name)
         parameter_arn = Stack.of(self).format_arn(
             service="ssm", resource="parameter", resource_name=self._progress.removeprefix("/")
         )

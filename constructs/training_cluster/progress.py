@@ -1,8 +1,12 @@
-"""Where the provider writes down what it is at; read by `make status`."""
+"""The SSM parameter that holds the progress of a stack's cluster; `trainctl status` reads it."""
 
 from __future__ import annotations
 
 
-def progress_parameter(cluster_name: str) -> str:
-    """Name of the SSM parameter: JSON, as assets/cluster_provider/record.py writes it."""
-    return f"/training-cluster/clusters/{cluster_name}/progress"
+def progress_parameter(stack_name: str) -> str:
+    """Name the SSM parameter: JSON, as assets/cluster_provider/record.py writes it.
+
+    Args:
+        stack_name: of our stack, not of the cluster: two stacks that want one cluster must not share notes.
+    """
+    return f"/training-cluster/stacks/{stack_name}/progress"

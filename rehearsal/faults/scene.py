@@ -107,7 +107,7 @@ class Scene:
         """What the provider is at: Create, Update or Delete."""
         ssm = self.client("ssm")
         try:
-            value = ssm.get_parameter(Name=progress_parameter(self.name))["Parameter"]["Value"]
+            value = ssm.get_parameter(Name=progress_parameter(self.stack_name))["Parameter"]["Value"]
         except ClientError:
             return "none"
         return str(json.loads(value)["request"])

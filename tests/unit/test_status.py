@@ -75,7 +75,7 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
     aws = Aws({"TrainingClusterStack-b": "UPDATE_COMPLETE", "TrainingClusterStack": "CREATE_COMPLETE"})
     status = _read(aws, "b")
     assert status.stacks == (("TrainingClusterStack-b", "UPDATE_COMPLETE"),)
-    assert aws.asked == ["/training-cluster/clusters/b/progress"]
+    assert aws.asked == ["/training-cluster/stacks/TrainingClusterStack-b/progress"]
     assert not status.is_moving
 
 

@@ -64,7 +64,7 @@ class Stack:
         self.is_deaf = False
         """Whether its head node does not hear what is asked of the fleet."""
         self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb")}
-        self.parameter = f"/training-cluster/clusters/{cluster_name}/progress"
+        self.parameter = f"/training-cluster/stacks/{cluster_name}-parent/progress"
 
     def deploy(self, config: dict[str, Any], **properties: str) -> None:
         """Create or update; ends in CREATE_COMPLETE, UPDATE_COMPLETE or a rolled back state."""
