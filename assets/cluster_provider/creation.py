@@ -9,9 +9,10 @@ from __future__ import annotations
 import evidence
 import library
 import messages
+import parent
 import stages
 from answers import ClusterNotFoundError, ClusterState, RefusedError, TransientError
-from record import Record, SupersededError
+from record import LostError, Record, SupersededError
 from request import Request
 
 _COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
@@ -93,6 +94,11 @@ def _begin(request: Request, notes: Record) -> None:
         notes.save()
     except SupersededError:  # a Delete came meanwhile, and has found nothing to delete
         library.delete(name)
+        raise
+    except LostError:
+        if not parent.awaits(request.kind, request.stack_id):  # that Delete has even ended
+            library.delete(name)
+            raise SupersededError(name) from None
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jobs
 import library
 import messages
-from answers import RefusedError
+from answers import ClusterNotFoundError, RefusedError, TransientError
 from record import Record
 from request import Request
 
@@ -33,6 +33,15 @@ def stop(request: Request, notes: Record, *, refused: RefusedError, head_node: s
     notes.save()
     notes.enter("stopping the fleet")
     library.request_fleet(name, "STOP_REQUESTED")
+
+
+def status_if_known(cluster_name: str) -> str | None:
+    """Ask for the fleet's status; None when AWS does not say, or there is no cluster."""
+    try:
+        return library.fleet_status(cluster_name)
+    except (TransientError, RefusedError, ClusterNotFoundError) as error:
+        print(f"{cluster_name}: the status of its fleet is unknown: {error}")
+        return None
 
 
 def is_stopping(notes: Record) -> bool:

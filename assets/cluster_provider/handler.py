@@ -13,20 +13,22 @@ from typing import Any
 import creation
 import deletion
 import evidence
+import fleet
 import library
 import messages
+import parent
 import record
 import updating
 from answers import ClusterNotFoundError, RefusedError, TransientError
 from patience import patiently
-from record import Record, RecordError, SupersededError
+from record import LostError, Record, RecordError, SupersededError
 from request import Request
 
 _REQUESTS = {"Create": creation, "Update": updating, "Delete": deletion}
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Check what CloudFormation asks for; returns the physical id, and when this request began.
+    """Check what CloudFormation asks for; returns the physical id, and what each poll has to know.
 
     Raises:
         RuntimeError: it is refused; nothing was changed.
@@ -43,7 +45,19 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     except RuntimeError:
         _take_back(request, notes)
         raise
-    return {"PhysicalResourceId": request.physical_id, "Began": notes.began}
+    return {
+        "PhysicalResourceId": request.physical_id,
+        "Began": notes.began,
+        "Adopts": notes.adopts,
+        "FleetBefore": _fleet_before(request, notes),
+    }
+
+
+def _fleet_before(request: Request, notes: Record) -> str | None:
+    """The compute fleet's status, which each poll gets with the event should the notes be lost."""
+    if request.kind != "Update" and not notes.adopts:
+        return None
+    return notes.fleet_before or fleet.status_if_known(request.cluster_name)
 
 
 def _take_back(request: Request, notes: Record | None) -> None:
@@ -125,7 +139,7 @@ def _forget(request: Request) -> None:
 
 def _failed(notes: Record, error: RuntimeError) -> RuntimeError:
     """For `make status`; to be raised."""
-    with contextlib.suppress(SupersededError):
+    with contextlib.suppress(LostError, SupersededError):
         notes.enter("failed", str(error))
     return error
 
@@ -144,6 +158,7 @@ def _open(request: Request) -> Record:
 
     Raises:
         RecordError: they could not be read or written, and only a Delete can do without.
+        SupersededError: the event was delivered again, after that of another request.
     """
     new = _new(request)
     try:
@@ -159,6 +174,9 @@ def _open_with(request: Request, new: Record) -> Record:
     found = record.load()
     if found and found.request_id == request.id:
         return found
+    if found and request.kind != "Delete" and request.id in found.former:
+        raise SupersededError(request.cluster_name)
+    new.follow(found)
     if found and request.kind == "Update":
         new.fleet_before = found.fleet_before  # the update that this one rolls back may have stopped it
     new.open()
@@ -175,7 +193,7 @@ def _resume(request: Request) -> Record:
     """The notes on a request that is polled.
 
     Raises:
-        TransientError: they could not be read, or are those of before: SSM may lag behind.
+        TransientError: they could not be read or written, or are not there yet: SSM may lag behind.
         SupersededError: another request came since, and what this one knows no longer holds.
     """
     try:
@@ -190,7 +208,21 @@ def _resume(request: Request) -> Record:
         return _new(request)
     if found and found.began > request.began:
         raise SupersededError(request.cluster_name)
-    raise TransientError("the notes of this request are not there yet, or no more")
+    return _begin_anew(request, found)
+
+
+def _begin_anew(request: Request, found: Record | None) -> Record:
+    """Notes in the place of lost ones: what AWS does not show, the event has."""
+    notes = _new(request)
+    if not notes.is_settled:
+        raise TransientError("the notes of this request are not there yet")
+    if not parent.awaits(request.kind, request.stack_id):
+        raise SupersededError(request.cluster_name)
+    notes.adopts, notes.fleet_before = request.adopts, request.fleet_before
+    notes.follow(found)
+    notes.open()
+    notes.enter("going on without the notes of before")
+    return notes
 
 
 def _attributes(request: Request) -> dict[str, Any]:

@@ -6,6 +6,11 @@ import boto3
 from answers import TransientError, passes
 from botocore.exceptions import BotoCoreError, ClientError
 
+_AWAITED = {
+    "Create": {"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"},
+    "Update": {"UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"},
+}
+
 
 def rolls_back(stack_id: str) -> bool:
     """Whether the stack undoes an update; False when we may not ask. Raises TransientError."""
@@ -15,6 +20,15 @@ def rolls_back(stack_id: str) -> bool:
 def cleans_up(stack_id: str) -> bool:
     """Whether the stack removes what an update replaced; False when we may not ask. Raises TransientError."""
     return _status(stack_id) == "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
+
+
+def awaits(kind: str, stack_id: str) -> bool:
+    """Whether the stack is in a state in which it waits for an answer to a Create or an Update.
+
+    Raises:
+        TransientError: it could not be asked.
+    """
+    return _status(stack_id) in _AWAITED[kind]
 
 
 def _status(stack_id: str) -> str:

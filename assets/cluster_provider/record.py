@@ -20,14 +20,20 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 _STREAM = "progress"
 # A standard parameter holds 4 KB; stages and names take little of it.
-_MAX_MESSAGES_BYTES = 1900
+_MAX_MESSAGES_BYTES = 1600
 _MAX_STAGES = 24
+_MAX_FORMER = 8
 # CloudFormation waits for 60 minutes; a poll that finds the time up must still save and explain.
 _TIME_LIMIT = datetime.timedelta(minutes=55)
+_SETTLING_TIME = datetime.timedelta(minutes=2)
 
 
 class RecordError(TransientError):
     """SSM did not answer as it should."""
+
+
+class LostError(TransientError):
+    """The notes are gone: a Delete has ended and removed them, or somebody did."""
 
 
 class SupersededError(Exception):
@@ -62,6 +68,8 @@ class Record:
     """Creation time of a cluster of ours that has to go before this one can be made."""
     removing: bool = False
     """Its deletion was asked for."""
+    former: list[str] = field(default_factory=list)
+    """Ids of the requests before this one, the last ones: Lambda may deliver an event again, hours late."""
     _is_fresh: bool = field(default=False, init=False)
     """Whether this very call of the function opened it."""
 
@@ -70,6 +78,7 @@ class Record:
 
         Raises:
             SupersededError: another request has begun since.
+            LostError: the notes were removed since.
         """
         if message:
             self.messages = messages.fit(message, _MAX_MESSAGES_BYTES)
@@ -91,19 +100,35 @@ class Record:
         return self._is_fresh
 
     @property
+    def is_settled(self) -> bool:
+        """Whether SSM has had the time to let everybody read what was written when the request began."""
+        return self._age > _SETTLING_TIME
+
+    @property
     def is_late(self) -> bool:
         """Whether the time is up that CloudFormation gives a custom resource, but for an explanation."""
+        return self._age > _TIME_LIMIT
+
+    @property
+    def _age(self) -> datetime.timedelta:
         began, at = (datetime.datetime.fromisoformat(time) for time in (self.began, now()))
-        return at - began > _TIME_LIMIT
+        return at - began
 
     def save(self) -> None:
-        """Write it to SSM. Raises RecordError, SupersededError."""
+        """Write it to SSM. Raises RecordError, LostError, SupersededError."""
         # Nothing comes after a Delete; and what was written a moment ago may not be read yet.
         if self.request != "Delete" and not self._is_fresh:
             found = load()
-            if not found or found.began > self.began:
+            if not found:
+                raise LostError(f"{_parameter()} was removed")
+            if found.began > self.began:
                 raise SupersededError(self.cluster_name)
         self._write()
+
+    def follow(self, earlier: Record | None) -> None:
+        """Remember an earlier request of the same stack."""
+        if earlier:
+            self.former = [*earlier.former, earlier.request_id][-_MAX_FORMER:]
 
     def open(self) -> None:
         """Write it to SSM in the place of an earlier request's. Raises RecordError."""

@@ -37,6 +37,10 @@ class Request:
     """fail, drain or stop: what an update does when it wants a stopped fleet and compute nodes run."""
     configuration: str
     """The cluster config as JSON text; a Delete does without."""
+    adopts: bool = False
+    """What on_event noted of a Create: `Record.adopts`."""
+    fleet_before: str | None = None
+    """Status of the compute fleet when on_event got the request; None where it does not matter."""
 
     @classmethod
     def from_event(cls, event: dict[str, Any]) -> Request:
@@ -54,6 +58,8 @@ class Request:
             new_name=new_name,
             on_busy=str(properties.get("OnBusy", "fail")),
             configuration=properties.get("ClusterConfiguration", "{}"),
+            adopts=bool(event.get("Adopts")),
+            fleet_before=event.get("FleetBefore"),
         )
 
     @property

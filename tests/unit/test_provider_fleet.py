@@ -259,6 +259,7 @@ def test_a_fleet_left_stopped_is_started_by_a_deploy_without_changes_on_a_failed
 def test_a_fleet_that_was_never_stopped_is_not_even_asked_for(provider: Provider) -> None:
     provider.library.wants = []
     asked = provider.update()
+    provider.library.asked.clear()
     asked.poll()
     provider.library.becomes("UPDATE_COMPLETE")
     assert asked.poll()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from typing import Any
 
 import pytest
@@ -178,6 +179,23 @@ def test_a_stage_at_every_poll_for_an_hour_fits_into_the_parameter(provider: Pro
         provider.library.events = [BOOTING if poll % 2 else QUEUE]
         asked.poll()
     assert provider.stages[-1] == "head node booting"
+    assert len(provider.stages) == 24
+
+
+def test_the_requests_of_before_fit_into_the_fullest_parameter_and_the_last_ones_are_kept(
+    provider: Provider,
+) -> None:
+    provider.library.exists()
+    requests = [str(uuid.UUID(int=number)) for number in range(12)]
+    for request in requests:
+        provider.update(request=request)
+    notes = provider.record.load()
+    assert notes.former == requests[-9:-1]
+    notes.stages = []
+    notes.cluster_name = "c" * 40
+    for number in range(30):
+        notes.enter(f"removing the failed cluster of before {number % 10}", "x" * 9000)
+    assert len(provider.aws.parameters[PARAMETER]) < PARAMETER_BYTES
     assert len(provider.stages) == 24
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.unit.provider_fakes import Asked, Provider
@@ -53,7 +55,7 @@ def test_an_update_that_is_rolled_back_updates_nothing_any_more(provider: Provid
 
 
 @pytest.mark.parametrize("kind", ["create", "update"])
-def test_a_poll_whose_notes_are_gone_changes_nothing(provider: Provider, kind: str) -> None:
+def test_a_poll_whose_notes_are_not_there_yet_changes_nothing(provider: Provider, kind: str) -> None:
     if kind == "update":
         provider.library.exists()
     asked = getattr(provider, kind)()
@@ -123,3 +125,32 @@ def test_a_cluster_that_stands_but_cannot_be_described_is_asked_for_again(provid
     provider.library.fail("find", provider.throttled(), after=1)  # the call that asks for the head node
     assert not asked.poll()
     assert asked.poll()
+
+
+def test_a_create_that_is_delivered_again_after_an_update_changes_nothing(provider: Provider) -> None:
+    provider.create().poll()
+    provider.library.becomes("CREATE_COMPLETE")
+    provider.update()
+    before = provider.notes
+    provider.library.asked.clear()
+    assert SUPERSEDED in provider.refuses(provider.create)
+    assert provider.library.asked == []
+    assert provider.notes == before
+
+
+def test_an_update_that_is_delivered_again_after_the_next_changes_nothing(provider: Provider) -> None:
+    provider.library.exists()
+    provider.update(request="Update-1")
+    provider.update(request="Update-2")
+    provider.roll_back()
+    for request in ("Update-1", "Update-2"):
+        assert SUPERSEDED in provider.refuses(partial(provider.update, request=request))
+    assert provider.notes["request_id"] == "Rollback-1"
+
+
+def test_a_delete_is_heeded_even_when_it_is_delivered_again(provider: Provider) -> None:
+    provider.library.exists()
+    provider.delete()
+    provider.update()
+    assert not provider.delete().poll()
+    assert provider.library.changes == ["delete"]

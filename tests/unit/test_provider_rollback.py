@@ -256,8 +256,9 @@ def test_a_parent_stack_that_we_may_not_see_rolls_nothing_back(provider: Provide
 
 def test_a_rollback_begins_without_a_word_from_the_library_or_cloudformation(provider: Provider) -> None:
     provider.aws.unreachable.add("cloudformation")
+    provider.library.fail("fleet_status", provider.throttled())
     provider.roll_back()
-    assert provider.library.asked == []
+    assert provider.library.asked == ["fleet_status"]
 
 
 def test_a_cluster_that_is_deleted_by_hand_is_left_so_by_a_rollback(provider: Provider) -> None:

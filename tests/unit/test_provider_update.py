@@ -167,9 +167,12 @@ def test_an_update_survives_throttling(provider: Provider, operation: str) -> No
     assert asked.poll()
 
 
-def test_on_event_asks_nothing_since_a_rollback_must_not_fail_for_it(provider: Provider) -> None:
-    provider.update()
-    assert provider.library.asked == []
+def test_on_event_asks_for_the_fleet_alone_and_does_without_an_answer(provider: Provider) -> None:
+    assert provider.update().event["FleetBefore"] == "RUNNING"
+    assert provider.library.asked == ["fleet_status"]
+    for error in (provider.throttled(), provider.refused("there is no item")):
+        provider.library.fail("fleet_status", error)
+        assert provider.update().event["FleetBefore"] is None
 
 
 def test_an_update_that_is_refused_after_all_says_why(provider: Provider) -> None:
