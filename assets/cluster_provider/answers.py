@@ -27,6 +27,8 @@ _STOP_THE_FLEET = "all compute nodes must be stopped"
 _OR_DRAIN = "or queueupdatestrategy must be set"
 _OR_TERMINATE = "must be set to terminate"
 _LOGIN_NODES = "login nodes"
+# The library's words (pcluster/models/cluster.py) where EC2 answered that there is no head node.
+_NO_HEAD_NODE = "unable to retrieve head node information"
 
 
 def passes(code: str) -> bool:
@@ -74,6 +76,11 @@ class RefusedError(Exception):
         """Whether something was to change that never can in a cluster's life."""
         waits = self.wants_stopped_fleet or any(_LOGIN_NODES in each for each in self._refusals)
         return bool(self._refusals) and not waits
+
+    @property
+    def lacks_head_node(self) -> bool:
+        """Whether no instance is left that is the cluster's head node."""
+        return _NO_HEAD_NODE in str(self).lower()
 
     @property
     def _refusals(self) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import os
 import tempfile
 from typing import Any
 
+import messages
 from answers import ClusterNotFoundError, ClusterState, DryRun, RefusedError, TransientError, passes
 from patience import patiently
 
@@ -22,7 +24,12 @@ from botocore.exceptions import BotoCoreError  # noqa: E402
 from pcluster.api.errors import ParallelClusterApiException, exception_message  # noqa: E402
 from pcluster.aws.aws_api import AWSApi  # noqa: E402
 from pcluster.aws.common import AWSClientError, Cache  # noqa: E402
+from pcluster.constants import PCLUSTER_DYNAMODB_PREFIX  # noqa: E402
 from pcluster.models.cluster import Cluster  # noqa: E402
+from pcluster.models.compute_fleet_status_manager import (  # noqa: E402
+    ComputeFleetStatus,
+    JsonComputeFleetStatusManager,
+)
 from pcluster.validators.s3_validators import UrlValidator  # noqa: E402
 
 _NOT_FOUND, _DRY_RUN_PASSED = 404, 412
@@ -246,12 +253,28 @@ def fleet_status(cluster_name: str) -> str:
     """RUNNING, STOP_REQUESTED, STOPPING, STOPPED, START_REQUESTED, STARTING or PROTECTED.
 
     Raises:
-        TransientError: its table did not answer, of which the library says only that the status is UNKNOWN.
+        TransientError: its table did not answer.
+        RefusedError: the table has no status.
     """
     status = str(_call("describe_compute_fleet", cluster_name=cluster_name)["status"])
-    if status == "UNKNOWN":
-        raise TransientError(f"DynamoDB did not say what the compute fleet of {cluster_name} does")
-    return status
+    # The library's word for a table that did not answer, and for one that has no status.
+    return status if status != "UNKNOWN" else _stored_fleet_status(cluster_name)
+
+
+def _stored_fleet_status(cluster_name: str) -> str:
+    table, key = f"{PCLUSTER_DYNAMODB_PREFIX}{cluster_name}", JsonComputeFleetStatusManager.DB_KEY
+    try:
+        stored = AWSApi.instance().ddb_resource.get_item(table, {"Id": key})
+    except Exception as error:
+        if _code(error) != "ResourceNotFoundException":
+            raise TransientError(f"{table} did not say what the compute fleet does: {error}") from error
+        stored = {}
+    try:
+        return str(ComputeFleetStatus(stored["Item"]["Data"]["status"]))
+    except (KeyError, TypeError, ValueError):
+        at = datetime.datetime.now(datetime.UTC).isoformat(" ")
+        message = messages.no_fleet_status(cluster_name, table=table, at=at)
+        raise RefusedError({"message": message}) from None
 
 
 def request_fleet(cluster_name: str, status: str) -> None:

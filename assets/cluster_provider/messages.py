@@ -143,6 +143,40 @@ def superseded(cluster_name: str) -> str:
     return f"{cluster_name}: another request came after this one; nothing was changed by this one any more."
 
 
+def no_head_node(cluster_name: str) -> str:
+    """Say that the head node was terminated, and how to go on."""
+    return (
+        f"The head node of {cluster_name} was terminated, and no update can bring it back. Nothing was "
+        f"changed. /fsx and EFS stay; what was on its own disk is gone. To go on, {_make_anew(cluster_name)}"
+    )
+
+
+def no_stored_config(cluster_name: str) -> str:
+    """Say that the library's bucket lost what an update is compared with, and how to go on."""
+    return (
+        f"The config that {cluster_name} was made from is no longer in ParallelCluster's bucket "
+        "(parallelcluster-...-do-not-delete), and without it no update is possible. Nothing was changed; the "
+        "cluster goes on as it is. A new one keeps /fsx and EFS, and loses what is on the head node's own "
+        f"disk. When its jobs have ended, {_make_anew(cluster_name)}"
+    )
+
+
+def no_fleet_status(cluster_name: str, *, table: str, at: str) -> str:
+    """Say that the compute fleet's status is gone from the cluster's table, and how to put it back.
+
+    Args:
+        at: UTC time (ISO 8601), which ParallelCluster keeps beside the status.
+    """
+    data = {"status": {"S": "START_REQUESTED"}, "lastStatusUpdatedTime": {"S": at}}
+    item = json.dumps({"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": data}})
+    return (
+        f"The DynamoDB table {table} has no item COMPUTE_FLEET with the status of the compute fleet of "
+        f"{cluster_name}, so that the fleet can be neither stopped nor started. Put the item back, which "
+        f"starts the fleet, then type the deploy again: aws dynamodb put-item --table-name {table} "
+        f"--item '{item}' | If the table is gone too, {_make_anew(cluster_name)}"
+    )
+
+
 def disappeared(cluster_name: str) -> str:
     """Say that somebody else deleted the cluster."""
     return f"Cluster {cluster_name} disappeared while it was being made. Type the same deploy again."
@@ -151,6 +185,10 @@ def disappeared(cluster_name: str) -> str:
 def no_answer(cluster_name: str, error: Exception) -> str:
     """Say that AWS did not answer, and that nothing happened."""
     return fit(f"{cluster_name}: AWS gave no answer; nothing was changed. Type the deploy again. {error}")
+
+
+def _make_anew(cluster_name: str) -> str:
+    return f"type: cdk destroy TrainingClusterStack -c cluster_name={cluster_name} and then the deploy again."
 
 
 def _second_cluster(cluster_name: str) -> str:

@@ -86,6 +86,8 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
         if not notes.unchanged:
             notes.unchanged = not _update(request)
     except RefusedError as refused:
+        if refused.lacks_head_node:
+            raise RuntimeError(messages.no_head_node(name)) from None
         if not refused.wants_stopped_fleet:
             raise
         notes.checked = True
@@ -97,7 +99,9 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
 
 def _check_mounts(request: Request) -> None:
     stored = library.stored_config(request.cluster_name)
-    if stored and (changes := mounts.changed(stored, request.config)):
+    if stored is None:
+        raise RuntimeError(messages.no_stored_config(request.cluster_name))
+    if changes := mounts.changed(stored, request.config):
         raise RuntimeError(messages.mounts_change(request.cluster_name, changes))
 
 

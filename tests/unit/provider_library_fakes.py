@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib.util
 import os
 import sys
@@ -45,6 +46,13 @@ class Cluster:
         return self._files
 
 
+class FleetStatus(enum.StrEnum):
+    """As ComputeFleetStatus, as far as the tests need it."""
+
+    RUNNING = "RUNNING"
+    STOPPED = "STOPPED"
+
+
 class Pcluster:
     """Its operations: each answers from a list, an exception is raised."""
 
@@ -56,9 +64,17 @@ class Pcluster:
         """What the validator of URLs remembers."""
         self.files: str | Exception = "Region: r"
         """What the bucket has for the cluster's config."""
+        self.fleet_item: dict[str, Any] | Exception = {}
+        """What the cluster's table answers for the key of the compute fleet."""
 
     def cluster(self, _name: str) -> Cluster:
         return Cluster(self.files)
+
+    def get_item(self, _table: str, _key: dict[str, str]) -> dict[str, Any]:
+        """As DynamoResource.get_item."""
+        if isinstance(self.fleet_item, Exception):
+            raise self.fleet_item
+        return self.fleet_item
 
     def __getattr__(self, operation: str) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:
@@ -69,6 +85,10 @@ class Pcluster:
             return answer
 
         return call
+
+
+class _FleetStatusManager:
+    DB_KEY = "COMPUTE_FLEET"
 
 
 def _url_validator(remembered: dict[str, str]) -> type:
@@ -89,7 +109,9 @@ def load(
     for variable in ("HOME", "XDG_CACHE_HOME", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"):
         monkeypatch.setenv(variable, os.environ.get(variable, ""))  # the module sets them; this resets them
     no_cache = types.SimpleNamespace(clear_all=lambda: pcluster.resets.append("cache"))
-    no_session = types.SimpleNamespace(reset=lambda: pcluster.resets.append("session"))
+    api = types.SimpleNamespace(ddb_resource=types.SimpleNamespace(get_item=pcluster.get_item))
+    no_session = types.SimpleNamespace(instance=lambda: api, reset=lambda: pcluster.resets.append("session"))
+    fleet = {"ComputeFleetStatus": FleetStatus, "JsonComputeFleetStatusManager": _FleetStatusManager}
     content = {"exception_message": lambda e: getattr(e, "content", {"message": str(e)})}
     played: dict[str, dict[str, Any]] = {
         "pcluster": {"lib": pcluster},
@@ -99,7 +121,9 @@ def load(
         "pcluster.aws": {},
         "pcluster.aws.aws_api": {"AWSApi": no_session},
         "pcluster.aws.common": {"AWSClientError": AwsError, "Cache": no_cache},
+        "pcluster.constants": {"PCLUSTER_DYNAMODB_PREFIX": "parallelcluster-"},
         "pcluster.models": {},
+        "pcluster.models.compute_fleet_status_manager": fleet,
         "pcluster.models.cluster": {"Cluster": pcluster.cluster},
         "pcluster.validators": {},
         "pcluster.validators.s3_validators": {"UrlValidator": _url_validator(pcluster.urls)},
@@ -108,7 +132,7 @@ def load(
         module = types.ModuleType(name)
         module.__dict__.update(attributes)
         monkeypatch.setitem(sys.modules, name, module)
-    for name in ("answers", "patience"):
+    for name in ("answers", "messages", "patience"):
         monkeypatch.setitem(sys.modules, name, provider.modules[name])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     spec = importlib.util.spec_from_file_location("library_under_test", PROVIDER / "library.py")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
+import shlex
 import types
 from pathlib import Path
 from typing import Any
@@ -262,11 +264,46 @@ def test_compute_nodes_that_run_or_are_about_to_are_counted(library: Any, pclust
     assert pcluster.asked[0][1]["node_type"] == "ComputeNode"
 
 
-def test_a_fleet_of_unknown_status_is_a_table_that_did_not_answer(library: Any, pcluster: Pcluster) -> None:
+@pytest.mark.parametrize("code", [THROTTLED, DENIED])
+def test_a_fleet_of_unknown_status_is_asked_for_again_when_its_table_does_not_answer(
+    library: Any, pcluster: Pcluster, code: str
+) -> None:
     pcluster.answers = [{"status": "UNKNOWN"}, {"status": "PROTECTED"}]
-    with pytest.raises(library.TransientError, match="DynamoDB"):
+    pcluster.fleet_item = AwsError("no answer", code)
+    with pytest.raises(library.TransientError, match="parallelcluster-c did not say"):
         library.fleet_status("c")
     assert library.fleet_status("c") == "PROTECTED"
+
+
+def test_a_fleets_status_is_read_where_the_library_got_no_answer_for_a_moment(
+    library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [{"status": "UNKNOWN"}]
+    pcluster.fleet_item = {"Item": {"Id": "COMPUTE_FLEET", "Data": {"status": "STOPPED"}}}
+    assert library.fleet_status("c") == "STOPPED"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"Item": {"Id": "COMPUTE_FLEET"}},
+        {"Item": {"Id": "COMPUTE_FLEET", "Data": {"status": "CLOSED"}}},
+        AwsError("Requested resource not found", "ResourceNotFoundException"),
+    ],
+    ids=str,
+)
+def test_a_table_without_the_fleets_status_is_told_with_the_command_that_puts_it_back(
+    library: Any, pcluster: Pcluster, answer: Any
+) -> None:
+    pcluster.answers, pcluster.fleet_item = [{"status": "UNKNOWN"}], answer
+    with pytest.raises(library.RefusedError) as refusal:
+        library.fleet_status("c")
+    words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
+    assert words[:3] == ["put-item", "--table-name", "parallelcluster-c"]
+    item = json.loads(words[words.index("--item") + 1])
+    assert item["Id"] == {"S": "COMPUTE_FLEET"}
+    assert item["Data"]["M"]["status"] == {"S": "START_REQUESTED"}
 
 
 def test_two_who_ask_for_the_fleet_at_once_may_ask_again(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.provider_fake_library import ANOTHER_STACK, CHANGE, NEVER, STOP, config, refused_change
+from tests.unit.provider_fake_library import ANOTHER_STACK, CHANGE, NAME, NEVER, STOP, config, refused_change
 from tests.unit.provider_fakes import Provider
 
 
@@ -321,7 +321,18 @@ def test_an_update_that_mounts_the_same_goes_on(provider: Provider) -> None:
     assert provider.library.changes == ["update"]
 
 
-def test_a_cluster_whose_stored_config_is_gone_is_updated_all_the_same(provider: Provider) -> None:
+def test_a_cluster_whose_stored_config_is_gone_is_refused_and_told_to_be_made_anew(
+    provider: Provider,
+) -> None:
     provider.library.files = False
-    provider.update().poll()
-    assert provider.library.changes == ["update"]
+    said = provider.update().fails()
+    assert "no longer in ParallelCluster's bucket" in said
+    assert f"cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
+    assert provider.library.changes == []
+
+
+def test_a_cluster_without_a_head_node_is_told_to_be_made_anew(provider: Provider) -> None:
+    provider.library.fail("check_update", provider.refused("Unable to retrieve head node information."))
+    said = provider.update().fails()
+    assert said.startswith(f"The head node of {NAME} was terminated")
+    assert f"cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
