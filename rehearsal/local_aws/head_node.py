@@ -89,7 +89,7 @@ class Fleet:
 
     def begin(self) -> bool:
         """Say that the fleet runs, if nobody has yet: an update leaves it as it is."""
-        if self._status() is not None:
+        if self._status():
             return False
         self.publish("RUNNING")
         return True
@@ -101,8 +101,8 @@ class Fleet:
         self._table.put_item(TableName=self._name, Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": data}})
 
     def manage(self) -> None:
-        """Do what is requested of the fleet, until the cluster is gone."""
-        while status := self._status():
+        """Do what is requested of the fleet, until the cluster is gone; a deleted item may come back."""
+        while (status := self._status()) is not None:
             if _behaviour(self._address) == "is deaf":
                 pass
             elif status == "STOP_REQUESTED":
@@ -115,11 +115,12 @@ class Fleet:
             time.sleep(_POLL_S)
 
     def _status(self) -> str | None:
+        """Empty where the table has none, None where the table is gone."""
         try:
             item = self._table.get_item(TableName=self._name, Key={"Id": {"S": "COMPUTE_FLEET"}})
         except self._table.exceptions.ResourceNotFoundException:
             return None
-        return str(item["Item"]["Data"]["M"]["status"]["S"]) if "Item" in item else None
+        return str(item["Item"]["Data"]["M"]["status"]["S"]) if "Item" in item else ""
 
     def _terminate_compute_nodes(self) -> None:
         tags = {"parallelcluster:cluster-name": self._cluster, "parallelcluster:node-type": "Compute"}

@@ -159,6 +159,12 @@ def _release(id_: str, _: Properties) -> None:
     ec2().release_address(**{key: id_})
 
 
+def _terminate(id_: str, _: Properties) -> None:
+    """An instance that was terminated by hand can be terminated again, which moto's model cannot."""
+    if ec2().get_instance(id_).state != "terminated":
+        ec2().terminate_instances([id_])
+
+
 # Types whose moto model cannot be deleted through CloudFormation.
 _DELETERS: dict[str, Callable[[str, Properties], Any]] = {
     "AWS::EC2::EIP": _release,
@@ -175,5 +181,5 @@ _DELETERS: dict[str, Callable[[str, Properties], Any]] = {
     "AWS::EC2::VPCEndpoint": lambda i, _: ec2().delete_vpc_endpoints([i]),
     "AWS::EC2::FlowLog": lambda i, _: ec2().delete_flow_logs([i]),
     "AWS::EC2::SecurityGroupIngress": lambda _, __: None,
-    "AWS::EC2::Instance": lambda i, _: ec2().terminate_instances([i]),
+    "AWS::EC2::Instance": _terminate,
 }

@@ -1,13 +1,11 @@
-"""Runs in .venv-pcluster: plays CloudFormation and CDK's Provider framework around the real handler.
+"""Runs in .venv-pcluster: plays CloudFormation for the stack of one cluster.
 
-As they do: a Create whose on_event failed gets no Delete; one whose is_complete failed does. A failed
-Update is followed by an Update back. The clock is fake: between two polls the cluster's stack and fleet come
-to rest, and nobody waits.
+As CloudFormation and CDK's Provider framework do: a Create whose on_event failed gets no Delete; one whose
+is_complete failed does. A failed Update is followed by an Update back.
 """
 
 from __future__ import annotations
 
-import datetime
 import importlib
 import json
 import os
@@ -15,35 +13,20 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import boto3
+from framework import Event, Framework, Outcome, sleep
 
 _ACCOUNT, _REGION = "123456789012", os.environ["AWS_REGION"]
-_MAX_POLLS, _POLL_INTERVAL = 116, datetime.timedelta(seconds=30)
-"""As cluster.py tells the framework; here each poll finds the last step done."""
 _REST_TIMEOUT_S = 60.0
 _POLL_S = 0.1
 _MOVING = {"STOP_REQUESTED", "STOPPING", "START_REQUESTED", "STARTING"}
-_sleep = time.sleep
-time.sleep = lambda _seconds: None
+_DURING = {"Create": "CREATE_IN_PROGRESS", "Update": "UPDATE_IN_PROGRESS", "Delete": "DELETE_IN_PROGRESS"}
 
-# The provider's own modules; its `library` sets HOME before it loads ParallelCluster.
-handler: Any = importlib.import_module("handler")
-parent: Any = importlib.import_module("parent")
-record: Any = importlib.import_module("record")
 AWSApi = importlib.import_module("pcluster.aws.aws_api").AWSApi
 Cache = importlib.import_module("pcluster.aws.common").Cache
 Cluster = importlib.import_module("pcluster.models.cluster").Cluster
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How one request ended."""
-
-    physical_id: str | None
-    failure: str | None = None
 
 
 class Stack:
@@ -51,20 +34,23 @@ class Stack:
 
     Args:
         watched: context of the provider's own calls.
+        name: of the stack; made up of the cluster's name by default.
     """
 
-    def __init__(self, cluster_name: str, watched: Callable[[], Any]) -> None:
-        self.cluster_name, self._watched = cluster_name, watched
+    def __init__(self, cluster_name: str, watched: Callable[[], Any], *, name: str | None = None) -> None:
+        self.cluster_name, self._name = cluster_name, name or f"{cluster_name}-parent"
         self.status, self.reasons = "NONE", list[str]()
         self._id = ""
         self._physical_id: str | None = None
         self._properties: dict[str, str] | None = None
         self._former: dict[str, str] | None = None
-        self._dies_at, self._repeats = 0, False
+        self._sent = list[Event]()
+        self._begun = Event()
         self.is_deaf = False
         """Whether its head node does not hear what is asked of the fleet."""
         self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb")}
-        self.parameter = f"/training-cluster/stacks/{cluster_name}-parent/progress"
+        self.parameter = f"/training-cluster/stacks/{self._name}/progress"
+        self._framework = Framework(parameter=self.parameter, watched=watched, come_to_rest=self.come_to_rest)
 
     def deploy(self, config: dict[str, Any], **properties: str) -> None:
         """Create or update; ends in CREATE_COMPLETE, UPDATE_COMPLETE or a rolled back state."""
@@ -80,10 +66,10 @@ class Stack:
             raise RuntimeError(f"CloudFormation updates no stack that is {self.status}")
 
     def _create(self, wanted: dict[str, str]) -> None:
-        guid = uuid.uuid4()
-        self._id = f"arn:aws:cloudformation:{_REGION}:{_ACCOUNT}:stack/{self.cluster_name}-parent/{guid}"
-        self._physical_id = None
-        outcome = self._request("Create", wanted)
+        self._id, self._physical_id = "", None
+        self._created(self._request("Create", wanted), wanted)
+
+    def _created(self, outcome: Outcome, wanted: dict[str, str]) -> None:
         if outcome.failure is None:
             self._physical_id, self._properties = outcome.physical_id, wanted
             self.status = "CREATE_COMPLETE"
@@ -106,7 +92,11 @@ class Stack:
             self._properties, self._former, self.status = wanted, former, "UPDATE_COMPLETE"
             return
         self.reasons.append(outcome.failure)
-        undone = self._request("Update", former, rolls_back=True, OldResourceProperties=wanted)
+        self._undo(former, OldResourceProperties=wanted)
+
+    def _undo(self, former: dict[str, str], **more: Any) -> None:
+        event = self._event("Update", former, **more)
+        undone = self._framework.run(event, stack_status="UPDATE_ROLLBACK_IN_PROGRESS")
         self.status = "UPDATE_ROLLBACK_FAILED" if undone.failure else "UPDATE_ROLLBACK_COMPLETE"
         self.reasons += [undone.failure] if undone.failure else []
 
@@ -123,49 +113,59 @@ class Stack:
         """Start a Create, poll it some times, and leave it there; `refused`: on_event has to refuse it."""
         event = self._event("Create", self._wanted(config))
         try:
-            answer = self._call("on_event", event)
+            event = self._framework.begin(event, stack_status=_DURING["Create"], polls=polls)
         except RuntimeError:
             if not refused:
                 raise
-            answer = {"PhysicalResourceId": self.cluster_name}
-        self._properties, self._physical_id = event["ResourceProperties"], answer["PhysicalResourceId"]
-        for _ in range(polls):
-            self._call("is_complete", event | answer)
+            event["PhysicalResourceId"] = self.cluster_name
+        self._begun = event
+        self._properties, self._physical_id = event["ResourceProperties"], event["PhysicalResourceId"]
+
+    def finish_create(self) -> None:
+        """Poll the Create that was begun to its end."""
+        outcome = self._framework.go_on(self._begun, stack_status=_DURING["Create"])
+        self._created(outcome, self._begun["ResourceProperties"])
 
     def begin_update(self, config: dict[str, Any], *, polls: int) -> None:
         """Start an Update, poll it some times, and leave it there."""
         self._former = self._properties
         event = self._event("Update", self._wanted(config))
-        event |= self._call("on_event", event)
-        for _ in range(polls):
-            self._call("is_complete", event)
-            self.come_to_rest()
+        self._framework.begin(event, stack_status=_DURING["Update"], polls=polls)
+        self.come_to_rest()
 
     def roll_back(self) -> None:
         """Undo the last update, since another resource of the stack failed."""
         former = self._former or self._properties or {}
-        undone = self._request("Update", former, rolls_back=True)
-        self.status = "UPDATE_ROLLBACK_FAILED" if undone.failure else "UPDATE_ROLLBACK_COMPLETE"
-        self.reasons += [undone.failure] if undone.failure else []
+        self._undo(former)
         self._properties = former
+
+    def replay(self, number: int) -> None:
+        """Deliver the nth event once more, as Lambda may; CloudFormation heeds no second answer."""
+        self._framework.run(self._sent[number], stack_status=self.status)
 
     @contextmanager
     def dying(self, at: int) -> Iterator[None]:
         """The function dies after the work of its nth poll, once."""
-        self._dies_at = at
-        try:
+
+        def die() -> None:
+            raise RuntimeError("Runtime exited with error: signal: killed")
+
+        with self._framework.after_poll(at, die):
             yield
-        finally:
-            self._dies_at = 0
+
+    @contextmanager
+    def losing_notes(self, after: int) -> Iterator[None]:
+        """Somebody deletes the provider's parameter after the nth poll, once."""
+        with self._framework.after_poll(
+            after, lambda: boto3.client("ssm").delete_parameter(Name=self.parameter)
+        ):
+            yield
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
         """Each event comes twice."""
-        self._repeats = True
-        try:
+        with self._framework.repeating():
             yield
-        finally:
-            self._repeats = False
 
     def _wanted(self, config: dict[str, Any], **properties: str) -> dict[str, str]:
         return {
@@ -174,10 +174,10 @@ class Stack:
             **properties,
         }
 
-    def _event(self, kind: str, properties: dict[str, str], **more: Any) -> dict[str, Any]:
-        if not self._id:
-            guid = uuid.uuid4()
-            self._id = f"arn:aws:cloudformation:{_REGION}:{_ACCOUNT}:stack/{self.cluster_name}-parent/{guid}"
+    def _event(self, kind: str, properties: dict[str, str], **more: Any) -> Event:
+        self._id = self._id or (
+            f"arn:aws:cloudformation:{_REGION}:{_ACCOUNT}:stack/{self._name}/{uuid.uuid4()}"
+        )
         known: dict[str, str] = {"PhysicalResourceId": self._physical_id} if self._physical_id else {}
         return {
             "RequestType": kind,
@@ -188,39 +188,9 @@ class Stack:
             **more,
         }
 
-    def _request(
-        self, kind: str, properties: dict[str, str], *, rolls_back: bool = False, **more: Any
-    ) -> Outcome:
-        event, answer = self._event(kind, properties, **more), dict[str, Any]()
-        began = datetime.datetime.now(datetime.UTC)
-        asked, real_now = parent.rolls_back, record.now
-        parent.rolls_back = lambda stack_id: asked(stack_id) or rolls_back
-        try:
-            for _ in range(2 if self._repeats else 1):
-                answer = self._call("on_event", event)
-            for poll in range(1, _MAX_POLLS):
-                passed = began + poll * _POLL_INTERVAL
-                record.now = lambda timespec="seconds", at=passed: at.isoformat(timespec=timespec)
-                done = self._call("is_complete", event | answer)["IsComplete"]
-                if poll == self._dies_at:
-                    self._dies_at = 0
-                    raise RuntimeError("Runtime exited with error: signal: killed")
-                if self._repeats:
-                    done = self._call("is_complete", event | answer)["IsComplete"] and done
-                if done:
-                    return Outcome(physical_id=answer["PhysicalResourceId"])
-                self.come_to_rest()
-        except Exception as error:  # whatever a Lambda raises, CloudFormation takes for a failure
-            return Outcome(physical_id=answer.get("PhysicalResourceId"), failure=f"{kind}: {error}")
-        finally:
-            parent.rolls_back, record.now = asked, real_now
-        return Outcome(physical_id=answer["PhysicalResourceId"], failure=f"{kind}: it did not end in time")
-
-    def _call(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
-        os.environ["PROGRESS_PARAMETER"] = self.parameter
-        with self._watched():
-            answer: dict[str, Any] = getattr(handler, function)(event, None)
-        return answer
+    def _request(self, kind: str, properties: dict[str, str], **more: Any) -> Outcome:
+        self._sent.append(self._event(kind, properties, **more))
+        return self._framework.run(self._sent[-1], stack_status=_DURING[kind])
 
     def come_to_rest(self) -> None:
         """Wait until neither the cluster's stack nor its fleet is on its way somewhere.
@@ -232,7 +202,7 @@ class Stack:
         while self.stack_status().endswith("_IN_PROGRESS") or self._fleet_moves():
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{self.cluster_name} does not come to rest: {self.stack_status()}")
-            _sleep(_POLL_S)
+            sleep(_POLL_S)
 
     def _fleet_moves(self) -> bool:
         return not self.is_deaf and self.fleet() in _MOVING

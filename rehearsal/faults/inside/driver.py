@@ -17,7 +17,8 @@ from cloudformation import Stack
 from haste import make_haste
 from injection import Fault, Wire
 from inventory import Inventory
-from named import CASES, Named, Scene
+from named import CASES
+from scene import Named, Scene
 
 _UP = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 

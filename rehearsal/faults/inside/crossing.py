@@ -1,0 +1,108 @@
+"""Runs in .venv-pcluster: cases of requests that cross or come again, and of two stacks for one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cloudformation import Stack
+from scene import Named, Scene
+
+
+def _twice(request: str) -> Callable[[Scene], None]:
+    """CloudFormation sends the event twice, and both are polled to the end."""
+
+    def act(scene: Scene) -> None:
+        with scene.stack.repeating():
+            if request == "Delete":
+                scene.stack.destroy()
+            else:
+                scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
+
+    return act
+
+
+def _rolled_back_afterwards(scene: Scene) -> None:
+    """The update went well, and another resource of the stack failed."""
+    scene.stack.deploy(scene.wanted)
+    scene.stack.roll_back()
+
+
+def _rolled_back_meanwhile(scene: Scene) -> None:
+    """CloudFormation gives up while the cluster is being updated, its fleet stopped."""
+    scene.stack.begin_update(scene.wanted, polls=3)
+    scene.stack.roll_back()
+
+
+def _deleted_meanwhile(polls: int) -> Callable[[Scene], None]:
+    def act(scene: Scene) -> None:
+        if scene.stack.stack_status() == "NONE":
+            scene.stack.begin_create(scene.config, polls=polls)
+        else:
+            scene.stack.begin_update(scene.wanted, polls=polls)
+        scene.stack.destroy()
+
+    return act
+
+
+def _somebody_elses(scene: Scene) -> None:
+    """Another stack made a cluster of this name first."""
+    other = Stack(scene.stack.cluster_name, scene.wire.watched, name="somebody-elses")
+    other.deploy(scene.config)
+    before = scene.stack.stack_status()
+    scene.stack.deploy(scene.config)
+    refused = "not made by this stack" in " ".join(scene.stack.reasons)
+    if not refused or scene.stack.stack_status() != before:
+        raise AssertionError(f"{scene.stack.stack_status()}: {scene.stack.reasons}")
+    other.destroy()
+
+
+def _somebody_elses_deleted(scene: Scene) -> None:
+    """The Delete of a stack whose cluster was taken over by another one."""
+    ours = scene.stack
+    other = Stack(ours.cluster_name, scene.wire.watched, name="somebody-elses")
+    other.begin_create(scene.config, polls=0, refused=True)
+    other.destroy()
+    if ours.stack_status() not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        raise AssertionError(f"the Delete of another stack left ours {ours.stack_status()}")
+    ours.destroy()
+
+
+def _second_stack(scene: Scene) -> None:
+    """The stack was renamed, and deployed while the former one still makes the cluster of that name."""
+    ours = scene.stack
+    ours.begin_create(scene.config, polls=1)
+    renamed = Stack(ours.cluster_name, scene.wire.watched, name=f"{ours.cluster_name}-renamed")
+    renamed.deploy(scene.config)
+    ours.finish_create()
+    refused = "not made by this stack" in " ".join(renamed.reasons)
+    if not refused or ours.status != "CREATE_COMPLETE":
+        raise AssertionError(f"{ours.status}: {ours.reasons}; renamed: {renamed.reasons}")
+
+
+def _replayed_create(scene: Scene) -> None:
+    scene.stack.deploy(scene.config)
+    scene.stack.deploy(scene.wanted)
+    scene.stack.replay(-2)
+
+
+def _replayed_update(scene: Scene) -> None:
+    scene.stack.deploy(scene.wanted)
+    scene.stack.deploy(scene.config)
+    scene.stack.replay(-2)
+
+
+CASES = {
+    "the same Create twice": Named(request="Create", act=_twice("Create")),
+    "the same Update twice": Named(request="Update", act=_twice("Update"), changes=True),
+    "the same Delete twice": Named(request="Delete", act=_twice("Delete")),
+    "rollback after an update": Named(request="Update", act=_rolled_back_afterwards, changes=True),
+    "rollback in the middle of an update": Named(request="Update", act=_rolled_back_meanwhile, changes=True),
+    "delete before the cluster's stack began": Named(request="Create", act=_deleted_meanwhile(0)),
+    "delete during create": Named(request="Create", act=_deleted_meanwhile(1)),
+    "delete during update": Named(request="Delete", act=_deleted_meanwhile(2)),
+    "somebody else's cluster of that name": Named(request="Create", act=_somebody_elses),
+    "the Delete of another stack": Named(request="Delete", act=_somebody_elses_deleted),
+    "two stacks of one cluster name": Named(request="Create", act=_second_stack),
+    "a Create delivered again after an update": Named(request="Create", act=_replayed_create, changes=True),
+    "an Update delivered again after the next": Named(request="Update", act=_replayed_update),
+}

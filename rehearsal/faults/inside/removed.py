@@ -1,0 +1,76 @@
+"""Runs in .venv-pcluster: cases in which somebody removes what the cluster or the provider depends on."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import boto3
+from scene import Named, Scene, says
+
+
+def _deleted_by_hand(scene: Scene) -> None:
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.delete_stack(StackName=scene.stack.cluster_name)
+    scene.stack.come_to_rest()
+    scene.stack.deploy(scene.wanted)
+
+
+def _made_anew(scene: Scene) -> None:
+    """The update fails, and says what to type; that is typed, and the next deploy makes the cluster."""
+    scene.stack.deploy(scene.wanted)
+    try:
+        says(scene, f"cdk destroy TrainingClusterStack -c cluster_name={scene.stack.cluster_name}")
+    finally:
+        scene.stack.destroy()
+
+
+def _head_node_terminated(scene: Scene) -> None:
+    ec2 = boto3.client("ec2")
+    tags = {"cluster-name": scene.stack.cluster_name, "node-type": "HeadNode"}
+    filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
+    (found,) = ec2.describe_instances(Filters=filters)["Reservations"]
+    ec2.terminate_instances(InstanceIds=[found["Instances"][0]["InstanceId"]])
+    _made_anew(scene)
+
+
+def _bucket_emptied(scene: Scene) -> None:
+    """Somebody emptied ParallelCluster's bucket, all versions: here only the folder of this cluster."""
+    s3, folder = boto3.client("s3"), f"/clusters/{scene.stack.cluster_name}-"
+    names = [each["Name"] for each in s3.list_buckets()["Buckets"]]
+    bucket = next(name for name in names if name.startswith("parallelcluster-"))
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+        for each in page.get("Versions", []):
+            if folder in each["Key"]:
+                s3.delete_object(Bucket=bucket, Key=each["Key"], VersionId=each["VersionId"])
+    _made_anew(scene)
+
+
+def _fleet_item_deleted(scene: Scene) -> None:
+    """The update fails at once, and says which item to put back; that is typed."""
+    dynamodb, key = boto3.client("dynamodb"), {"Id": {"S": "COMPUTE_FLEET"}}
+    dynamodb.delete_item(TableName=f"parallelcluster-{scene.stack.cluster_name}", Key=key)
+    scene.stack.deploy(scene.wanted)
+    reason = says(scene, "COMPUTE_FLEET", "aws dynamodb put-item")
+    table, item = re.findall(r"--table-name (\S+) --item '(.+?)'", reason)[0]
+    dynamodb.put_item(TableName=table, Item=json.loads(item))
+    scene.stack.come_to_rest()
+
+
+def _notes_deleted(scene: Scene) -> None:
+    """Somebody deletes the progress parameter while the fleet is stopped for an update."""
+    with scene.stack.losing_notes(after=1):
+        scene.stack.deploy(scene.wanted)
+    if scene.stack.status != "UPDATE_COMPLETE":
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+
+
+CASES = {
+    "the cluster was deleted by hand": Named(request="Update", act=_deleted_by_hand, changes=True),
+    "the head node was terminated": Named(request="Update", act=_head_node_terminated, changes=True),
+    "ParallelCluster's bucket was emptied": Named(request="Update", act=_bucket_emptied, changes=True),
+    "the fleet's item was deleted": Named(request="Update", act=_fleet_item_deleted, changes=True),
+    "the notes were deleted while the fleet is stopped": Named(
+        request="Update", act=_notes_deleted, changes=True
+    ),
+}
