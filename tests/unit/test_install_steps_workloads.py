@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 from tests.unit.step_machine import ASSETS, Machine, fails, succeeds
@@ -136,3 +137,23 @@ def test_a_jobs_prepare_script_makes_the_shared_environment_where_the_image_has_
     machine.environment["PIP_FIND_LINKS"] = str(machine.folder / "wheels")
     succeeds(tiny.make())
     assert prepare() == str(tiny.venv)
+
+
+def test_what_roberta_compiles_is_verified_before_it_runs(machine: Machine) -> None:
+    """pip runs the archive's own code to build it, in an image build as root."""
+    python = machine.folder / "venv" / "bin" / "python"
+    for name in ("g++", "env"):
+        machine.program(name, 'if [[ $1 == -u ]]; then shift 2; fi\nexec "$@"')
+    header = machine.folder / "Python.h"
+    header.touch()
+    answer = f'if [[ $1 == -c ]]; then echo "{header.parent}"; else cat "${{@: -1}}"; fi'
+    machine.program("python", answer, at=python)
+    done = subprocess.run(
+        ["bash", str(ASSETS / "training" / "roberta" / "install.sh"), str(python.parents[1])],
+        env=machine.environment,
+        capture_output=True,
+        text=True,
+    )
+    succeeds(done)
+    assert re.fullmatch(r"fairseq-fixed==\S+ --hash=sha256:[0-9a-f]{64}\n", done.stdout)
+    assert "--require-hashes" in machine.calls()[-1]

@@ -10,6 +10,8 @@ set -euo pipefail
 readonly python="$1/bin/python"
 # fairseq itself (0.12.2) installs neither on Python 3.11 nor with pip 24.1; this is the same code, mended.
 readonly package="fairseq-fixed==0.12.3.1"
+# Of its source archive, read by pip on 2026-11-22: an image build compiles it as root.
+readonly sha256=c607577a54ab30e2ee0f0b0a754ea5cdbc6ad0a9f99a1726638a2201445bc1cc
 
 header="$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 readonly header
@@ -21,4 +23,4 @@ fi
 # --no-deps: requirements.txt has what masked language modelling needs. --no-build-isolation: compile against the
 # environment's own torch and numpy. Without CUDA_HOME: its CUDA kernels are for generation, not for training.
 env -u CUDA_HOME "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-  "$package"
+  --require-hashes --requirement <(printf '%s --hash=sha256:%s\n' "$package" "$sha256")
