@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
 from ops.clusters import describe_cluster
+from ops.printable import printable
 from ops.session import ClientOf, unless
 from ops.usage import OpsError
 
@@ -170,8 +171,8 @@ def _started(answer: dict[str, Any]) -> bool:
 def _words(answer: dict[str, Any]) -> str:
     """What a failed command printed, without what the agent adds to it."""
     errors = _AGENT_SAID.sub("", answer["StandardErrorContent"])
-    said = [text.strip() for text in (errors, answer["StandardOutputContent"])]
-    return "\n".join(filter(None, said)) or f"exit code {answer['ResponseCode']}"
+    lines = [*errors.strip().split("\n"), *answer["StandardOutputContent"].strip().split("\n")]
+    return "\n".join(printable(line) for line in lines if line) or f"exit code {answer['ResponseCode']}"
 
 
 def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:

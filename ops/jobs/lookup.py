@@ -47,10 +47,12 @@ def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
     states = ("--states=all",) if ended else ()
     answer = head_node.run("squeue", "--all", "--noheader", *states, f"--format={QUEUE_FORMAT}")
     lines, is_cut = whole_lines(answer)
-    found = parse_queue(lines)
+    found, unread = parse_queue(lines)
     queue = sorted((job for job in found if not job.has_ended), key=lambda job: (job.waits, job.number))
     known = {job.id for job in queue}
     notes = ["There are more jobs than Systems Manager tells at once."] if is_cut else []
+    if unread:
+        notes.append(_unread(unread, "squeue"))
     remembered = tuple(job for job in found if job.has_ended)
     if ended:
         remembered = _with_accounts(remembered, known, head_node, notes)
@@ -86,8 +88,18 @@ def _with_accounts(
     lines, is_cut = whole_lines(answer)
     if is_cut:
         notes.append("More jobs ended in the last 7 days than Systems Manager tells at once.")
+    found, unread = parse_accounts(lines)
+    if unread:
+        notes.append(_unread(unread, "sacct"))
     known = queued | {job.id for job in remembered}
-    return (*(job for job in parse_accounts(lines) if job.id not in known), *remembered)
+    return (*(job for job in found if job.id not in known), *remembered)
+
+
+def _unread(count: int, program: str) -> str:
+    return (
+        f"{count} line(s) that {program} printed are no jobs, and are left out: "
+        "a job's name or arguments have a line's end in them."
+    )
 
 
 def find_job(job_id: str, head_node: HeadNode) -> Job | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ops.printable import printable
 from ops.usage import OpsError
 
 # A reason is free text: last.
@@ -78,7 +79,7 @@ def parse_sinfo(text: str) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...
         parts = line.split("|", SINFO_FORMAT.count("|"))
         if len(parts) != SINFO_FORMAT.count("|") + 1 or not parts[3].strip().isdigit():
             raise OpsError(f"Slurm said of its nodes what is not understood: {line}")
-        named, available, word, number, nodes, since, reason = (part.strip() for part in parts)
+        named, available, word, number, nodes, since, reason = (printable(part.strip()) for part in parts)
         name = named.removesuffix("*")
         default = name if named.endswith("*") else default
         availability[name] = available

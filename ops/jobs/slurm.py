@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ops.head_node import MAX_OUTPUT_BYTES
+from ops.printable import printable
 from ops.usage import OpsError, UsageError
 
 # squeue(1), JOB STATE CODES: states that a job leaves only by being queued again.
@@ -16,7 +17,10 @@ ENDED = frozenset(
 QUEUE_FORMAT = "%i|%u|%P|%T|%r|%D|%M|%l|%E|%j|%o"
 ACCOUNT_FORMAT = "JobID,User,Partition,State,Reason,NNodes,Elapsed,Timelimit,JobName"
 _NOTHING = frozenset({"", "(null)", "None", "N/A", "Unknown"})
-_JOB_ID = re.compile(r"[1-9][0-9]*(_[0-9]+)?")
+# Of an array's task 12_3, of a part of a heterogeneous job 12+1.
+_JOB_ID = re.compile(r"[1-9][0-9]*([_+][0-9]+)?")
+_NUMBER = re.compile(r"[0-9]+")
+_NEXT_JOB = re.compile(r"\n(?=JobId=)")
 _FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z/:]*)=")
 
 
@@ -41,8 +45,9 @@ class QueuedJob:
 
     @property
     def number(self) -> int:
-        """Its id, without an array's task."""
-        return int(self.id.partition("_")[0])
+        """Its id, without an array's task or a part of a heterogeneous job."""
+        found = _NUMBER.match(self.id)
+        return int(found[0]) if found else 0
 
     @property
     def waits(self) -> bool:
@@ -105,18 +110,25 @@ def whole_lines(output: str) -> tuple[list[str], bool]:
 
     Systems Manager keeps MAX_OUTPUT_BYTES only.
     """
-    lines = output.splitlines()
+    lines = output.removesuffix("\n").split("\n") if output else []
     is_cut = len(output.encode()) >= MAX_OUTPUT_BYTES
     return (lines[:-1] if is_cut and not output.endswith("\n") else lines), is_cut
 
 
-def parse_queue(lines: list[str]) -> tuple[QueuedJob, ...]:
-    """Read what `squeue --noheader --format QUEUE_FORMAT` prints. Raises OpsError."""
+def parse_queue(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
+    """Read what `squeue --noheader --format QUEUE_FORMAT` prints.
+
+    Returns:
+        The jobs, and how many lines are none: a name or a command with a line's end in it makes such lines.
+    """
     jobs = []
     for line in lines:
-        id_, user, partition, state, reason, nodes, elapsed, limit, dependency, name, command = _split(
-            line, QUEUE_FORMAT.count("|")
-        )
+        fields = _split(line, QUEUE_FORMAT.count("|"))
+        if len(fields) == QUEUE_FORMAT.count("|"):
+            fields.append("")  # the name was cut off by a line's end
+        if len(fields) <= QUEUE_FORMAT.count("|") or not _is_job(fields[0], fields[5]):
+            continue
+        id_, user, partition, state, reason, nodes, elapsed, limit, dependency, name, command = fields
         jobs.append(
             QueuedJob(
                 id=id_,
@@ -126,24 +138,26 @@ def parse_queue(lines: list[str]) -> tuple[QueuedJob, ...]:
                 state=state,
                 reason=_said(reason),
                 dependency=_said(dependency),
-                nodes=_number(nodes, line),
+                nodes=int(nodes),
                 elapsed=elapsed,
                 time_limit=limit,
             )
         )
-    return tuple(jobs)
+    return tuple(jobs), len(lines) - len(jobs)
 
 
-def parse_accounts(lines: list[str]) -> tuple[QueuedJob, ...]:
+def parse_accounts(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
     """Read what `sacct --noheader --parsable2 --allocations --format ACCOUNT_FORMAT` prints.
 
-    Raises OpsError.
+    Returns:
+        The jobs, and how many lines are none.
     """
     jobs = []
     for line in lines:
-        id_, user, partition, state, reason, nodes, elapsed, limit, name = _split(
-            line, ACCOUNT_FORMAT.count(",")
-        )
+        fields = _split(line, ACCOUNT_FORMAT.count(","))
+        if len(fields) <= ACCOUNT_FORMAT.count(",") or not _is_job(fields[0], fields[5]):
+            continue
+        id_, user, partition, state, reason, nodes, elapsed, limit, name = fields
         jobs.append(
             QueuedJob(
                 id=id_,
@@ -153,17 +167,18 @@ def parse_accounts(lines: list[str]) -> tuple[QueuedJob, ...]:
                 state=state.partition(" ")[0],  # CANCELLED by 1000
                 reason=_said(reason),
                 dependency="",
-                nodes=_number(nodes, line),
+                nodes=int(nodes),
                 elapsed=elapsed,
                 time_limit=limit,
             )
         )
-    return tuple(jobs)
+    return tuple(jobs), len(lines) - len(jobs)
 
 
 def parse_job(text: str) -> Job:
     """Read `scontrol show job --oneliner`; of an array's tasks, the first. Raises OpsError."""
-    line = text.partition("\n")[0]
+    # A name may have a line's end in it.
+    line = printable(_NEXT_JOB.split(text, maxsplit=1)[0])
     found = list(_FIELD.finditer(line))
     ends = [each.start() for each in found[1:]] + [len(line)] * bool(found)
     fields: dict[str, str] = {}
@@ -198,10 +213,11 @@ def workload_of(command: str) -> str:
 
 
 def _split(line: str, separators: int) -> list[str]:
-    parts = line.split("|", separators)
-    if len(parts) != separators + 1:
-        raise OpsError(f"Slurm said of a job what is not understood: {line}")
-    return [part.strip() for part in parts]
+    return [printable(part.strip()) for part in line.split("|", separators)]
+
+
+def _is_job(id_: str, nodes: str) -> bool:
+    return bool(_NUMBER.match(id_)) and nodes.isdigit()
 
 
 def _said(word: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.head_node import find_head_node
+from ops.printable import printable
 from ops.session import ClientOf
 from ops.usage import OpsError
 
@@ -54,11 +55,11 @@ def read_running(cluster_name: str, client: ClientOf) -> Running:
 
 
 def parse_jobs(text: str) -> list[Job]:
-    """Jobs of squeue's lines; a last one that was cut is left out."""
+    """Jobs of squeue's lines; a last one that was cut is left out, and what a name's line end made."""
     found = []
-    for line in text.splitlines():
-        fields = line.strip().split("|", _FIELDS - 1)
-        if len(fields) == _FIELDS:
+    for line in text.split("\n"):
+        fields = [printable(field) for field in line.strip().split("|", _FIELDS - 1)]
+        if len(fields) == _FIELDS and fields[3].isdigit():
             id_, user, time, nodes, name = fields
             found.append(Job(id=id_, user=user, time=time, nodes=int(nodes), name=name))
     return found

@@ -253,3 +253,13 @@ def test_without_a_head_node_every_command_says_so(cluster: PlayedCluster, call:
         code, out, said = call(*command)
         assert (code, out) == (1, "")
         assert "has no head node yet: TrainingClusterStack is CREATE_IN_PROGRESS" in said
+
+
+def test_one_job_with_odd_words_hides_no_other(cluster: PlayedCluster, call: Call) -> None:
+    rest = "gpu|RUNNING|None|1|0:01|UNLIMITED|(null)"
+    cluster.says("squeue", f"31|ann|{rest}|a\nb|/x\n40+0|bob|{rest}|\x1b[31mroot|/y\n41|eve|{rest}|c|/z\n")
+    code, said, _ = call("jobs")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()[1:4]] == ["31", "40+0", "41"]
+    assert "\x1b" not in said
+    assert "1 line(s) that squeue printed are no jobs" in said

@@ -59,13 +59,14 @@ def test_an_ended_job_says_how_it_ended(state: str, code: str, ending: str) -> N
 
 
 def test_the_queue_is_read_whatever_a_name_holds() -> None:
-    waits, runs = parse_queue(
+    (waits, runs), unread = parse_queue(
         [
             "32|ubuntu|gpu|PENDING|ReqNodeNotAvail, UnavailableNodes:gpu-dy-p4d-[1-2]|2|0:00|UNLIMITED|(null)"
             "|a|b|/home/ubuntu/own.sh a|b",
             "31|root|gpu|RUNNING|None|1|1-02:03:04|2-00:00:00|(null)|train|/fsx/training/job.slurm gpt2 -x 1",
         ]
     )
+    assert unread == 0
     assert (runs.workload, runs.reason, runs.nodes, runs.elapsed) == ("gpt2", "", 1, "1-02:03:04")
     assert (waits.id, waits.user, waits.state, waits.nodes) == ("32", "ubuntu", "PENDING", 2)
     assert (
@@ -74,7 +75,7 @@ def test_the_queue_is_read_whatever_a_name_holds() -> None:
 
 
 def test_jobs_that_only_accounting_knows_are_read() -> None:
-    (job,) = parse_accounts(["9|ubuntu|gpu|CANCELLED by 1000|None|2|00:10:00|UNLIMITED|gpt2"])
+    (job,), _ = parse_accounts(["9|ubuntu|gpu|CANCELLED by 1000|None|2|00:10:00|UNLIMITED|gpt2"])
     assert (job.id, job.state, job.workload, job.has_ended) == ("9", "CANCELLED", "gpt2", True)
 
 
@@ -83,7 +84,7 @@ def test_a_line_that_was_cut_off_is_not_read_as_a_job() -> None:
     cut = (line * 400)[:MAX_OUTPUT_BYTES]
     lines, is_cut = whole_lines(cut)
     assert is_cut
-    assert len(parse_queue(lines)) == MAX_OUTPUT_BYTES // len(line)
+    assert len(parse_queue(lines)[0]) == MAX_OUTPUT_BYTES // len(line)
     assert whole_lines(line) == ([line.strip()], False)
 
 
@@ -95,14 +96,43 @@ def test_what_is_not_understood_is_an_error_and_no_guess(text: str) -> None:
         parse_job(text)
 
 
-def test_a_queue_that_is_not_understood_is_an_error_and_no_guess() -> None:
-    with pytest.raises(OpsError, match=r"not understood: 31\|root"):
-        parse_queue(["31|root"])
+def test_a_line_that_is_no_job_hides_no_job_and_is_counted() -> None:
+    line = "31|root|gpu|RUNNING|None|1|0:01|UNLIMITED|(null)|{}|/fsx/training/job.slurm {}"
+    named = line.format("two\nlines", "gpt2\n--note=x").split("\n")
+    jobs, unread = parse_queue(["31|root", *named, "x|root|gpu|RUNNING|None|1|0:01|UNLIMITED|(null)|a|b"])
+    assert [(job.id, job.workload) for job in jobs] == [("31", "two")]
+    assert unread == 4
+    jobs, unread = parse_accounts(["9|ubuntu|gpu|FAILED|None|2|00:10:00|UNLIMITED|a", "b", "|||||||||"])
+    assert ([job.id for job in jobs], unread) == (["9"], 2)
+
+
+def test_parts_of_a_heterogeneous_job_and_waiting_arrays_are_jobs() -> None:
+    line = "{}|root|gpu|RUNNING|None|1|0:01|UNLIMITED|(null)|a|b"
+    jobs, _ = parse_queue([line.format(id_) for id_ in ("30094+0", "30094+1", "30095_[3-9%2]")])
+    assert [job.number for job in jobs] == [30094, 30094, 30095]
+
+
+def test_a_job_whose_name_has_a_lines_end_is_read() -> None:
+    job = parse_job(job_text().replace("JobName=train", "JobName=tr\nain") + "\n" + job_text("FAILED"))
+    assert (job.id, job.state, job.nodes) == ("30", "PENDING", 2)
+
+
+def test_nothing_of_a_job_or_node_is_obeyed_by_the_terminal() -> None:
+    evil = "\x1b]0;pwned\x07\x1b[31m\x9broot\x0b"
+    queue, _ = parse_queue([f"31|{evil}|gpu|RUNNING|{evil}|1|0:01|UNLIMITED|{evil}|{evil}|/x"])
+    accounts, _ = parse_accounts([f"9|ubuntu|gpu|FAILED|None|2|00:10:00|UNLIMITED|{evil}"])
+    job = parse_job(job_text(reason=evil))
+    _, unfit = parse_sinfo(f"gpu*|up|drained|1|gpu-dy-p4d-5|2026-11-22T07:04:40|{evil}\n")
+    shown = (queue[0].user, queue[0].reason, queue[0].dependency, queue[0].workload, accounts[0].workload)
+    assert {*shown, job.reason, unfit[0].reason} == {"?]0;pwned??[31m?root?", "?]0;pwned??[31m?root"}
+
+
+def test_nodes_that_are_not_understood_are_an_error_and_no_guess() -> None:
     with pytest.raises(OpsError, match="not understood: train up"):
         parse_sinfo("train up")
 
 
-@pytest.mark.parametrize("id_", ["1", "12", "12_3"])
+@pytest.mark.parametrize("id_", ["1", "12", "12_3", "12+1"])
 def test_a_job_id_is_a_number_or_an_arrays_task(id_: str) -> None:
     assert check_job_id(id_) == id_
 
