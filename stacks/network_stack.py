@@ -43,9 +43,7 @@ class NetworkStack(Stack):
             nodes_id = nodes.group.security_group_id
             if own and settings.endpoints == "private":
                 self._guard.protect(
-                    InterfaceEndpoints(
-                        self, "Endpoints", vpc=own.vpc, subnet=own.private_subnet, nodes=nodes.group
-                    )
+                    InterfaceEndpoints(self, "Endpoints", vpc=own.vpc, subnet=own.private_subnet)
                 )
         self.network = Network(
             self,

@@ -74,7 +74,6 @@ class NodeImage(Construct):
             bundle=self._content.bundle,
             log_group=self._log_group,
             log_bucket=bucket,
-            beside_endpoints=settings.endpoints == "private",
             tags={IMAGE_TAG: self._name, CLUSTER_TAG: SHARED, **settings.own_tags},
         )
         parts = {

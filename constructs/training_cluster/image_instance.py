@@ -29,7 +29,6 @@ class ImageInstance(Construct):
         name: of the image.
         bundle: what the instance fetches and runs.
         log_group, log_bucket: what Image Builder writes of it.
-        beside_endpoints: whether calls of AWS go through interface endpoints, which let nodes in alone.
         tags: of the instance, its disks and interfaces.
 
     Attributes:
@@ -47,7 +46,6 @@ class ImageInstance(Construct):
         bundle: s3_assets.Asset,
         log_group: logs.LogGroup,
         log_bucket: s3.IBucket,
-        beside_endpoints: bool,
         tags: dict[str, str],
     ) -> None:
         super().__init__(scope, id_)
@@ -59,7 +57,6 @@ class ImageInstance(Construct):
             description="Image builds: nobody in, packages and AWS APIs out",
             allow_all_outbound=True,
         )
-        groups = [group, network.node_security_group] if beside_endpoints else [group]
         role = self._role(bundle, log_group, log_bucket)
         configuration = imagebuilder.CfnInfrastructureConfiguration(
             self,
@@ -69,7 +66,7 @@ class ImageInstance(Construct):
             instance_types=[recipe.build_instance_type],
             instance_profile_name=iam.InstanceProfile(self, "Profile", role=role).instance_profile_name,
             subnet_id=network.private_subnet.subnet_id,
-            security_group_ids=[each.security_group_id for each in groups],
+            security_group_ids=[group.security_group_id],
             instance_metadata_options=imagebuilder.CfnInfrastructureConfiguration.InstanceMetadataOptionsProperty(
                 http_tokens="required", http_put_response_hop_limit=1
             ),

@@ -27,6 +27,15 @@ INTERFACE_ENDPOINTS = (
     "ssm",
     "ssmmessages",
 )
+CHINA = "aws-cn"
+"""The partition of Beijing and Ningxia."""
+# As the CDK's list of both regions has them (InterfaceVpcEndpointAwsService); compared in a test.
+_PREFIXED_IN_CHINA = ("autoscaling", "cloudformation", "ec2", "monitoring", "sts")
+
+
+def endpoint_prefix(service: str, partition: str) -> str:
+    """Say what precedes region and service in the name of an interface endpoint's service."""
+    return "cn.com.amazonaws" if partition == CHINA and service in _PREFIXED_IN_CHINA else "com.amazonaws"
 
 
 class NetworkFlags(BaseModel):

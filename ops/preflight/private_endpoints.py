@@ -7,7 +7,7 @@ from typing import Any
 
 from ops.preflight.finding import Finding, judged
 from ops.preflight.zone import Chooser
-from training_cluster.network_flags import INTERFACE_ENDPOINTS
+from training_cluster.network_flags import INTERFACE_ENDPOINTS, endpoint_prefix
 from training_cluster.settings import Settings
 
 
@@ -18,7 +18,8 @@ def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[F
     zone_name = choose().zone_name
     if zone_name is None:
         return
-    names = {f"com.amazonaws.{ec2.meta.region_name}.{each}": each for each in INTERFACE_ENDPOINTS}
+    region, partition = ec2.meta.region_name, ec2.meta.partition
+    names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in INTERFACE_ENDPOINTS}
     filters = [
         {"Name": "service-name", "Values": sorted(names)},
         {"Name": "service-type", "Values": ["Interface"]},

@@ -10,6 +10,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
 
 from stacks.composition import add_stacks
@@ -17,6 +18,7 @@ from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from training_cluster.cluster_flags import ClusterFlags
 from training_cluster.families import family_names
+from training_cluster.network_flags import INTERFACE_ENDPOINTS
 from training_cluster.settings import Settings
 from training_cluster.zone import RESOURCE_TYPE
 
@@ -207,17 +209,58 @@ def test_ssh_is_one_rule_and_only_when_it_is_asked_for(synthesise: Synthesise) -
     assert (rule["FromPort"], rule["ToPort"], rule["CidrIp"]) == (22, 22, "203.0.113.0/24")
 
 
-def test_private_endpoints_answer_the_nodes_only(synthesise: Synthesise) -> None:
-    network = synthesise(endpoints="private")["NetworkStack"]
+def _interface_endpoints(network: Template) -> list[dict[str, Any]]:
     endpoints = network.find_resources(
         "AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}}
     )
-    services = {str(each["Properties"]["ServiceName"]) for each in endpoints.values()}
-    for service in ("ec2", "cloudformation", "logs", "ssmmessages"):
-        assert any(name.endswith(f".{service}']]}}") for name in services), services
-    for each in endpoints.values():
-        assert each["Properties"]["PrivateDnsEnabled"] is True
-        assert len(each["Properties"]["SecurityGroupIds"]) == 1
+    return [each["Properties"] for each in endpoints.values()]
+
+
+def _resolved(value: Any, *, conditions: dict[str, bool], region: str) -> str:
+    """Resolve the few functions that the name of a service is made of, as CloudFormation does."""
+    match value:
+        case {"Ref": "AWS::Region"}:
+            return region
+        case {"Fn::If": [condition, yes, no]}:
+            return _resolved(yes if conditions[condition] else no, conditions=conditions, region=region)
+        case {"Fn::Join": ["", parts]}:
+            return "".join(_resolved(each, conditions=conditions, region=region) for each in parts)
+        case _:
+            return str(value)
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "us-gov-west-1", "cn-north-1", "cn-northwest-1"])
+def test_private_endpoints_are_named_as_the_cdk_names_them_in_the_region(
+    synthesise: Synthesise, region: str
+) -> None:
+    """In China some services begin with cn.; the CDK knows which, but only for a region that it knows."""
+    network = synthesise(endpoints="private")["NetworkStack"]
+    here = cdk.Stack(env=cdk.Environment(region=region))
+    expected = {
+        str(here.resolve(ec2.InterfaceVpcEndpointAwsService(each, None).name)) for each in INTERFACE_ENDPOINTS
+    }
+    conditions = {
+        name: each == {"Fn::Equals": [{"Ref": "AWS::Partition"}, "aws-cn"]} and region.startswith("cn-")
+        for name, each in network.to_json().get("Conditions", {}).items()
+    }
+    found = {
+        _resolved(each["ServiceName"], conditions=conditions, region=region)
+        for each in _interface_endpoints(network)
+    }
+    assert found == expected
+
+
+def test_private_endpoints_answer_whoever_is_in_the_network_and_nobody_else(synthesise: Synthesise) -> None:
+    """Their private names hold in all of the VPC: for instances that build images, too."""
+    network = synthesise(endpoints="private")["NetworkStack"]
+    (vpc,) = network.find_resources("AWS::EC2::VPC").values()
+    groups = network.find_resources("AWS::EC2::SecurityGroup")
+    for each in _interface_endpoints(network):
+        assert each["PrivateDnsEnabled"] is True
+        ((group, _),) = (each["Fn::GetAtt"] for each in each["SecurityGroupIds"])
+        (rule,) = groups[group]["Properties"]["SecurityGroupIngress"]
+        assert (rule["FromPort"], rule["ToPort"], rule["IpProtocol"]) == (443, 443, "tcp")
+        assert rule["CidrIp"] == vpc["Properties"]["CidrBlock"]
 
 
 def _network_types(template: Template) -> set[str]:
