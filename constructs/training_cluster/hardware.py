@@ -45,7 +45,7 @@ class Size(Strict):
     sockets: int | None
     cores_per_socket: int | None
     threads_per_core: int = Field(gt=0)
-    network_cards: int = Field(gt=0, description="each takes one private address a node")
+    network_cards: int = Field(gt=0)
     efa_interfaces: int = Field(ge=0)
     network_gbps: float | None
     nvme_gb: int | None = Field(description="all local disks together; 0 for none")
@@ -58,6 +58,15 @@ class Size(Strict):
     def efa(self) -> bool:
         """Whether its nodes talk over EFA."""
         return self.efa_interfaces > 0
+
+    @property
+    def addresses(self) -> int:
+        """Private addresses that one node takes.
+
+        With EFA the first network card alone has one: ParallelCluster makes the other interfaces efa-only
+        (pcluster/templates/queues_stack.py, add_network_interfaces), which have none.
+        """
+        return 1 if self.efa else self.network_cards
 
 
 class EnvironmentVariable(Strict):

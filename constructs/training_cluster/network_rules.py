@@ -6,16 +6,13 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from training_cluster.families import load_base
 from training_cluster.problems import Contradiction
 
 if TYPE_CHECKING:
     from training_cluster.settings import Settings
 
-# The private subnet is a /17; AWS keeps five addresses of each, file systems and endpoints take some.
-PRIVATE_ADDRESSES = 2**15 - 5
 RESERVED_ADDRESSES = 64
-
+"""Of the private subnet, for file systems and endpoints."""
 
 # The largest network that one owner has: 10.0.0.0/8 among the private ones.
 WIDEST_PREFIX = 8
@@ -71,22 +68,8 @@ def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
-def _addresses_suffice(settings: Settings) -> Iterator[Contradiction]:
-    if settings.vpc_id:
-        return  # trainctl preflight asks EC2
-    cards, base = settings.size.network_cards, load_base()
-    free = PRIVATE_ADDRESSES - RESERVED_ADDRESSES - (base.cpu_queue.nodes if settings.cpu_queue_type else 0)
-    if settings.nodes * cards > free:
-        yield Contradiction(
-            problem=f"nodes={settings.nodes}: {settings.compute_type} takes {cards} addresses a node, and "
-            f"the private subnet (/17) has {free} for them",
-            mend=f"-c nodes={free // cards}",
-        )
-
-
 NETWORK_RULES: tuple[Callable[[Settings], Iterator[Contradiction]], ...] = (
     _own_network_is_complete,
     _own_network_is_left_alone,
     _the_world_stays_out,
-    _addresses_suffice,
 )

@@ -12,7 +12,7 @@ CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20
 """10.0.0.0/20: head and login nodes, the NAT gateway."""
 PRIVATE_PREFIX = 17
-"""10.0.128.0/17: compute nodes (one address a network card) and file systems."""
+"""10.0.128.0/17: compute nodes and file systems. The most nodes of any size fit in (test_families.py)."""
 
 FLOW_LOG_RETENTION = logs.RetentionDays.THREE_MONTHS
 """A quarter, to look back from an audit; as the logs of our functions."""

@@ -96,10 +96,8 @@ def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
     yield way_out(table)
     yield s3_endpoint(table, subnet["VpcId"], ec2)
     beside = settings.cpu_queue_facts
-    cpu = load_base().cpu_queue.nodes * beside[1].network_cards if beside else 0
-    yield _addresses(
-        "private", subnet, settings.nodes * settings.size.network_cards + cpu + RESERVED_ADDRESSES
-    )
+    cpu = load_base().cpu_queue.nodes * beside[1].addresses if beside else 0
+    yield _addresses("private", subnet, settings.nodes * settings.size.addresses + cpu + RESERVED_ADDRESSES)
 
 
 def _addresses(name: str, subnet: Subnet, needed: int) -> Finding:

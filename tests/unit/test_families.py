@@ -19,7 +19,9 @@ from training_cluster.families import (
     load_family,
 )
 from training_cluster.hardware import FACTS, UNCONFIRMED, Size
+from training_cluster.network_rules import RESERVED_ADDRESSES
 from training_cluster.problems import ConfigurationError
+from training_cluster.vpc import PRIVATE_PREFIX
 
 THE_ISSUES_FAMILIES = set(
     "p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 trn1 trn1n trn2 g5 g6 g6e m6i m7i r7iz hpc7a".split()
@@ -55,6 +57,13 @@ def test_a_size_agrees_with_the_data_of_ec2(name: str, instance_type: str) -> No
     assert size.accelerators == sum(device["Count"] for device in _accelerators(data))
     if size.sockets and size.cores_per_socket:
         assert size.sockets * size.cores_per_socket == data["VCpuInfo"]["DefaultCores"]
+
+
+def test_the_most_nodes_of_any_size_have_addresses_in_the_private_subnet() -> None:
+    for name, instance_type in TYPES:
+        nodes = 4096 * load_family(name).sizes[instance_type].addresses + load_base().cpu_queue.nodes
+        free = 2 ** (32 - PRIVATE_PREFIX) - 5  # AWS keeps five
+        assert nodes + RESERVED_ADDRESSES <= free, instance_type
 
 
 def _accelerators(data: dict[str, Any]) -> list[dict[str, Any]]:

@@ -81,7 +81,7 @@ def test_a_good_network_has_nothing_to_mend() -> None:
             "create-route",
         ),
         (
-            lambda n: n.subnets[PRIVATE].update(AvailableIpAddressCount=71),
+            lambda n: n.subnets[PRIVATE].update(AvailableIpAddressCount=65),
             "private subnet: free addresses",
             "-c nodes=...",
         ),
@@ -119,6 +119,14 @@ def test_what_works_worse_is_a_warning(change: Change, check: str, mend: str) ->
     assert mend in warning.mend
 
 
+def test_a_node_with_efa_takes_one_address_whatever_its_network_cards() -> None:
+    """Eight p5 nodes, of 32 cards each, in a subnet of 251 addresses."""
+    network = Network()
+    network.subnets[PRIVATE].update(AvailableIpAddressCount=8 + 64)
+    found = {each.check: each for each in findings(network, **OWN, family="p5", nodes="8")}
+    assert found["private subnet: free addresses"].verdict == "ok"
+
+
 def test_a_subnet_without_a_table_of_its_own_has_the_main_one() -> None:
     network = Network()
     network.routes = {PUBLIC: [IGW], "main": [NAT]}
@@ -134,16 +142,16 @@ def test_a_vpc_that_is_not_there_is_one_problem() -> None:
     assert not any("subnet:" in each.check for each in found)
 
 
-def test_addresses_are_those_of_all_cards_of_all_nodes_and_the_reserve() -> None:
+def test_addresses_are_those_of_all_nodes_and_the_reserve() -> None:
     network = Network()
-    network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed = 10 * 4 + 4 * 1 + 64
+    network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed = 10 + 4 + 64
     network.offered["use1-az4"].append("m6i.16xlarge")
     network.quotas[P] = 960
     flags = {**OWN, "nodes": "10", "cpu_queue": "on"}
     assert bad(network, **flags) == []
     network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed - 1
     (short,) = bad(network, **flags)
-    assert short.found == "107, of which a full cluster takes 108"
+    assert short.found == "77, of which a full cluster takes 78"
 
 
 def _of_the_zone(network: Network, **flags: str) -> Finding:
