@@ -14,7 +14,8 @@ from training_cluster.guard import KEPT
 from training_cluster.network import DATABASE_CIDRS, Network
 from training_cluster.resource_ids import Database
 
-ENGINE = rds.DatabaseClusterEngine.aurora_mysql(version=rds.AuroraMysqlEngineVersion.VER_3_08_2)
+# Of a minor version with long-term support (release notes of 3.10.0): it lives for three years, not for one.
+ENGINE = rds.DatabaseClusterEngine.aurora_mysql(version=rds.AuroraMysqlEngineVersion.VER_3_10_4)
 USER = "slurm"
 
 
@@ -52,7 +53,8 @@ class Accounting(Construct):
             "Database",
             engine=ENGINE,
             credentials=rds.Credentials.from_password(USER, secret.secret_value),
-            writer=rds.ClusterInstance.serverless_v2("Writer"),
+            # AWS itself patches a release with long-term support; an upgrade would leave it (release notes).
+            writer=rds.ClusterInstance.serverless_v2("Writer", auto_minor_version_upgrade=False),
             serverless_v2_min_capacity=size.min_acu,
             serverless_v2_max_capacity=size.max_acu,
             vpc=network.vpc,

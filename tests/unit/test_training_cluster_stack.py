@@ -173,6 +173,10 @@ def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -
     assert database["Properties"]["StorageEncrypted"] is True
     assert database["Properties"]["DeletionProtection"] is True
     (rule,) = accounting.find_resources("AWS::EC2::SecurityGroupIngress").values()
+    # Releases with long-term support (Aurora guide, "LTS releases"); others live for about a year.
+    assert re.match(r"8\.0\.mysql_aurora\.3\.(04|10)\.", database["Properties"]["EngineVersion"])
+    (instance,) = accounting.find_resources("AWS::RDS::DBInstance").values()
+    assert instance["Properties"]["AutoMinorVersionUpgrade"] is False
     assert (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"]) == (3306, 3306)
     assert "TrainingCluster-Network" in str(rule["Properties"]["SourceSecurityGroupId"])
     found = _config(templates["TrainingClusterStack"])["Scheduling"]["SlurmSettings"]["Database"]
