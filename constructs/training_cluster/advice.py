@@ -11,6 +11,7 @@ from training_cluster.hardware import Family
 from training_cluster.idle_cost import idle_cost, render_idle_cost
 from training_cluster.image_names import image_parameter, image_stack_name
 from training_cluster.settings import Settings
+from training_cluster.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +171,13 @@ def _lustre_efa(settings: Settings) -> Iterator[Advice]:
 
 
 def _spot(settings: Settings) -> Iterator[Advice]:
+    if settings.bought.kind == "spot":
+        yield Advice(
+            id="spot-role",
+            text=f"capacity=spot: without the role {SPOT_ROLE} in the account no node starts. trainctl "
+            f"preflight says whether it exists; if not, type once: {CREATE_SPOT_ROLE}",
+            warns=False,
+        )
     if settings.bought.kind == "spot" and settings.min_nodes:
         yield Advice(
             id="spot-static",

@@ -1,4 +1,4 @@
-"""What is given by name or ARN: key pair, permissions boundary, the database's secret, placement group."""
+"""What the account must have by name: key pair, boundary, secret, placement group, the role of spot."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from ops.preflight.finding import Finding, judged
 from ops.session import ClientOf, unless
 from training_cluster.settings import Settings
+from training_cluster.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 
 
 def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
@@ -45,6 +46,20 @@ def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
         found = unless(lambda: secrets.describe_secret(SecretId=arn), "ResourceNotFoundException")
         yield _there(
             "accounting_secret", found, "aws secretsmanager list-secrets, then -c accounting_secret="
+        )
+
+
+def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Look for the role with which EC2 launches spot instances; the head node may not create it."""
+    if settings.bought.kind == "spot":
+        found = unless(
+            lambda: client("iam").get_role(RoleName=SPOT_ROLE), "NoSuchEntity", "NoSuchEntityException"
+        )
+        yield judged(
+            f"capacity=spot: role {SPOT_ROLE}",
+            "not there: no node would start" if found is None else "there",
+            good=found is not None,
+            mend=CREATE_SPOT_ROLE,
         )
 
 

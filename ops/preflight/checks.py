@@ -8,7 +8,13 @@ from functools import cache, partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.preflight.access import check_boundary, check_key, check_placement_group, check_secret
+from ops.preflight.access import (
+    check_boundary,
+    check_key,
+    check_placement_group,
+    check_secret,
+    check_spot_role,
+)
 from ops.preflight.account import check_account, check_budget
 from ops.preflight.config import check_config, check_validators
 from ops.preflight.credentials import (
@@ -112,6 +118,7 @@ def _checks(
     yield "image", partial(check_image, settings, place, client)
     yield "key_name", partial(check_key, settings, ec2)
     yield "permissions_boundary", partial(check_boundary, settings, client)
+    yield "role of spot instances", partial(check_spot_role, settings, client)
     yield "accounting_secret", partial(check_secret, settings, client)
     yield "placement_group", partial(check_placement_group, settings, ec2)
     yield "cluster config", partial(check_config, settings)

@@ -59,6 +59,8 @@ class AccountWide:
         self.secret: Any = {"Name": "slurm"}
         self.group_strategies = ["cluster"]
         self.budgets: Any = {"Budgets": []}
+        self.roles = {"AWSServiceRoleForEC2Spot": "/aws-service-role/spot.amazonaws.com/"}
+        """Path by name."""
         self.file_systems: list[dict[str, Any]] = []
         self.refused: dict[str, Refused] = {}
         """Operations that AWS does not answer, whatever stands above."""
@@ -99,7 +101,17 @@ class AccountWide:
                 "PlacementGroups": [{"Strategy": each} for each in self.group_strategies]
             },
             "DescribeBudgets": self.budgets,
+            "GetRole": self._role,
             **self.refused,
+        }
+
+    def _role(self, asked: dict[str, Any]) -> Any:
+        name = asked["RoleName"]
+        if name not in self.roles:
+            return Refused("NoSuchEntity")
+        role = {"Path": self.roles[name], "RoleName": name, "RoleId": "AROAEXAMPLEEXAMPLE00"}
+        return {
+            "Role": role | {"Arn": f"arn:aws:iam::{ACCOUNT}:role{role['Path']}{name}", "CreateDate": now()}
         }
 
     def _quota(self, quotas: dict[str, float], asked: dict[str, Any]) -> Any:

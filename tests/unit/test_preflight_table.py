@@ -184,6 +184,12 @@ def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
             "accounting_secret",
             "aws secretsmanager list-secrets",
         ),
+        (
+            lambda n: n.roles.clear(),
+            {"capacity": "spot"},
+            "capacity=spot: role AWSServiceRoleForEC2Spot",
+            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+        ),
         (lambda n: n.group_strategies.clear(), NAMED, "placement_group mine", "--strategy cluster"),
         (lambda n: n.images.clear(), {}, "official image", "-c os=..."),
     ],
