@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field, field_validator
 
 from training_cluster.families import family_names
 from training_cluster.hardware import INSTANCE_TYPE
+from training_cluster.pcluster_version import read_pcluster_version
 from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import DEFAULT_CLUSTER, is_taken
 from training_cluster.workloads import load_workloads
 
-PCLUSTER_VERSION = "3.16.1"
-"""AWS ParallelCluster's version; follows requirements-pcluster.txt (tests/unit/test_layout.py)."""
+PCLUSTER_VERSION = read_pcluster_version()
 
 AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from training_cluster.cluster_flags import PCLUSTER_VERSION
+
 from .account import Account
 
 
@@ -17,7 +19,7 @@ def as_outputs(**values: Any) -> dict[str, Any]:
     return {name: {"Value": value} for name, value in values.items()}
 
 
-def register_image(account: Account, name: str, *, version: str = "3.16.1") -> str:
+def register_image(account: Account, name: str, *, version: str = PCLUSTER_VERSION) -> str:
     """An image of ubuntu2204 that ParallelCluster could have built; its id."""
     ec2 = account.client("ec2")
     root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}

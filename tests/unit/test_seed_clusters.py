@@ -9,6 +9,7 @@ from aws_cdk.assertions import Match, Template
 
 from tests.unit.test_cluster_config import IMAGE, assert_golden, render
 from training_cluster.advice import advice
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.job_environment import render_job_environments, render_links
 from training_cluster.settings import Settings
 
@@ -73,7 +74,7 @@ def test_p3dn_reads_its_image_from_ssm_at_deploy(synthesise: Any) -> None:
         "*",
         {
             "Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>",
-            "Default": "/imagebuilder/training-cluster/3.16.1/ubuntu2204/volta",
+            "Default": f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta",
         },
     )
     assert len(parameters) == 1

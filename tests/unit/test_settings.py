@@ -8,6 +8,7 @@ import pytest
 
 from tools.families_page import render_families_page
 from tools.flags_page import render_flags_page
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.flags import allowed_values
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
@@ -60,7 +61,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"fsx_gib": "3600"}, ["fsx_gib=3600", "the next is 4800"]),
         ({"fsx_mbps_per_tib": "200"}, ["fsx_mbps_per_tib=200", "125, 250, 500, 1000"]),
         ({"cluster_name": "1st"}, ["cluster_name=1st", "a letter, then letters, digits and hyphens"]),
-        ({"cluster_name": "NetworkStack"}, ["the name of a stack of this app"]),
+        ({"cluster_name": "trainingcluster-network"}, ["the name of a stack of this app"]),
         ({"capacity": "on-demand"}, ["capacity=on-demand", "ondemand, spot, reservation:cr-..."]),
         ({"capacity": "reservation"}, ["capacity=reservation", "reservation:cr-..."]),
         ({"capacity": "reservation:cr-12"}, ["17 hex digits"]),
@@ -83,7 +84,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"tags": "AWS:team=1"}, ["keys that start with aws:"]),
         ({"fsx_type": "persistent1"}, ["allowed: persistent2, scratch2"]),
         ({"home": "fsx"}, ["allowed: ebs, efs"]),
-        ({"pcluster_version": "3.15.0"}, ["another version's", "-c pcluster_version=3.16.1"]),
+        ({"pcluster_version": "3.15.0"}, ["another version's", f"-c pcluster_version={PCLUSTER_VERSION}"]),
         (
             {"budget_usd": "0", "alarm_email": "me@example.com"},
             ["a whole number from 1", "-c budget_usd=5000"],
@@ -100,6 +101,22 @@ def test_a_wrong_flag_says_what_is_wrong_and_what_is_allowed(
         Settings.from_context(context)
     for word in words:
         assert word in str(raised.value)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, True, None, [], ["p4d"], {"a": "b"}])
+@pytest.mark.parametrize("flag", Settings.model_fields)
+def test_a_value_of_another_type_in_cdk_json_is_refused_or_taken(flag: str, value: object) -> None:
+    try:
+        Settings.from_context({flag: value})
+    except ConfigurationError as refused:
+        assert f"-c {flag}=" in str(refused) or "type: " in str(refused)
+
+
+def test_a_number_for_an_instance_type_is_refused_with_an_example() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"instance_type=1\.5: .*\n.*\n    type:    -c instance_type="
+    ):
+        Settings.from_context({"instance_type": 1.5})
 
 
 def test_another_cluster_name_is_another_stack() -> None:

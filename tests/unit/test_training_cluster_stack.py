@@ -13,6 +13,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from training_cluster.cluster_config import render_cluster_config
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.resource_ids import placeholders
 from training_cluster.settings import Settings
 
@@ -81,7 +82,7 @@ def test_the_provider_uses_the_layer_that_aws_publishes_for_this_version(cluster
         {
             "Content": {
                 "S3Bucket": {"Fn::Join": ["", [{"Ref": "AWS::Region"}, "-aws-parallelcluster"]]},
-                "S3Key": "parallelcluster/3.16.1/layers/aws-parallelcluster/lambda-layer.zip",
+                "S3Key": f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip",
             },
             "CompatibleRuntimes": ["python3.12"],
         },
