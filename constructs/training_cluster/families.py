@@ -107,6 +107,13 @@ def _read(path: Path) -> dict[str, Any]:
     return loaded
 
 
+def _facts(path: Path) -> dict[str, Any]:
+    loaded = _read(path)
+    if "name" in loaded:
+        raise ConfigurationError(f"{path.name}: name: the name of the file is the family's; remove this key")
+    return loaded
+
+
 _MODELS = (
     *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
     *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, ImageRecipe),
@@ -118,7 +125,10 @@ _KEYS = sorted({field.alias or name for model in _MODELS for name, field in mode
 def _explain(path: Path, error: ValidationError) -> ConfigurationError:
     lines = [f"{path.name}: {error.error_count()} problem(s) in this catalog file"]
     for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
+        place = problem["loc"]
+        if problem["type"] == "invalid_key":
+            place = (*place[:-1], problem["input"])  # as it was written: 7, 2026-01-01
+        key = ".".join(str(part) for part in place)
         hint = did_you_mean(str(problem["loc"][-1]), _KEYS) if problem["type"] == "extra_forbidden" else ""
         said = problem["msg"].removeprefix("Value error, ")
         lines.append(f"  {key}: {said}.{hint}" if key else f"  {said}")
@@ -144,7 +154,7 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
         )
     path = catalog / f"{name}.yaml"
     try:
-        return Family(name=name, **_read(path))
+        return Family.model_validate({**_facts(path), "name": name})
     except ValidationError as error:
         raise _explain(path, error) from None
 
@@ -158,7 +168,7 @@ def load_base(catalog: Path = CATALOG) -> Base:
     """
     path = catalog / "base.yaml"
     try:
-        return Base(**_read(path))
+        return Base.model_validate(_read(path))
     except ValidationError as error:
         raise _explain(path, error) from None
 

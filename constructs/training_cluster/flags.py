@@ -53,6 +53,7 @@ _EXAMPLES = {
     "head_node_type": "c5.4xlarge",
     "head_root_gib": "256",
     "image": "official",
+    "instance_type": "p4d.24xlarge",
     "key_name": "my-key",
     "permissions_boundary": "arn:aws:iam::123456789012:policy/boundary",
     "private_subnet_id": "subnet-0123456789abcdef0",

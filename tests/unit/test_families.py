@@ -168,6 +168,9 @@ def _copy(tmp_path: Path) -> Path:
         ("queue: gpu", "queue: [gpu", ["p5.yaml: not valid YAML"]),
         ("queue: gpu", "queue: GPU queue", ["queue:", "pattern"]),
         ("capacity: [ondemand, ", "capacity: [on-demand, ", ["capacity.0", "'ondemand'"]),
+        ("main_size: p5", "name: p5\nmain_size: p5", ["name: ", "the name of the file"]),
+        ("main_size: p5", "1: p5\nmain_size: p5", ["1: ", "string"]),
+        ("main_size: p5", "2026-01-01: p5\nmain_size: p5", ["2026-01-01: ", "string"]),
         ("  capacity: EC2", "  capacitty: EC2", ['no fact "capacitty"', 'Did you mean "capacity"?']),
     ],
 )
@@ -188,6 +191,12 @@ def test_a_fact_without_a_value_must_say_so(tmp_path: Path) -> None:
     (tmp_path / "p4d.yaml").write_text(text)
     with pytest.raises(ConfigurationError, match=f"say `usd_per_hour: {UNCONFIRMED}`"):
         load_family("p4d", tmp_path)
+
+
+def test_a_key_of_base_yaml_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(f"{(CATALOG / 'base.yaml').read_text()}\n7: x\n")
+    with pytest.raises(ConfigurationError, match=r"base\.yaml: 1 problem.*\n  7: .*string"):
+        load_base(tmp_path)
 
 
 def test_base_yaml_is_strict_too(tmp_path: Path) -> None:
