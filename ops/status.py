@@ -11,12 +11,14 @@ from typing import Any, Protocol
 from ops.image_stacks import destroy_image_stack, image_of_stack, is_image_stack, usual_min
 from ops.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.progress import progress_parameter
-from training_cluster.stack_names import ACCOUNTING_STACK, STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
 
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
 # Minutes; expectations, of which none was measured on AWS yet (docs/rehearsal.md: Time).
 _USUAL_STAGE = {"validating": "1 min", "head node booting": "10 to 20 min"}
+_PROTECTED = (STORAGE_STACK, ACCOUNTING_STACK)
+"""Under termination protection."""
 _USUAL_STACK = {STORAGE_STACK: "10 min for Lustre"}
 
 
@@ -147,7 +149,7 @@ def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str
 
 def _advice(status: Status) -> Iterator[str]:
     stacks = dict(status.stacks)
-    for name in (STORAGE_STACK, ACCOUNTING_STACK):
+    for name in _PROTECTED:
         if stacks.get(name) in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
             yield ""
             yield f"The first deploy of {name} failed, and its termination protection keeps the CDK from"
@@ -160,6 +162,13 @@ def _advice(status: Status) -> Iterator[str]:
             yield f"  aws cloudformation continue-update-rollback --stack-name {name}"
         if is_image_stack(name):
             yield from _image_advice(name, state)
+        elif state == "CREATE_FAILED" and name in STACK_IDS:
+            yield ""
+            yield f"{name} failed with rollback disabled and is kept as it is. To try again: the same deploy"
+            yield "with --no-rollback. To remove it:"
+            if name in _PROTECTED:
+                yield f"  {LIFT_PROTECTION} {name}"
+            yield f"  npx cdk destroy {STACK_IDS[name]}"
         elif state == "CREATE_FAILED" and name != status.cluster_name:
             yield ""
             yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"

@@ -203,6 +203,12 @@ def test_without_a_stack_it_says_what_to_type() -> None:
         ),
         ("training", "UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name training"),
         ("TrainingClusterStack", "CREATE_FAILED", "npx cdk destroy TrainingClusterStack"),
+        ("TrainingCluster-Network", "CREATE_FAILED", "npx cdk destroy NetworkStack"),
+        (
+            "TrainingCluster-Storage",
+            "CREATE_FAILED",
+            "--stack-name TrainingCluster-Storage\n  npx cdk destroy StorageStack",
+        ),
     ],
 )
 def test_a_stack_that_stands_still_comes_with_the_command_that_moves_it(

@@ -197,5 +197,6 @@ def test_throttled_calls_are_repeated_and_then_told_in_words(refuse: Refuse, reg
     said = refuse("c5.4xlarge")
     assert "RequestLimitExceeded" in said
     assert "Nothing was changed; type the deploy again" in said
+    assert "continue-update-rollback --stack-name TrainingCluster-Network" in said
     for config in region.options:
         assert config.retries == {"mode": "standard", "max_attempts": 10}
