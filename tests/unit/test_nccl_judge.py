@@ -60,6 +60,11 @@ def test_bad_runs_fail_with_their_cause_alone(log: str, said: str) -> None:
     assert output.count("judge.py: ") == 1
 
 
+@pytest.mark.parametrize(("device", "code"), [("cuda", 1), ("gpu", 1), ("cpu", 0)])
+def test_gpus_are_held_to_the_network_of_the_family_by_either_word(device: str, code: int) -> None:
+    assert judge("bad-efa-unused", **P4D, DEVICE=device)[0] == code
+
+
 @pytest.mark.parametrize(
     ("placement_group", "said"),
     [("no", "They have no placement group"), ("yes", "EFA and all its cards are in use")],

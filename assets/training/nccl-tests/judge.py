@@ -77,7 +77,8 @@ class Expected:
     def from_environment(cls, environment: Mapping[str, str]) -> Expected:
         """Read what job.slurm exports. KeyError: it is not a job's environment."""
         # Between CPUs it is gloo: no cards, no floors.
-        on_cpus = environment.get("DEVICE", environment.get("ACCELERATOR_KIND", "gpu")) != "gpu"
+        device = environment.get("DEVICE") or environment.get("ACCELERATOR_KIND", "gpu")
+        on_cpus = device not in {"gpu", "cuda"}
         written = "" if on_cpus else environment.get("NCCL_FLOORS", "")
         floors = [each.split(":") for each in written.split()]
         return cls(

@@ -11,8 +11,12 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
 # shellcheck source=assets/training/environment.sh
 source "$here/../environment.sh"
+# shellcheck source=assets/training/nccl-tests/device.sh
+source "$here/device.sh"
 
-case ${DEVICE:-$ACCELERATOR_KIND} in
+device="$(measured_device)"
+readonly device
+case $device in
   neuron)
     printf 'prepare.sh: nccl-tests are for GPUs and CPUs. On Trainium, nccom-test of the Neuron tools measures the same.\n' >&2
     exit 1
@@ -24,7 +28,7 @@ case ${DEVICE:-$ACCELERATOR_KIND} in
       exit 1
     fi
     ;;
-  *)
+  cpu)
     venv="$(environment_of "$here")"
     make_environment "$here" "$venv"
     ;;

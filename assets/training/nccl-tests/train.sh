@@ -2,7 +2,8 @@
 # Runs one rank of an all-reduce test: nccl-tests between GPUs, gloo between CPUs.
 #
 # Called by: job.slurm through srun, as the user, once a rank. Safe to run again.
-# Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: DEVICE, MIN_BYTES, MAX_BYTES, TRAINING_OPT.
+# Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: DEVICE, MIN_BYTES, MAX_BYTES, TRAINING_OPT,
+#   TRAINING_ROOT (a folder in the place of /).
 # Writes: $RUN_DIR/logs/rank-<rank>.log, which finish.sh judges.
 # Arguments: of all_reduce_perf between GPUs (-n 50); between CPUs --min-bytes, --max-bytes.
 # Launchers: srun
@@ -13,18 +14,24 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
 # shellcheck source=assets/training/launch.sh
 source "$here/../launch.sh"
+# shellcheck source=assets/training/nccl-tests/device.sh
+source "$here/device.sh"
 
+device="$(measured_device)"
+readonly device
 rank_environment
 mkdir -p "$RUN_DIR/logs"
 # Into a file, too. The shell waits for tee: what it replaces itself by does not.
 exec > >(tee "$RUN_DIR/logs/rank-$RANK.log") 2>&1
 
-if [[ ${DEVICE:-$ACCELERATOR_KIND} != gpu ]]; then
+if [[ $device != gpu ]]; then
   start_ranks "$here" "$here/all_reduce.py" "$@"
 fi
 opt="${TRAINING_OPT:-/opt/training-cluster}"
-# Where EFA's installer puts NCCL's plugin (a subfolder on some systems) and Open MPI.
-for folder in /opt/amazon/ofi-nccl/lib /opt/amazon/ofi-nccl/lib/*-linux-gnu /opt/amazon/efa/lib /opt/amazon/openmpi/lib; do
+# Where EFA's installer puts NCCL's plugin (a subfolder on some systems) and Open MPI: lib on Ubuntu, lib64 on Amazon
+# Linux.
+amazon="${TRAINING_ROOT:-}/opt/amazon"
+for folder in "$amazon"/{ofi-nccl,efa,openmpi}/lib{,64} "$amazon"/ofi-nccl/lib/*-linux-gnu; do
   if [[ -d $folder ]]; then LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
 done
 export LD_LIBRARY_PATH
