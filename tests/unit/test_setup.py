@@ -103,7 +103,8 @@ def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -
     folder = tmp_path / "my project"
     for name in ("rehearsal", "constructs"):
         shutil.copytree(PROJECT / name, folder / name)
-    shutil.copy(PROJECT / "Makefile", folder)
+    for name in ("Makefile", "requirements-pcluster.txt"):
+        shutil.copy(PROJECT / name, folder)
     (folder / ".venv").symlink_to(PROJECT / ".venv")
     done = subprocess.run(["make", "clean"], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing was running.\n", "")
