@@ -9,6 +9,7 @@ from typing import Any
 from ops.aws_errors import enable_region
 from ops.preflight.finding import Finding, judged
 from ops.session import ClientOf, unless
+from ops.usage import OpsError
 
 QUALIFIER_KEY = "@aws-cdk/core:bootstrapQualifier"
 """The context key that names another qualifier than the CDK's own."""
@@ -27,9 +28,18 @@ class Identity:
 
 
 def read_identity(client: ClientOf) -> Identity:
-    """Ask STS, for which nobody needs a right. Raises botocore's errors: without an answer nothing works."""
+    """Ask STS, for which nobody needs a right.
+
+    Raises OpsError and botocore's errors: without an answer nothing works.
+    """
     answer = client("sts").get_caller_identity()
-    return Identity(account=answer["Account"], arn=answer["Arn"])
+    account, arn = answer.get("Account"), answer.get("Arn")
+    if not account or not arn:
+        raise OpsError(
+            f"STS does not say whose credentials these are: account {account}, {arn}\n"
+            "  type:   aws sts get-caller-identity"
+        )
+    return Identity(account=account, arn=arn)
 
 
 def check_identity(identity: Identity) -> Iterator[Finding]:

@@ -19,6 +19,11 @@ class Finding:
     mend: str = ""
     """What to type."""
 
+    def __post_init__(self) -> None:
+        """Refuse what AWS left out of an answer, before it is printed."""
+        if not isinstance(self.found, str):
+            raise TypeError(f"{self.check}: nothing was found, not even a word")
+
 
 def judged(check: str, found: str, *, good: bool, mend: str, else_: Verdict = "problem") -> Finding:
     """Say ok, or what to type."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -19,17 +21,33 @@ def isolated(name: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]
     found: list[Finding] = []
     try:
         found.extend(check())
-    except (BotoCoreError, ClientError, ConfigurationError) as error:
+    except Exception as error:  # whatever it is: it is told, and the other checks go on
         found.append(not_checked(name, error))
     return found
 
 
-def not_checked(name: str, error: BotoCoreError | ClientError | ConfigurationError) -> Finding:
+def not_checked(name: str, error: Exception) -> Finding:
     """The warning, with the permission that is missing where it is one."""
     if isinstance(error, ClientError) and error.response["Error"].get("Code") in DENIED:
-        said = _PERMISSION.search(error.response["Error"].get("Message", ""))
-        permission = said[1] if said else error.operation_name
+        named = _PERMISSION.search(error.response["Error"].get("Message", ""))
+        permission = named[1] if named else error.operation_name
         found = f"not checked: these credentials lack {permission}"
         return Finding(check=name, found=found, verdict="warning", mend=f"ask for the right {permission}")
-    what, _, type_ = str(error).partition("\n  type:")
+    if not isinstance(error, BotoCoreError | ClientError | ConfigurationError):
+        return _not_understood(name, error)
+    said, _, type_ = str(error).partition("\n  type:")
+    what = " ".join(said.split())
     return Finding(check=name, found=f"not checked: {what}", verdict="warning", mend=type_.strip())
+
+
+def _not_understood(name: str, error: Exception) -> Finding:
+    """The warning for an answer that lacks what AWS documents, or for a mistake of ours."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}, line {last.lineno}"
+    said = " ".join(f"{type(error).__name__} {error}".split())
+    return Finding(
+        check=name,
+        found=f"not checked: an answer of AWS is not understood: {said} ({where})",
+        verdict="warning",
+        mend="the same again; if it stays so, report this line: it is a mistake of trainctl",
+    )
