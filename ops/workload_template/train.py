@@ -25,6 +25,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from training_common import checkpoints, outcome
+from training_common.finite import check_finite
 from training_common.memory import peak_bytes
 from training_common.metrics import Metrics
 from training_common.mfu import flops_per_token, mfu
@@ -110,8 +111,6 @@ def read_settings() -> Settings:
 
 def open_device(settings: Settings, run: Run) -> torch.device:
     """This rank's device; dies where it is missing or lacks the precision."""
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
     device = torch.device("cuda", run.local_rank) if settings.device == "cuda" else torch.device("cpu")
     check_precision(settings.mixed_precision, device)
     if device.type == "cuda":
@@ -157,8 +156,8 @@ class Trainer:
         numbers = sum(each.numel() for each in self.model.parameters())
         return int(numbers - self.model.positions.weight.numel())
 
-    def train_step(self, rows: torch.Tensor) -> float:
-        """One update; the mean loss of this rank in nats a byte."""
+    def train_step(self, rows: torch.Tensor) -> tuple[float, float]:
+        """Make one update; return this rank's loss in nats a byte, and the norm of all ranks' gradients."""
         self.step += 1
         rate = self._settings.learning_rate * min(1.0, self.step / max(1, self._settings.warmup_steps))
         for group in self._optimizer.param_groups:
@@ -171,10 +170,14 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=True)
         self._scaler.scale(loss).backward()
         self._scaler.unscale_(self._optimizer)
-        nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_CLIP)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_CLIP)
         self._scaler.step(self._optimizer)
         self._scaler.update()
-        return float(loss.item())
+        return float(loss.item()), float(norm.item())
+
+    def loss_scale(self) -> float | None:
+        """The number that fp16's loss is multiplied by; None in other precisions."""
+        return self._scaler.get_scale() if self._scaler.is_enabled() else None
 
     def learning_rate(self) -> float:
         """Of the last step."""
@@ -230,8 +233,9 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         started = time.perf_counter()
         rows = batch(text, settings, step=trainer.step + 1, rank=run.rank)
         data_s = time.perf_counter() - started
+        own_loss, norm = trainer.train_step(rows)
         # The losses, and whether any rank was told to stop: all ranks then decide the same.
-        told = torch.tensor([trainer.train_step(rows), float(stop.asked)], dtype=torch.float64, device=device)
+        told = torch.tensor([own_loss, float(stop.asked)], dtype=torch.float64, device=device)
         dist.all_reduce(told)
         loss, is_stop = told[0].item() / run.world_size, told[1].item() > 0
         step_s = time.perf_counter() - started
@@ -252,6 +256,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
             )
             if trainer.step % settings.log_every == 0 or trainer.step in (first, settings.max_steps):
                 print(line)
+        check_finite(run, step=trainer.step, loss=loss, gradient_norm=norm, loss_scale=trainer.loss_scale())
         is_last = trainer.step == settings.max_steps
         if is_last or is_stop or trainer.step % settings.checkpoint_every == 0:
             trainer.save()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from .training import TRAINING, Training, losses, ranks, training_on_slurm
+from .training import TRAINING, Training, check_that_divergence_ends_a_run, losses, ranks, training_on_slurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -74,6 +74,10 @@ def test_bert_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     assert f"resuming from {training.checkpoints('killed') / 'step-000005'}" in said
     assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
     assert losses(training.metrics("killed")) == losses(whole_run)
+
+
+def test_bert_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)
 
 
 def test_bert_saves_when_slurm_ends_it_and_is_not_taken_up_with_another_model(

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from .training import TRAINING, Training, losses, ranks, training_on_slurm
+from .training import (
+    TRAINING,
+    Training,
+    check_that_an_invisible_gpu_is_one_sentence,
+    check_that_divergence_ends_a_run,
+    losses,
+    ranks,
+    training_on_slurm,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +90,14 @@ def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training
     said = training.run("ended", MAX_STEPS=str(at + 2))
     assert f"resuming from {training.checkpoints('ended') / f'step-{at:06d}'}" in said
     assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 3))
+
+
+def test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)
+
+
+def test_gpt2_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Training) -> None:
+    check_that_an_invisible_gpu_is_one_sentence(training)
 
 
 def test_gpt2_goes_on_from_the_weights_of_another_run_with_that_runs_tokenizer_and_data(

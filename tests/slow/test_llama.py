@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from .training import Training, losses, ranks, training_on_slurm, wait_until
+from .training import (
+    Training,
+    check_that_divergence_ends_a_run,
+    losses,
+    ranks,
+    training_on_slurm,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -137,12 +144,8 @@ def wait_for_data(partial: Path, *, timeout_s: float) -> None:
         time.sleep(0.002)
 
 
-def test_a_loss_that_is_no_number_ends_the_run_before_a_checkpoint_is_made_of_it(training: Training) -> None:
-    said = training.wait(
-        training.submit("nan", MAX_RESTARTS="0", LEARNING_RATE="1e30", CHECKPOINT_EVERY="1"), state="FAILED"
-    )
-    assert "in step 2 the loss is" in said
-    assert not (training.checkpoints("nan") / "step-000002").exists()
+def test_llama_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)
 
 
 def test_llama_saves_when_slurm_ends_it(training: Training) -> None:

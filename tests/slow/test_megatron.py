@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from .training import TRAINING, Training, losses, ranks, training_on_slurm
+from .training import (
+    TRAINING,
+    Training,
+    check_that_an_invisible_gpu_is_one_sentence,
+    check_that_divergence_ends_a_run,
+    losses,
+    ranks,
+    training_on_slurm,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -68,6 +76,15 @@ def test_a_rank_killed_in_the_middle_gives_the_very_same_losses(
     said = training.wait(job_id, state="COMPLETED")
     assert f"resuming from {training.checkpoints('killed') / f'step-{SAVED_EVERY:06d}'}" in said
     assert losses(training.metrics("killed")) == losses(whole_run)
+
+
+def test_megatron_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)
+
+
+def test_megatron_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Training) -> None:
+    # Without the shim, by which torch takes a CPU for a GPU; Transformer Engine is not here.
+    check_that_an_invisible_gpu_is_one_sentence(training, TRANSFORMER_IMPL="local", PYTHONPATH="")
 
 
 def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: Training) -> None:

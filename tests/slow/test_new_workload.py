@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal.workspace import PROJECT
 
-from .training import Training, training_on_slurm, wait_until
+from .training import Training, check_that_divergence_ends_a_run, training_on_slurm, wait_until
 
 # Minutes, most of them the start of programs: make test-all.
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -74,3 +74,7 @@ def test_it_saves_when_slurm_ends_it_and_says_where_it_stopped(training: Trainin
     at = int(saved.name.removeprefix("step-"))
     assert outcome.read_text() == f"stopped {at}\n"
     assert (training.checkpoints("ended") / "latest_step").read_text() == f"{at}\n"
+
+
+def test_it_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -152,6 +153,31 @@ class Training:
             what=f"{run}: step {step}",
         )
         assert len(self.metrics(run)) >= step, self.output(job_id)
+
+
+def check_that_divergence_ends_a_run(training: Training, *, says: str = "the loss is ") -> None:
+    """Have a learning rate destroy the weights: the run has to fail in the step that shows it.
+
+    Both ranks say so, the step gets no checkpoint, and the newest of those before it is named.
+    """
+    job_id = training.submit("diverged", MAX_RESTARTS="0", LEARNING_RATE="1e30", CHECKPOINT_EVERY="1")
+    said = training.wait(job_id, state="FAILED")
+    found = re.findall(rf"rank (\d): step (\d+): {says}", said)
+    assert sorted(rank for rank, _ in found) == ["0", "1"], said
+    (step,) = {int(step) for _, step in found}
+    assert all(row["loss"] is not None for row in training.metrics("diverged") if row["step"] < step), said
+    folder = training.checkpoints("diverged")
+    assert f"The last checkpoint with finite values is {folder / f'step-{step - 1:06d}'}:" in said, said
+    assert not (folder / f"step-{step:06d}").exists()
+    assert not (training.run_dir("diverged") / "outcome").exists()
+
+
+def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) -> None:
+    """Train on GPUs where torch sees none, in the precision of the newer ones."""
+    given = {"DEVICE": "cuda", "MIXED_PRECISION": "bf16", "MAX_RESTARTS": "0", **env}
+    said = training.wait(training.submit("invisible", **given), state="FAILED")
+    assert re.search(r"rank \d: no GPU is visible for local rank 0, of 0 here: look with", said), said
+    assert "AssertionError" not in said
 
 
 @contextmanager

@@ -17,6 +17,7 @@ TRAINING = Path(__file__).parents[2] / "assets" / "training"
 sys.path.insert(0, str(TRAINING))
 try:
     from training_common import checkpoints, metrics, outcome, precision, report
+    from training_common.finite import check_finite
     from training_common.memory import peak_bytes
     from training_common.mfu import flops_per_token, mfu
     from training_common.run import Run
@@ -123,6 +124,34 @@ def test_a_checkpoint_is_whole_or_not_there_and_is_told_to_the_job(tmp_path: Pat
     final = save(run, 1_000_007)
     assert checkpoints.newest(run.checkpoint_dir) == final == run.checkpoint_dir / "step-1000007"
     assert (run.checkpoint_dir / "latest_step").read_text() == "1000007\n"
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm", "scale"),
+    [(math.nan, 1.0, None), (2.0, math.inf, None), (math.inf, math.nan, 1024.0), (2.0, math.nan, 0.5)],
+)
+def test_a_step_without_finite_numbers_ends_the_run_and_names_the_checkpoint_before(
+    tmp_path: Path, loss: float, norm: float, scale: float | None
+) -> None:
+    run = a_run(tmp_path, rank=1)
+    with pytest.raises(SystemExit, match=rf"step 9: the loss is {loss} .*{norm}.* no checkpoint before it: "):
+        check_finite(run, step=9, loss=loss, gradient_norm=norm, loss_scale=scale)
+    resume = rf"The last checkpoint with finite values is {tmp_path}/.*/step-000008: .* RUN_NAME=run and "
+    with pytest.raises(SystemExit, match=resume):
+        check_finite(
+            run,
+            step=9,
+            loss=loss,
+            gradient_norm=norm,
+            loss_scale=scale,
+            finish_saving=lambda: save(run, 8),
+        )
+
+
+def test_an_update_that_fp16_skips_does_not_end_the_run(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    check_finite(run, step=1, loss=2.0, gradient_norm=math.inf, loss_scale=65536.0)
+    check_finite(run, step=2, loss=2.0, gradient_norm=0.7)
 
 
 def test_only_the_runs_own_oldest_checkpoints_go(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from masking import Batch, draw
 from pairs import Special
 from safetensors.torch import load_file, save_file
 from training_common import checkpoints, outcome
+from training_common.finite import check_finite
 from training_common.memory import peak_bytes
 from training_common.metrics import FILE as METRICS
 from training_common.metrics import Metrics
@@ -134,12 +134,10 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
     data = rank.tokens("train")
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
-        own_loss, data_s = update(rank, model, optimizer, data, step)
+        own_loss, norm, data_s = update(rank, model, optimizer, data, step)
         # The losses, and whether any rank was told to stop: all ranks then decide the same.
         loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
-        if not math.isfinite(loss):
-            die(f"the loss of step {step} is {loss}: lower LEARNING_RATE, or look at the data.")
         if metrics:
             line = metrics.add(
                 step=step,
@@ -156,6 +154,7 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
             )
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
                 print(f"{line}, {tokens_a_step / settings.bert_context / step_s:,.1f} seq/s")
+        check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
             save(rank, model, optimizer, step=step)
         if stopping:
@@ -165,8 +164,8 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
 
 def update(
     rank: Rank, model: Any, optimizer: torch.optim.Optimizer, data: Tokens, step: int
-) -> tuple[float, float]:
-    """One update; the loss of this rank, and the seconds that it made batches.
+) -> tuple[float, float, float]:
+    """Make one update; return this rank's loss, the norm of all ranks' gradients, and the batches' seconds.
 
     The micro-steps are one graph that runs many times, the update is another.
     """
@@ -184,11 +183,11 @@ def update(
         total += loss.detach()
         device.sync()
     device.average_gradients(optimizer)
-    torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_CLIP, foreach=False)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_CLIP, foreach=False)
     optimizer.step()
     optimizer.zero_grad(set_to_none=False)
     device.sync()
-    return total.item(), data_s
+    return total.item(), norm.item(), data_s
 
 
 def validate(rank: Rank, model: Any, *, batches: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -20,11 +21,12 @@ from model import make_model, make_optimizer, make_parallel, parameters_of
 from saving import resume, save
 from settings import Settings, Sizes
 from training_common import checkpoints, outcome
+from training_common.finite import check_finite
 from training_common.memory import peak_bytes
 from training_common.metrics import FILE as METRICS
 from training_common.metrics import Metrics
 from training_common.mfu import flops_per_token, mfu
-from training_common.run import Run, die
+from training_common.run import Run
 from training_common.stopping import Stop
 from training_common.world import check_world
 from weights import load_weights
@@ -162,8 +164,6 @@ def start_world(run: Run, settings: Settings) -> torch.device:
     if settings.device == "cpu":
         dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
         return torch.device("cpu")
-    if not torch.cuda.is_available():
-        die("no GPU is visible here: look with nvidia-smi.")
     device = torch.device("cuda", run.local_rank)
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", timeout=EXCHANGE_TIMEOUT, device_id=device)
@@ -189,7 +189,7 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
         at = (step - 1) * settings.global_batch_size
         batches = rank.batches("train", first=at, count=sizes.micro_batches)
         data_s = time.perf_counter() - started
-        loss, stopping = update(rank, batches, stop)
+        loss, norm, stopping = update(rank, batches, stop)
         step_s = time.perf_counter() - started
         if metrics:
             line = metrics.add(
@@ -206,6 +206,7 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
             )
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
                 print(line)
+        check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
             save(rank, core, data, step=step)
         if stopping:
@@ -213,16 +214,17 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
     return None
 
 
-def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tuple[float, bool]:
-    """One update; the mean loss, and whether any rank was told to stop: all then decide the same."""
+def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tuple[float, float, bool]:
+    """Make one update; return the mean loss, the norm of the gradients, and whether a rank was told to stop.
+
+    All three are equal on all ranks, which then decide the same.
+    """
     rank.model.zero_grad_buffer()
     rank.optimizer.zero_grad()
     own, count = rank.forward(batches, backward=True)
-    done, _, _ = rank.optimizer.step()
+    _, norm, _ = rank.optimizer.step()
     loss, losses, asked = rank.sum(own, count, stop.asked)
-    if not done:
-        die("the gradients are not finite: lower LEARNING_RATE, or go on from an older checkpoint.")
-    return loss / losses, asked > 0
+    return loss / losses, math.nan if norm is None else float(norm), asked > 0
 
 
 def finish(rank: Rank) -> None:

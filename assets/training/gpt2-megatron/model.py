@@ -77,7 +77,8 @@ def make_parallel(model: GPTModel, settings: Settings) -> DistributedDataParalle
             grad_reduce_in_fp32=True,
             # The exchange runs beside the backward pass, on a CUDA stream of its own.
             overlap_grad_reduce=settings.device == "cuda",
-            check_for_nan_in_grad=True,
+            # check_finite looks after the exchange: this one would end a single rank, and the others wait.
+            check_for_nan_in_grad=False,
         ),
         own,
     )

@@ -19,6 +19,7 @@ from accelerate.utils import set_seed
 from model import learning_rate, loss_of, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from training_common import checkpoints, outcome
+from training_common.finite import check_finite
 from training_common.memory import peak_bytes
 from training_common.metrics import FILE as METRICS
 from training_common.metrics import Metrics
@@ -74,8 +75,6 @@ class Rank:
 
 def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manifest: Manifest) -> None:
     """Train; every rank calls it."""
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
     # Gradients are exchanged where they lie, a copy of each less; GPT-2 has no buffer that changes.
     exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
     accelerator = Accelerator(
@@ -143,7 +142,7 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
         keys = [[settings.seed, step, micro_step, run.rank] for micro_step in micro_steps]
         micro_batches = [rank.batch(data, key) for key in keys]
         data_s = time.perf_counter() - started
-        own_loss = update(accelerator, model, optimizer, micro_batches)
+        own_loss, norm = update(accelerator, model, optimizer, micro_batches)
         # The losses, and whether any rank was told to stop: all ranks then decide the same.
         loss, stopping = rank.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
@@ -163,6 +162,8 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
             )
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
                 print(line)
+        scale = accelerator.scaler.get_scale() if accelerator.scaler else None
+        check_finite(run, step=step, loss=loss, gradient_norm=norm, loss_scale=scale)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
             save(rank, model, step=step, tokens=tokens_seen)
         if stopping:
@@ -170,8 +171,13 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
     return None
 
 
-def update(accelerator: Accelerator, model: Any, optimizer: Any, micro_batches: list[torch.Tensor]) -> float:
-    """One update; the loss of this rank. Gradients are exchanged in the last micro-step only."""
+def update(
+    accelerator: Accelerator, model: Any, optimizer: Any, micro_batches: list[torch.Tensor]
+) -> tuple[float, float]:
+    """Make one update; return this rank's loss, and the norm of all ranks' gradients.
+
+    Gradients are exchanged in the last micro-step only.
+    """
     model.train()
     total = 0.0
     for i, ids in enumerate(micro_batches, start=1):
@@ -180,10 +186,10 @@ def update(accelerator: Accelerator, model: Any, optimizer: Any, micro_batches: 
             loss = loss_of(model, ids) / len(micro_batches)
             accelerator.backward(loss)
         total += loss.item()
-    accelerator.clip_grad_norm_(model.parameters(), GRADIENT_CLIP)
+    norm = accelerator.clip_grad_norm_(model.parameters(), GRADIENT_CLIP)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return total
+    return total, float(norm)
 
 
 def finish(rank: Rank, model: Any) -> None:

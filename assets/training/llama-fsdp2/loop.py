@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from saving import Saver
 from settings import Settings, learning_rate
 from sizes import Shape
 from training_common import checkpoints, outcome
+from training_common.finite import check_finite
 from training_common.memory import peak_bytes
 from training_common.metrics import FILE as METRICS
 from training_common.metrics import Metrics
@@ -105,14 +105,9 @@ def train(run: Run, settings: Settings, shape: Shape, data: Data, checkpoint: Pa
 
 
 def open_device(run: Run, settings: Settings) -> torch.device:
-    """The device of this rank; dies if a GPU is wanted and there is none for it."""
+    """The device of this rank."""
     if settings.device == "cpu":
         return torch.device("cpu")
-    if run.local_rank >= torch.cuda.device_count():
-        die(
-            f"no GPU is visible for local rank {run.local_rank}, of {torch.cuda.device_count()} here: look "
-            "with nvidia-smi, or train on CPUs with DEVICE=cpu."
-        )
     torch.cuda.set_device(run.local_rank)
     # fp32 products by the tensor cores (TF32) where there are such; bf16 is not concerned.
     torch.set_float32_matmul_precision("high")
@@ -154,12 +149,7 @@ def train_steps(rank: Rank, update: Update, saver: Saver, checkpoint: Path | Non
             )
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
                 print(line)
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            # The weights are lost with it; no checkpoint is made of them.
-            die(
-                f"in step {step} the loss is {loss} and the gradient's norm {norm}: lower LEARNING_RATE, or "
-                "warm up longer (WARMUP_STEPS)."
-            )
+        check_finite(run, step=step, loss=loss, gradient_norm=norm, finish_saving=saver.wait)
         saver.check()
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
             noted = Progress(

@@ -40,8 +40,6 @@ LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
 
 def check_device(settings: Settings, run: Run) -> torch.device:
     """Where this rank computes; dies if there is no such thing, or it does not compute in that precision."""
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        die("no GPU is visible here: look with nvidia-smi, or train on CPUs with DEVICE=cpu.")
     device = torch.device(f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu")
     check_precision(settings.mixed_precision, device)
     return device

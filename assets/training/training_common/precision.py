@@ -1,4 +1,4 @@
-"""Whether the device computes in the precision that the run asks for."""
+"""The check that the device of a rank is there and computes in the precision that the run asks for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ AMPERE = (8, 0)
 
 
 def check_precision(name: str, device: Any, *, cpuinfo: Path = CPUINFO) -> None:
-    """Die unless `device` (such as "cuda:0") computes in `name`: bf16, fp16 or no."""
+    """Die unless `device` (such as "cuda:0") is there and computes in `name`: bf16, fp16 or no."""
     if name not in NAMES:
         die(f'MIXED_PRECISION is "{name}"; allowed: {", ".join(NAMES)}.')
     kind = str(device).partition(":")[0]
     if kind == "cpu":
         _check_cpu(name, cpuinfo)
-    elif kind == "cuda" and name == "bf16":
-        _check_cuda(device)
+    elif kind == "cuda":
+        _check_cuda(name, device)
 
 
 def _check_cpu(name: str, cpuinfo: Path) -> None:
@@ -40,11 +40,17 @@ def _cpu_flags(cpuinfo: Path) -> set[str]:
     return set(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
 
 
-def _check_cuda(device: Any) -> None:
+def _check_cuda(name: str, device: Any) -> None:
     import torch  # noqa: PLC0415 (loads for seconds, and some trainers have none)
 
+    rank, visible = torch.device(device).index or 0, torch.cuda.device_count()
+    if rank >= visible:
+        die(
+            f"no GPU is visible for local rank {rank}, of {visible} here: look with nvidia-smi, or train on "
+            "CPUs with DEVICE=cpu."
+        )
     capability = torch.cuda.get_device_capability(device)
-    if capability < AMPERE:
+    if name == "bf16" and capability < AMPERE:
         die(
             f"{torch.cuda.get_device_name(device)} (compute capability {'.'.join(map(str, capability))}) has "
             "no bf16: type MIXED_PRECISION=fp16 (its tensor cores have it), or no."
