@@ -20,6 +20,8 @@ _ATTACHABLE_AWS_POLICIES = (
     "AmazonS3ReadOnlyAccess",
     "service-role/AWSLambdaBasicExecutionRole",
 )
+# EC2 calls itself by both names in China; ParallelCluster's published policy has both everywhere.
+_PASSED_TO = ("lambda.amazonaws.com", "ec2.amazonaws.com", "ec2.amazonaws.com.cn")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,9 +174,7 @@ def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scop
     yield Scope(
         name="PassRoles",
         resources=roles,
-        conditions={
-            "StringEqualsIfExists": {"iam:PassedToService": ["lambda.amazonaws.com", "ec2.amazonaws.com"]}
-        },
+        conditions={"StringEqualsIfExists": {"iam:PassedToService": list(_PASSED_TO)}},
     )
 
 

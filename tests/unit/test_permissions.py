@@ -291,7 +291,8 @@ def test_login_nodes_get_a_load_balancer_in_an_account_that_never_had_one(
 def test_roles_of_the_cluster_alone_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
     (statement,) = allowing(role, "iam:PassRole")
     assert listed(statement["Action"]) == ["iam:PassRole"]
-    services = ["lambda.amazonaws.com", "ec2.amazonaws.com"]
+    # EC2 has two names in China; ParallelCluster's own published policy (IamPassRole) has both everywhere.
+    services = ["lambda.amazonaws.com", "ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
     assert statement["Condition"] == {"StringEqualsIfExists": {"iam:PassedToService": services}}
 
 
