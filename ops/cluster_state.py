@@ -9,16 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from ops.aws_errors import explain
 from ops.clusters import describe_cluster
 from ops.head_node import HeadNode
 from ops.jobs.columns import aligned
 from ops.jobs.lookup import on, read_nodes, read_queue_states
 from ops.jobs.nodes import STATES, Partition, UnfitNodes
+from ops.parts import Parts
 from ops.session import ClientOf, unless
 from ops.usage import OpsError
 
@@ -34,7 +32,6 @@ _FLEET = {
     "PROTECTED": "nodes failed to start again and again, so no more are: mend it, then start the fleet",
 }
 _START_FLEET = "pcluster update-compute-fleet --cluster-name {} --status START_REQUESTED"
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,20 +88,9 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         "jobs": lambda: read_queue_states(head_node),
         "storage": lambda: _fills(head_node),
     }
-    problems: dict[str, list[str]] = {}
-
-    def ask(part: str) -> Any:
-        try:
-            return asked[part]()
-        except OpsError as error:
-            said = str(error)
-        except (BotoCoreError, ClientError) as error:
-            said = explain(error)
-        problems.setdefault(said.partition("\n")[0], []).append(part)
-        return None
-
+    parts = Parts()
     with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-        found = dict(zip(asked, pool.map(ask, asked), strict=True))
+        found = dict(zip(asked, pool.map(parts.ask, asked, asked.values()), strict=True))
     partitions, unfit = found["partitions"] or (None, ())
     running, waiting = found["jobs"] or (None, None)
     fills, unmeasured = found["storage"] or ((), ())
@@ -118,13 +104,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         running_jobs=running,
         waiting_jobs=waiting,
         storage=fills,
-        unanswered=(
-            *(
-                f"{', '.join(part for part in asked if part in parts)}: {said}"
-                for said, parts in problems.items()
-            ),
-            *unmeasured,
-        ),
+        unanswered=(*parts.unanswered(asked), *unmeasured),
     )
 
 

@@ -113,12 +113,16 @@ def _unlink(system: Lustre) -> Step:
 def _efs(left: Left) -> Iterator[Step]:
     for system in left.efs:
         targets = system.mount_target_ids
+        count = (
+            "aws efs describe-mount-targets --output text --query 'length(MountTargets)' "
+            f"--file-system-id {system.id}"
+        )
         yield Step(
             title=f"{system.id}, with all files on it"
-            + ("; a minute for its mount targets to go" if targets else ""),
+            + ("; its mount targets take a minute to go" if targets else ""),
             commands=(
                 *(f"aws efs delete-mount-target --mount-target-id {id_}" for id_ in targets),
-                *(("sleep 60",) if targets else ()),
+                *((_until(f"{count} | grep -x 0", times=60, seconds=10),) if targets else ()),
                 f"aws efs delete-file-system --file-system-id {system.id}",
             ),
             is_data_lost=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.parts import Parts
 from ops.session import ClientOf
 from ops.stacks import Resource
 from ops.teardown.tagged import is_our_database_part, is_ours
@@ -17,25 +18,33 @@ GROUP_PREFIX = f"{ACCOUNTING_STACK}-Accounting"
 DATABASE_PREFIX = GROUP_PREFIX.lower()
 
 
-def read_accounting(client: ClientOf, groups: Mapping[str, str]) -> Iterator[Resource]:
-    """All that it left.
+def read_accounting(client: ClientOf, groups: Mapping[str, str], parts: Parts) -> tuple[Resource, ...]:
+    """Find all that it left.
 
     Args:
         groups: names of the security groups with our tag, by id.
+        parts: notes the services that give no answer.
     """
-    yield from _database(client("rds"))
-    for secret in _secrets(client("secretsmanager")):
-        yield Resource(type="AWS::SecretsManager::Secret", physical_id=secret)
-    for id_, name in groups.items():
-        if name.startswith(GROUP_PREFIX):
-            yield Resource(type="AWS::EC2::SecurityGroup", physical_id=id_)
+    return (
+        *parts.gather("databases", lambda: _database(client("rds"))),
+        *parts.gather("secrets", lambda: _secrets(client("secretsmanager"))),
+        *(
+            Resource(type="AWS::EC2::SecurityGroup", physical_id=id_)
+            for id_, name in groups.items()
+            if name.startswith(GROUP_PREFIX)
+        ),
+        *parts.gather("subnets of the database", lambda: _network(client("ec2"))),
+    )
+
+
+def _network(ec2: Any) -> Iterator[Resource]:
     filters = [
         {"Name": f"tag:{CLUSTER_TAG}", "Values": [SHARED]},
         {"Name": "tag:Name", "Values": [f"{STACK_IDS[ACCOUNTING_STACK]}/*"]},
     ]
-    for subnet in client("ec2").describe_subnets(Filters=filters)["Subnets"]:
+    for subnet in ec2.describe_subnets(Filters=filters)["Subnets"]:
         yield Resource(type="AWS::EC2::Subnet", physical_id=subnet["SubnetId"])
-    for table in client("ec2").describe_route_tables(Filters=filters)["RouteTables"]:
+    for table in ec2.describe_route_tables(Filters=filters)["RouteTables"]:
         yield Resource(type="AWS::EC2::RouteTable", physical_id=table["RouteTableId"])
 
 
@@ -68,9 +77,9 @@ def _database(rds: Any) -> Iterator[Resource]:
                     yield Resource(type=type_, physical_id=name)
 
 
-def _secrets(secretsmanager: Any) -> Iterator[str]:
+def _secrets(secretsmanager: Any) -> Iterator[Resource]:
     filters = [{"Key": "tag-key", "Values": [CLUSTER_TAG]}]
     for page in secretsmanager.get_paginator("list_secrets").paginate(Filters=filters):
         for each in page["SecretList"]:
             if is_ours(each.get("Tags", [])) and "DeletedDate" not in each:
-                yield str(each["ARN"])
+                yield Resource(type="AWS::SecretsManager::Secret", physical_id=each["ARN"])

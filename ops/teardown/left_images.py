@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.parts import Parts
 from ops.session import ClientOf
 from ops.teardown.left import Ami, LeftImages
 from ops.teardown.tagged import is_of_an_image, is_ours
@@ -15,15 +16,15 @@ PARAMETERS = "/imagebuilder/training-cluster"
 _GIB = 2**30
 
 
-def read_images(client: ClientOf) -> LeftImages:
-    """Ask each service. Raises botocore's errors."""
+def read_images(client: ClientOf, parts: Parts) -> LeftImages:
+    """Ask each service; `parts` notes those that give no answer."""
     builder = client("imagebuilder")
     return LeftImages(
-        amis=tuple(_amis(client("ec2"))),
-        parameters=tuple(_parameters(client("ssm"))),
-        builds=tuple(_builds(builder)),
-        recipes=tuple(_recipes(builder)),
-        components=tuple(_components(builder)),
+        amis=parts.gather("images", lambda: _amis(client("ec2"))),
+        parameters=parts.gather("parameters of images", lambda: _parameters(client("ssm"))),
+        builds=parts.gather("builds of images", lambda: _builds(builder)),
+        recipes=parts.gather("recipes of images", lambda: _recipes(builder)),
+        components=parts.gather("components of images", lambda: _components(builder)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ops.teardown.left import Efs, Link, Lustre
@@ -66,7 +66,7 @@ def buckets_of_region(s3: Any) -> list[str]:
     return [each["Name"] for page in pages for each in page["Buckets"]]
 
 
-def our_buckets(names: list[str], s3: Any, ids: set[str]) -> Iterator[str]:
+def our_buckets(names: Iterable[str], s3: Any, ids: set[str]) -> Iterator[str]:
     """Those of a stack, by name, and those with our tag."""
     return (name for name in names if name in ids or is_our_bucket(name, s3))
 

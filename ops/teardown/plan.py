@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.image_stacks import is_image_stack
+from ops.parts import Parts
 from ops.session import ClientOf
 from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.teardown.adopt import adopt
@@ -39,6 +40,8 @@ class Plan:
     left: Left
     costs: tuple[Cost, ...]
     steps: tuple[Step, ...]
+    unanswered: tuple[str, ...] = ()
+    """A line each: of what nothing is known, and why."""
 
     @property
     def cluster(self) -> Stack | None:
@@ -51,22 +54,26 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
 
     Raises:
         ConfigurationError: no cluster can have this name.
-        BotoCoreError, ClientError: no answer of AWS.
+        BotoCoreError, ClientError: no answer of CloudFormation.
     """
     cluster_stack_name(cluster_name)
     cloudformation = client("cloudformation")
     stacks, foreign = find_stacks(cloudformation)
-    left = read_left(stacks, cluster_name, client)
+    parts = Parts()
+    left = read_left(stacks, cluster_name, client, parts)
+    nodes = parts.ask("nodes", lambda: _nodes(cluster_name, client("ec2")))
+    costs = parts.gather("costs of the network", lambda: read_costs(stacks, left, client))
     return Plan(
         cluster_name=cluster_name,
         region=cloudformation.meta.region_name,
         stacks=stacks,
         foreign_stacks=tuple(foreign),
         pcluster_status=stack_status(cluster_name, cloudformation),
-        nodes=_nodes(cluster_name, client("ec2")),
+        nodes=nodes or Counter(),
         left=left,
-        costs=tuple(read_costs(stacks, left, client)),
+        costs=costs,
         steps=tuple(steps(stacks, left, cluster_name)),
+        unanswered=parts.unanswered(),
     )
 
 
@@ -88,8 +95,12 @@ def render_plan(plan: Plan) -> Iterator[str]:
     """Lines for a terminal. None is longer than what must be typed in one piece."""
     for name in plan.foreign_stacks:
         yield f"{name} is not Training Cluster's, whatever it is called: it is left out."
+    if plan.unanswered:
+        yield f"THIS PLAN IS NOT COMPLETE. Of these parts nothing is known in {plan.region}:"
+        yield from (f"  {line}" for line in plan.unanswered)
+        yield ""
     if not plan.steps:
-        yield f"There is nothing of ours in {plan.region}."
+        yield f"There is nothing {'else ' if plan.unanswered else ''}of ours in {plan.region}."
         return
     yield from _goes(plan)
     yield ""
@@ -98,7 +109,8 @@ def render_plan(plan: Plan) -> Iterator[str]:
     yield ""
     yield "To delete everything, in this order; none of it was done:"
     yield "In zsh, first: setopt interactive_comments"
-    yield f"export AWS_REGION={plan.region} AWS_DEFAULT_REGION={plan.region}"
+    # AWS CLI v2 opens a pager for what a command prints, and the lines below it would be typed into that.
+    yield f"export AWS_REGION={plan.region} AWS_DEFAULT_REGION={plan.region} AWS_PAGER="
     for number, step in enumerate(plan.steps, 1):
         yield ""
         yield f"# {number}. {step.title}"

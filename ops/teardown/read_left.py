@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ops.parts import Parts
 from ops.session import ClientOf
 from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.teardown.left import Left
@@ -26,29 +27,30 @@ PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
 PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
 
 
-def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf) -> Left:
-    """Ask each service. Raises botocore's errors."""
+def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf, parts: Parts) -> Left:
+    """Ask each service; `parts` notes those that give no answer."""
     storage, accounting = stacks.get(STORAGE_STACK), stacks.get(ACCOUNTING_STACK)
     ids = {each.physical_id for each in storage.resources if each.kept} if storage else set()
     goes = {each.physical_id for each in storage.resources if not each.kept} if storage else set()
-    buckets, groups = buckets_of_region(client("s3")), tagged_groups(client("ec2"))
+    buckets = parts.gather("buckets", lambda: buckets_of_region(client("s3")))
+    groups = dict(parts.gather("security groups", lambda: tagged_groups(client("ec2")).items()))
     kept = (
         {each.physical_id for each in storage.of_type("AWS::EC2::SecurityGroup")} & ids if storage else set()
     )
     left = {id_ for id_, name in groups.items() if name.startswith(GROUP_PREFIX)}
     return Left(
-        lustre=tuple(read_lustre(client("fsx"), ids)),
-        efs=tuple(read_efs(client("efs"), ids, goes)),
-        buckets=tuple(our_buckets(buckets, client("s3"), ids)),
+        lustre=parts.gather("Lustre", lambda: read_lustre(client("fsx"), ids)),
+        efs=parts.gather("EFS", lambda: read_efs(client("efs"), ids, goes)),
+        buckets=parts.gather("tags of buckets", lambda: our_buckets(buckets, client("s3"), ids)),
         accounting=tuple(each for each in accounting.resources if each.kept)
         if accounting
-        else tuple(read_accounting(client, groups)),
-        databases=() if accounting else tuple(database_addresses(client("rds"))),
-        images=read_images(client),
+        else read_accounting(client, groups, parts),
+        databases=() if accounting else parts.gather("databases", lambda: database_addresses(client("rds"))),
+        images=read_images(client, parts),
         groups=tuple(sorted(kept | left)),
-        log_groups=tuple(_log_groups(client("logs"), cluster_name, stacks)),
-        pcluster_log_groups=tuple(_named(client("logs"), PCLUSTER_FUNCTIONS)),
-        parameters=tuple(_parameters(client("ssm"), cluster_name)),
+        log_groups=parts.gather("logs", lambda: _log_groups(client("logs"), cluster_name, stacks)),
+        pcluster_log_groups=parts.gather("logs", lambda: _named(client("logs"), PCLUSTER_FUNCTIONS)),
+        parameters=parts.gather("parameters", lambda: _parameters(client("ssm"), cluster_name)),
         pcluster_buckets=tuple(name for name in buckets if PCLUSTER_BUCKET.fullmatch(name)),
     )
 

@@ -9,12 +9,14 @@ import pytest
 
 from ops.stacks import LIFT_PROTECTION
 from ops.teardown.plan import read_plan
+from tests.unit.fake_account import Refused
 from tests.unit.teardown_account import (
     ACCOUNTING,
     ALL,
     BUCKET,
     EFS,
     LUSTRE,
+    NETWORK,
     Stacks,
     account_with,
     everything,
@@ -165,3 +167,31 @@ def test_a_name_that_no_cluster_can_have_is_refused_before_anything_is_asked() -
     with pytest.raises(ConfigurationError, match="cluster_name"):
         read_plan("no_such", account.client)
     assert account.asked == []
+
+
+ASKED = (
+    *("fsx.DescribeFileSystems", "efs.DescribeFileSystems", "DescribeMountTargets", "ListBuckets"),
+    *("DescribeSecurityGroups", "DescribeDBClusters", "DescribeDBSubnetGroups", "ListSecrets"),
+    *("DescribeSubnets", "DescribeImages", "ListImages", "ListImageRecipes", "ListComponents"),
+    *("DescribeLogGroups", "GetParametersByPath", "DescribeInstances", "DescribeVpcEndpoints"),
+)
+
+
+@pytest.mark.parametrize("operation", ASKED)
+def test_a_service_that_refuses_hides_only_what_it_knows(operation: str) -> None:
+    endpoint = ("AWS::EC2::VPCEndpoint", "vpce-0aaaaaaaaaaaaaaaa", None)
+    stacks = ALL | {"TrainingCluster-Network": NETWORK | {"Endpoint": endpoint}}
+    whole = shown_plan(everything(stacks=stacks))
+    refused = shown_plan(everything(stacks=stacks, **{operation: Refused("AccessDeniedException", "no")}))
+    first, why, *_ = refused.splitlines()
+    assert first == "THIS PLAN IS NOT COMPLETE. Of these parts nothing is known in us-east-1:"
+    assert "may not do that" in why
+    assert operation.rpartition(".")[2] in why
+    all_steps, steps = (re.findall(r"^# \d+\. (.*)", each, re.MULTILINE) for each in (whole, refused))
+    assert set(steps) <= set(all_steps)
+    assert len(steps) >= 4
+    assert "NOT COMPLETE" not in whole
+
+
+def test_nothing_that_is_typed_opens_a_pager() -> None:
+    assert in_order(shown_plan(everything()), " AWS_PAGER=\n", "\n# 1. ")

@@ -178,16 +178,17 @@ def test_what_is_typed_means_the_same_to_bash_and_zsh() -> None:
 
 
 LINKS, SYSTEMS = "describe-data-repository-associations", "describe-file-systems"
+TARGETS = "describe-mount-targets"
 
 
-@pytest.mark.parametrize("which", [SYSTEMS, LINKS])
+@pytest.mark.parametrize("which", [SYSTEMS, LINKS, TARGETS])
 def test_a_wait_ends_when_the_cli_fails_but_does_not_take_that_for_gone(which: str, tmp_path: Path) -> None:
     assert _asked(which, "Unable to locate credentials", tmp_path, code=253) == 60
 
 
 @pytest.mark.parametrize(
     ("which", "said", "code"),
-    [(SYSTEMS, "An error occurred (FileSystemNotFound)", 254), (LINKS, "0", 0)],
+    [(SYSTEMS, "An error occurred (FileSystemNotFound)", 254), (LINKS, "0", 0), (TARGETS, "0", 0)],
 )
 def test_a_wait_ends_at_once_when_it_is_gone(which: str, said: str, code: int, tmp_path: Path) -> None:
     assert _asked(which, said, tmp_path, code=code) == 1
@@ -199,7 +200,9 @@ def test_ten_links_are_not_taken_for_none(tmp_path: Path) -> None:
 
 def _asked(which: str, said: str, folder: Path, *, code: int) -> int:
     """Run a printed loop with a CLI of our own; how often it was asked."""
-    (loop,) = (line for line in _typed(shown_plan(everything())) if line.startswith("for ") and which in line)
+    # Without their stack, whose mount targets go with it.
+    left = everything(stacks={"TrainingCluster-Network": NETWORK})
+    (loop,) = (line for line in _typed(shown_plan(left)) if line.startswith("for ") and which in line)
     stdout_or_stderr = ">&2" if code else ""
     aws = f"aws() {{ echo asked >>asked; echo '{said}' {stdout_or_stderr}; return {code}; }}"
     script = f"{aws}; sleep() {{ :; }}; {loop}"
