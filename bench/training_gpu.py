@@ -6,6 +6,7 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -54,10 +55,10 @@ _NO_GPU = "no GPU"
 def measure() -> Result:
     """All rows; without a GPU they say so."""
     gpu = describe_machine()["gpu"]
-    if gpu is None or not _torch_sees_it():
-        return Result(
-            rows=_not_run(_NO_GPU if gpu is None else "the torch of gpt2's environment sees no GPU")
-        )
+    if gpu is None:
+        return Result(rows=_not_run(_NO_GPU))
+    if why := _unready():
+        return Result(rows=_not_run(why))
     peak = peak_tflops(gpu)
     nanogpt = given("nanoGPT")
     speeds: dict[str, list[float]] = {}
@@ -107,13 +108,21 @@ def flops_per_token(sizes: Sizes) -> float:
     return 6.0 * sizes.parameters + 12.0 * sizes.layers * sizes.width * sizes.context
 
 
-def _torch_sees_it() -> bool:
-    command = [
-        str(workload_python("gpt2")),
-        "-c",
-        "import sys, torch; sys.exit(not torch.cuda.is_available())",
-    ]
-    return subprocess.run(command, check=False).returncode == 0
+def _unready() -> str:
+    """Why the workloads cannot train on the GPU that is here; empty if they can."""
+    for workload in ("gpt2", "llama-fsdp2"):
+        try:
+            python = workload_python(workload)
+        except BaselineError as error:
+            print(error, file=sys.stderr)
+            return (
+                f"the environment of {workload} cannot be made here: pip needs the package index, or "
+                "TRAINING_VENVS a folder that has it"
+            )
+        command = [str(python), "-c", "import sys, torch; sys.exit(not torch.cuda.is_available())"]
+        if subprocess.run(command, check=False).returncode:
+            return f"the torch of {workload}'s environment sees no GPU"
+    return ""
 
 
 def _not_run(why: str) -> list[Row]:

@@ -149,6 +149,22 @@ def test_without_a_gpu_each_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert goals["llama-fsdp2 1B, MFU on one GPU"] == ">= 50 %"
 
 
+def test_without_a_package_index_each_row_says_that_the_environments_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(training_gpu, "describe_machine", lambda: {"gpu": "NVIDIA H200"})
+    monkeypatch.setattr(environments, "VENVS", tmp_path)
+    # As on a machine without network: pip finds nothing.
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    rows = training_gpu.measure().rows
+    assert {row.measured for row in rows} == {
+        "not run: the environment of gpt2 cannot be made here: pip needs the package index, or "
+        "TRAINING_VENVS a folder that has it"
+    }
+    assert "could not install" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("gpu", "peak"),
     [
