@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.unit.step_machine import Machine, fails, succeeds
+import subprocess
+
+import pytest
+
+from tests.unit.step_machine import ASSETS, Machine, fails, succeeds
 
 NCCL_TESTS = """\
 default:
@@ -94,3 +98,17 @@ def test_megatrons_binding_is_not_compiled_without_the_headers_of_cudnn_and_nccl
     done = machine.run("48", RECIPE="gpu")
     fails(done, f"torch 2.13.0 brought no {machine.root}/site/nvidia/nccl/include/nccl.h", "CUDA build")
     assert not any("--wheel-dir" in call for call in machine.calls())
+
+
+@pytest.mark.parametrize(("implementation", "code"), [("", 1), ("transformer_engine", 1), ("local", 0)])
+def test_megatron_without_transformer_engine_is_for_those_who_ask_for_it(
+    machine: Machine, implementation: str, code: int
+) -> None:
+    done = subprocess.run(
+        ["bash", str(ASSETS / "training" / "gpt2-megatron" / "install.sh"), str(machine.folder / "venv")],
+        env={**machine.environment, "IMAGE_RECIPE": "gpu", "TRANSFORMER_IMPL": implementation},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("TRANSFORMER_IMPL=local" in done.stderr) == bool(code)

@@ -5,19 +5,22 @@
 # Called by: environment.sh (fill_environment), as root or as the user, with the environment's folder, after its
 #   requirements.txt. Safe to run again: pip skips what is installed.
 # Environment: RECIPE (of a step) or IMAGE_RECIPE (of a job), TRAINING_REHEARSAL, TRAINING_OPT; PIP_FIND_LINKS has the
-#   image's wheels.
+#   image's wheels. TRANSFORMER_IMPL=local: the run needs no Transformer Engine.
 # Recipes: gpu cpu
 # Image: gpu
 # Budget: 300 s
 set -euo pipefail
 
 if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != gpu || ${TRAINING_REHEARSAL:-0} == 1 ]]; then exit 0; fi
-wheel="$(find "${TRAINING_OPT:-/opt/training-cluster}/wheels" -name 'transformer_engine_torch-*.whl' 2>/dev/null |
-  sort | tail -n 1)"
+wheel=""
+for found in "${TRAINING_OPT:-/opt/training-cluster}"/wheels/transformer_engine_torch-*.whl; do
+  if [[ -f $found ]]; then wheel="$found"; fi
+done
 readonly wheel
 if [[ -z $wheel ]]; then
-  printf 'install.sh: Transformer Engine is compiled into the image of the nodes, and this one has it not.\n  %s\n' \
-    'Deploy with -c image=build.' >&2
+  if [[ ${TRANSFORMER_IMPL:-} == local ]]; then exit 0; fi
+  printf 'install.sh: Transformer Engine is compiled into the image of the nodes, and this one lacks it.\n  %s\n' \
+    'Deploy with -c image=build, or train slowly without its kernels: TRANSFORMER_IMPL=local sbatch ...' >&2
   exit 1
 fi
 version="$(basename "$wheel")"
