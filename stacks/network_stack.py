@@ -31,7 +31,8 @@ class NetworkStack(Stack):
             description="Training Cluster: network, shared by all clusters",
         )
         self._guard = Guard(self, "Guard", values=kept_network(settings))
-        own = None if settings.vpc_id else self._own(settings)
+        zone = None if settings.vpc_id else self._zone(settings)
+        own = self._own(zone) if zone else None
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id
         public_id = own.public_subnet.subnet_id if own else settings.public_subnet_id
         private_id = own.private_subnet.subnet_id if own else settings.private_subnet_id
@@ -52,9 +53,11 @@ class NetworkStack(Stack):
             public_subnet_id=self._export("PublicSubnetId", public_id),
             private_subnet_id=self._export("PrivateSubnetId", private_id),
             node_security_group_id=self._export("NodeSecurityGroupId", nodes_id),
+            # Without them in the user's own network, where accounting=new is refused.
+            zone_names=self._export_zones(zone) if zone else (),
         )
 
-    def _own(self, settings: Settings) -> ComputeVpc:
+    def _zone(self, settings: Settings) -> ComputeZone:
         zone = ComputeZone(
             self,
             "Zone",
@@ -63,10 +66,17 @@ class NetworkStack(Stack):
             reservation_id=settings.bought.reservation_id,
         )
         CfnOutput(self, "ZoneId", value=zone.id)
-        CfnOutput(self, "ZoneName", value=zone.name)
+        self._guard.protect(zone.resource)
+        return zone
+
+    def _own(self, zone: ComputeZone) -> ComputeVpc:
         network = ComputeVpc(self, "Network", zone_name=zone.name)
-        self._guard.protect(zone.resource, network)
+        self._guard.protect(network)
         return network
+
+    def _export_zones(self, zone: ComputeZone) -> tuple[str, str]:
+        # assets/compute_zone/handler.py reads OtherZoneName again at an update, to keep it.
+        return self._export("ZoneName", zone.name), self._export("OtherZoneName", zone.other_name)
 
     def _export(self, name: str, value: str) -> str:
         """Export a value, made or given, under a name that no flag changes; returns its import.

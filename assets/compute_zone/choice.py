@@ -68,6 +68,11 @@ def keep(kept: Zone, wish: Wish, region: Region) -> Zone:
     )
 
 
+def beside(zone: Zone, region: Region) -> Zone:
+    """Choose a second zone: the first available one beside the network's; itself where there is no other."""
+    return next((each for each in region.zones if each.available and each != zone), zone)
+
+
 def find(zone: str, region: Region) -> Zone | None:
     """A zone by its id or name; None when this account has none such here."""
     return next((each for each in region.zones if zone in (each.id, each.name)), None)

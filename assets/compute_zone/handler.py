@@ -1,7 +1,7 @@
-"""Lambda entry of the custom resource: the network's zone, chosen once and never changed.
+"""Lambda entry of the custom resource: the network's zone and one beside it, chosen once and never changed.
 
-Called by CDK's Provider framework. The physical id is the zone's id; attributes are Id and Name. Nothing is
-made in AWS, so a Delete has nothing to do.
+Called by CDK's Provider framework. The physical id is the zone's id; attributes are its Id and Name, and
+OtherName, the other zone's name. Nothing is made in AWS, so a Delete has nothing to do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from typing import Any
 
 import choice
 from botocore.exceptions import BotoCoreError, ClientError
-from region import Region, Zone, rolls_back
+from region import Region, Zone, describe_stack
+
+OTHER_ZONE_OUTPUT = "OtherZoneName"
+"""Output of NetworkStack (stacks/network_stack.py), from which an update reads what to keep."""
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     if event["RequestType"] == "Delete":
         return {"PhysicalResourceId": event["PhysicalResourceId"]}
     try:
-        zone = _zone(event)
+        zone, other_name = _zones(event)
     except choice.RefusedError as error:
         raise RuntimeError(str(error)) from None
     except (BotoCoreError, ClientError) as error:
@@ -34,11 +37,13 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
             f"--stack-name {stack}"
         )
         raise RuntimeError(message) from None
-    print(f"the zone is {zone}")
-    return {"PhysicalResourceId": zone.id, "Data": {"Id": zone.id, "Name": zone.name}}
+    print(f"the zone is {zone}, the other one {other_name}")
+    data = {"Id": zone.id, "Name": zone.name, "OtherName": other_name}
+    return {"PhysicalResourceId": zone.id, "Data": data}
 
 
-def _zone(event: dict[str, Any]) -> Zone:
+def _zones(event: dict[str, Any]) -> tuple[Zone, str]:
+    """Choose or keep the network's zone, and the name of the one beside it."""
     region, properties = Region(), event["ResourceProperties"]
     wish = choice.Wish(
         zone=properties["Zone"],
@@ -46,12 +51,14 @@ def _zone(event: dict[str, Any]) -> Zone:
         reservation_id=properties["ReservationId"],
     )
     if event["RequestType"] == "Create":
-        return choice.choose(wish, region)
+        chosen = choice.choose(wish, region)
+        return chosen, choice.beside(chosen, region).name
     kept = choice.find(event["PhysicalResourceId"], region)
     if kept is None:
         raise choice.RefusedError(
             f"{region.name} no longer has the network's zone {event['PhysicalResourceId']}."
         )
-    if rolls_back(event["StackId"]):  # the way back is always open
-        return kept
-    return choice.keep(kept, wish, region)
+    stack = describe_stack(event["StackId"])
+    if not stack.rolls_back:  # the way back is always open
+        choice.keep(kept, wish, region)
+    return kept, stack.outputs.get(OTHER_ZONE_OUTPUT) or choice.beside(kept, region).name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -79,8 +79,21 @@ class Region:
         return zone
 
 
-def rolls_back(stack_id: str) -> bool:
-    """Whether a stack undoes an update; not the _COMPLETE of an earlier one, from which the next begins."""
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """The resource's own stack during an update."""
+
+    rolls_back: bool
+    """True while it undoes the update; false for the _COMPLETE of an earlier one, where the next begins."""
+    outputs: Mapping[str, str]
+    """Those that it had before the update."""
+
+
+def describe_stack(stack_id: str) -> Stack:
+    """Ask CloudFormation for the state of a stack."""
     cloudformation = boto3.client("cloudformation", config=_PATIENTLY)
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
-    return str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS"
+    return Stack(
+        rolls_back=str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS",
+        outputs={each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])},
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnResource, Fn
+from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -58,7 +58,7 @@ class Accounting(Construct):
             serverless_v2_min_capacity=size.min_acu,
             serverless_v2_max_capacity=size.max_acu,
             vpc=network.vpc,
-            vpc_subnets=self._subnets(network.vpc),
+            vpc_subnets=self._subnets(network),
             parameter_group=self._parameters(),
             security_groups=[group],
             storage_encrypted=True,
@@ -71,17 +71,19 @@ class Accounting(Construct):
             uri=f"{endpoint.hostname}:{endpoint.port}", user=USER, secret_arn=secret.secret_arn
         )
 
-    def _subnets(self, vpc: ec2.IVpc) -> ec2.SubnetSelection:
+    def _subnets(self, network: Network) -> ec2.SubnetSelection:
         """Two subnets with no way out."""
         subnets: list[ec2.ISubnet] = [
             ec2.PrivateSubnet(
                 self,
-                f"Subnet{i + 1}",
-                vpc_id=vpc.vpc_id,
+                f"Subnet{number}",
+                vpc_id=network.vpc.vpc_id,
                 cidr_block=cidr,
-                availability_zone=Fn.select(i, Fn.get_azs()),
+                availability_zone=zone_name,
             )
-            for i, cidr in enumerate(DATABASE_CIDRS)
+            for number, (cidr, zone_name) in enumerate(
+                zip(DATABASE_CIDRS, network.zone_names, strict=True), start=1
+            )
         ]
         return ec2.SubnetSelection(subnets=subnets)
 

@@ -15,12 +15,14 @@ class Network(Construct):
 
     Args:
         vpc_id, public_subnet_id, private_subnet_id, node_security_group_id: may be tokens.
+        zone_names: of two zones, the network's first; empty for a network of the user's own.
 
     Attributes:
         vpc: knows its id, and nothing of its subnets and zones.
         public_subnet: of head and login nodes.
         private_subnet: of compute nodes and file systems.
         node_security_group: of all nodes; no rule is ever added to it through this.
+        zone_names: as given.
     """
 
     def __init__(
@@ -32,10 +34,12 @@ class Network(Construct):
         public_subnet_id: str,
         private_subnet_id: str,
         node_security_group_id: str,
+        zone_names: tuple[str, ...] = (),
     ) -> None:
         super().__init__(scope, id_)
         # Only its id is ever used; CDK wants to hear zones.
         self.vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=vpc_id, availability_zones=["unknown"])
+        self.zone_names = zone_names
         self.public_subnet = self._subnet("PublicSubnet", public_subnet_id)
         self.private_subnet = self._subnet("PrivateSubnet", private_subnet_id)
         self.node_security_group = ec2.SecurityGroup.from_security_group_id(

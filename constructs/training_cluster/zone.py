@@ -30,6 +30,7 @@ class ComputeZone(FunctionResource):
     Attributes:
         id: the zone's id (a token): the same place in every account.
         name: the zone's name in this account (a token).
+        other_name: name of another zone (a token), for a database that has to be in two; kept like the first.
     """
 
     def __init__(
@@ -52,3 +53,4 @@ class ComputeZone(FunctionResource):
         )
         self.id = self.resource.get_att_string("Id")
         self.name = self.resource.get_att_string("Name")
+        self.other_name = self.resource.get_att_string("OtherName")

@@ -32,6 +32,7 @@ class FakeRegion:
     stack_id: str = ""
     stack_answers: list[str | Exception] = field(default_factory=lambda: ["UPDATE_IN_PROGRESS"])
     """Statuses of the stack, or errors, one a call; the last one again and again."""
+    stack_outputs: dict[str, str] = field(default_factory=dict)
     stack_calls: int = 0
     """How often somebody asked for the status."""
     throttled: set[str] = field(default_factory=set)
@@ -66,7 +67,8 @@ class FakeRegion:
         answer = self.stack_answers.pop(0) if len(self.stack_answers) > 1 else self.stack_answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return {"Stacks": [{"StackStatus": answer}]}
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in self.stack_outputs.items()]
+        return {"Stacks": [{"StackStatus": answer} | ({"Outputs": outputs} if outputs else {})]}
 
 
 def load(function: str) -> dict[str, Any]:

@@ -153,11 +153,9 @@ def test_tags_are_on_everything(synthesise: Synthesise) -> None:
 
 def test_login_nodes_may_read_their_scripts_and_nothing_else(synthesise: Synthesise) -> None:
     cluster = synthesise(login_nodes="1")["TrainingClusterStack"]
-    named = {"Properties": {"Description": "Login nodes read their scripts"}}
+    name = {"Fn::Join": ["", ["parallelcluster-training-login-", {"Ref": "AWS::Region"}]]}
+    named = {"Properties": {"ManagedPolicyName": name}}
     (policy,) = cluster.find_resources("AWS::IAM::ManagedPolicy", named).values()
-    assert policy["Properties"]["ManagedPolicyName"] == {
-        "Fn::Join": ["", ["parallelcluster-training-login-", {"Ref": "AWS::Region"}]]
-    }
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Action"] == "s3:GetObject"
     assert "/bootstrap/training/*" in str(statement["Resource"])
@@ -173,16 +171,24 @@ def test_accounting_is_a_stack_of_its_own_that_is_kept(synthesise: Synthesise) -
     )
     assert database["Properties"]["StorageEncrypted"] is True
     assert database["Properties"]["DeletionProtection"] is True
-    (rule,) = accounting.find_resources("AWS::EC2::SecurityGroupIngress").values()
     # Releases with long-term support (Aurora guide, "LTS releases"); others live for about a year.
     assert re.match(r"8\.0\.mysql_aurora\.3\.(04|10)\.", database["Properties"]["EngineVersion"])
     (instance,) = accounting.find_resources("AWS::RDS::DBInstance").values()
     assert instance["Properties"]["AutoMinorVersionUpgrade"] is False
+    (rule,) = accounting.find_resources("AWS::EC2::SecurityGroupIngress").values()
     assert (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"]) == (3306, 3306)
     assert "TrainingCluster-Network" in str(rule["Properties"]["SourceSecurityGroupId"])
     found = _config(templates["TrainingClusterStack"])["Scheduling"]["SlurmSettings"]["Database"]
     assert found["UserName"] == "slurm"
     assert "AccountingStack" not in synthesise()
+
+
+def test_the_database_is_in_the_networks_zone_and_one_beside_it_for_good(synthesise: Synthesise) -> None:
+    """Fn::GetAZs knows zones with a default subnet only, and is asked anew at each update."""
+    subnets = synthesise(accounting="new")["AccountingStack"].find_resources("AWS::EC2::Subnet").values()
+    assert [each["Properties"]["AvailabilityZone"] for each in subnets] == [
+        {"Fn::ImportValue": f"TrainingCluster-Network:{name}"} for name in ("ZoneName", "OtherZoneName")
+    ]
 
 
 def test_all_that_the_kept_database_needs_is_kept_with_it(synthesise: Synthesise) -> None:

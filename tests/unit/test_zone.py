@@ -57,7 +57,7 @@ def refuse(ask: Ask) -> Refuse:
 def test_auto_is_the_first_zone_by_id_that_offers_every_type(ask: Ask) -> None:
     assert ask("c5.4xlarge", "trn1.32xlarge") == {
         "PhysicalResourceId": "use1-az4",
-        "Data": {"Id": "use1-az4", "Name": "us-east-1d"},
+        "Data": {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"},
     }
     assert ask("c5.4xlarge")["PhysicalResourceId"] == "use1-az1"
 
@@ -78,7 +78,8 @@ def test_no_zone_with_every_type_is_refused_with_the_zones_of_each(refuse: Refus
 
 @pytest.mark.parametrize("asked", ["use1-az6", "us-east-1a"])
 def test_a_zone_is_asked_for_by_id_or_name(ask: Ask, asked: str) -> None:
-    assert ask("c5.4xlarge", zone=asked)["Data"] == {"Id": "use1-az6", "Name": "us-east-1a"}
+    zone = ask("c5.4xlarge", zone=asked)["Data"]
+    assert (zone["Id"], zone["Name"]) == ("use1-az6", "us-east-1a")
 
 
 def test_a_zone_that_lacks_a_type_is_refused_with_those_that_do(refuse: Refuse) -> None:
@@ -152,7 +153,7 @@ def test_a_reservation_that_is_nowhere_for_this_account_is_refused(
 def test_an_update_keeps_the_zone_though_another_comes_first(ask: Ask, asked: str) -> None:
     assert ask("c5.4xlarge", zone=asked, kept="use1-az4") == {
         "PhysicalResourceId": "use1-az4",
-        "Data": {"Id": "use1-az4", "Name": "us-east-1d"},
+        "Data": {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"},
     }
 
 
@@ -184,7 +185,28 @@ def test_the_way_back_is_always_open(ask: Ask, region: FakeRegion) -> None:
     region.stack_answers = ["UPDATE_ROLLBACK_IN_PROGRESS"]
     region.throttled = {"DescribeInstanceTypeOfferings", "DescribeCapacityReservations"}
     back = ask("p6.48xlarge", zone="use1-az1", reservation=RESERVATION, kept="use1-az4")
-    assert back["Data"] == {"Id": "use1-az4", "Name": "us-east-1d"}
+    assert back["Data"] == {"Id": "use1-az4", "Name": "us-east-1d", "OtherName": "us-east-1b"}
+
+
+def test_the_other_zone_is_the_first_available_one_beside_the_networks(ask: Ask, region: FakeRegion) -> None:
+    assert ask("c5.4xlarge")["Data"]["OtherName"] == "us-east-1d", "us-east-1b is the network's"
+    region.zones[1] = zone("use1-az1", "us-east-1b", state="impaired")
+    assert ask("c5.4xlarge", zone="use1-az4")["Data"]["OtherName"] == "us-east-1a"
+
+
+def test_a_region_with_one_zone_has_no_other(ask: Ask, region: FakeRegion) -> None:
+    del region.zones[1:]
+    assert ask("c5.4xlarge")["Data"]["OtherName"] == "us-east-1a"
+
+
+@pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
+def test_an_update_keeps_the_other_zone_though_another_comes_first(
+    ask: Ask, region: FakeRegion, status: str
+) -> None:
+    """A subnet cannot move: CloudFormation makes the new one first, and its range is taken."""
+    region.stack_answers = [status]
+    region.stack_outputs = {"ZoneName": "us-east-1d", "OtherZoneName": "us-east-1a"}
+    assert ask("c5.4xlarge", kept="use1-az4")["Data"]["OtherName"] == "us-east-1a"
 
 
 def test_a_delete_asks_nothing(ask: Ask, region: FakeRegion) -> None:
