@@ -39,7 +39,6 @@ def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
         scope,
         "NodesPolicy",
         name=f"{cluster_name}-nodes",
-        description="Nodes answer Session Manager and Run Command",
         # A channel has no ARN, and AWS's own policies have no other resource for these.
         statement=iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
     )
@@ -54,7 +53,6 @@ def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) ->
         scope,
         "LoginPolicy",
         name=f"{cluster_name}-login",
-        description="Login nodes read their scripts",
         statement=iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts]),
     )
     acknowledge_wildcards(policy, [scripts], "this cluster's scripts, all of them")
@@ -72,7 +70,6 @@ def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket)
         scope,
         "DatasetsPolicy",
         name=f"{cluster_name}-datasets",
-        description="Compute nodes bring and take data sets",
         statement=iam.PolicyStatement(
             # A transfer in parts that fails is ended; what is left of one costs, unseen.
             actions=["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
@@ -83,15 +80,13 @@ def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket)
     return policy.managed_policy_arn
 
 
-def _policy(
-    scope: Construct, id_: str, *, name: str, description: str, statement: iam.PolicyStatement
-) -> iam.ManagedPolicy:
+def _policy(scope: Construct, id_: str, *, name: str, statement: iam.PolicyStatement) -> iam.ManagedPolicy:
     return iam.ManagedPolicy(
         scope,
         id_,
         # The provider may attach policies of this name only. A cluster's name has 60 characters at most, so
         # it stays under a policy's 128; a policy is global, so the region is in it.
         managed_policy_name=f"parallelcluster-{name}-{Aws.REGION}",
-        description=description,
+        # No description: a policy with a name of ours cannot be replaced, and another word would replace it.
         statements=[statement],
     )
