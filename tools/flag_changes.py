@@ -23,6 +23,8 @@ _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"  #
 _DATABASE = {"accounting": "db.example.com", "accounting_secret": _SECRET}
 _NEXT_SECRET = {"accounting_secret": _SECRET.replace("slurm", "next")}
 _G5 = {"family": "g5"}
+_BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/a"}
+_ANOTHER_BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}
 _ONE_LOGIN_NODE = {"login_nodes": "1"}
 
 
@@ -62,7 +64,9 @@ SAMPLES = (
     Sample(flag="accounting_secret", before=_DATABASE, after=_DATABASE | _NEXT_SECRET),
     Sample(flag="home", after={"home": "efs"}),
     Sample(flag="key_name", after={"key_name": "another"}),
-    Sample(flag="permissions_boundary", after={"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}),
+    Sample(flag="permissions_boundary", after=_BOUNDARY),
+    Sample(flag="permissions_boundary", before=_BOUNDARY, after=_ANOTHER_BOUNDARY),
+    Sample(flag="permissions_boundary", before=_BOUNDARY),
     Sample(flag="tags", after={"tags": "team=nlp"}),
 )
 
@@ -79,7 +83,7 @@ class Refused:
 
 def ask_library(samples: Iterable[Sample]) -> list[Refused]:
     """Ask .venv-pcluster's library about each sample."""
-    pairs = [{"before": _config(each.before), "after": _config(each.after)} for each in samples]
+    pairs = [dict(zip(("before", "after"), configs(each), strict=True)) for each in samples]
     asked = subprocess.run(
         [ROOT / ".venv-pcluster" / "bin" / "python", "-m", "tools.update_policies"],
         cwd=ROOT,
@@ -91,6 +95,11 @@ def ask_library(samples: Iterable[Sample]) -> list[Refused]:
     return [
         Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in json.loads(asked.stdout)
     ]
+
+
+def configs(sample: Sample) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Render the cluster configs before and after a change."""
+    return _config(sample.before), _config(sample.after)
 
 
 def _config(flags: Mapping[str, str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from answers import ClusterState, RefusedError
+from kept import Change
 
 # A custom resource's answer is JSON of 4096 bytes at most; ids, attributes and what the framework
 # adds to a reason take the rest.
@@ -67,12 +68,14 @@ def failure(
     return fit(" | ".join([*lines, *events]))
 
 
-def mounts_change(cluster_name: str, changes: list[str]) -> str:
-    """Refuse to mount another file system where people and jobs have their files."""
+def kept(cluster_name: str, changes: list[Change]) -> str:
+    """Refuse to change what a cluster keeps for its life."""
+    named = "; ".join(str(each) for each in changes)
+    flags = list(dict.fromkeys(flag for each in changes for flag in each.flags))
     return fit(
-        f"{cluster_name} keeps what it mounts for its life; nothing was changed ({'; '.join(changes)}). "
-        "Restore the former flags (home, fsx_id, efs_id), or make a second cluster that mounts it so: "
-        f"{_second_cluster(cluster_name)}"
+        f"{cluster_name} keeps its mounts and its permissions boundary for its life; nothing was changed "
+        f"({named}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or make a "
+        f"second cluster with the new: {_second_cluster(cluster_name)}"
     )
 
 

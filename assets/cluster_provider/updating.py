@@ -10,9 +10,9 @@ from __future__ import annotations
 import creation
 import evidence
 import fleet
+import kept
 import library
 import messages
-import mounts
 import parent
 from answers import ClusterNotFoundError, ClusterState, RefusedError, TransientError
 from record import Record
@@ -77,7 +77,7 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
         return
     try:
         if not notes.checked:
-            _check_mounts(request)
+            _check_kept(request)
             would = library.check_update(name, request.update_config)
             if would is None:
                 notes.unchanged = True
@@ -97,12 +97,12 @@ def _begin(request: Request, notes: Record, state: ClusterState) -> None:
     notes.save()
 
 
-def _check_mounts(request: Request) -> None:
+def _check_kept(request: Request) -> None:
     stored = library.stored_config(request.cluster_name)
     if stored is None:
         raise RuntimeError(messages.no_stored_config(request.cluster_name))
-    if changes := mounts.changed(stored, request.config):
-        raise RuntimeError(messages.mounts_change(request.cluster_name, changes))
+    if changes := kept.changed(stored, request.config):
+        raise RuntimeError(messages.kept(request.cluster_name, changes))
 
 
 def _update(request: Request) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ops.asset_code import asset_code
 from ops.plan.change import Change, Policy, decide, second_cluster
@@ -19,7 +20,6 @@ from training_cluster.settings import Settings
 
 _SCRIPTS = "HeadNode.CustomActions.OnNodeUpdated"
 _STRATEGY = "Scheduling.SlurmSettings.QueueUpdateStrategy"  # steers an update, and is no change
-_STORAGE = "SharedStorage"
 _WORST_FIRST: tuple[Policy, ...] = ("never", "stop", "drain")
 _NO_LOGIN_NODES = "one stays for the cluster's life, since the library wants its count at 0 first"
 
@@ -42,7 +42,8 @@ class _Judged:
     old: str
     new: str
     policy: Policy
-    mounted: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Changes that the provider refuses, whatever the library says."""
 
 
 def cluster_changes(
@@ -83,7 +84,7 @@ def cluster_changes(
             old=old,
             new=new,
             policy=refused.policy,
-            mounted=tuple(asset_code("cluster_provider", "mounts").mounts.changed(*pairs[flag])),
+            kept=tuple(map(str, _changes_of_kept(*pairs[flag]))),
         )
         for (flag, old, new), refused in zip(flags, of_flags, strict=True)
     ]
@@ -123,18 +124,18 @@ def _others(stands: Config, former: Config, refused: Refused) -> Iterator[_Judge
             continue
         policies = {refused.policy_of(key) for key in refused.keys if covers(key, path)}
         policy: Policy = next((each for each in _WORST_FIRST if each in policies), "live")
-        mounted = (
-            tuple(asset_code("cluster_provider", "mounts").mounts.changed(stands, former))
-            if path.startswith(_STORAGE)
-            else ()
-        )
-        yield _Judged(what=path, old=shown(old), new=shown(new), policy=policy, mounted=mounted)
+        kept = tuple(str(each) for each in _changes_of_kept(stands, former) if covers(path, each.key))
+        yield _Judged(what=path, old=shown(old), new=shown(new), policy=policy, kept=kept)
+
+
+def _changes_of_kept(before: Config, after: Config) -> list[Any]:
+    return list(asset_code("cluster_provider", "kept").kept.changed(before, after))
 
 
 def _decide(each: _Judged, judged: list[_Judged], *, busy: bool, after: Settings) -> Change:
     named = {"what": each.what, "old": each.old, "new": each.new}
-    if each.mounted:
-        why = f"what a cluster mounts stays for its life ({'; '.join(each.mounted)})"
+    if each.kept:
+        why = f"a cluster keeps it for its life ({'; '.join(each.kept)})"
         return Change(**named, verdict="impossible", why=why, way=second_cluster(after.cluster_name))
     if each.what == "login_nodes" and each.policy == "never" and after.login_nodes == 0:
         return Change(**named, verdict="impossible", why=_NO_LOGIN_NODES, way="-c login_nodes=1")

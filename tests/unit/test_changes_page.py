@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.changes_page import render_changes_page, verdicts
-from tools.flag_changes import SAMPLES, Sample, ask_library
+from ops.asset_code import asset_code
+from tools.changes_page import KEPT, render_changes_page, verdicts
+from tools.flag_changes import SAMPLES, Sample, ask_library, configs
 from training_cluster.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,13 @@ def test_a_sample_changes_its_flag_and_no_other() -> None:
         changed = {n for n in Settings.model_fields if getattr(before, n) != getattr(after, n)}
         alone = changed - {"accounting_secret"} or changed  # it comes with accounting, and alone
         assert alone == {sample.flag}, sample
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.flag} {each.what}")
+def test_the_page_says_what_the_provider_keeps_of_a_cluster(sample: Sample) -> None:
+    refused = asset_code("cluster_provider", "kept").kept.changed(*configs(sample))
+    assert bool(refused) is (sample.flag in KEPT)
+    assert all(sample.flag in each.flags for each in refused)
 
 
 @pytest.mark.parametrize(

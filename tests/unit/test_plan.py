@@ -21,6 +21,7 @@ from tests.unit.plan_account import deployed
 from training_cluster.settings import Settings
 
 JOBS = "17|ana|1:02:03|2|gpt2\n18|bo|0:10|1|my | job\n19|b"
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"nodes": "4"}, "nodes", "live"),
     ({"nodes": "4"}, {}, "nodes", "fleet stops"),
@@ -32,6 +33,8 @@ CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"head_node_type": "m6i.8xlarge"}, "head_node_type", "impossible"),
     ({}, {"os": "ubuntu2404"}, "os", "impossible"),
     ({}, {"home": "efs"}, "home", "impossible"),
+    ({}, {"permissions_boundary": BOUNDARY}, "permissions_boundary", "impossible"),
+    ({"permissions_boundary": BOUNDARY}, {}, "permissions_boundary", "impossible"),
     ({}, {"login_nodes": "1"}, "login_nodes", "live"),
     ({"login_nodes": "1"}, {}, "login_nodes", "impossible"),
     ({}, {"key_name": "mine"}, "key_name", "impossible"),

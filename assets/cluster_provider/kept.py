@@ -1,0 +1,67 @@
+"""Settings that a cluster keeps for its life, though the library would change them: mounts and boundary.
+
+Another file system under /home or /fsx hides what people and jobs left in the former one, and the
+library's own check of such a change ends in an AttributeError while nodes run.
+
+Another permissions boundary could not be rolled back: the provider's role sets the boundary of its own
+deploy only, and takes none away, so that the rollback of the cluster's stack would end in
+UPDATE_ROLLBACK_FAILED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_SETTINGS = ("FsxLustreSettings", "EfsSettings", "EbsSettings", "RaidSettings")
+_NOTHING = "nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A change that a cluster does not take."""
+
+    key: str
+    """Section of the cluster config that has it."""
+    what: str
+    old: str
+    new: str
+    flags: tuple[str, ...]
+    """Context flags that decide about it."""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.old} -> {self.new}"
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    """List what an update would change of it: mounts by folder, then the boundary."""
+    return [*_mounts(before, after), *_boundary(before, after)]
+
+
+def _mounts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
+    old, new = _mounted(before), _mounted(after)
+    flags = ("home", "fsx_id", "efs_id")
+    for folder in sorted(old.keys() | new.keys()):
+        was, will = old.get(folder, _NOTHING), new.get(folder, _NOTHING)
+        if was != will:
+            yield Change(key="SharedStorage", what=folder, old=was, new=will, flags=flags)
+
+
+def _boundary(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
+    was, will = (
+        str((each.get("Iam") or {}).get("PermissionsBoundary") or _NOTHING) for each in (before, after)
+    )
+    if was != will:
+        flags = ("permissions_boundary",)
+        yield Change(key="Iam", what="permissions boundary", old=was, new=will, flags=flags)
+
+
+def _mounted(config: dict[str, Any]) -> dict[str, str]:
+    """Folder to file system, by id."""
+    return {str(each["MountDir"]): _file_system(each) for each in config.get("SharedStorage") or []}
+
+
+def _file_system(storage: dict[str, Any]) -> str:
+    settings: dict[str, Any] = next((storage[key] for key in _SETTINGS if storage.get(key)), {})
+    return str(settings.get("FileSystemId") or settings.get("VolumeId") or storage["Name"])
