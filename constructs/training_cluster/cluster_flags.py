@@ -172,3 +172,19 @@ class ClusterFlags(BaseModel):
         if is_taken(value):
             raise ValueError("that is the name of a stack of this app; a cluster becomes a stack of its own")
         return value
+
+    @field_validator("cluster_name")
+    @classmethod
+    def _collides_with_no_other(cls, value: str) -> str:
+        if value != value.lower():
+            raise ValueError(
+                "IAM's names and the cluster's private DNS zone ignore case, so names that differ in case "
+                "alone collide"
+            )
+        # PCLUSTER_DYNAMODB_PREFIX and PCLUSTER_SLURM_DYNAMODB_PREFIX of ParallelCluster, one table by each.
+        if value.startswith("slurm-"):
+            raise ValueError(
+                f"its table parallelcluster-{value} is also a table of the cluster "
+                f"{value.removeprefix('slurm-')}"
+            )
+        return value
