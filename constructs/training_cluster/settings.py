@@ -14,7 +14,7 @@ from training_cluster.families import find_instance_type, load_base, load_family
 from training_cluster.flags import explain, explain_contradictions
 from training_cluster.hardware import CapacityKind, Family, Size
 from training_cluster.network_flags import NetworkFlags
-from training_cluster.problems import ConfigurationError
+from training_cluster.problems import ConfigurationError, Contradiction
 from training_cluster.rules import contradictions
 from training_cluster.stack_names import cluster_stack
 from training_cluster.storage_flags import StorageFlags
@@ -26,6 +26,9 @@ FLAG_GROUPS: dict[str, type[BaseModel]] = {
     "Storage": StorageFlags,
     "Account": AccountFlags,
 }
+
+CDKS_BOUNDARY = "@aws-cdk/core:permissionsBoundary"
+"""The CDK's own context key: a policy's name or ARN, which the CDK gives to the roles of its stacks."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
             ConfigurationError: an unknown flag, a wrong value, or values that contradict each other.
         """
         flags = {k: v for k, v in context.items() if ":" not in k and not k.startswith("@")}
+        if context.get(CDKS_BOUNDARY) and "permissions_boundary" not in flags:
+            raise ConfigurationError(explain_contradictions([_boundary_of_the_app_alone(context)]))
         try:
             settings = cls(**flags)
         except ValidationError as error:
@@ -147,3 +152,14 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
         if found := contradictions(settings):
             raise ConfigurationError(explain_contradictions(found))
         return settings
+
+
+def _boundary_of_the_app_alone(context: Mapping[str, Any]) -> Contradiction:
+    """Say that the roles of the cluster would be made without the boundary, and what to type."""
+    given = context[CDKS_BOUNDARY]
+    named = given if isinstance(given, Mapping) else {}
+    arn = named.get("arn") or f"arn:aws:iam::123456789012:policy/{named.get('name') or 'NAME'}"
+    return Contradiction(
+        problem=f"{CDKS_BOUNDARY} bounds the roles of this app, not the roles that ParallelCluster makes",
+        mend=f"-c permissions_boundary={arn}",
+    )

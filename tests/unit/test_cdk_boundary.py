@@ -1,0 +1,43 @@
+"""A permissions boundary given the CDK's own way, which the CDK applies to the app's roles alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from stacks.network_stack import NetworkStack
+from training_cluster.problems import ConfigurationError
+from training_cluster.settings import Settings
+
+CDKS_KEY = "@aws-cdk/core:permissionsBoundary"
+BOUNDARY = "arn:aws:iam::123456789012:policy/team/bound"
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        ({"arn": BOUNDARY}, f"-c permissions_boundary={BOUNDARY}"),
+        ({"name": "bound"}, "-c permissions_boundary=arn:aws:iam::123456789012:policy/bound"),
+    ],
+)
+def test_it_is_refused_where_parallelclusters_roles_would_be_without(
+    given: dict[str, str], command: str
+) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Settings.from_context({CDKS_KEY: given})
+    assert CDKS_KEY in str(raised.value)
+    assert "roles that ParallelCluster makes" in str(raised.value)
+    assert command in str(raised.value)
+
+
+def test_beside_the_flag_every_role_has_the_flags_boundary() -> None:
+    context: dict[str, Any] = {CDKS_KEY: {"arn": BOUNDARY}, "permissions_boundary": BOUNDARY}
+    settings = Settings.from_context(context)
+    assert settings.permissions_boundary == BOUNDARY
+    roles = Template.from_stack(
+        NetworkStack(cdk.App(context=context), "NetworkStack", settings=settings)
+    ).find_resources("AWS::IAM::Role")
+    assert {role["Properties"].get("PermissionsBoundary") for role in roles.values()} == {BOUNDARY}
