@@ -22,7 +22,7 @@ _IN_WORDS = {
     "alarm_email": "an e-mail address",
     "bucket_name": "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens",
     "capacity": "ondemand, spot, reservation:cr-..., capacity-block:cr-... (8 or 17 hex digits)",
-    "cluster_name": "a letter, then letters, digits and hyphens, lower-case, 60 characters at most; not slurm-...",
+    "cluster_name": "a letter, then letters, digits and hyphens, lower-case, 60 at most; not slurm-...",
     "cpu_queue": "off, on, an instance type such as m6i.32xlarge",
     "efs_id": "an EFS id (fs- and 8 or 17 hex digits)",
     "fsx_id": "an FSx id (fs- and 17 hex digits)",
