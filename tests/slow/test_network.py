@@ -5,6 +5,7 @@ In order, on one local AWS, which has EC2's own data of what each zone offers. N
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -48,6 +49,26 @@ def _zone_resource(cloud: Cloud) -> dict[str, Any]:
 
 def test_auto_lands_in_the_first_zone_that_offers_the_family(cloud: Cloud) -> None:
     _deploy(cloud, "family=trn1")
+def test_a_stack_of_another_app_by_our_name_is_not_taken_over(cloud: Cloud) -> None:
+    cloudformation, name = cloud.client("cloudformation"), "TrainingCluster-Network"
+    theirs = {"Resources": {"Data": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "theirs"}}}}
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(theirs))
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    with pytest.raises(RehearsalError):
+        _deploy(cloud, "family=trn1")
+    stack = cloud.stack(name)
+    assert stack and stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+    failed = [each["ResourceStatusReason"] for each in events if each["ResourceStatus"].endswith("_FAILED")]
+    assert any("Nothing was deleted. A stack TrainingCluster-Network existed" in each for each in failed), (
+        failed
+    )
+    assert [each["Name"] for each in cloud.client("s3").list_buckets()["Buckets"]].count("theirs") == 1
+    assert [each["IsDefault"] for each in cloud.client("ec2").describe_vpcs()["Vpcs"]] == [True]
+    cloudformation.delete_stack(StackName=name)
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+
+
     assert _zone_resource(cloud)["PhysicalResourceId"] == ZONE_ID
     assert set(_subnets(cloud).values()) == {ZONE_NAME}
     assert (_outputs(cloud)["ZoneId"], _outputs(cloud)["ZoneName"]) == (ZONE_ID, ZONE_NAME)
