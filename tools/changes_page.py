@@ -31,8 +31,9 @@ compares the two. Each row is one `cdk deploy` with another value, on a cluster 
 Flags are not remembered: one that is left out is its default again, for all clusters where it is one of
 network or storage (without `endpoints=private` the endpoints go). Those that stay belong into cdk.json's
 `context`.
-Every update is applied on each node that runs, too, and ParallelCluster waits 15 minutes for that. A node that cannot
-(a full disk, a mount that hangs) makes the deploy fail and roll back; `trainctl diagnose` names it.
+Every update is applied on each node that runs, too, and ParallelCluster waits 15 minutes for that. A node
+that cannot (a full disk, a mount that hangs) makes the deploy fail and roll back; `trainctl diagnose` names
+it.
 A change that is refused or fails leaves every data resource where it is. Where the safe way is a second
 cluster, that is `-c cluster_name=...` on the same network and storage.
 """
