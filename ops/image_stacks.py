@@ -1,19 +1,23 @@
-"""The ImageStacks that there can be: one for each image recipe and operating system."""
+"""The ImageStacks that there can be: one for each recipe, operating system and version of ParallelCluster."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
+from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import family_names, load_base, load_family
-from training_cluster.image_names import ROOT_DEVICES, image_name, image_stack_name
+from training_cluster.image_names import IMAGES, ROOT_DEVICES, image_stack_name
 from training_cluster.problems import ConfigurationError
 from training_cluster.settings import Settings
 from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
 
+_VERSION = re.compile(r"\d+-\d+-\d+$")
+
 
 @cache
 def image_stacks() -> dict[str, Settings]:
-    """Settings that make each of them, by its name in CloudFormation."""
+    """List the settings that make each of this release's, by its name in CloudFormation."""
     default = Settings.from_context({}).family
     found: dict[str, Settings] = {}
     for family in sorted(family_names(), key=lambda name: (name != default, name)):
@@ -28,18 +32,24 @@ def image_stacks() -> dict[str, Settings]:
 
 
 def is_image_stack(name: str) -> bool:
-    """Whether a stack of this name may be one of them."""
-    return name.startswith(IMAGE_STACKS) and name in image_stacks()
+    """Tell whether a stack of this name may be one of them, of this release or of another."""
+    return name.startswith(IMAGE_STACKS) and _in_this_release(name) in image_stacks()
+
+
+def _in_this_release(name: str) -> str:
+    """Name the stack that this release would have for the same recipe and system."""
+    return _VERSION.sub(PCLUSTER_VERSION.replace(".", "-"), name)
 
 
 def image_of_stack(name: str) -> str:
-    """What its images, their recipe and their logs are called."""
-    return image_name(image_stacks()[name])
+    """Name its images, their recipe and their logs."""
+    return f"{IMAGES}{name.removeprefix(IMAGE_STACKS)}"
 
 
 def usual_min(name: str) -> int:
-    """Minutes of one of its builds, as estimated."""
-    return load_base().image_recipes[image_stacks()[name].family_facts.image_recipe].usual_min
+    """Give the minutes of one of its builds, as estimated."""
+    recipe = image_stacks()[_in_this_release(name)].family_facts.image_recipe
+    return load_base().image_recipes[recipe].usual_min
 
 
 def image_stack_flags(name: str) -> str:
@@ -49,5 +59,7 @@ def image_stack_flags(name: str) -> str:
 
 
 def destroy_image_stack(name: str) -> str:
-    """The command that takes one of them. Without --exclusively the CDK takes the cluster along, too."""
+    """Write the command that destroys one. Without --exclusively the CDK destroys the cluster, too."""
+    if name not in image_stacks():  # the CDK of this release knows no stack of another
+        return f"aws cloudformation delete-stack --stack-name {name}"
     return f"npx cdk destroy {IMAGE_ID} --exclusively {image_stack_flags(name)}"

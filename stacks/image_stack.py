@@ -1,4 +1,4 @@
-"""ImageStack: the nodes' image, only with image=build; one for each recipe and system, for all clusters."""
+"""ImageStack: the nodes' image, only with image=build; one for each recipe, system and release, for all clusters."""
 
 from __future__ import annotations
 

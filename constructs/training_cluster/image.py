@@ -97,7 +97,7 @@ class NodeImage(Construct):
         recipe = self._settings.family_facts.image_recipe
         # CDK takes JSON here, and hands it on as it is.
         ami = {
-            "Name": f"{self._name}-{PCLUSTER_VERSION} {{{{ imagebuilder:buildDate }}}}",
+            "Name": f"{self._name} {{{{ imagebuilder:buildDate }}}}",
             # Not as ParallelCluster describes its own: its validator refuses for V100 what is described so.
             "Description": f"Training Cluster: nodes of recipe {recipe}, {self._settings.system}, "
             f"ParallelCluster {PCLUSTER_VERSION}",

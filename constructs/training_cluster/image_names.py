@@ -26,14 +26,27 @@ _OFFICIAL_PARTS = {
 }
 
 
+IMAGES = "training-"
+"""Beginning of the names of images."""
+
+
+def _kind(settings: Settings) -> str:
+    """Name the recipe, the system and ParallelCluster's version.
+
+    The version, since clusters of two releases of this app run side by side while people move to the newer
+    one: in one stack, each deploy of one would build anew and take the image from the other.
+    """
+    return f"{settings.family_facts.image_recipe}-{settings.system}-{PCLUSTER_VERSION.replace('.', '-')}"
+
+
 def image_name(settings: Settings) -> str:
-    """Of the image, its recipe, pipeline and logs. Fixed: Image Builder counts versions itself."""
-    return f"training-{settings.family_facts.image_recipe}-{settings.system}"
+    """Name the image, its recipe, pipeline and logs. Fixed: Image Builder counts versions itself."""
+    return f"{IMAGES}{_kind(settings)}"
 
 
 def image_stack_name(settings: Settings) -> str:
-    """CloudFormation name of ImageStack: clusters of other recipes and systems have one of their own."""
-    return f"{IMAGE_STACKS}{settings.family_facts.image_recipe}-{settings.system}"
+    """Name ImageStack as CloudFormation does: clusters of another kind of image have one of their own."""
+    return f"{IMAGE_STACKS}{_kind(settings)}"
 
 
 def image_parameter(settings: Settings) -> str:

@@ -12,7 +12,10 @@ from typing import Any
 from tests.unit import function_fakes
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 
-STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Image-gpu-ubuntu2204/1"
+VERSION = PCLUSTER_VERSION.replace(".", "-")
+"""ParallelCluster's version, as the names of ImageStacks and images end."""
+STACK_NAME = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
+STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{STACK_NAME}/1"
 OWN, OLD, NEW = "ami-0123456789abcdef0", "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 TAGS = {
     "parallelcluster:version": PCLUSTER_VERSION,

@@ -9,6 +9,7 @@ from ops.preflight.checks import run_checks
 from ops.preflight.finding import Finding
 from tests.unit import image_fakes
 from tests.unit.fake_account import Account, Refused
+from tests.unit.image_fakes import VERSION
 from tests.unit.preflight_account import AccountWide
 from training_cluster.settings import Settings
 
@@ -158,7 +159,7 @@ class Network(AccountWide):
         made = {
             "TrainingCluster-Network": self.network_stack,
             "TrainingCluster-Storage": self.storage_stack,
-            "TrainingCluster-Image-gpu-ubuntu2204": self.image_stack,
+            f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": self.image_stack,
             "TrainingClusterStack": {"HeadNodeInstanceId": "i-1"} if self.cluster_resources else {},
         }
         return {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.function_fakes import load, refusal
-from tests.unit.image_fakes import NEW, OLD, OWN, STACK, FakeRegion, image, official, tagged
+from tests.unit.image_fakes import NEW, OLD, OWN, STACK, STACK_NAME, FakeRegion, image, official, tagged
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 
 KEPT_FOR_GOOD = "a recipe's parent never changes"
@@ -282,6 +282,6 @@ def test_throttled_calls_are_repeated_and_then_told_in_words(refuse: Refuse, reg
     said = refuse()
     assert "RequestLimitExceeded" in said
     assert "Nothing was changed; type the deploy again" in said
-    assert "--stack-name TrainingCluster-Image-gpu-ubuntu2204" in said
+    assert f"--stack-name {STACK_NAME}" in said
     for config in region.options:
         assert config.retries == {"mode": "standard", "max_attempts": 10}

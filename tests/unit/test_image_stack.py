@@ -12,6 +12,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from stacks.composition import add_stacks
+from tests.unit.image_fakes import VERSION
 from tests.unit.image_stacks import BUCKET, NETWORK, add_image_stack, app, image_template, properties
 from tests.unit.security_proofs import (
     App,
@@ -31,7 +32,7 @@ from training_cluster.settings import Settings
 
 Synthesise = Callable[..., dict[str, Template]]
 IB = "AWS::ImageBuilder::"
-NAME = "training-gpu-ubuntu2204"
+NAME = f"training-gpu-ubuntu2204-{VERSION}"
 AMI = "ami-0123456789abcdef0"
 
 
@@ -45,10 +46,13 @@ def image() -> Template:
     [
         ({}, None),
         ({"image": AMI}, None),
-        ({"image": "build"}, "TrainingCluster-Image-gpu-ubuntu2204"),
-        ({"image": "build", "os": "alinux2023", "cluster_name": "b"}, "TrainingCluster-Image-gpu-alinux2023"),
-        ({"family": "p3dn"}, "TrainingCluster-Image-volta-ubuntu2204"),
-        ({"family": "trn1", "image": "build"}, "TrainingCluster-Image-neuron-ubuntu2404"),
+        ({"image": "build"}, f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"),
+        (
+            {"image": "build", "os": "alinux2023", "cluster_name": "b"},
+            f"TrainingCluster-Image-gpu-alinux2023-{VERSION}",
+        ),
+        ({"family": "p3dn"}, f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}"),
+        ({"family": "trn1", "image": "build"}, f"TrainingCluster-Image-neuron-ubuntu2404-{VERSION}"),
     ],
 )
 def test_each_recipe_and_system_has_a_stack_of_its_own_and_only_with_a_built_image(
@@ -63,6 +67,28 @@ def test_each_recipe_and_system_has_a_stack_of_its_own_and_only_with_a_built_ima
             "NetworkStack",
             "StorageStack",
         }
+
+
+def test_a_release_with_another_parallelcluster_shares_no_name_with_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clusters of both run side by side: neither takes the other's stack, recipe, logs or parameter."""
+
+    def names() -> set[str]:
+        stack = add_image_stack(app())
+        resources = Template.from_stack(stack).to_json()["Resources"].values()
+        named = {
+            value
+            for each in resources
+            for key, value in each.get("Properties", {}).items()
+            if key in ("Name", "LogGroupName") and isinstance(value, str)
+        }
+        assert {each["Type"] for each in resources} > {f"{IB}ImageRecipe", f"{IB}Component"}
+        return named | {stack.stack_name, image_parameter(Settings.from_context({}))}
+
+    ours = names()
+    monkeypatch.setattr("training_cluster.image_names.PCLUSTER_VERSION", "3.99.0")
+    assert not names() & ours
 
 
 def test_no_flag_of_a_cluster_changes_the_image_of_its_recipe() -> None:

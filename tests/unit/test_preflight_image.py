@@ -11,14 +11,14 @@ import pytest
 from ops.preflight.finding import Finding
 from ops.preflight.image_code import ARCHITECTURE, image_code, region_of
 from tests.unit import image_fakes
-from tests.unit.image_fakes import OLD, OWN, image, tagged
+from tests.unit.image_fakes import OLD, OWN, VERSION, image, tagged
 from tests.unit.preflight_network import Network, bad, findings
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.cluster_image import CLUSTER_IMAGE_CODE, NODE_ARCHITECTURE
 from training_cluster.image_names import image_parameter
 from training_cluster.settings import Settings
 
-STACK = "TrainingCluster-Image-gpu-ubuntu2204"
+STACK = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
 PARAMETER = image_parameter(Settings.from_context({"image": "build"}))
 AGAIN = "aws imagebuilder start-image-pipeline-execution --image-pipeline-arn arn"
 

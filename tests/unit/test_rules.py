@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.image_fakes import VERSION
 from training_cluster.advice import advice
 from training_cluster.cluster_flags import PCLUSTER_VERSION
 from training_cluster.families import family_names
@@ -184,7 +185,7 @@ def test_p3dn_says_which_image_it_takes_and_why() -> None:
         "580",
         "12.6",
         f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta",
-        "TrainingCluster-Image-volta-ubuntu2204 builds it",
+        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION} builds it",
     ):
         assert word in said
     assert "image-build" not in _advice(family="p3dn", image="ami-0123456789abcdef0")

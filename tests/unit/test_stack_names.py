@@ -9,6 +9,7 @@ import aws_cdk as cdk
 import pytest
 
 from stacks.composition import add_stacks
+from tests.unit.image_fakes import VERSION
 from training_cluster.settings import Settings
 from training_cluster.stack_names import STACK_IDS, cluster_of_stack, is_taken
 
@@ -26,7 +27,7 @@ def test_every_stack_says_in_its_name_that_it_is_ours() -> None:
         "NetworkStack": "TrainingCluster-Network",
         "StorageStack": "TrainingCluster-Storage",
         "AccountingStack": "TrainingCluster-Accounting",
-        "ImageStack": "TrainingCluster-Image-gpu-ubuntu2204",
+        "ImageStack": f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}",
         "TrainingClusterStack": "TrainingClusterStack",
     }
 

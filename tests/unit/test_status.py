@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ops.status import Progress, Stage, Status, read_status, render
+from tests.unit.image_fakes import VERSION
 
 NOW = datetime.datetime(2026, 11, 21, 12, 10, tzinfo=datetime.UTC)
 
@@ -82,34 +83,35 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
 def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None:
     aws = Aws(
         {
-            "TrainingCluster-Image-gpu-ubuntu2204": "CREATE_IN_PROGRESS",
+            f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": "CREATE_IN_PROGRESS",
             "TrainingCluster-Network": "CREATE_COMPLETE",
         }
     )
     aws.stacks |= {
-        "TrainingCluster-Image-volta-ubuntu2204": "CREATE_COMPLETE",
+        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}": "CREATE_COMPLETE",
         "TrainingCluster-Image-of-others": "CREATE_COMPLETE",
     }
     status = _read(aws)
     assert [name for name, _ in status.stacks] == [
         "TrainingCluster-Network",
-        "TrainingCluster-Image-gpu-ubuntu2204",
-        "TrainingCluster-Image-volta-ubuntu2204",
+        f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}",
+        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}",
     ]
     assert status.is_moving
 
 
 def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
-    build = "a build takes about 90 minutes: aws logs tail --follow /aws/imagebuilder/training-gpu-ubuntu2204"
+    log = f"/aws/imagebuilder/training-gpu-ubuntu2204-{VERSION}"
+    build = f"a build takes about 90 minutes: aws logs tail --follow {log}"
     for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "CREATE_COMPLETE"):
-        shown = _lines(_read(Aws({"TrainingCluster-Image-gpu-ubuntu2204": state})))
+        shown = _lines(_read(Aws({f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": state})))
         assert (build in shown) == (state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")), state
 
 
 @pytest.mark.parametrize("state", ["CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"])
 def test_a_build_that_failed_says_where_its_logs_are(state: str) -> None:
-    shown = _lines(_read(Aws({"TrainingCluster-Image-volta-alinux2023": state})))
-    assert "logs/images/training-volta-alinux2023/" in shown
+    shown = _lines(_read(Aws({f"TrainingCluster-Image-volta-alinux2023-{VERSION}": state})))
+    assert f"logs/images/training-volta-alinux2023-{VERSION}/" in shown
     removes = "npx cdk destroy ImageStack --exclusively -c image=build -c family=p3dn -c os=alinux2023"
     assert (removes in shown) == (state == "CREATE_FAILED")
     assert "TrainingClusterStack" not in shown, "the cluster is as it was"

@@ -12,6 +12,7 @@ import pytest
 from ops.image_stacks import destroy_image_stack, image_stacks
 from ops.teardown.left_images import PARAMETERS
 from tests.unit.fake_account import Account
+from tests.unit.image_fakes import VERSION
 from tests.unit.teardown_account import (
     ALL,
     OURS,
@@ -28,10 +29,10 @@ from training_cluster.image_names import IMAGE_TAG, image_parameter, image_stack
 from training_cluster.settings import Settings
 from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
 
-STACK, OTHER_STACK = "TrainingCluster-Image-gpu-ubuntu2204", "TrainingCluster-Image-volta-ubuntu2204"
+STACK, OTHER_STACK = (f"TrainingCluster-Image-{each}-ubuntu2204-{VERSION}" for each in ("gpu", "volta"))
 AMI, OLD = "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 PARAMETER = image_parameter(Settings.from_context({"image": "build"}))
-NAME = "training-gpu-ubuntu2204"
+NAME = f"training-gpu-ubuntu2204-{VERSION}"
 BUILDER = "arn:aws:imagebuilder:us-east-1:1:"
 BUILD, RECIPE = f"{BUILDER}image/{NAME}/1.0.0/1", f"{BUILDER}image-recipe/{NAME}/1.0.0"
 COMPONENT = f"{BUILDER}component/{NAME}/1.0.0/1"
@@ -139,6 +140,14 @@ def test_the_command_of_each_image_stack_is_for_that_stack_and_for_no_other() ->
         assert words[:5] == ["npx", "cdk", "destroy", IMAGE_ID, "--exclusively"]
         flags = dict(word.split("=") for word in words[5:] if word != "-c")
         assert image_stack_name(Settings.from_context(flags)) == name
+
+
+def test_the_stack_of_another_release_is_named_and_goes_before_the_network() -> None:
+    older = f"{STACK.removesuffix(VERSION)}3-15-0"
+    shown = shown_plan(_images(stacks=ALL | {older: {}}))
+    assert f"  {older}  CREATE_COMPLETE" in shown
+    delete = f"aws cloudformation delete-stack --stack-name {older}\n"
+    assert in_order(_commands(shown), delete, "npx cdk destroy NetworkStack")
 
 
 def test_an_image_that_nothing_takes_is_deleted_with_its_snapshot_after_its_stack() -> None:
