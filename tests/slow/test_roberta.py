@@ -18,7 +18,14 @@ from typing import Any
 import psutil
 import pytest
 
-from .training import TRAINING, Training, marked, training_on_slurm, wait_until
+from .training import (
+    TRAINING,
+    Training,
+    check_that_divergence_ends_a_run,
+    marked,
+    training_on_slurm,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -265,6 +272,12 @@ def test_killed_in_the_middle_it_starts_again_by_itself_and_gives_the_very_same_
     assert f"resuming from {training.checkpoints('killed') / f'step-{2 * SAVED_EVERY:06d}'}" in said
     assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
     assert equal_parts(training.metrics("killed")) == equal_parts(training.metrics("whole"))
+
+
+def test_it_ends_at_gradients_that_are_not_finite_before_a_checkpoint_has_them(
+    training: Training, whole_run: str
+) -> None:
+    check_that_divergence_ends_a_run(training, says="fairseq ended with: ")
 
 
 def test_it_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training, whole_run: str) -> None:

@@ -14,6 +14,7 @@ from fairseq_cli.train import main as fairseq_train
 from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
 from roberta_settings import Settings, fairseq_arguments
 from training_common import checkpoints, outcome
+from training_common.finite import end_diverged
 from training_common.run import Run, die
 from training_common.world import check_world
 
@@ -78,5 +79,14 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
             print(f"world size {run.world_size}" + (f", resuming from {newest}" if newest else ""))
         return cfg
 
-    distributed.call_main(recorder.cfg, fairseq_train, after_distributed_init_fn=checked_world)
+    try:
+        distributed.call_main(recorder.cfg, fairseq_train, after_distributed_init_fn=checked_world)
+    except Exception as error:
+        # fairseq checks the gradients on all ranks after their exchange. It then looks for the module that
+        # they come from, which may fail by itself.
+        reason = error if isinstance(error, FloatingPointError) else error.__context__
+        if not isinstance(reason, FloatingPointError):
+            raise
+        words = " ".join(str(reason).split())
+        end_diverged(run, step=recorder.step + 1, found=f"fairseq ended with: {words}")
     torch.distributed.destroy_process_group()
