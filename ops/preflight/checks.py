@@ -40,6 +40,7 @@ from ops.preflight.shared_quotas import (
 )
 from ops.preflight.storage import check_storage
 from ops.preflight.vcpus import check_vcpu_quotas
+from ops.preflight.volume_key import check_volume_key
 from ops.preflight.zone import Choice, check_zone, choose_zone
 from ops.session import ClientOf
 from training_cluster.settings import Settings
@@ -113,6 +114,7 @@ def _checks(
     yield "quota of NAT gateways", partial(check_nat_quota, settings, place, zone, client)
     yield "quota of Lustre", partial(check_lustre_quota, settings, place, client)
     yield "storage", partial(check_storage, settings, place, client)
+    yield "key of the root volumes", partial(check_volume_key, account, client)
     yield "image", partial(check_image, settings, place, client)
     yield "key_name", partial(check_key, settings, ec2)
     yield "permissions_boundary", partial(check_boundary, settings, client)

@@ -24,6 +24,7 @@ from rehearsal.local_aws import (
     resource_types,
     scaling_groups,
     secrets,
+    volume_keys,
 )
 
 # Their order does not matter: each corrects types and actions of its own.
@@ -49,6 +50,7 @@ _MODULES = (
     resource_types,
     scaling_groups,
     secrets,
+    volume_keys,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 from tests.unit.fake_account import Refused
@@ -61,6 +62,9 @@ class AccountWide:
         self.budgets: Any = {"Budgets": []}
         self.roles = {"AWSServiceRoleForEC2Spot": "/aws-service-role/spot.amazonaws.com/"}
         """Path by name."""
+        self.volume_key = "alias/aws/ebs"
+        self.key_policy: dict[str, Any] = {"Statement": []}
+        """Of a key of the account's own."""
         self.file_systems: list[dict[str, Any]] = []
         self.refused: dict[str, Refused] = {}
         """Operations that AWS does not answer, whatever stands above."""
@@ -102,6 +106,18 @@ class AccountWide:
             },
             "DescribeBudgets": self.budgets,
             "GetRole": self._role,
+            "GetEbsDefaultKmsKeyId": {"KmsKeyId": self.volume_key},
+            "DescribeKey": lambda asked: {
+                "KeyMetadata": {
+                    "KeyId": asked["KeyId"],
+                    "Arn": asked["KeyId"],
+                    "AWSAccountId": ACCOUNT,
+                    "KeyManager": "CUSTOMER",
+                    "Enabled": True,
+                    "KeyState": "Enabled",
+                }
+            },
+            "GetKeyPolicy": {"Policy": json.dumps(self.key_policy)},
             **self.refused,
         }
 

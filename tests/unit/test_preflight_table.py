@@ -190,6 +190,12 @@ def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
             "capacity=spot: role AWSServiceRoleForEC2Spot",
             "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
         ),
+        (
+            lambda n: setattr(n, "volume_key", f"arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d"),
+            {},
+            "key of the root volumes: policy",
+            '"kms:ViaService": ["ec2.us-east-1.amazonaws.com"]',
+        ),
         (lambda n: n.group_strategies.clear(), NAMED, "placement_group mine", "--strategy cluster"),
         (lambda n: n.images.clear(), {}, "official image", "-c os=..."),
     ],
