@@ -11,6 +11,7 @@ from ops.preflight.finding import Finding, judged
 from ops.preflight.place import Place
 from ops.preflight.security_groups import Peer, authorize, describe_groups, ports_open
 from ops.session import ClientOf, unless
+from training_cluster.network_flags import CHINA
 from training_cluster.settings import Settings
 from training_cluster.storage_rules import LUSTRE_PORTS, NFS_PORT
 
@@ -21,13 +22,21 @@ _CHECKPOINTS = "/checkpoints"
 
 
 def check_storage(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """What is given by name or id."""
+    """What is given by name or id, and what FSx does not sell in the region's partition."""
     if settings.bucket_name:
         yield from check_bucket(settings.bucket_name, client)
     if settings.fsx_id:
         yield from _lustre(settings.fsx_id, settings.bucket_name, place, client)
     if settings.efs_id:
         yield from _efs(settings.efs_id, place, client)
+    # FSx's page of the China guide, "Feature Availability and Implementation Differences".
+    if settings.fsx_type == "scratch2" and not settings.fsx_id and client("fsx").meta.partition == CHINA:
+        yield Finding(
+            check="fsx_type=scratch2",
+            found="FSx has no Scratch file systems in China",
+            verdict="problem",
+            mend="leave fsx_type out",
+        )
 
 
 def _lustre(id_: str, bucket: str | None, place: Place, client: ClientOf) -> Iterator[Finding]:
