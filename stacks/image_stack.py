@@ -1,4 +1,4 @@
-"""ImageStack: the nodes' image, only with image=build; one for each recipe, system and release, for all clusters."""
+"""ImageStack: the nodes' image, only with image=build; one for each recipe, system and release."""
 
 from __future__ import annotations
 
