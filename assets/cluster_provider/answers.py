@@ -27,6 +27,9 @@ _STOP_THE_FLEET = "all compute nodes must be stopped"
 _OR_DRAIN = "or queueupdatestrategy must be set"
 _OR_TERMINATE = "must be set to terminate"
 _LOGIN_NODES = "login nodes"
+# The library's validators that try a launch, and AWS's words where a policy denies them its volumes.
+LAUNCH_VALIDATORS = ("HeadNodeLaunchTemplateValidator", "ComputeResourceLaunchTemplateValidator")
+_VOLUMES_DENIED = ("ec2:runinstances on resource: arn:", ":volume/", "explicit deny")
 # The library's words (pcluster/models/cluster.py) where EC2 answered that there is no head node.
 _NO_HEAD_NODE = "unable to retrieve head node information"
 
@@ -34,6 +37,18 @@ _NO_HEAD_NODE = "unable to retrieve head node information"
 def passes(code: str) -> bool:
     """Whether an error of AWS with this code passes by itself."""
     return code in _PASSING
+
+
+def code_of(error: BaseException) -> str | None:
+    """Find AWS's own code in an error's chain of causes; None when AWS said nothing."""
+    cause: BaseException | None = error
+    while cause:
+        response = getattr(cause, "response", None) or {}
+        code = getattr(cause, "error_code", None) or response.get("Error", {}).get("Code")
+        if code:
+            return str(code)
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 class ClusterNotFoundError(Exception):
@@ -54,9 +69,27 @@ class RefusedError(Exception):
     @property
     def may_pass_later(self) -> bool:
         """Whether nothing but calls that AWS did not answer made the config invalid."""
-        findings = self.content.get("configuration_validation_errors") or []
-        errors = [str(each.get("message")).lower() for each in findings if each.get("level") == "ERROR"]
+        errors = [str(each.get("message")).lower() for each in self._errors]
         return bool(errors) and all(any(word in each for word in _PASSING_WORDS) for each in errors)
+
+    @property
+    def denied_volumes(self) -> tuple[str, ...]:
+        """AWS's denials of volumes without tags, as warnings; empty where anything else is wrong, too.
+
+        The library's dry runs of a launch tag the instance alone; launches of a cluster tag volumes as well.
+        """
+        errors = [(str(each.get("type")), str(each.get("message"))) for each in self._errors]
+        if not all(
+            validator in LAUNCH_VALIDATORS and all(words in said.lower() for words in _VOLUMES_DENIED)
+            for validator, said in errors
+        ):
+            return ()
+        # The rest of the message is the decision as a long token.
+        return tuple(
+            f"WARNING {validator}: not checked: its dry run has no tags for volumes, which launches have: "
+            + said.partition(" Encoded authorization")[0]
+            for validator, said in errors
+        )
 
     @property
     def wants_stopped_fleet(self) -> bool:
@@ -81,6 +114,11 @@ class RefusedError(Exception):
     def lacks_head_node(self) -> bool:
         """Whether no instance is left that is the cluster's head node."""
         return _NO_HEAD_NODE in str(self).lower()
+
+    @property
+    def _errors(self) -> list[dict[str, Any]]:
+        findings = self.content.get("configuration_validation_errors") or []
+        return [each for each in findings if each.get("level") == "ERROR"]
 
     @property
     def _refusals(self) -> list[str]:

@@ -6,10 +6,20 @@ import datetime
 import inspect
 import os
 import tempfile
+from dataclasses import replace
 from typing import Any
 
 import messages
-from answers import ClusterNotFoundError, ClusterState, DryRun, RefusedError, TransientError, passes
+from answers import (
+    LAUNCH_VALIDATORS,
+    ClusterNotFoundError,
+    ClusterState,
+    DryRun,
+    RefusedError,
+    TransientError,
+    code_of,
+    passes,
+)
 from patience import patiently
 
 # The library logs and caches under HOME; in Lambda only the temporary folder can be written. Its
@@ -59,18 +69,6 @@ def _content(error: BaseException) -> dict[str, Any]:
     return content
 
 
-def _code(error: BaseException) -> str | None:
-    """AWS's own code, somewhere in the chain of causes; None when AWS said nothing."""
-    cause: BaseException | None = error
-    while cause:
-        response = getattr(cause, "response", None) or {}
-        code = getattr(cause, "error_code", None) or response.get("Error", {}).get("Code")
-        if code:
-            return str(code)
-        cause = cause.__cause__ or cause.__context__
-    return None
-
-
 def _is_unanswered(error: BaseException) -> bool:
     cause: BaseException | None = error
     while cause:
@@ -88,7 +86,7 @@ def _may_pass_later(error: BaseException) -> bool:
     The library answers 500 for almost everything, and a config "is invalid" when a validator's call was
     throttled: what AWS said itself stands in the chain of causes.
     """
-    code = _code(error)
+    code = code_of(error)
     return passes(code) if code else _is_unanswered(error)
 
 
@@ -170,7 +168,7 @@ def stored_config(cluster_name: str) -> dict[str, Any] | None:
     except Exception as error:
         if _may_pass_later(error):
             raise TransientError(str(_content(error).get("message"))) from error
-        if _code(error) in _MISSING:
+        if code_of(error) in _MISSING:
             return None
         raise RefusedError(_content(error)) from error
 
@@ -191,25 +189,32 @@ def log_tail(cluster_name: str, stream: str, *, lines: int) -> str:
 
 def check_create(cluster_name: str, config: dict[str, Any]) -> DryRun:
     """Validate a new cluster; nothing is made. Raises TransientError, RefusedError."""
-    return _dry_run(
-        _patiently("create_cluster", cluster_name=cluster_name, cluster_configuration=config, dryrun=True)
-    )
+    return _dry_run("create_cluster", cluster_name=cluster_name, cluster_configuration=config)
 
 
 def check_update(cluster_name: str, config: dict[str, Any]) -> DryRun | None:
     """Validate an update; None when the cluster has this config. Raises TransientError, RefusedError."""
     try:
-        answer = _patiently(
-            "update_cluster", cluster_name=cluster_name, cluster_configuration=config, dryrun=True
-        )
+        return _dry_run("update_cluster", cluster_name=cluster_name, cluster_configuration=config)
     except RefusedError as refused:
         if _NO_CHANGES in str(refused.content).lower():
             return None
         raise
-    return _dry_run(answer)
 
 
-def _dry_run(answer: dict[str, Any]) -> DryRun:
+def _dry_run(operation: str, **asked: Any) -> DryRun:
+    try:
+        return _would(_patiently(operation, **asked, dryrun=True))
+    except RefusedError as refused:
+        if not (denied := refused.denied_volumes):
+            raise
+    # A policy of the organisation wants tags on volumes: the launch itself will tell whether it is allowed.
+    untried = [f"type:{each}" for each in LAUNCH_VALIDATORS]
+    would = _would(_patiently(operation, **asked, dryrun=True, suppress_validators=untried))
+    return replace(would, validation=(*denied, *would.validation))
+
+
+def _would(answer: dict[str, Any]) -> DryRun:
     messages = answer.get("validation_messages") or []
     changes = answer.get("change_set") or []
     return DryRun(
@@ -266,7 +271,7 @@ def _stored_fleet_status(cluster_name: str) -> str:
     try:
         stored = AWSApi.instance().ddb_resource.get_item(table, {"Id": key})
     except Exception as error:
-        if _code(error) != "ResourceNotFoundException":
+        if code_of(error) != "ResourceNotFoundException":
             raise TransientError(f"{table} did not say what the compute fleet does: {error}") from error
         stored = {}
     try:

@@ -229,6 +229,56 @@ def test_a_dry_run_that_passed_tells_changes_and_warnings(
     assert arguments == {"cluster_name": "c", "cluster_configuration": {"Region": "r"}, "dryrun": True}
 
 
+DENIED_VOLUME = (
+    "You are not authorized to perform this operation. User: arn:aws:sts::123456789012:assumed-role/r/s is "
+    "not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-east-1:123456789012:volume/* "
+    "with an explicit deny in a service control policy. Encoded authorization failure message: abc"
+)
+LAUNCHES = ["HeadNodeLaunchTemplateValidator", "ComputeResourceLaunchTemplateValidator"]
+
+
+def _denied(message: str, *validators: str) -> ApiError:
+    errors = [{"level": "ERROR", "type": each, "message": message} for each in validators]
+    return ApiError(400, message="Invalid cluster configuration.", configuration_validation_errors=errors)
+
+
+@pytest.mark.parametrize("operation", ["check_create", "check_update"])
+def test_a_policy_that_wants_tags_on_volumes_is_no_refusal_since_launches_tag_them(
+    library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    warning = {"level": "WARNING", "type": "T", "message": "m"}
+    passed = ApiError(412, message="ok", validation_messages=[warning])
+    pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
+    would = getattr(library, operation)("c", {"Region": "r"})
+    *said, last = would.validation
+    assert last == "WARNING T: m"
+    assert [each.split(":")[0] for each in said] == [f"WARNING {each}" for each in LAUNCHES]
+    assert all("volume/* with an explicit deny in a service control policy" in each for each in said)
+    assert "Encoded" not in "".join(said)
+    (_, first), (_, second) = pcluster.asked
+    assert "suppress_validators" not in first
+    assert second == first | {"suppress_validators": [f"type:{each}" for each in LAUNCHES]}
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        _denied(DENIED_VOLUME.replace("volume/*", "instance/*"), *LAUNCHES),
+        _denied(DENIED_VOLUME.replace(" with an explicit deny in a service control policy", ""), *LAUNCHES),
+        _denied(DENIED_VOLUME, *LAUNCHES, "SubnetsValidator"),
+        _denied("no such subnet", *LAUNCHES),
+    ],
+    ids=["instances", "no right at all", "more than launches", "another error"],
+)
+def test_a_launch_that_is_refused_for_anything_else_stays_refused(
+    provider: Provider, library: Any, pcluster: Pcluster, refused: ApiError
+) -> None:
+    pcluster.answers = [refused]
+    with pytest.raises(provider.answers.RefusedError):
+        library.check_create("c", {})
+    assert len(pcluster.asked) == 1
+
+
 def test_no_changes_are_no_refusal(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [ApiError(400, message="No changes found in your cluster configuration.")] * 2
     assert library.check_update("c", {}) is None

@@ -25,7 +25,7 @@ class Fault:
     """What goes wrong."""
 
     kind: str
-    """One of cases.KINDS, or expired."""
+    """One of cases.KINDS, expired, or untagged volume."""
     call: str
     """`service.Operation`, such as `cloudformation.CreateStack`."""
     occurrence: int
@@ -43,6 +43,13 @@ _ERRORS = {
     "error-500": (500, "InternalFailure", "An internal error has occurred (injected)"),
     "expired": (403, "ExpiredToken", "The security token included in the request is expired (injected)"),
     "denied": (403, "AccessDenied", "User is not authorized to perform this action (injected)"),
+    "untagged volume": (
+        403,
+        "UnauthorizedOperation",
+        "You are not authorized to perform this operation. User: arn:aws:sts::123456789012:assumed-role/r/s "
+        "is not authorized to perform: ec2:RunInstances on resource: "
+        "arn:aws:ec2:us-east-1:123456789012:volume/* with an explicit deny in a service control policy",
+    ),
 }
 # EC2 and SSM have words of their own.
 _CODES = {

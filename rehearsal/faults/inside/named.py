@@ -102,6 +102,14 @@ def _unanswered(call: str, kind: str) -> Callable[[Scene], None]:
     return act
 
 
+def _volumes_want_tags(scene: Scene) -> None:
+    """A policy of the organisation denies every try of a launch that tags no volume; deploys go on."""
+    scene.wire.arm(Fault(kind="untagged volume", call="ec2.RunInstances", occurrence=1, times=99))
+    scene.stack.deploy(scene.wanted if scene.stack.stack_status() != "NONE" else scene.config)
+    if not scene.wire.fired or scene.stack.reasons:
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+
+
 def _run_compute_node(scene: Scene) -> str:
     ec2 = boto3.client("ec2")
     tags = {
@@ -153,6 +161,10 @@ CASES = (
         "delete while jobs run": Named(request="Delete", act=_deleted_with_jobs),
         "update while jobs run": Named(request="Update", act=_busy, changes=True),
         "update that may stop jobs": Named(request="Update", act=_busy_and_stopped, changes=True),
+        "a policy wants tags on volumes in a create": Named(request="Create", act=_volumes_want_tags),
+        "a policy wants tags on volumes in an update": Named(
+            request="Update", act=_volumes_want_tags, changes=True
+        ),
         "expired credentials": Named(
             request="Update", act=_unanswered("cloudformation.DescribeStacks", "expired"), changes=True
         ),
