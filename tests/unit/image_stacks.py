@@ -17,7 +17,7 @@ from training_cluster.settings import Settings
 from training_cluster.storage import SharedStorage
 
 ROOT = Path(__file__).resolve().parents[2]
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "vpc_id": "vpc-0123456789abcdef0",
     "public_subnet_id": "subnet-0123456789abcdef0",
     "private_subnet_id": "subnet-0123456789abcdef1",
