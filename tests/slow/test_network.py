@@ -19,6 +19,8 @@ pytestmark = pytest.mark.slow
 RESOURCE_TYPE = "Custom::ComputeZone"
 # trn1.32xlarge: az4, az5 and az6 of us-east-1; its head node c5.4xlarge is in all but az3.
 ZONE_ID, ZONE_NAME = "use1-az4", "us-east-1d"
+OTHER_ZONE_NAME = "us-east-1b"
+"""Of use1-az1, the first beside it."""
 
 
 def _deploy(cloud: Cloud, *flags: str) -> None:
@@ -47,8 +49,6 @@ def _zone_resource(cloud: Cloud) -> dict[str, Any]:
     return dict(found)
 
 
-def test_auto_lands_in_the_first_zone_that_offers_the_family(cloud: Cloud) -> None:
-    _deploy(cloud, "family=trn1")
 def test_a_stack_of_another_app_by_our_name_is_not_taken_over(cloud: Cloud) -> None:
     cloudformation, name = cloud.client("cloudformation"), "TrainingCluster-Network"
     theirs = {"Resources": {"Data": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "theirs"}}}}
@@ -69,9 +69,12 @@ def test_a_stack_of_another_app_by_our_name_is_not_taken_over(cloud: Cloud) -> N
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
 
+def test_auto_lands_in_the_first_zone_that_offers_the_family(cloud: Cloud) -> None:
+    _deploy(cloud, "family=trn1")
     assert _zone_resource(cloud)["PhysicalResourceId"] == ZONE_ID
     assert set(_subnets(cloud).values()) == {ZONE_NAME}
     assert (_outputs(cloud)["ZoneId"], _outputs(cloud)["ZoneName"]) == (ZONE_ID, ZONE_NAME)
+    assert _outputs(cloud)["OtherZoneName"] == OTHER_ZONE_NAME
 
 
 def test_flows_are_logged_where_the_template_says(cloud: Cloud) -> None:
@@ -105,6 +108,7 @@ def test_another_family_that_the_zone_offers_keeps_it_and_every_subnet(cloud: Cl
     before = _subnets(cloud)
     _deploy(cloud, "family=p4d", "endpoints=private")  # p4d's first zone would be another one
     assert _subnets(cloud) == before
+    assert _outputs(cloud)["OtherZoneName"] == OTHER_ZONE_NAME
     assert _zone_resource(cloud)["PhysicalResourceId"] == ZONE_ID
     endpoints = cloud.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
     assert {"ec2", "ssmmessages"} < {each["ServiceName"].rpartition(".")[2] for each in endpoints}
