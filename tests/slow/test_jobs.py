@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.jobs.submit import Wish, sbatch_command
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from tests.unit.jobs_head_node import Call, PlayedCluster, call, cluster
 
@@ -65,3 +66,26 @@ def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, cal
     assert f"its script failed: trainctl logs {first + 1}" in said
     assert call("logs", str(first))[1] == "my-run on 2 nodes: --note a  'b'\n"
     assert call("submit", "gpt2", "--nodes", "3")[0] == 1
+
+
+def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, cluster: PlayedCluster) -> None:
+    sbatch = sbatch_command(Wish(workload="gpt2", nodes=1), "trainctl-1")
+    tries = [cluster.head_node.run_script("submit-once.sh", "trainctl-1", *sbatch) for _ in range(2)]
+    assert tries[0] == tries[1]
+    other = cluster.head_node.run_script(
+        "submit-once.sh", "trainctl-2", *sbatch_command(Wish(workload="gpt2", nodes=1), "trainctl-2")
+    )
+    assert int(other) == int(tries[0]) + 1
+
+
+def test_odd_jobs_of_others_hide_none(slurm: LocalSlurm, call: Call) -> None:
+    held = ("--hold", "--nodes=1", "--wrap", "true")
+    named = [slurm.submit([*held, "--job-name", name]) for name in ("two\nlines", "\x1b[31mred", "plain")]
+    both = slurm.submit(["--hold", "--nodes=1", ":", "--nodes=1", "--wrap", "true"])
+    code, said, _ = call("jobs")
+    assert code == 0
+    ids = {line.split()[0] for line in said.splitlines()[1:]}
+    assert {*map(str, named), f"{both}+0", f"{both}+1"} <= ids
+    assert "\x1b" not in said
+    assert call("logs", str(named[0]))[0] in (0, 1)
+    assert call("cancel", *map(str, named), str(both))[0] == 0
