@@ -65,7 +65,7 @@ def slurm_with_a_queue(cluster: PlayedCluster, *, slow: str) -> None:
 def test_a_job_whose_answer_is_lost_is_submitted_once(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 1)
+    monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 3)
     cluster.has_workload("gpt2")
     slurm_with_a_queue(cluster, slow="sleep 20")
     code, said, _ = call("submit", "gpt2", "--nodes", "1")
