@@ -83,8 +83,7 @@ def test_megatron_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(t
 
 
 def test_megatron_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Training) -> None:
-    # Without the shim, by which torch takes a CPU for a GPU; Transformer Engine is not here.
-    check_that_an_invisible_gpu_is_one_sentence(training, TRANSFORMER_IMPL="local", PYTHONPATH="")
+    check_that_an_invisible_gpu_is_one_sentence(training, TRANSFORMER_IMPL="local")
 
 
 def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: Training) -> None:

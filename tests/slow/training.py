@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -105,10 +105,12 @@ class Training:
             **(env or {}),
         }
 
-    def submit(self, run: str, *options: str, workload: str = "", **env: str) -> int:
-        """`sbatch --nodes=2 <options> job.slurm <workload>`; the job's id."""
+    def submit(
+        self, run: str, *options: str, workload: str = "", arguments: Iterable[str] = (), **env: str
+    ) -> int:
+        """`sbatch --nodes=2 <options> job.slurm <workload> <arguments>`; the job's id."""
         script = str(self.shared / "training" / "job.slurm")
-        argv = ["--nodes=2", *options, script, workload or self.workload]
+        argv = ["--nodes=2", *options, script, workload or self.workload, *arguments]
         return self.slurm.submit(argv, env=self._env | {"RUN_NAME": run} | env)
 
     def wait(self, job_id: int, *, state: str, timeout_s: float = 600) -> str:
@@ -174,8 +176,11 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
 
 def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) -> None:
     """Train on GPUs where torch sees none, in the precision of the newer ones."""
-    given = {"DEVICE": "cuda", "MIXED_PRECISION": "bf16", "MAX_RESTARTS": "0", **env}
-    said = training.wait(training.submit("invisible", **given), state="FAILED")
+    # Arguments, since a rehearsal's own device wins over the variable.
+    arguments = ("--device", "cuda", "--mixed-precision", "bf16")
+    said = training.wait(
+        training.submit("invisible", arguments=arguments, MAX_RESTARTS="0", **env), state="FAILED"
+    )
     assert re.search(r"rank \d: no GPU is visible for local rank 0, of 0 here: look with", said), said
     assert "AssertionError" not in said
 
