@@ -103,22 +103,6 @@ def test_a_wrong_flag_says_what_is_wrong_and_what_is_allowed(
         assert word in str(raised.value)
 
 
-@pytest.mark.parametrize("value", [0, 1.5, True, None, [], ["p4d"], {"a": "b"}])
-@pytest.mark.parametrize("flag", Settings.model_fields)
-def test_a_value_of_another_type_in_cdk_json_is_refused_or_taken(flag: str, value: object) -> None:
-    try:
-        Settings.from_context({flag: value})
-    except ConfigurationError as refused:
-        assert f"-c {flag}=" in str(refused) or "type: " in str(refused)
-
-
-def test_a_number_for_an_instance_type_is_refused_with_an_example() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"instance_type=1\.5: .*\n.*\n    type:    -c instance_type="
-    ):
-        Settings.from_context({"instance_type": 1.5})
-
-
 def test_another_cluster_name_is_another_stack() -> None:
     assert Settings.from_context({}).stack_name == "TrainingClusterStack"
     assert Settings.from_context({"cluster_name": "b"}).stack_name == "TrainingClusterStack-b"
