@@ -103,7 +103,7 @@ def _checks(
     yield "stacks of others", partial(check_account, settings, place, ec2.meta.region_name)
     yield "budget_usd", partial(check_budget, settings, account, client)
     yield "zone", partial(check_zone, zone, settings, place)
-    yield "network", partial(check_network, settings, place, ec2)
+    yield "network", partial(check_network, settings, place, account, ec2)
     yield "security group", partial(check_node_group, settings, ec2)
     yield "instance types", partial(check_instance_types, settings, place, ec2)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)

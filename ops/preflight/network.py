@@ -13,8 +13,12 @@ from training_cluster.network_rules import RESERVED_ADDRESSES
 from training_cluster.settings import Settings
 
 
-def check_network(settings: Settings, place: Place, ec2: Any) -> Iterator[Finding]:
-    """All there is to say of an own network; nothing for one of ours."""
+def check_network(settings: Settings, place: Place, account: str, ec2: Any) -> Iterator[Finding]:
+    """Check a network of the user's own; nothing for one of ours.
+
+    Args:
+        account: number of the account that is asked.
+    """
     if not settings.vpc_id:
         return
     vpcs = ec2.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [settings.vpc_id]}])["Vpcs"]
@@ -30,6 +34,8 @@ def check_network(settings: Settings, place: Place, ec2: Any) -> Iterator[Findin
     yield from _dns(settings.vpc_id, ec2)
     for flag, subnet in (("public_subnet_id", place.public), ("private_subnet_id", place.private)):
         yield _belongs(flag, subnet, settings)
+        if subnet:
+            yield _not_shared(flag, subnet, account)
     if place.public and place.private:
         yield _same_zone(place.public, place.private)
     if place.public:
@@ -59,6 +65,18 @@ def _belongs(flag: str, subnet: Subnet | None, settings: Settings) -> Finding:
         found,
         good=subnet is not None and subnet["VpcId"] == vpc_id,
         mend=f"aws ec2 describe-subnets --filters Name=vpc-id,Values={vpc_id}, then -c {flag}=...",
+    )
+
+
+def _not_shared(flag: str, subnet: Subnet, account: str) -> Finding:
+    # The head node's role may start instances in subnets of its own account only (pcluster 3.16.1,
+    # cdk_builder_utils.py), and Route 53 makes no private zone in another account's VPC.
+    owner = subnet["OwnerId"]
+    return judged(
+        f"{flag}: owner",
+        "this account" if owner == account else f"account {owner}, which shares it with this one",
+        good=owner == account,
+        mend=f"-c {flag}=... of a subnet of account {account}; ParallelCluster starts no nodes in a shared one",
     )
 
 

@@ -10,7 +10,7 @@ from ops.preflight.finding import Finding
 from tests.unit import image_fakes
 from tests.unit.fake_account import Account, Refused
 from tests.unit.image_fakes import VERSION
-from tests.unit.preflight_account import AccountWide
+from tests.unit.preflight_account import ACCOUNT, AccountWide
 from training_cluster.settings import Settings
 
 VPC, PUBLIC, PRIVATE = "vpc-0aaaaaaaaaaaaaaaa", "subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"
@@ -46,7 +46,7 @@ class Network(AccountWide):
         }
         for id_, subnet in self.subnets.items():
             subnet |= {"SubnetId": id_, "VpcId": VPC, "AvailabilityZoneId": "use1-az4"}
-            subnet |= {"AvailableIpAddressCount": 4000}
+            subnet |= {"AvailableIpAddressCount": 4000, "OwnerId": ACCOUNT}
         self.routes: dict[str, list[dict[str, str]]] = {PUBLIC: [IGW], PRIVATE: [NAT]}
         self.s3_endpoint_of = [PRIVATE]
         self.group: dict[str, Any] = {"in": [ITSELF], "out": [ITSELF, WORLD], "vpc": VPC}

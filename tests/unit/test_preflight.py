@@ -59,6 +59,11 @@ def test_a_good_network_has_nothing_to_mend() -> None:
             "-c public_subnet_id=...",
         ),
         (
+            lambda n: n.subnets[PRIVATE].update(OwnerId="210987654321"),
+            "private_subnet_id: owner",
+            "no nodes in a shared one",
+        ),
+        (
             lambda n: n.subnets[PUBLIC].update(AvailabilityZoneId="use1-az1"),
             "both subnets in one zone",
             "public subnet in use1-az4",
