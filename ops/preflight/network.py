@@ -76,7 +76,7 @@ def _not_shared(flag: str, subnet: Subnet, account: str) -> Finding:
         f"{flag}: owner",
         "this account" if owner == account else f"account {owner}, which shares it with this one",
         good=owner == account,
-        mend=f"-c {flag}=... of a subnet of account {account}; ParallelCluster starts no nodes in a shared one",
+        mend=f"-c {flag}=... of one of account {account}; ParallelCluster starts no nodes in a shared one",
     )
 
 
