@@ -51,9 +51,22 @@ def test_the_key_that_cloud_init_wrote_is_there_already(head: Node) -> None:
     assert file.read_text() == f"{NEW} another comment\n"
 
 
-def test_metadata_that_do_not_answer_leave_all_as_it_is_and_are_reported(head: Node) -> None:
-    head.stub("curl", "exit 22")
+@pytest.mark.parametrize(
+    ("answers", "missing"),
+    [
+        ("exit 22", "the instance metadata has no api/token"),
+        ('case "$*" in *api/token) echo TOKEN ;; *) exit 22 ;; esac', "has no meta-data/public-keys/0"),
+        ('case "$*" in *api/token) echo TOKEN ;; esac', "'' is no SSH key"),
+        ('case "$*" in *api/token) echo TOKEN ;; *) echo ssh-rsa ;; esac', "'ssh-rsa' is no SSH key"),
+    ],
+    ids=["no token", "no key", "an empty answer", "half a key"],
+)
+def test_metadata_without_a_key_leave_all_as_it_is_and_are_reported(
+    head: Node, answers: str, missing: str
+) -> None:
+    file = head.write("home/.ssh/authorized_keys", f"{OLD}\n")
+    head.stub("curl", answers)
     done = head.run("64", node_type="HeadNode")
     assert done.returncode == 1
-    assert "the instance metadata has no api/token" in done.stderr
-    assert not (head.slash / "home/.ssh").exists()
+    assert missing in done.stderr
+    assert file.read_text() == f"{OLD}\n"

@@ -39,5 +39,10 @@ user="$(source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig" && printf '%s' "${
 home="$(getent passwd "$user" | cut -d: -f6)"
 token="$(ask api/token --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 60')"
 # Its type and itself; the rest of the line is a comment.
-read -r kind key _ <<<"$(ask meta-data/public-keys/0/openssh-key --header "X-aws-ec2-metadata-token: $token")"
+line="$(ask meta-data/public-keys/0/openssh-key --header "X-aws-ec2-metadata-token: $token")"
+read -r kind key _ <<<"$line"
+if [[ -z $key ]]; then
+  printf "the instance metadata's '%s' is no SSH key: none was added\n" "$line" >&2
+  exit 1
+fi
 runuser -u "$user" -- bash -euo pipefail -c "$ADD" _ "$home" "$kind $key"
