@@ -1,10 +1,11 @@
-"""Step 44: what containers under Slurm need and an AMI lacks."""
+"""Steps 43 and 44: what containers under Slurm need and an AMI lacks."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.unit.step_machine import APT, Machine, fails, succeeds
+from training_cluster.steps import RECIPES, start_steps
 
 PYXIS = """\
 install:
@@ -87,31 +88,30 @@ def test_pyxis_is_compiled_from_its_pinned_commit_where_it_lacks(official: Machi
     url, commit = official.repository({"Makefile": PYXIS})
     plugin = official.root / "usr/local/lib/slurm/spank_pyxis.so"
     plugin.unlink()
-    succeeds(official.run("44", PYXIS_URL=url, PYXIS_COMMIT=commit))
+    succeeds(official.run("43", PYXIS_URL=url, PYXIS_COMMIT=commit))
     assert plugin.read_text() == f"-I {official.root}/opt/slurm/include\n"
     official.calls()
     before = official.files()
-    succeeds(official.run("44", PYXIS_URL="/nowhere"))
+    succeeds(official.run("43", PYXIS_URL="/nowhere"))
     assert (official.calls(), official.files()) == ([], before)
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_nodes_of_every_recipe_get_pyxis_before_slurm_reads_its_settings(recipe: str) -> None:
+    """Slurm ignores `--container-image` on a node without it: the program runs on the host."""
+    names = [step.name for step in start_steps(node="ComputeFleet", recipe=recipe)]
+    assert names.index("43-install-pyxis") < names.index("72-enable-containers")
+
+
 def test_enroot_is_not_fetched_without_a_checksum_and_the_rest_is_installed(official: Machine) -> None:
-    url, commit = official.repository({"Makefile": PYXIS})
     (official.root / "usr/bin/enroot").unlink()
-    (official.root / "usr/local/lib/slurm/spank_pyxis.so").unlink()
-    fails(
-        official.run("44", PYXIS_URL=url, PYXIS_COMMIT=commit),
-        "no SHA-256 of",
-        "enroot_4.1.2-1_amd64.deb",
-        "versions.yaml",
-    )
+    fails(official.run("44"), "no SHA-256 of", "enroot_4.1.2-1_amd64.deb", "versions.yaml")
     assert not any("NVIDIA/enroot" in call for call in official.calls())
-    assert (official.root / "usr/local/lib/slurm/spank_pyxis.so").exists()
     assert (official.bin / "nvidia-container-cli").exists()
 
 
 def test_a_commit_that_the_repository_does_not_have_is_an_error(official: Machine) -> None:
     url, _ = official.repository({"Makefile": PYXIS})
     (official.root / "usr/local/lib/slurm/spank_pyxis.so").unlink()
-    done = official.run("44", PYXIS_URL=url, PYXIS_COMMIT="0" * 40)
+    done = official.run("43", PYXIS_URL=url, PYXIS_COMMIT="0" * 40)
     fails(done, "could not fetch commit " + "0" * 40)

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 #
-# Installs what containers under Slurm need and an AMI lacks: Enroot, Pyxis, and NVIDIA's nvidia-container-cli, which
-# Enroot brings GPUs into a container with.
+# Installs what containers with GPUs need and an AMI lacks: Enroot, and NVIDIA's nvidia-container-cli, which Enroot
+# brings GPUs into a container with.
 #
-# ParallelCluster's AMI has Enroot and Pyxis, switched off (switching on is a start step), and no nvidia-container-cli:
-# every image that sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI
-# of `pcluster build-image` has none of the three by default. What can be installed is, whatever else fails.
+# ParallelCluster's AMI has Enroot, switched off (switching on is a start step), and no nvidia-container-cli: every
+# image that sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI of
+# `pcluster build-image` has neither by default. What can be installed is, whatever else fails.
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips what is there. Environment: BUNDLE, OS,
-#   ENROOT_{URL,SHA256}, PYXIS_{URL,COMMIT}, NVIDIA_CONTAINER_{VERSION,URL}, NVIDIA_CONTAINER_KEY_{URL,FINGERPRINT},
-#   TRAINING_ROOT, TRAINING_OPT.
+#   ENROOT_{URL,SHA256}, NVIDIA_CONTAINER_{VERSION,URL}, NVIDIA_CONTAINER_KEY_{URL,FINGERPRINT}, TRAINING_ROOT,
+#   TRAINING_OPT.
 # Moment: install
 # Recipes: gpu volta
 # Nodes: ComputeFleet
 # Where: node
 # Required: no
-# Budget: 240 s
+# Budget: 180 s
 # Reads: bootstrap/lib/download.sh bootstrap/lib/packages.sh bootstrap/lib/repository.sh
 set -euo pipefail
 shopt -s inherit_errexit
@@ -45,18 +45,6 @@ install_gpu_tool() {
   fi
 }
 
-install_pyxis() {
-  if [[ -f $TRAINING_ROOT/usr/local/lib/slurm/spank_pyxis.so ]]; then return; fi
-  local -r sources="$TRAINING_OPT/src/pyxis"
-  checkout "$PYXIS_URL" "$PYXIS_COMMIT" "$sources" || return 1
-  CPPFLAGS="-I $TRAINING_ROOT/opt/slurm/include" \
-    make -C "$sources" install prefix=/usr/local DESTDIR="$TRAINING_ROOT" >&2 || {
-    printf 'Pyxis did not compile: see the lines above\n' >&2
-    return 1
-  }
-  rm -rf "$sources"
-}
-
 install_enroot() {
   if [[ -x $TRAINING_ROOT/usr/bin/enroot ]]; then return; fi
   if ! uses_apt; then
@@ -71,6 +59,5 @@ install_enroot() {
 
 status=0
 install_gpu_tool || status=1
-install_pyxis || status=1
 install_enroot || status=1
 exit "$status"

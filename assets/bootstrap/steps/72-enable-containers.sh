@@ -3,17 +3,20 @@
 # Switches on containers in jobs (`srun --container-image=...`): Enroot and Pyxis, which ParallelCluster's images
 # bring switched off, with examples of their settings.
 #
-# Every node: Enroot's settings. Images and unpacked containers go to the local NVMe disks where they are mounted,
+# Every node with Enroot: its settings. Images and unpacked containers go to the local NVMe disks where they are mounted,
 # else to the root volume; in ParallelCluster's example they are in memory. Enroot makes a user's folders with mode
 # 700, and those above, so these stand here for all users: else the first user would keep out the others. Where AppArmor
 # keeps users from creating namespaces, as on Ubuntu 24.04, that is switched off, as Enroot asks for in its requirements
 # and ParallelCluster's own tests do.
 # Every node with Pyxis, Slurm's plug-in: a line for Slurm on the node itself, which the head node's shared file includes.
 # The line says `required`: with `optional` Slurm would ignore it when Pyxis fails, and run the program outside of the
-# container. In a shared file `required` would keep each node without Pyxis from joining the cluster.
+# container. In a shared file `required` would keep each node without Pyxis from joining the cluster. Pyxis is switched
+# on without Enroot, too: a container then fails to start. On a node without Pyxis the head node's plug-in still accepts
+# `--container-image`, Slurm ignores it on the node and runs the program on the host; 43-install-pyxis.sh is there to
+# leave no such node.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
-#   TRAINING_ROOT. Safe to run again. Does nothing on an image without Enroot.
+#   TRAINING_ROOT. Safe to run again.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -47,6 +50,18 @@ storage() {
 # example FILE: its lines; none on an image that 44-install-containers.sh gave Enroot and Pyxis.
 example() { grep -vE '^[[:space:]]*(#|$)' "$EXAMPLES/$1" 2>/dev/null || true; }
 
+# /run is empty after a boot. Pyxis creates its own folder when slurmd starts with it, which may be later.
+create_run_folders() {
+  local -r file="$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-containers.conf"
+  put "$file" <<'END'
+# Training Cluster: steps/72-enable-containers.sh
+d /run/enroot 1777 root root -
+d /run/enroot/runtime 1777 root root -
+d /run/pyxis 0755 root root -
+END
+  systemd-tmpfiles --create "$file"
+}
+
 configure_enroot() {
   local -r large="$1"
   local folder hook rest
@@ -54,14 +69,6 @@ configure_enroot() {
   for folder in "$large" "$large"/{data,cache,tmp} /var/enroot /var/enroot/config; do
     install -d -m 1777 "$TRAINING_ROOT$folder"
   done
-  # /run is empty after a boot. Pyxis makes its own folder when slurmd starts with it, which may be later.
-  put "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-containers.conf" <<'END'
-# Training Cluster: steps/72-enable-containers.sh
-d /run/enroot 1777 root root -
-d /run/enroot/runtime 1777 root root -
-d /run/pyxis 0755 root root -
-END
-  systemd-tmpfiles --create "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-containers.conf"
   rest="$(example enroot/enroot.conf | grep -vE '^ENROOT_(RUNTIME|DATA|CACHE|CONFIG|TEMP)_PATH')" || rest=""
   put "$TRAINING_ROOT/etc/enroot/enroot.conf" <<END
 # Training Cluster: steps/72-enable-containers.sh, from ParallelCluster's example
@@ -89,6 +96,7 @@ allow_user_namespaces() {
   sysctl --quiet --load="$file"
 }
 
+has_enroot() { [[ -e $TRAINING_ROOT/usr/bin/enroot ]]; }
 has_pyxis() { [[ -e $TRAINING_ROOT$PLUGIN ]]; }
 
 configure_node() {
@@ -110,23 +118,28 @@ configure_slurm() {
 # report_gaps: what containers will lack on this node; fails if there is any.
 report_gaps() {
   local status=0
+  if ! has_enroot; then
+    printf 'this image has no Enroot: containers do not start\n' >&2
+    status=1
+  fi
   if [[ $RECIPE == @(gpu|volta) ]] && ! command -v nvidia-container-cli >/dev/null; then
     printf 'this image has no nvidia-container-cli: containers get no GPUs, and those of NVIDIA do not start\n' >&2
     status=1
   fi
   if ! has_pyxis; then
-    printf 'this image has no Pyxis (%s): srun has no --container-image\n' "$PLUGIN" >&2
+    printf 'this image has no Pyxis (%s): Slurm ignores --container-image here, and the program runs on the host\n' \
+      "$PLUGIN" >&2
     status=1
   fi
   return "$status"
 }
 
-[[ -e $TRAINING_ROOT/usr/bin/enroot ]] || {
-  printf 'this image has no Enroot: jobs run without containers\n' >&2
-  exit 0
-}
-configure_enroot "$(storage)"
-allow_user_namespaces
+if has_enroot; then
+  large="$(storage)"
+  configure_enroot "$large"
+  allow_user_namespaces
+fi
+create_run_folders
 configure_node
 if [[ $NODE_TYPE == HeadNode ]]; then
   configure_slurm

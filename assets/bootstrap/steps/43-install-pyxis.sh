@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+#
+# Installs Pyxis, Slurm's plug-in for containers, where an AMI lacks it, as one of `pcluster build-image` does by
+# default. ParallelCluster's AMI has it, switched off; switching on is a start step.
+#
+# The head node has it in any case, and accepts `--container-image` for every partition. On a node without it Slurm
+# ignores the option and runs the program on the host, so nodes of all recipes get it, with or without Enroot.
+#
+# Called by: run-steps.sh, as root. Safe to run again: it skips what is there. Environment: BUNDLE,
+#   PYXIS_{URL,COMMIT}, TRAINING_ROOT, TRAINING_OPT.
+# Moment: install
+# Recipes: all
+# Nodes: ComputeFleet
+# Where: node
+# Required: no
+# Budget: 60 s
+# Reads: bootstrap/lib/download.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/download.sh
+source "$BUNDLE/bootstrap/lib/download.sh"
+
+readonly SOURCES="$TRAINING_OPT/src/pyxis"
+
+if [[ -f $TRAINING_ROOT/usr/local/lib/slurm/spank_pyxis.so ]]; then exit 0; fi
+checkout "$PYXIS_URL" "$PYXIS_COMMIT" "$SOURCES"
+CPPFLAGS="-I $TRAINING_ROOT/opt/slurm/include" \
+  make -C "$SOURCES" install prefix=/usr/local DESTDIR="$TRAINING_ROOT" >&2 || {
+  printf 'Pyxis did not compile: see the lines above\n' >&2
+  exit 1
+}
+rm -rf "$SOURCES"
