@@ -123,6 +123,10 @@ end_of_training() {
   if [[ $outcome == finished ]]; then
     report
     (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"
+  elif [[ $outcome == diverged* ]]; then
+    log "the training diverged at step ${outcome#diverged }: not started again, since it would diverge there again"
+    log "with other settings: $(how_to_go_on)"
+    exit 1
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then

@@ -162,7 +162,7 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
 
     Both ranks say so, the step gets no checkpoint, and the newest of those before it is named.
     """
-    job_id = training.submit("diverged", MAX_RESTARTS="0", LEARNING_RATE="1e30", CHECKPOINT_EVERY="1")
+    job_id = training.submit("diverged", LEARNING_RATE="1e30", CHECKPOINT_EVERY="1")
     said = training.wait(job_id, state="FAILED")
     found = re.findall(rf"rank (\d): step (\d+): {says}", said)
     assert sorted(rank for rank, _ in found) == ["0", "1"], said
@@ -171,7 +171,8 @@ def check_that_divergence_ends_a_run(training: Training, *, says: str = "the los
     folder = training.checkpoints("diverged")
     assert f"The last checkpoint with finite values is {folder / f'step-{step - 1:06d}'}:" in said, said
     assert not (folder / f"step-{step:06d}").exists()
-    assert not (training.run_dir("diverged") / "outcome").exists()
+    assert (training.run_dir("diverged") / "outcome").read_text() == f"diverged {step}\n"
+    assert len((training.run_dir("diverged") / "starts").read_text().splitlines()) == 1
 
 
 def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,6 +147,34 @@ def test_a_step_without_finite_numbers_ends_the_run_and_names_the_checkpoint_bef
             loss_scale=scale,
             finish_saving=lambda: save(run, 8),
         )
+
+
+def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
+    run = a_run(tmp_path, rank=1)
+    save(run, 8)
+    with pytest.raises(SystemExit, match=r"the norm of the gradients 1\.0: no checkpoint is written\."):
+        check_finite(run, step=9, loss=math.nan, gradient_norm=1.0)
+    # scontrol is all that needs a Slurm here.
+    script = """
+        log() { echo "$*"; }
+        die() { echo "$*"; exit 1; }
+        scontrol() { echo "asked Slurm: $*"; }
+        source "$TRAINING/restarts.sh"
+        end_of_training 1
+    """
+    env = {
+        **os.environ,
+        **{"TRAINING": str(TRAINING), "training": str(TRAINING), "workload": "gpt2", "run": "run"},
+        **{"RUN_DIR": str(run.run_dir), "CHECKPOINT_DIR": str(run.checkpoint_dir), "SPOT_NOTICE": "/none"},
+        **{"MAX_RESTARTS": "3", "NNODES": "2", "SLURM_JOB_ID": "7"},
+    }
+    ended = ["bash", "-euo", "pipefail", "-c", script]
+    done = subprocess.run(ended, env=env, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "asked Slurm" not in done.stdout
+    assert "the training diverged at step 9: not started again" in done.stdout
+    (run.run_dir / "outcome").unlink()
+    assert "asked Slurm: requeue 7" in subprocess.run(ended, env=env, capture_output=True, text=True).stdout
 
 
 def test_an_update_that_fp16_skips_does_not_end_the_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NoReturn
 
-from training_common import checkpoints
+from training_common import checkpoints, outcome
 from training_common.run import Run, die
 
 # Below it, the scale that fp16's loss is multiplied by is not why gradients overflow.
@@ -37,7 +37,8 @@ def check_finite(
 
 
 def end_diverged(run: Run, *, step: int, found: str) -> NoReturn:
-    """End this rank: `found` makes the weights of a step useless. Name the checkpoint to go on from."""
+    """End this rank and tell job.slurm not to start the run again. Name the checkpoint to go on from."""
+    outcome.diverged(run, step)
     newest = checkpoints.newest(run.checkpoint_dir)
     resume = "There is no checkpoint before it: submit again with"
     if newest:
@@ -46,6 +47,6 @@ def end_diverged(run: Run, *, step: int, found: str) -> NoReturn:
             f"RUN_NAME={run.run_dir.name} and"
         )
     die(
-        f"step {step}: {found}, so the weights are lost and no checkpoint is written. {resume} a lower "
+        f"step {step}: {found}: no checkpoint is written. {resume} a lower "
         "LEARNING_RATE or more WARMUP_STEPS."
     )

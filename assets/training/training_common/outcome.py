@@ -1,4 +1,4 @@
-"""How a run ended, told to job.slurm: $RUN_DIR/outcome holds `finished` or `stopped STEP`."""
+"""How a run ended, for job.slurm: $RUN_DIR/outcome holds `finished`, `stopped STEP` or `diverged STEP`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ def finished(run: Run) -> None:
 def stopped(run: Run, step: int) -> None:
     """Told to stop, and saved at `step`. Ranks but the first write nothing."""
     _write(run, f"stopped {step}")
+
+
+def diverged(run: Run, step: int) -> None:
+    """Record that `step` gave numbers that are not finite.
+
+    Every rank writes the same words, since the end of one rank ends the others.
+    """
+    (run.run_dir / FILE).write_text(f"diverged {step}\n", encoding="utf-8")
 
 
 def _write(run: Run, text: str) -> None:
