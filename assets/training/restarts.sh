@@ -124,7 +124,7 @@ end_of_training() {
     report
     (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"
   elif [[ $outcome == diverged* ]]; then
-    log "the training diverged at step ${outcome#diverged }: not started again, since it would diverge there again"
+    log "the training diverged at step ${outcome#diverged }: not started again, since it would most likely diverge there again"
     log "with other settings: $(how_to_go_on)"
     exit 1
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then

@@ -149,3 +149,20 @@ def test_what_is_published_is_marked_as_not_reproduced() -> None:
     keys = {"what", "family", "nodes", "metric", "value", "unit", "source", "reproduced"}
     assert figures
     assert all(set(figure) == keys and figure["reproduced"] is False for figure in figures)
+
+
+@pytest.mark.parametrize(
+    ("norms", "found"),
+    [
+        (("1.50000000", "2.50000000"), [1.5, 2.5]),
+        (("1.50000000", "nan"), []),
+        (("inf", "2.50000000"), []),
+        ((), []),
+    ],
+)
+def test_gradients_that_differ_are_told_from_gradients_that_are_not_finite(
+    load: Import, norms: tuple[str, ...], found: list[float]
+) -> None:
+    ranks = "\n".join(f"rank {rank:3d} = {norm}" for rank, norm in enumerate(norms))
+    words = f"Fatal error: gradients are inconsistent.\ngrad_norm across the workers:\n{ranks}\n"
+    assert load("gradient_norms").finite_norms(words) == found

@@ -11,6 +11,7 @@ from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
 from fairseq_cli.train import main as fairseq_train
+from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
 from roberta_settings import Settings, fairseq_arguments
 from training_common import checkpoints, outcome
@@ -87,6 +88,13 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
         reason = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(reason, FloatingPointError):
             raise
-        words = " ".join(str(reason).split())
-        end_diverged(run, step=recorder.step + 1, found=f"fairseq ended with: {words}")
+        step = recorder.step + 1
+        if norms := finite_norms(str(reason)):
+            # Not the settings' fault, and another start may get other nodes.
+            die(
+                f"step {step}: the ranks' gradients differ after their exchange: norms from {min(norms)} "
+                f"to {max(norms)}: a GPU may be at fault. Look at the health of the nodes: sinfo -R"
+            )
+        words = " ".join(str(reason).split("\n")[0].split())
+        end_diverged(run, step=step, found=f"the gradients are not finite; fairseq ended with: {words}")
     torch.distributed.destroy_process_group()

@@ -1,0 +1,18 @@
+"""Norms of the gradients, as fairseq reports those of all ranks. Neither torch nor fairseq is imported."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_NORM = re.compile(r"^rank\s+\d+ = (\S+)$", re.MULTILINE)
+
+
+def finite_norms(words: str) -> list[float]:
+    """Return each rank's norm from fairseq's error, or an empty list unless all are there and finite.
+
+    fairseq's Trainer._check_grad_norms ends a run where the norms differ between ranks, and where one is not
+    finite, with the same words; only the numbers tell them apart.
+    """
+    norms = [float(each) for each in _NORM.findall(words)]
+    return norms if all(map(math.isfinite, norms)) else []
