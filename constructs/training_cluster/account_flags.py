@@ -33,7 +33,7 @@ class AccountFlags(BaseModel):
     )
     permissions_boundary: str | None = Field(
         None,
-        pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/\S+$",
+        pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
         description="ARN of a policy that bounds every role that is made, also by ParallelCluster.",
     )
     tags: str | None = Field(

@@ -157,9 +157,12 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
 def _boundary_of_the_app_alone(context: Mapping[str, Any]) -> Contradiction:
     """Say that the roles of the cluster would be made without the boundary, and what to type."""
     given = context[CDKS_BOUNDARY]
-    named = given if isinstance(given, Mapping) else {}
-    arn = named.get("arn") or f"arn:aws:iam::123456789012:policy/{named.get('name') or 'NAME'}"
+    arn = str(given.get("arn") or "") if isinstance(given, Mapping) else ""
+    if not arn or "${" in arn:  # a shell would empty the CDK's placeholders
+        arn = "arn:aws:iam::ACCOUNT:policy/NAME"
     return Contradiction(
         problem=f"{CDKS_BOUNDARY} bounds the roles of this app, not the roles that ParallelCluster makes",
-        mend=f"-c permissions_boundary={arn}",
+        mend=f"-c permissions_boundary={arn} (the policy's ARN). A cluster that was created without the flag "
+        f"takes none: -c '{CDKS_BOUNDARY}=' updates it, and the app's roles lose the boundary; or create a "
+        "second cluster with the flag and another cluster_name",
     )

@@ -16,21 +16,40 @@ CDKS_KEY = "@aws-cdk/core:permissionsBoundary"
 BOUNDARY = "arn:aws:iam::123456789012:policy/team/bound"
 
 
+EXAMPLE = "-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/NAME"
+WITHOUT = f"-c '{CDKS_KEY}='"
+
+
 @pytest.mark.parametrize(
     ("given", "command"),
     [
         ({"arn": BOUNDARY}, f"-c permissions_boundary={BOUNDARY}"),
-        ({"name": "bound"}, "-c permissions_boundary=arn:aws:iam::123456789012:policy/bound"),
+        ({"name": "bound"}, EXAMPLE),
+        ({"name": "cdk-${Qualifier}-bound"}, EXAMPLE),
+        ({"arn": "arn:${AWS::Partition}:iam::123456789012:policy/bound"}, EXAMPLE),
+        ('{"name": "bound"}', EXAMPLE),
     ],
 )
-def test_it_is_refused_where_parallelclusters_roles_would_be_without(
-    given: dict[str, str], command: str
-) -> None:
+def test_it_is_refused_where_parallelclusters_roles_would_be_without(given: object, command: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         Settings.from_context({CDKS_KEY: given})
     assert CDKS_KEY in str(raised.value)
     assert "roles that ParallelCluster makes" in str(raised.value)
-    assert command in str(raised.value)
+    assert f"{command} (" in str(raised.value)
+
+
+def test_a_cluster_that_was_made_without_it_has_a_way_on() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Settings.from_context({CDKS_KEY: {"arn": BOUNDARY}})
+    assert WITHOUT in str(raised.value)
+    flag, _, value = WITHOUT.removeprefix("-c ").strip("'").partition("=")
+    assert Settings.from_context({flag: value}).permissions_boundary is None
+
+
+@pytest.mark.parametrize("name", ["cdk-${Qualifier}-b", "NA ME", "a;b"])
+def test_a_boundary_has_the_characters_of_iam(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="permissions_boundary"):
+        Settings.from_context({"permissions_boundary": f"arn:aws:iam::123456789012:policy/{name}"})
 
 
 def test_beside_the_flag_every_role_has_the_flags_boundary() -> None:
