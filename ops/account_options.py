@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # A --profile of the AWS CLI leaves these unread (botocore.credentials.create_credential_resolver), while a
-# profile that AWS_PROFILE names loses against them.
+# profile that AWS_PROFILE names loses against them (AWS_DEFAULT_PROFILE: botocore.configprovider).
 _OTHER_CREDENTIALS = (
+    "AWS_DEFAULT_PROFILE",
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"),
     *("AWS_CREDENTIAL_EXPIRATION", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )

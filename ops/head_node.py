@@ -101,7 +101,7 @@ class HeadNode:
                 ),
                 "InvalidInstanceId",  # Systems Manager has not heard of it
             )
-        except (ReadTimeoutError, ConnectionClosedError) as error:
+        except _AnswerLostError as error:
             raise NoEndError(
                 f"Systems Manager's answer was lost ({error}): it may have run on {self.instance_id}: {shown}"
             ) from None
@@ -155,12 +155,16 @@ class HeadNode:
             self.ssm.cancel_command(CommandId=command_id, InstanceIds=[self.instance_id])
 
 
+class _AnswerLostError(Exception):
+    """A request was sent, and nobody knows what became of it."""
+
+
 def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None = None, **_: Any) -> None:
     """Raise what boto3 would repeat the request for, where the first one may have been taken."""
     if isinstance(caught_exception, ReadTimeoutError | ConnectionClosedError):
-        raise caught_exception
+        raise _AnswerLostError(caught_exception) from caught_exception
     if response is not None and response[0].status_code >= _SERVER_ERROR:
-        raise ClientError(response[1], "SendCommand")
+        raise _AnswerLostError(ClientError(response[1], "SendCommand"))
 
 
 def _started(answer: dict[str, Any]) -> bool:

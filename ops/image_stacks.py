@@ -61,5 +61,8 @@ def image_stack_flags(name: str) -> str:
 def destroy_image_stack(name: str) -> str:
     """Write the command that destroys one. Without --exclusively the CDK destroys the cluster, too."""
     if name not in image_stacks():  # the CDK of this release knows no stack of another
-        return f"aws cloudformation delete-stack --stack-name {name}"
+        delete, wait = (
+            f"aws cloudformation {word}" for word in ("delete-stack", "wait stack-delete-complete")
+        )
+        return f"{delete} --stack-name {name} && {wait} --stack-name {name}"
     return f"npx cdk destroy {IMAGE_ID} --exclusively {image_stack_flags(name)}"

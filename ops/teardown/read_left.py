@@ -21,6 +21,7 @@ from ops.teardown.left_storage import (
     tagged_groups,
 )
 from ops.teardown.tagged import is_our_log_group
+from training_cluster.progress import progress_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, STORAGE_STACK
 
 PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
@@ -91,6 +92,6 @@ def _described(logs: Any, prefix: str) -> Iterator[tuple[str, str]]:
 
 def _parameters(ssm: Any, cluster_name: str) -> Iterator[str]:
     pages = ssm.get_paginator("get_parameters_by_path").paginate(
-        Path=f"/training-cluster/clusters/{cluster_name}", Recursive=True
+        Path=progress_parameter(cluster_stack_name(cluster_name)).rpartition("/")[0], Recursive=True
     )
     return (each["Name"] for page in pages for each in page["Parameters"])

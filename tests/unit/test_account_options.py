@@ -74,6 +74,13 @@ def test_a_profile_that_is_named_wins_over_keys_in_the_environment(
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAPROD", "eu-central-1")}
 
 
+def test_a_profile_that_is_named_wins_over_the_environments_default_profile(
+    account: AccountServer, home: Path
+) -> None:
+    trainctl(account, home, "--profile", "prod", "status", AWS_DEFAULT_PROFILE="nobody")
+    assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAPROD", "eu-central-1")}
+
+
 def test_without_a_profile_the_keys_of_the_environment_are_used(account: AccountServer, home: Path) -> None:
     trainctl(account, home, "--region", "eu-west-1", "status", **ENVIRONMENT_KEYS)
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAENVIRONMENT", "eu-west-1")}

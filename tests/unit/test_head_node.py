@@ -106,6 +106,8 @@ class _Silent(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         type(self).asked += 1
         self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/fails"):
+            self.send_error(500)
         self.connection.close()
 
     def log_message(self, *_: Any) -> None: ...
@@ -121,11 +123,13 @@ def silent() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_request_whose_answer_is_lost_is_not_repeated(silent: str) -> None:
+@pytest.mark.parametrize("answer", ["none", "fails"])
+def test_a_request_whose_answer_is_lost_is_not_repeated(silent: str, answer: str) -> None:
+    _Silent.asked = 0
     ssm = boto3.client(
         "ssm",
         region_name="us-east-1",
-        endpoint_url=silent,
+        endpoint_url=f"{silent}/{answer}",
         aws_access_key_id="none",
         aws_secret_access_key="none",
         config=Config(retries={"mode": "standard", "max_attempts": 3}),

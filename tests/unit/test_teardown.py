@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ops.stacks import LIFT_PROTECTION
+from ops.teardown import read_left
 from ops.teardown.plan import read_plan
 from tests.unit.fake_account import Refused
 from tests.unit.teardown_account import (
@@ -25,6 +27,7 @@ from tests.unit.teardown_account import (
     shown_plan,
 )
 from training_cluster.problems import ConfigurationError
+from training_cluster.progress import progress_parameter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -195,3 +198,22 @@ def test_a_service_that_refuses_hides_only_what_it_knows(operation: str) -> None
 
 def test_nothing_that_is_typed_opens_a_pager() -> None:
     assert in_order(shown_plan(everything()), " AWS_PAGER=\n", "\n# 1. ")
+
+
+class _Parameters:
+    """Systems Manager as a paginator, which notes the path that is asked."""
+
+    path = ""
+
+    def get_paginator(self, _operation: str) -> _Parameters:
+        return self
+
+    def paginate(self, **asked: Any) -> list[dict[str, Any]]:
+        self.path = asked["Path"]
+        return []
+
+
+def test_notes_on_a_cluster_are_looked_for_where_the_provider_keeps_them() -> None:
+    ssm = _Parameters()
+    assert list(read_left._parameters(ssm, "b")) == []
+    assert progress_parameter("TrainingClusterStack-b") == f"{ssm.path}/progress"

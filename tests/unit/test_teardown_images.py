@@ -146,8 +146,9 @@ def test_the_stack_of_another_release_is_named_and_goes_before_the_network() -> 
     older = f"{STACK.removesuffix(VERSION)}3-15-0"
     shown = shown_plan(_images(stacks=ALL | {older: {}}))
     assert f"  {older}  CREATE_COMPLETE" in shown
-    delete = f"aws cloudformation delete-stack --stack-name {older}\n"
-    assert in_order(_commands(shown), delete, "npx cdk destroy NetworkStack")
+    delete = f"aws cloudformation delete-stack --stack-name {older} && "
+    wait = f"aws cloudformation wait stack-delete-complete --stack-name {older}\n"
+    assert in_order(_commands(shown), delete, wait, "npx cdk destroy NetworkStack")
 
 
 def test_an_image_that_nothing_takes_is_deleted_with_its_snapshot_after_its_stack() -> None:
