@@ -278,7 +278,7 @@ def _stored_fleet_status(cluster_name: str) -> str:
         return str(ComputeFleetStatus(stored["Item"]["Data"]["status"]))
     except (KeyError, TypeError, ValueError):
         at = datetime.datetime.now(datetime.UTC).isoformat(" ")
-        message = messages.no_fleet_status(cluster_name, table=table, at=at)
+        message = messages.no_fleet_status(cluster_name, region=os.environ["AWS_REGION"], table=table, at=at)
         raise RefusedError({"message": message}) from None
 
 

@@ -164,7 +164,7 @@ def no_stored_config(cluster_name: str) -> str:
     )
 
 
-def no_fleet_status(cluster_name: str, *, table: str, at: str) -> str:
+def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str) -> str:
     """Say that the compute fleet's status is gone from the cluster's table, and how to put it back.
 
     Args:
@@ -175,8 +175,9 @@ def no_fleet_status(cluster_name: str, *, table: str, at: str) -> str:
     return (
         f"The DynamoDB table {table} has no item COMPUTE_FLEET with the status of the compute fleet of "
         f"{cluster_name}, so that the fleet can be neither stopped nor started. Put the item back, which "
-        f"starts the fleet, then type the deploy again: aws dynamodb put-item --table-name {table} "
-        f"--item '{item}' | If the table is gone too, {_make_anew(cluster_name)}"
+        f"starts the fleet, then type the deploy again: aws dynamodb put-item --region {region} --table-name "
+        f"{table} --item '{item}' --condition-expression 'attribute_not_exists(Id)' "
+        f"| If the table is gone too, {_make_anew(cluster_name)}"
     )
 
 

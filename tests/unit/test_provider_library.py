@@ -344,13 +344,15 @@ def test_a_fleets_status_is_read_where_the_library_got_no_answer_for_a_moment(
     ids=str,
 )
 def test_a_table_without_the_fleets_status_is_told_with_the_command_that_puts_it_back(
-    library: Any, pcluster: Pcluster, answer: Any
+    library: Any, pcluster: Pcluster, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
     pcluster.answers, pcluster.fleet_item = [{"status": "UNKNOWN"}], answer
     with pytest.raises(library.RefusedError) as refusal:
         library.fleet_status("c")
     words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
-    assert words[:3] == ["put-item", "--table-name", "parallelcluster-c"]
+    assert words[:5] == ["put-item", "--region", "eu-west-1", "--table-name", "parallelcluster-c"]
+    assert words[words.index("--condition-expression") + 1] == "attribute_not_exists(Id)"
     item = json.loads(words[words.index("--item") + 1])
     assert item["Id"] == {"S": "COMPUTE_FLEET"}
     assert item["Data"]["M"]["status"] == {"S": "START_REQUESTED"}
