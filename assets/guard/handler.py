@@ -47,7 +47,8 @@ def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
     raise RuntimeError(
         f"Nothing was deleted. A stack {name} existed before this deploy, without a guard. If it is another "
         "app's, deploy in another region or account: export AWS_REGION=... If it is what is left of a first "
-        "deploy of Training Cluster with --no-rollback, lift its termination protection, then: "
+        "deploy of Training Cluster with --no-rollback, type: aws cloudformation "
+        f"update-termination-protection --no-enable-termination-protection --stack-name {name}, then: "
         f"aws cloudformation delete-stack --stack-name {name}, and deploy again"
     )
 

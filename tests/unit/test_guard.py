@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ops.stacks import LIFT_PROTECTION
 from tests.unit.function_fakes import MOST_CHARACTERS, FakeRegion, load, refused
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
@@ -166,6 +167,7 @@ def test_a_create_in_a_stack_that_existed_before_is_refused(guard: Guard) -> Non
     assert "Nothing was deleted" in said
     assert "TrainingCluster-Storage" in said
     assert "export AWS_REGION=" in said
+    assert f"{LIFT_PROTECTION} TrainingCluster-Storage, then: aws cloudformation delete-stack" in said
     assert "aws cloudformation delete-stack --stack-name TrainingCluster-Storage" in said
     assert len(said) < MOST_CHARACTERS
 
