@@ -74,8 +74,8 @@ def kept(cluster_name: str, changes: list[Change]) -> str:
     flags = list(dict.fromkeys(flag for each in changes for flag in each.flags))
     return fit(
         f"{cluster_name} keeps its mounts and its permissions boundary for its life; nothing was changed "
-        f"({named}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or make a "
-        f"second cluster with the new: {_second_cluster(cluster_name)}"
+        f"({named}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or "
+        f"create a second cluster with the new values, giving the same flags: {_second_cluster(cluster_name)}"
     )
 
 
@@ -192,7 +192,8 @@ def no_answer(cluster_name: str, error: Exception) -> str:
 
 
 def _make_anew(cluster_name: str) -> str:
-    return f"type: cdk destroy TrainingClusterStack -c cluster_name={cluster_name} and then the deploy again."
+    destroy = f"npx cdk destroy TrainingClusterStack -c cluster_name={cluster_name}"
+    return f"type: {destroy} and then the deploy again."
 
 
 def _second_cluster(cluster_name: str) -> str:
@@ -200,4 +201,4 @@ def _second_cluster(cluster_name: str) -> str:
 
 
 def _deploy(cluster_name: str) -> str:
-    return f"cdk deploy TrainingClusterStack -c cluster_name={cluster_name}"
+    return f"npx cdk deploy TrainingClusterStack -c cluster_name={cluster_name}"

@@ -13,8 +13,8 @@ from training_cluster.storage_flags import StorageFlags
 _MOVE_LUSTRE = (
     "To move: make the new file system beside the old one (aws fsx create-file-system), copy, link its "
     "/datasets and /checkpoints to the bucket (aws fsx create-data-repository-association; no deploy links "
-    "what is given), cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW. The old one stays "
-    "until you delete it."
+    "what is given), npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW. The old one "
+    "stays until you delete it."
 )
 _NEW_STACK = (
     "lift StorageStack's termination protection and delete it (all data stays), then deploy with -c "
@@ -22,7 +22,7 @@ _NEW_STACK = (
 )
 _NETWORK = (
     "The file systems stand in {old}: leave the network flags as they were. To move: make file systems in "
-    f"the other network, copy, cdk destroy TrainingClusterStack, {_NEW_STACK}"
+    f"the other network, copy, npx cdk destroy TrainingClusterStack, {_NEW_STACK}"
 )
 
 
@@ -59,7 +59,7 @@ def _adopted(flag: str, id_: str | None) -> Kept:
     return Kept(
         value=id_ or "",
         may="adopts",
-        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: cdk destroy "
+        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: npx cdk destroy "
         f"TrainingClusterStack, {_NEW_STACK}",
     )
 
@@ -72,8 +72,8 @@ def _bucket(flags: StorageFlags) -> Kept:
         value=flags.bucket_name or "",
         may="never",
         safe_way="The file system is linked to the bucket: leave bucket_name as it was. To move: make a new "
-        "file system and link it to the new bucket (aws fsx create-data-repository-association), copy, cdk "
-        "destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW -c bucket_name={new}.",
+        "file system and link it to the new bucket (aws fsx create-data-repository-association), copy, "
+        "npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW -c bucket_name={new}.",
     )
 
 

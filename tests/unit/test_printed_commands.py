@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from ops import account_options
 from ops.__main__ import main
 from ops.preflight.finding import Finding
-from tests.printed_aws_commands import printed_aws_commands
+from tests.printed_aws_commands import ROOT, printed_aws_commands
 from tests.unit.fake_account import Refused
 from tests.unit.jobs_head_node import PlayedCluster, cluster
 from tests.unit.teardown_account import everything
@@ -127,3 +128,24 @@ def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
         if done.stderr or done.stdout.split("\0")[:-1] != shlex.split(command):
             changed[command] = done.stderr or done.stdout
     assert changed == {}
+
+
+def test_every_cdk_command_is_typed_with_npx() -> None:
+    """The pinned CLI is in node_modules, which is not on the path after set-up."""
+    bare = {
+        f"{path.name}: {node.value}"
+        for folder in ("assets/cluster_provider", "assets/guard", "constructs")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in _texts_that_are_printed(path)
+        if re.search(r"(?<!npx )\bcdk (?:deploy|destroy) [A-Z]", node.value)
+    }
+    assert bare == set()
+
+
+def _texts_that_are_printed(path: Path) -> Iterator[ast.Constant]:
+    """List the texts of a module that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    statements = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
+            yield node

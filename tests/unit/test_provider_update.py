@@ -85,7 +85,7 @@ def test_an_impossible_change_is_refused_with_a_second_cluster_as_the_way_round(
     provider.library.impossible = [refused_change(NEVER, parameter="HeadNode.InstanceType")]
     said = provider.update().fails()
     assert said.startswith("training cannot take this change; nothing was changed.")
-    assert "cdk deploy TrainingClusterStack -c cluster_name=training-2" in said
+    assert "npx cdk deploy TrainingClusterStack -c cluster_name=training-2" in said
     assert f"HeadNode.InstanceType: ONDEMAND -> SPOT: {NEVER}" in said
     assert provider.library.changes == []
 
@@ -372,7 +372,7 @@ def test_a_cluster_whose_stored_config_is_gone_is_refused_and_told_to_be_made_an
     provider.library.files = False
     said = provider.update().fails()
     assert "no longer in ParallelCluster's bucket" in said
-    assert f"cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
+    assert f"npx cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
     assert provider.library.changes == []
 
 
@@ -380,4 +380,4 @@ def test_a_cluster_without_a_head_node_is_told_to_be_made_anew(provider: Provide
     provider.library.fail("check_update", provider.refused("Unable to retrieve head node information."))
     said = provider.update().fails()
     assert said.startswith(f"The head node of {NAME} was terminated")
-    assert f"cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
+    assert f"npx cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
