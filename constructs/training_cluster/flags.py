@@ -41,12 +41,13 @@ _IN_WORDS = {
     "workloads": f"{NO_WORKLOADS}, or some of {', '.join(load_workloads())}",
     "zone": "auto, a zone name such as us-east-1a, a zone id such as use1-az4",
 }
-# What to type where there is no default to name.
+# What to type where there is no default to name, or none that is safe to type.
 _EXAMPLES = {
     "accounting_secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",
     "alarm_email": "me@example.com",
     "bucket_name": "my-bucket",
     "budget_usd": "5000",
+    "cluster_name": "my-team",  # the default may be a living cluster
     "efs_id": "fs-0123456789abcdef0",
     "efs_mibps": "1024",
     "fsx_id": "fs-0123456789abcdef0",
@@ -103,7 +104,7 @@ def explain(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
         default = fields[flag].default
         lines.append(f"  {flag}={problem['input']}: {said}")
         lines.append(f"    allowed: {allowed_values(flag, fields[flag])}")
-        lines.append(f"    type:    -c {flag}={_EXAMPLES[flag] if default is None else default}")
+        lines.append(f"    type:    -c {flag}={_EXAMPLES.get(flag, default)}")
     return "\n".join(lines)
 
 

@@ -60,6 +60,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"os": "alinux2"}, ["os=alinux2", "ubuntu2204, ubuntu2404, alinux2023"]),
         ({"fsx_gib": "3600"}, ["fsx_gib=3600", "the next is 4800"]),
         ({"fsx_mbps_per_tib": "200"}, ["fsx_mbps_per_tib=200", "125, 250, 500, 1000"]),
+        ({"cluster_name": "MyTeam"}, ["type:    -c cluster_name=my-team"]),
         ({"cluster_name": "1st"}, ["cluster_name=1st", "a letter, then letters, digits and hyphens"]),
         ({"cluster_name": "trainingcluster-network"}, ["the name of a stack of this app"]),
         ({"capacity": "on-demand"}, ["capacity=on-demand", "ondemand, spot, reservation:cr-..."]),
