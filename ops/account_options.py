@@ -37,7 +37,7 @@ class _Chosen:
 
     @property
     def environment(self) -> str:
-        """What stands before a program that has no --profile."""
+        """Prefix of a command line whose program has no --profile."""
         if not self.profile:
             return ""
         without = "".join(f"-u {name} " for name in self.dropped)

@@ -168,12 +168,12 @@ def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None =
 
 
 def _started(answer: dict[str, Any]) -> bool:
-    """Whether a command that ended had begun; Systems Manager leaves the date out where it had not."""
+    """Tell if a command that ended had begun; Systems Manager leaves the date out where it had not."""
     return answer["Status"] == "Success" or bool(answer.get("ExecutionStartDateTime"))
 
 
 def _words(answer: dict[str, Any]) -> str:
-    """What a failed command printed, without what the agent adds to it."""
+    """Return the output of a failed command without the line that the agent adds."""
     errors = _AGENT_SAID.sub("", answer["StandardErrorContent"])
     lines = [*errors.strip().split("\n"), *answer["StandardOutputContent"].strip().split("\n")]
     return "\n".join(printable(line) for line in lines if line) or f"exit code {answer['ResponseCode']}"

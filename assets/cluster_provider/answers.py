@@ -112,7 +112,7 @@ class RefusedError(Exception):
 
     @property
     def lacks_head_node(self) -> bool:
-        """Whether no instance is left that is the cluster's head node."""
+        """True where no instance is left that is the cluster's head node."""
         return _NO_HEAD_NODE in str(self).lower()
 
     @property

@@ -23,7 +23,7 @@ def cleans_up(stack_id: str) -> bool:
 
 
 def awaits(kind: str, stack_id: str) -> bool:
-    """Whether the stack is in a state in which it waits for an answer to a Create or an Update.
+    """Tell if the stack is in a state in which it waits for an answer to a Create or an Update.
 
     Raises:
         TransientError: it could not be asked.

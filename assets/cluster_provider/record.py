@@ -101,7 +101,7 @@ class Record:
 
     @property
     def is_settled(self) -> bool:
-        """Whether SSM has had the time to let everybody read what was written when the request began."""
+        """True once everybody can read what was written to SSM when the request began."""
         return self._age > _SETTLING_TIME
 
     @property

@@ -38,7 +38,7 @@ class Request:
     configuration: str
     """The cluster config as JSON text; a Delete does without."""
     adopts: bool = False
-    """What on_event noted of a Create: `Record.adopts`."""
+    """`Record.adopts`, as on_event noted it at a Create."""
     fleet_before: str | None = None
     """Status of the compute fleet when on_event got the request; None where it does not matter."""
 

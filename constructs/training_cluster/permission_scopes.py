@@ -94,7 +94,7 @@ def _services(target: Target) -> Iterator[Scope]:
 
 
 def _of_stacks(cluster_name: str) -> list[str]:
-    """What names of the cluster's stack and its nested ones begin with, as patterns.
+    """Return the patterns of the names of the cluster's stack and its nested stacks.
 
     No -*, or training's would be training-2's, too.
     """
@@ -105,7 +105,7 @@ def _of_stacks(cluster_name: str) -> list[str]:
 
 
 def _of_function_roles(cluster_name: str) -> str:
-    """What names of the roles of ParallelCluster's functions begin with, as a pattern: cleanup of both."""
+    """Return the pattern of the names of the roles of ParallelCluster's cleanup functions."""
     if len(cluster_name) > _LONGEST_IN_ROLE:
         return f"{cluster_name[:_KEPT_IN_ROLE]}*"
     return f"{cluster_name}-Cleanup*"

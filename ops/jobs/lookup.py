@@ -117,7 +117,7 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
 
 
 def is_unknown_job(said: str) -> bool:
-    """Whether scontrol failed because Slurm does not know the job, or no more."""
+    """Tell if scontrol failed because Slurm does not know the job, or has forgotten it."""
     return bool(_UNKNOWN_JOB.search(said))
 
 

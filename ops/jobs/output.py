@@ -25,7 +25,7 @@ class Look:
     """None where Slurm has forgotten it."""
     text: str
     is_behind: bool
-    """Whether there is more already."""
+    """True where there is more to read already."""
 
 
 class Output:

@@ -22,7 +22,7 @@ _CHECKPOINTS = "/checkpoints"
 
 
 def check_storage(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """What is given by name or id, and what FSx does not sell in the region's partition."""
+    """Check storage that is given by name or id, and that FSx offers the type in the region's partition."""
     if settings.bucket_name:
         yield from check_bucket(settings.bucket_name, client)
     if settings.fsx_id:

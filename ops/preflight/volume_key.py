@@ -78,7 +78,7 @@ def _judge(statements: list[Statement], arn: str, account: str, services: list[s
 
 
 def _grants(statement: Statement, services: list[str]) -> bool:
-    """Whether a statement is about launches: CreateGrant, and not through another service alone."""
+    """Tell if a statement is about launches: CreateGrant, and not through another service alone."""
     if statement["Effect"] != "Allow" or not _GRANT & set(_listed(statement.get("Action", []))):
         return False
     conditions = statement.get("Condition", {}).values()

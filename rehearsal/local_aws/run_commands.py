@@ -188,7 +188,7 @@ def _allowed(script: str) -> list[str] | None:
 
 
 def _is_ours(argv: Sequence[str]) -> bool:
-    """Whether it is a module, or word for word a script, that trainctl runs on head nodes."""
+    """Tell if it is a module, or word for word a script, that trainctl runs on head nodes."""
     if tuple(argv[:2]) == ("bash", "-c"):
         return argv[2:3] in [[path.read_text()] for path in SCRIPTS.glob("*.sh")]
     return tuple(argv[:4]) == _MODULES

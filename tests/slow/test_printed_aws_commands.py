@@ -63,7 +63,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def complaint(command: str, program: str, environment: dict[str, str]) -> str | None:
-    """What the CLI has against a command; None if it would call AWS with it."""
+    """Return the CLI's objection to a command; None if it would call AWS with it."""
     words = shlex.split(command)
     done = subprocess.run(
         [program, *words[1:], "--endpoint-url", _CLOSED],
