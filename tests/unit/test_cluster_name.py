@@ -23,7 +23,7 @@ def test_names_in_upper_case_are_refused_since_iam_and_the_private_zone_ignore_c
     said = _refusal("Training")
     assert "ignore case" in said
     assert "lower-case" in said
-    assert "-c cluster_name=training" in said
+    assert "-c cluster_name=my-team" in said
 
 
 @pytest.mark.parametrize("name", ["slurm-x", "slurm-slurm-x"])

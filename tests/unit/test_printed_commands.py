@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 
 from ops import account_options
@@ -40,6 +41,8 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", *account_options._OTHER_CREDENTIALS):
         monkeypatch.setenv(name, "before")
     monkeypatch.setattr(account_options, "_chosen", account_options._Chosen())
+    # Another test's session has read the profiles before this file was named.
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
     def call(*arguments: str) -> str:
         monkeypatch.setattr(
