@@ -51,14 +51,15 @@ def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster,
         assert next_ in said
 
 
-def slurm_with_a_queue(cluster: PlayedCluster, *, slow: str) -> None:
-    """An sbatch that puts its comment in the queue; `slow` is what it does then, the first time."""
+def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = "") -> None:
+    """Play an sbatch that puts its comment in the queue: after `before`, and with `slow` then, the first time."""
     queue = cluster.shared.parent / "queue"
     cluster.does("squeue", f"cat {queue} 2>/dev/null; true")
     cluster.does(
         "sbatch",
+        f"{before or ':'}\n"
         f'for word; do case $word in --comment=*) echo "${{word#*=}} 31" >>{queue};; esac; done\n'
-        f"if (($(wc -l <{queue}) == 1)); then {slow}; fi; echo 31",
+        f"if (($(wc -l <{queue}) == 1)); then {slow or ':'}; fi; echo 31",
     )
 
 
@@ -75,7 +76,8 @@ def test_a_job_whose_answer_is_lost_is_submitted_once(
 
 def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> None:
     cluster.has_workload("gpt2")
-    slurm_with_a_queue(cluster, slow="sleep 0.5")
+    # Long enough for every caller to ask for the queue before the first job is in it.
+    slurm_with_a_queue(cluster, before="sleep 1")
     command = ("trainctl-1", "sbatch", "--comment=trainctl-1")
     head_node = cluster.head_node
     with ThreadPoolExecutor() as pool:
