@@ -52,7 +52,7 @@ def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster,
 
 
 def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = "") -> None:
-    """Play an sbatch that puts its comment in the queue: after `before`, and with `slow` then, the first time."""
+    """Play an sbatch that does `before`, puts its comment in the queue, and is `slow` the first time."""
     queue = cluster.shared.parent / "queue"
     cluster.does("squeue", f"cat {queue} 2>/dev/null; true")
     cluster.does(
