@@ -12,7 +12,8 @@
 #
 # A workload's folder has requirements.txt and, for what pip cannot do in one go, install.sh, which is called with the
 # environment's folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
-# `# Moment: image` in install.sh means an image build only.
+# `# Moment: image` in install.sh means an image build only. `# Variants: -NAME` in install.sh means that it does not put
+# the same into every environment: called with --variant, it prints -NAME, or nothing, for this node and these settings.
 
 readonly OLDEST_PYTHON="3.10"
 
@@ -69,16 +70,22 @@ environment_is_made() {
 # environment_of FOLDER: prints the environment that this node uses: its image's, where that is of this folder, or the
 # shared one.
 environment_of() {
-  local environment_name environment_own
+  local environment_name environment_own environment_end
   environment_name="$(basename "$1")"
   environment_own="${TRAINING_OPT:-/opt/training-cluster}/venvs/$environment_name"
   if environment_is_made "$1" "$environment_own"; then
     printf '%s\n' "$environment_own"
   else
-    # Nodes of another torch, as those of `cpu_queue`, share the folder.
-    if [[ -n $(torch_build "$1") ]]; then environment_name+=-volta; fi
-    printf '%s\n' "${TRAINING_VENVS:?job.slurm sets it}/$environment_name"
+    environment_end="$(environment_variant "$1")" || return 1
+    printf '%s\n' "${TRAINING_VENVS:?job.slurm sets it}/$environment_name$environment_end"
   fi
+}
+
+# environment_variant FOLDER: prints the end of the shared environment's name, which differs where its content does:
+# nodes of another torch, and those of `cpu_queue`, share the folder.
+environment_variant() {
+  if [[ -n $(torch_build "$1") ]]; then printf -- '-volta'; fi
+  if grep -qs '^# Variants: ' "$1/install.sh"; then bash "$1/install.sh" --variant; fi
 }
 
 # make_environment FOLDER VENV: skips what is done, finishes what was interrupted.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +114,53 @@ def test_megatron_without_transformer_engine_is_for_those_who_ask_for_it(
     )
     assert done.returncode == code, done.stderr
     assert ("TRANSFORMER_IMPL=local" in done.stderr) == bool(code)
+
+
+def megatrons_packages(machine: Machine) -> None:
+    """Publish empty packages of the names and versions that the workload's environment has."""
+    file = ASSETS / "training" / "gpt2-megatron" / "requirements.txt"
+    for name, version in re.findall(r"^([\w-]+)==([\w.]+)", file.read_text(), re.MULTILINE):
+        machine.wheel(name, version, {})
+    machine.wheel("transformer_engine", "2.20.2", {"transformer_engine.py": ""})
+
+
+def in_megatrons_job(
+    machine: Machine, **environment: str
+) -> tuple[subprocess.CompletedProcess[str], Path, bool]:
+    """Make the environment as prepare.sh does: the end, its folder, whether it has Transformer Engine."""
+    find = 'source "$1/environment.sh"; venv="$(environment_of "$2")"; echo "$venv"'
+    code = f'{find}; make_environment "$2" "$venv"'
+    training = machine.bundle / "training"
+    done = subprocess.run(
+        ["bash", "-euc", code, "_", str(training), str(training / "gpt2-megatron")],
+        env={**machine.environment, "TRAINING_VENVS": str(machine.folder / "fsx"), **environment},
+        capture_output=True,
+        text=True,
+    )
+    venv = Path(done.stdout.strip())
+    return done, venv, bool(list(venv.rglob("transformer_engine.py")))
+
+
+@pytest.mark.parametrize("first", [{"TRANSFORMER_IMPL": "local"}, {"IMAGE_RECIPE": "cpu"}])
+def test_an_environment_without_transformer_engine_is_not_that_of_a_run_with_it(
+    machine: Machine, first: dict[str, str]
+) -> None:
+    megatrons_packages(machine)
+    done, without, has_it = in_megatrons_job(machine, **{"IMAGE_RECIPE": "gpu", **first})
+    succeeds(done)
+    assert not has_it
+    done, venv, has_it = in_megatrons_job(machine, IMAGE_RECIPE="gpu")
+    assert done.returncode == 1, f"the run takes {venv}, without Transformer Engine"
+    assert "Deploy with -c image=build" in done.stderr
+    compiled = machine.opt / "wheels" / "transformer_engine_torch-2.20.2-cp312-cp312-linux_x86_64.whl"
+    compiled.parent.mkdir()
+    compiled.touch()
+    done, venv, has_it = in_megatrons_job(machine, IMAGE_RECIPE="gpu")
+    succeeds(done)
+    assert has_it
+    assert venv != without
+    before = machine.files()
+    done, again, has_it = in_megatrons_job(machine, **{"IMAGE_RECIPE": "gpu", **first})
+    succeeds(done)
+    assert (again, has_it) == (without, False)
+    assert machine.files() == before

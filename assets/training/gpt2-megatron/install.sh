@@ -2,23 +2,28 @@
 # Adds Transformer Engine to the environment of the gpt2-megatron workload, on nodes with GPUs: the wheel that
 # 48-build-megatron.sh compiled into the nodes' image. On other nodes (which prepare data, or rehearse) it does nothing.
 #
-# Called by: environment.sh (fill_environment), as root or as the user, with the environment's folder, after its
-#   requirements.txt. Safe to run again: pip skips what is installed.
+# Called by: environment.sh, as root or as the user: with the environment's folder, after its requirements.txt; with
+#   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
 # Environment: RECIPE (of a step) or IMAGE_RECIPE (of a job), TRAINING_REHEARSAL, TRAINING_OPT; PIP_FIND_LINKS has the
 #   image's wheels. TRANSFORMER_IMPL=local: the run needs no Transformer Engine.
+# Variants: -local
 # Recipes: gpu cpu
 # Image: gpu
 # Budget: 300 s
 set -euo pipefail
 
-if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != gpu || ${TRAINING_REHEARSAL:-0} == 1 ]]; then exit 0; fi
+if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != gpu || ${TRAINING_REHEARSAL:-0} == 1 || ${TRANSFORMER_IMPL:-} == local ]]; then
+  # An environment of its own, so that a run with Transformer Engine does not take it for complete.
+  if [[ $1 == --variant ]]; then printf '%s\n' -local; fi
+  exit 0
+fi
+if [[ $1 == --variant ]]; then exit 0; fi
 wheel=""
 for found in "${TRAINING_OPT:-/opt/training-cluster}"/wheels/transformer_engine_torch-*.whl; do
   if [[ -f $found ]]; then wheel="$found"; fi
 done
 readonly wheel
 if [[ -z $wheel ]]; then
-  if [[ ${TRANSFORMER_IMPL:-} == local ]]; then exit 0; fi
   printf 'install.sh: Transformer Engine is compiled into the image of the nodes, and this one lacks it.\n  %s\n' \
     'Deploy with -c image=build, or train slowly without its kernels: TRANSFORMER_IMPL=local sbatch ...' >&2
   exit 1

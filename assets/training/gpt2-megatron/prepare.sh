@@ -6,7 +6,8 @@
 # Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR (folders; job.slurm sets them).
 # Reads: what prepare.py reads (CORPUS, WIKI, WIKIPEDIA_DUMP, VOCAB_SIZE, INIT_FROM ...), and environment.sh (PIP_*,
 #   TRAINING_PYTHON, TRAINING_OPT).
-# Writes: $TRAINING_VENVS/gpt2-megatron, unless the node's image has the environment; $DATA_DIR; $RUN_DIR/data.json.
+# Writes: $TRAINING_VENVS/gpt2-megatron (-local without Transformer Engine), unless the node's image has the
+#   environment; $DATA_DIR; $RUN_DIR/data.json.
 set -euo pipefail
 shopt -s inherit_errexit
 
