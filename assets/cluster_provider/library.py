@@ -21,6 +21,7 @@ from answers import (
     passes,
 )
 from patience import patiently
+from request import has_own_tags
 
 # The library logs and caches under HOME; in Lambda only the temporary folder can be written. Its
 # CDK v1 prints a banner for every Node newer than its own tests.
@@ -206,9 +207,9 @@ def _dry_run(operation: str, **asked: Any) -> DryRun:
     try:
         return _would(_patiently(operation, **asked, dryrun=True))
     except RefusedError as refused:
-        if not (denied := refused.denied_volumes):
+        if not has_own_tags(asked["cluster_configuration"]) or not (denied := refused.denied_volumes):
             raise
-    # A policy of the organisation wants tags on volumes: the launch itself will tell whether it is allowed.
+    # A policy of the organisation may want these tags on volumes: the launch itself will tell.
     untried = [f"type:{each}" for each in LAUNCH_VALIDATORS]
     would = _would(_patiently(operation, **asked, dryrun=True, suppress_validators=untried))
     return replace(would, validation=(*denied, *would.validation))

@@ -12,7 +12,9 @@ from answers import ClusterState
 
 # The library's own rule; whatever else CloudFormation calls a resource is no cluster.
 _CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
-OWNER_TAG = "training-cluster:stack-id"
+# Begins the keys of the tags that every cluster of ours has; the flag `tags` takes no such key.
+_OUR_TAGS = "training-cluster:"
+OWNER_TAG = f"{_OUR_TAGS}stack-id"
 """On every cluster of ours: the id of the CloudFormation stack that made it. Nothing else is touched."""
 
 
@@ -80,3 +82,8 @@ class Request:
     def owns(self, state: ClusterState) -> bool:
         """Whether the stack that asks made this cluster."""
         return state.tags.get(OWNER_TAG) == self.stack_id
+
+
+def has_own_tags(config: dict[str, Any]) -> bool:
+    """Tell if launches tag volumes with more than our own tags, which no policy can ask for."""
+    return any(not str(tag["Key"]).startswith(_OUR_TAGS) for tag in config.get("Tags") or [])

@@ -24,6 +24,8 @@ BYSTANDER = "training"
 """The cluster of the deployed stack: no case may touch it."""
 _DRIVER = Path(__file__).parent / "inside" / "driver.py"
 _OWNER_TAG = "training-cluster:stack-id"
+# Without one, a policy about volumes is a refusal.
+_TEAM_TAG = {"Key": "team", "Value": "language"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class Site:
     assemblies: Assemblies
     bucket: str
     config: dict[str, Any]
-    """Of the deployed cluster, as ParallelCluster keeps it, without our own tag."""
+    """Of the deployed cluster, as ParallelCluster keeps it, with a tag of an organisation instead of ours."""
 
 
 @contextmanager
@@ -49,7 +51,7 @@ def deployed_site(
         app = assemblies.of({}, account.environment)
         cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", "--app", str(app))
         config = read_deployed_cluster(address, BYSTANDER).config
-        config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG]
+        config["Tags"] = [tag for tag in config["Tags"] if tag["Key"] != _OWNER_TAG] + [_TEAM_TAG]
         yield Site(
             address=address,
             cdk=cdk,

@@ -132,7 +132,7 @@ def load(
         module = types.ModuleType(name)
         module.__dict__.update(attributes)
         monkeypatch.setitem(sys.modules, name, module)
-    for name in ("answers", "messages", "patience"):
+    for name in ("answers", "messages", "patience", "request"):
         monkeypatch.setitem(sys.modules, name, provider.modules[name])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     spec = importlib.util.spec_from_file_location("library_under_test", PROVIDER / "library.py")

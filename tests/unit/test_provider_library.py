@@ -234,6 +234,11 @@ DENIED_VOLUME = (
     "not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-east-1:123456789012:volume/* "
     "with an explicit deny in a service control policy. Encoded authorization failure message: abc"
 )
+OUR_TAGS = [
+    {"Key": "training-cluster:cluster", "Value": "training"},
+    {"Key": "training-cluster:stack-id", "Value": "arn"},
+]
+TAGGED = {"Region": "r", "Tags": [*OUR_TAGS, {"Key": "team", "Value": "language"}]}
 LAUNCHES = ["HeadNodeLaunchTemplateValidator", "ComputeResourceLaunchTemplateValidator"]
 
 
@@ -249,7 +254,7 @@ def test_a_policy_that_wants_tags_on_volumes_is_no_refusal_since_launches_tag_th
     warning = {"level": "WARNING", "type": "T", "message": "m"}
     passed = ApiError(412, message="ok", validation_messages=[warning])
     pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
-    would = getattr(library, operation)("c", {"Region": "r"})
+    would = getattr(library, operation)("c", TAGGED)
     *said, last = would.validation
     assert last == "WARNING T: m"
     assert [each.split(":")[0] for each in said] == [f"WARNING {each}" for each in LAUNCHES]
@@ -275,7 +280,18 @@ def test_a_launch_that_is_refused_for_anything_else_stays_refused(
 ) -> None:
     pcluster.answers = [refused]
     with pytest.raises(provider.answers.RefusedError):
-        library.check_create("c", {})
+        library.check_create("c", TAGGED)
+    assert len(pcluster.asked) == 1
+
+
+@pytest.mark.parametrize("config", [{}, {"Tags": OUR_TAGS}], ids=["no tags", "only ours"])
+def test_a_policy_against_volumes_stays_a_refusal_where_no_tag_of_the_organisation_is_set(
+    provider: Provider, library: Any, pcluster: Pcluster, config: dict[str, Any]
+) -> None:
+    passed = ApiError(412, message="ok", validation_messages=[])
+    pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
+    with pytest.raises(provider.answers.RefusedError):
+        library.check_create("c", config)
     assert len(pcluster.asked) == 1
 
 
