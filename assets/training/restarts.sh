@@ -125,7 +125,7 @@ end_of_training() {
     (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"
   elif [[ $outcome == diverged* ]]; then
     log "the training diverged at step ${outcome#diverged }: not started again, since it would most likely diverge there again"
-    log "with other settings: $(how_to_go_on)"
+    log "with a lower LEARNING_RATE, or more WARMUP_STEPS: LEARNING_RATE=VALUE $(how_to_go_on)"
     exit 1
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"

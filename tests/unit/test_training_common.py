@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,6 +174,10 @@ def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "asked Slurm" not in done.stdout
     assert "the training diverged at step 9: not started again" in done.stdout
+    assert re.search(
+        r": LEARNING_RATE=VALUE RUN_NAME=run sbatch --nodes 2 .*/job\.slurm gpt2$", done.stdout, re.M
+    )
+    assert "more WARMUP_STEPS" in done.stdout
     (run.run_dir / "outcome").unlink()
     assert "asked Slurm: requeue 7" in subprocess.run(ended, env=env, capture_output=True, text=True).stdout
 
