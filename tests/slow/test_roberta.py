@@ -277,7 +277,11 @@ def test_killed_in_the_middle_it_starts_again_by_itself_and_gives_the_very_same_
 def test_it_ends_at_gradients_that_are_not_finite_before_a_checkpoint_has_them(
     training: Training, whole_run: str
 ) -> None:
-    check_that_divergence_ends_a_run(training, says="fairseq ended with: ")
+    check_that_divergence_ends_a_run(training, says="the gradients are not finite; fairseq ended with: ")
+    # What fairseq saves of the broken step stays beside the record: checkpoints are exported to the bucket.
+    saved = [path.name for path in training.checkpoints("diverged").iterdir()]
+    assert [name for name in saved if not re.fullmatch(r"step-\d{6}|latest_step", name)] == []
+    assert (training.run_dir("diverged") / "crash.pt").is_file()
 
 
 def test_it_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training, whole_run: str) -> None:

@@ -57,7 +57,8 @@ def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | No
     arguments = fairseq_arguments(
         settings,
         data=data,
-        save_dir=run.checkpoint_dir,
+        # Recorder.save has the folder of checkpoints; what fairseq saves at a broken step is none.
+        save_dir=run.run_dir,
         restore_file=newest / CHECKPOINT if newest else None,
         rank=run.rank,
         local_rank=run.local_rank,
