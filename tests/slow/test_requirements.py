@@ -32,7 +32,7 @@ PLATFORMS = [f"manylinux_{GLIBC[0]}_{minor}_x86_64" for minor in range(5, GLIBC[
 # They have no wheels: what compiles them is in install.sh and 48-build-megatron.sh.
 SOURCE_ONLY = {"fairseq-fixed", "transformer-engine-torch"}
 # From AWS's index for Neuron; packages of these names on PyPI are empty.
-OF_NEURON = {"torch-neuronx", "neuronx-cc"}
+OF_NEURON = {"torch-neuronx", "neuronx-cc", "libneuronxla", "nki"}
 
 
 def pins_of(python: str) -> Iterator[tuple[str, str]]:

@@ -84,15 +84,16 @@ class Machine:
         )
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def wheel(self, name: str, version: str, files: dict[str, str]) -> str:
-        """A wheel that pip finds; its SHA-256."""
+    def wheel(self, name: str, version: str, files: dict[str, str], *, requires: str = "") -> str:
+        """Make a wheel that pip finds, and that may require another; return its SHA-256."""
         word = name.replace("-", "_")
         path = self.folder / "wheels" / f"{word}-{version}-py3-none-any.whl"
         path.parent.mkdir(exist_ok=True)
         info = f"{word}-{version}.dist-info"
         whole = {
             **files,
-            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            + (f"Requires-Dist: {requires}\n" if requires else ""),
             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         }
         record = [f"{file},sha256={_digest(text)},{len(text)}" for file, text in whole.items()]
@@ -101,6 +102,18 @@ class Machine:
             for file, text in whole.items():
                 archive.writestr(file, text)
         return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def publish(
+        self, index: str, name: str, version: str, files: dict[str, str], *, requires: str = ""
+    ) -> str:
+        """Make a wheel the only one of its name in an index of pip; return the index's address."""
+        self.wheel(name, version, files, requires=requires)
+        wheel = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+        folder = self.folder / index / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "wheels" / wheel).rename(folder / wheel)
+        (folder / "index.html").write_text(f'<a href="{wheel}">{wheel}</a>')
+        return f"file://{self.folder / index}"
 
     def repository(self, files: dict[str, str]) -> tuple[str, str]:
         """A git repository; its URL and its commit."""

@@ -34,10 +34,10 @@ class Volta:
         self.folder.mkdir()
         self.wants("torch==2.13.0\ntinything==1.0\n")
         self.venv = machine.opt / "venvs" / "tiny"
-        self.publish("pypi", "torch", CUDA_13, torch(CUDA_13, "sm_75 sm_90"))
-        self.publish("pypi", "tinything", "1.0", {"tinything.py": "FROM = 'pypi'\n"})
-        self.publish("cu126", "torch", CUDA_12, torch(CUDA_12, WITH_VOLTA))
-        self.publish("cu126", "tinything", "1.0", {"tinything.py": "FROM = 'cu126'\n"})
+        machine.publish("pypi", "torch", CUDA_13, torch(CUDA_13, "sm_75 sm_90"))
+        machine.publish("pypi", "tinything", "1.0", {"tinything.py": "FROM = 'pypi'\n"})
+        machine.publish("cu126", "torch", CUDA_12, torch(CUDA_12, WITH_VOLTA))
+        machine.publish("cu126", "tinything", "1.0", {"tinything.py": "FROM = 'cu126'\n"})
         for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
             del machine.environment[name]
         machine.environment |= {"PIP_INDEX_URL": self.url("pypi"), "TORCH_VOLTA_INDEX": self.url("cu126")}
@@ -47,15 +47,6 @@ class Volta:
 
     def wants(self, packages: str) -> None:
         (self.folder / "requirements.txt").write_text(f"# Recipes: all\n# Budget: 60 s\n{packages}")
-
-    def publish(self, index: str, name: str, version: str, files: dict[str, str]) -> None:
-        """Make a wheel the only one of its name in an index."""
-        self.machine.wheel(name, version, files)
-        wheel = f"{name}-{version}-py3-none-any.whl"
-        folder = self.machine.folder / index / name
-        folder.mkdir(parents=True, exist_ok=True)
-        (self.machine.folder / "wheels" / wheel).rename(folder / wheel)
-        (folder / "index.html").write_text(f'<a href="{wheel}">{wheel}</a>')
 
     def make(self, **environment: str) -> subprocess.CompletedProcess[str]:
         return self.machine.run("50", **{"WORKLOADS": "tiny", "RECIPE": "volta", **environment})
@@ -105,7 +96,7 @@ def test_other_nodes_and_rehearsals_take_the_usual_torch_unchecked(
 
 @pytest.mark.parametrize(("architectures", "only"), [("sm_75 sm_90", "sm_75 sm_90"), ("", "CPUs")])
 def test_a_torch_without_code_for_v100_is_refused(volta: Volta, architectures: str, only: str) -> None:
-    volta.publish("cu126", "torch", CUDA_12, torch(CUDA_12, architectures))
+    volta.machine.publish("cu126", "torch", CUDA_12, torch(CUDA_12, architectures))
     done = volta.make()
     assert done.returncode != 0
     said = f"torch {CUDA_12} has no code for V100 GPUs (sm_70), only for: {only}. Take a build for CUDA 12.6"
@@ -132,7 +123,7 @@ def test_a_workload_without_torch_gets_none_and_is_the_same_on_all_nodes(volta: 
 
 def test_another_pin_makes_the_environment_anew(volta: Volta) -> None:
     succeeds(volta.make())
-    volta.publish("cu126", "torch", "2.13.0+cu126.1", torch("2.13.0+cu126.1", WITH_VOLTA))
+    volta.machine.publish("cu126", "torch", "2.13.0+cu126.1", torch("2.13.0+cu126.1", WITH_VOLTA))
     succeeds(volta.make(TORCH_VOLTA_VERSION="2.13.0+cu126.1"))
     assert volta.has() == ["2.13.0+cu126.1", "pypi"]
 

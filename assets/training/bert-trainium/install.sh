@@ -11,7 +11,11 @@ set -euo pipefail
 
 # The last torch-neuronx for PyTorch/XLA, and its compiler (Neuron 2.31); the driver and the runtime of
 # cluster_configs/versions.yaml run it. Later ones are another library under the same name.
-readonly NEURON=(torch-neuronx==2.9.0.2.15.32035 neuronx-cc==2.26.6360.0)
+# With their local versions (after the +), as users quote them of this release: pip treats all indexes alike, PyPI has
+# packages of these names, and it takes none with a local version. Read 2026-11-22, not at AWS's index.
+readonly NEURON=(torch-neuronx==2.9.0.2.15.32035+de43f57c neuronx-cc==2.26.6360.0+6f180f47)
+# What these may require of the same index.
+readonly NEURON_REQUIRED=(libneuronxla==2.2.17544.0+fb9962bf nki==0.5.0+28631259367.ga768afa6)
 readonly NEURON_INDEX=https://pip.repos.neuron.amazonaws.com
 readonly TORCH=torch==2.13.0
 
@@ -21,8 +25,10 @@ readonly python="$1/bin/python"
 if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != neuron || ${TRAINING_REHEARSAL:-0} == 1 ]]; then
   install "$TORCH"
 else
-  install --extra-index-url "$NEURON_INDEX" --requirement "$(dirname "${BASH_SOURCE[0]}")/requirements.txt" "${NEURON[@]}"
-  # PyPI has packages of these names that hold nothing.
+  printf '%s\n' "${NEURON_REQUIRED[@]}" >"$1/neuron.txt"
+  install --extra-index-url "$NEURON_INDEX" --constraint "$1/neuron.txt" \
+    --requirement "$(dirname "${BASH_SOURCE[0]}")/requirements.txt" "${NEURON[@]}"
+  # An index of the user's own may have packages of these versions that hold nothing.
   if [[ ! -x $1/bin/neuron_parallel_compile ]]; then
     printf 'install.sh: %s brought no neuron_parallel_compile: did they come from %s?\n' "${NEURON[*]}" \
       "$NEURON_INDEX" >&2
