@@ -134,7 +134,8 @@ def _fleet_status(cluster_name: str, dynamodb: Any) -> str:
 def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
     """Measure every file system in one command; and a line for each that gave no answer."""
     fills, unmeasured = list[Fill](), list[str]()
-    for line in head_node.run_script("measure-storage.sh", str(_FILL_S), *MOUNTS).splitlines():
+    answer = head_node.run_script("measure-storage.sh", str(_FILL_S), *MOUNTS, reads_only=True)
+    for line in answer.splitlines():
         mount, _, said = line.partition(": ")
         if found := re.fullmatch(r"\s*([0-9]+)\s+([0-9]+)\s*", said):
             fills.append(Fill(mount=mount, size=int(found[1]), used=int(found[2])))

@@ -28,7 +28,7 @@ _AS_USER = (
 _SCRIPTS = Path(__file__).with_name("head_node_scripts")
 _ENDED = frozenset({"Success", "Failed", "Cancelled", "TimedOut"})
 _FIRST_POLL_S, _LAST_POLL_S = 0.3, 2.0
-# SendCommand's least: a command that has not started by then never starts.
+# SendCommand's least: a command that the agent has not taken by then is never run.
 _DELIVERY_S = 30
 LIMIT_S = 90
 """How long a command may run: the agent has five workers, and a command that hangs takes one of them."""
@@ -36,7 +36,11 @@ LIMIT_S = 90
 _GRACE_S = 10
 # The agent's own last words (amazon-ssm-agent, agent/plugins/runscript/runscript.go).
 _AGENT_SAID = re.compile(r"\n?failed to run commands: exit status \d+\s*\Z")
+# StatusDetails of a command that no agent has taken; with blanks between the words, too.
+_NOT_DELIVERED = frozenset({"deliverytimedout", "undeliverable"})
 _SERVER_ERROR = 500
+# Between the tries of a command that only reads.
+_PAUSES_S = (0.5, 2.0)
 
 
 class CommandError(OpsError):
@@ -70,12 +74,13 @@ class HeadNode:
             "needs-retry.ssm.SendCommand", _refuse_to_repeat, unique_id="trainctl-send-once"
         )
 
-    def run(self, *argv: str, limit_s: int = LIMIT_S) -> str:
+    def run(self, *argv: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
         """Run a command as the cluster's user; what it printed, MAX_OUTPUT_BYTES of it at most.
 
         Args:
             argv: the program and its arguments; no shell reads them.
             limit_s: how long it may run, 5 or more.
+            reads_only: it changes nothing, so it is sent again where the answer to the request is lost.
 
         Raises:
             NotStartedError: the head node does not answer; nothing was run.
@@ -83,28 +88,27 @@ class HeadNode:
             CommandError: the command failed.
             botocore's errors.
         """
-        return self._run(argv, shlex.join(argv), limit_s)
+        return self._run(argv, shlex.join(argv), limit_s, reads_only)
 
-    def run_script(self, name: str, *arguments: str, limit_s: int = LIMIT_S) -> str:
+    def run_script(self, name: str, *arguments: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
         """Run one of head_node_scripts. Its arguments, answer and errors are those of `run`."""
         text = (_SCRIPTS / name).read_text(encoding="utf-8")
-        return self._run(("bash", "-c", text, name, *arguments), shlex.join((name, *arguments)), limit_s)
+        argv, shown = ("bash", "-c", text, name, *arguments), shlex.join((name, *arguments))
+        return self._run(argv, shown, limit_s, reads_only)
 
-    def _run(self, argv: tuple[str, ...], shown: str, limit_s: int) -> str:
-        try:
-            sent = unless(
-                lambda: self.ssm.send_command(
-                    InstanceIds=[self.instance_id],
-                    DocumentName="AWS-RunShellScript",
-                    TimeoutSeconds=_DELIVERY_S,
-                    Parameters={"commands": [as_user(*argv)], "executionTimeout": [str(limit_s)]},
-                ),
-                "InvalidInstanceId",  # Systems Manager has not heard of it
-            )
-        except _AnswerLostError as error:
-            raise NoEndError(
-                f"Systems Manager's answer was lost ({error}): it may have run on {self.instance_id}: {shown}"
-            ) from None
+    def _run(self, argv: tuple[str, ...], shown: str, limit_s: int, reads_only: bool) -> str:
+        pauses = iter(_PAUSES_S if reads_only else ())
+        while True:
+            try:
+                sent = self._send(argv, limit_s)
+                break
+            except _AnswerLostError as error:
+                if (pause_s := next(pauses, None)) is None:
+                    raise NoEndError(
+                        f"Systems Manager's answer was lost ({error}): "
+                        f"it may have run on {self.instance_id}: {shown}"
+                    ) from None
+            time.sleep(pause_s)
         if sent is None:
             raise NotStartedError(
                 f"The head node {self.instance_id} of {self.cluster_name} does not answer Systems Manager: "
@@ -117,23 +121,36 @@ class HeadNode:
         except KeyboardInterrupt:
             self._cancel(command_id)
             raise
-        if answer is None:
-            self._cancel(command_id)
-        if answer is None or (answer["Status"] in ("TimedOut", "Cancelled") and _started(answer)):
-            raise NoEndError(
-                f"{shown} did not end within {limit_s} s on {self.instance_id}, and is cancelled.\n"
-                f"  type:   aws ssm get-command-invocation --command-id {command_id} "
-                f"--instance-id {self.instance_id}"
-            )
-        if not _started(answer):
+        if answer is not None and _is_undelivered(answer):
             raise NotStartedError(
                 f"The head node {self.instance_id} of {self.cluster_name} did not take a command within "
                 f"{_DELIVERY_S} s, so it was not run: {shown}\n"
                 f"  type:   trainctl status --cluster {self.cluster_name}, then the same again"
             )
+        if answer is None or answer["Status"] in ("TimedOut", "Cancelled"):
+            # An agent whose workers are all busy keeps what it has taken, and would start it later.
+            self._cancel(command_id)
+            raise NoEndError(
+                f"{shown} did not end within {limit_s} s on {self.instance_id}, and is cancelled.\n"
+                f"  type:   aws ssm get-command-invocation --command-id {command_id} "
+                f"--instance-id {self.instance_id}"
+            )
         if answer["Status"] == "Failed":
             raise CommandError(f"{shlex.split(shown)[0]}: {_words(answer)}")
         return str(answer["StandardOutputContent"])
+
+    def _send(self, argv: tuple[str, ...], limit_s: int) -> dict[str, Any] | None:
+        """Ask Systems Manager to run it; None where it does not know the head node."""
+        sent: dict[str, Any] | None = unless(
+            lambda: self.ssm.send_command(
+                InstanceIds=[self.instance_id],
+                DocumentName="AWS-RunShellScript",
+                TimeoutSeconds=_DELIVERY_S,
+                Parameters={"commands": [as_user(*argv)], "executionTimeout": [str(limit_s)]},
+            ),
+            "InvalidInstanceId",
+        )
+        return sent
 
     def _wait(self, command_id: str, *, deadline: float) -> dict[str, Any] | None:
         """How a command ended; None where that was not seen in time."""
@@ -167,9 +184,9 @@ def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None =
         raise _AnswerLostError(ClientError(response[1], "SendCommand"))
 
 
-def _started(answer: dict[str, Any]) -> bool:
-    """Tell if a command that ended had begun; Systems Manager leaves the date out where it had not."""
-    return answer["Status"] == "Success" or bool(answer.get("ExecutionStartDateTime"))
+def _is_undelivered(answer: dict[str, Any]) -> bool:
+    """Tell if no agent has taken a command: the one end after which it can never start."""
+    return str(answer.get("StatusDetails")).replace(" ", "").lower() in _NOT_DELIVERED
 
 
 def _words(answer: dict[str, Any]) -> str:

@@ -41,12 +41,12 @@ def console(instance_id: str, ec2: Any) -> str:
 
 def node_reasons(head_node: HeadNode) -> str:
     """Why nodes are down or drained. Without the format Slurm cuts the reasons."""
-    return head_node.run("sinfo", "-R", "--format=%70E %N")
+    return head_node.run("sinfo", "-R", "--format=%70E %N", reads_only=True)
 
 
 def job_log(job: str, head_node: HeadNode) -> tuple[str, str]:
     """What Slurm knows of a job, and the end of its log. Raises OpsError."""
-    described = head_node.run("scontrol", "show", "job", job)
+    described = head_node.run("scontrol", "show", "job", job, reads_only=True)
     files = dict(_NAMED.findall(described))
     path = files.get("StdOut")
     if not path:

@@ -45,7 +45,8 @@ def on(cluster_name: str) -> str:
 def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
     """Ask for the queue, and for ended jobs as well. Raises OpsError and botocore's errors."""
     states = ("--states=all",) if ended else ()
-    answer = head_node.run("squeue", "--all", "--noheader", *states, f"--format={QUEUE_FORMAT}")
+    asked = ("squeue", "--all", "--noheader", *states, f"--format={QUEUE_FORMAT}")
+    answer = head_node.run(*asked, reads_only=True)
     lines, is_cut = whole_lines(answer)
     found, unread = parse_queue(lines)
     queue = sorted((job for job in found if not job.has_ended), key=lambda job: (job.waits, job.number))
@@ -65,9 +66,9 @@ def read_queue_states(head_node: HeadNode) -> tuple[int, int]:
 
     Raises OpsError and botocore's errors.
     """
-    states = head_node.run("squeue", "--all", "--noheader", "--format=%T").split()
-    waiting = states.count("PENDING")
-    return len(states) - waiting, waiting
+    said = head_node.run("squeue", "--all", "--noheader", "--format=%T", reads_only=True)
+    waiting = said.split().count("PENDING")
+    return len(said.split()) - waiting, waiting
 
 
 def _with_accounts(
@@ -78,6 +79,7 @@ def _with_accounts(
             *("sacct", "--allusers", "--noheader", "--parsable2", "--allocations"),
             *(f"--starttime={_ACCOUNTED_SINCE}", f"--state={','.join(sorted(ENDED))}"),
             *("--endtime=now", f"--format={ACCOUNT_FORMAT}"),
+            reads_only=True,
         )
     except CommandError as error:
         notes.append(
@@ -108,7 +110,7 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
     Raises OpsError and botocore's errors.
     """
     try:
-        said = head_node.run("scontrol", "show", "job", "--oneliner", job_id)
+        said = head_node.run("scontrol", "show", "job", "--oneliner", job_id, reads_only=True)
     except CommandError as error:
         if is_unknown_job(str(error)):
             return None
@@ -123,4 +125,5 @@ def is_unknown_job(said: str) -> bool:
 
 def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...]]:
     """Ask for partitions, and for nodes that take no job. Raises OpsError and botocore's errors."""
-    return parse_sinfo(head_node.run("sinfo", "--all", "--noheader", f"--format={SINFO_FORMAT}"))
+    asked = ("sinfo", "--all", "--noheader", f"--format={SINFO_FORMAT}")
+    return parse_sinfo(head_node.run(*asked, reads_only=True))

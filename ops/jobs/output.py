@@ -44,7 +44,7 @@ class Output:
     def size(self) -> int | None:
         """Its size in bytes; None before it is there. Raises OpsError and botocore's errors."""
         try:
-            return int(self._head_node.run("stat", "--format=%s", self.path))
+            return int(self._head_node.run("stat", "--format=%s", self.path, reads_only=True))
         except CommandError as error:
             if _MISSING.search(str(error)):
                 return None
@@ -64,7 +64,9 @@ class Output:
     def look(self, job_id: str) -> Look:
         """Ask for the job and for what came since, in one command. Raises OpsError and botocore's errors."""
         answer = self._head_node.run_script(
-            "read-on.sh", job_id, self.path, str(self.offset), str(CHUNK_BYTES), limit_s=_LOOK_S
+            *("read-on.sh", job_id, self.path, str(self.offset), str(CHUNK_BYTES)),
+            limit_s=_LOOK_S,
+            reads_only=True,
         )
         code, said, size, text = answer.split("\n", 3)
         if code != "0" and not is_unknown_job(said):
@@ -100,4 +102,5 @@ class Output:
         return self._head_node.run(
             *("dd", f"if={self.path}", "bs=64K", "iflag=skip_bytes,count_bytes"),
             *(f"skip={offset}", f"count={count}", "status=none"),
+            reads_only=True,
         )

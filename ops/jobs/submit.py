@@ -146,12 +146,12 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
     folder = f"{load_base().shared_dir}/training"
     if _WORKLOAD.fullmatch(workload):
         try:
-            head_node.run("ls", f"{folder}/{workload}/train.sh")
+            head_node.run("ls", f"{folder}/{workload}/train.sh", reads_only=True)
         except CommandError:
             pass
         else:
             return
-    listed = head_node.run("ls", "-1", "-p", folder).splitlines()
+    listed = head_node.run("ls", "-1", "-p", folder, reads_only=True).splitlines()
     there = sorted(
         name
         for each in listed

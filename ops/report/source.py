@@ -50,9 +50,9 @@ def read_on_cluster(run: str, head_node: HeadNode) -> Run:
     shared = load_base().shared_dir
     tell = ("env", f"PYTHONPATH={shared}/training", *_MODULE)
     try:
-        found = json.loads(head_node.run(*tell, f"{shared}/runs", "--find", run))
+        found = json.loads(head_node.run(*tell, f"{shared}/runs", "--find", run, reads_only=True))
         label = _only(run, found["found"], found["newest"], head_node.cluster_name)
-        return unpack(head_node.run(*tell, f"{shared}/runs/{label}", "--record"))
+        return unpack(head_node.run(*tell, f"{shared}/runs/{label}", "--record", reads_only=True))
     except CommandError as error:
         if "unrecognized arguments" not in str(error):
             raise

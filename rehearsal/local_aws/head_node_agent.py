@@ -1,14 +1,18 @@
 """Systems Manager's agent on a head node, as far as Run Command needs it.
 
-As in amazon-ssm-agent 3.3: five commands run at a time (appconfig/constants.go). A command that is cancelled,
-or runs longer than its executionTimeout, has its process group killed and is not waited for any longer
+As in amazon-ssm-agent 3.3: five commands run at a time, and five more are taken and wait for them
+(appconfig/constants.go). They start also after Systems Manager has given them up, unless they were cancelled
+(task/pool.go); which status it gives them is not known, and is TimedOut here. A command that is cancelled, or
+runs longer than its executionTimeout, has its process group killed and is not waited for any longer
 (executers/executers.go). The standard error of a command that failed ends with a line of the agent's own
 (plugins/runscript/runscript.go).
 """
 
 from __future__ import annotations
 
+import math
 import os
+import queue
 import signal
 import subprocess
 import tempfile
@@ -19,8 +23,11 @@ from dataclasses import dataclass, field
 from typing import IO
 
 WORKERS = 5
+BUFFER = 5
 _STOPPED = 137
 _POLL_S = 0.02
+# Of the end of a command that was killed at its limit.
+_REPORT_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +39,12 @@ class Task:
     folder: str | None
     """Where it starts; None: where the agent is."""
     delivery_s: float
-    """TimeoutSeconds: a command that has not started by then never starts."""
+    """TimeoutSeconds: a command that the agent has not taken by then never starts."""
     execution_s: float
     """executionTimeout: a command that has not ended by then is killed."""
     cancelled: threading.Event = field(default_factory=threading.Event)
+    take: Callable[[], None] = lambda: None
+    """Is called when the agent has taken the command."""
     start: Callable[[], None] = lambda: None
     """Is called when the command starts."""
 
@@ -53,28 +62,50 @@ class Outcome:
 
 
 _UNDELIVERED = Outcome(status="TimedOut", details="Delivery Timed Out", code=-1)
+_GIVEN_UP = Outcome(status="TimedOut", details="Execution Timed Out", code=-1)
 _CANCELLED = Outcome(status="Cancelled", details="Cancelled", code=-1)
 
 
 class Agent:
-    """Runs commands, WORKERS of them at a time."""
+    """Runs commands, WORKERS of them at a time, and holds BUFFER more."""
 
     def __init__(self) -> None:
         self._workers = threading.BoundedSemaphore(WORKERS)
+        self._places = threading.BoundedSemaphore(WORKERS + BUFFER)
 
     def run(self, task: Task) -> Outcome:
-        """Wait for a worker, then for the command, both within the task's limits."""
-        deadline = time.monotonic() + task.delivery_s
-        while not self._workers.acquire(timeout=_POLL_S):
-            if task.cancelled.is_set():
-                return _CANCELLED
-            if time.monotonic() > deadline:
-                return _UNDELIVERED
+        """Wait for a place, then for the command; where both limits are over, the command goes on alone."""
+        given_up = time.monotonic() + task.delivery_s + task.execution_s
+        if not _acquired(self._places, task, deadline=time.monotonic() + task.delivery_s):
+            return _CANCELLED if task.cancelled.is_set() else _UNDELIVERED
+        task.take()
+        ended = queue.SimpleQueue[Outcome]()
+        threading.Thread(target=lambda: ended.put(self._work(task, given_up)), daemon=True).start()
         try:
-            task.start()
-            return _run(task)
+            return ended.get(timeout=max(0.0, given_up - time.monotonic()) + _REPORT_S)
+        except queue.Empty:
+            return _GIVEN_UP
+
+    def _work(self, task: Task, given_up: float) -> Outcome:
+        try:
+            if not _acquired(self._workers, task, deadline=math.inf):
+                return _CANCELLED
+            try:
+                if time.monotonic() < given_up:
+                    task.start()
+                return _run(task)
+            finally:
+                self._workers.release()
         finally:
-            self._workers.release()
+            self._places.release()
+
+
+def _acquired(semaphore: threading.Semaphore, task: Task, *, deadline: float) -> bool:
+    """Wait for the semaphore; False where the task was cancelled, or the deadline came, before."""
+    while not task.cancelled.is_set() and time.monotonic() < deadline:
+        if semaphore.acquire(timeout=_POLL_S):
+            return True
+    return False
 
 
 def _run(task: Task) -> Outcome:

@@ -75,9 +75,11 @@ def _finish(
 ) -> None:
     """Run a command and write down how it ended; the status last, since it is what is polled."""
 
+    def take() -> None:
+        invocation.update(StatusDetails="In Progress", Status="InProgress")
+
     def start() -> None:
         invocation["ExecutionStartDateTime"] = _now()
-        invocation.update(StatusDetails="In Progress", Status="InProgress")
 
     outcome = run(
         script,
@@ -86,6 +88,7 @@ def _finish(
         delivery_s=float(record["TimeoutSeconds"]),
         execution_s=float((record["Parameters"].get("executionTimeout") or [_EXECUTION_S])[0]),
         cancelled=_cancelled.setdefault(record["CommandId"], threading.Event()),
+        take=take,
         start=start,
     )
     invocation |= {
@@ -140,6 +143,7 @@ def run(
     delivery_s: float = _DELIVERY_S,
     execution_s: float = _EXECUTION_S,
     cancelled: threading.Event | None = None,
+    take: Callable[[], None] = lambda: None,
     start: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run what a head node is sent, if it is one of the commands that are known."""
@@ -160,6 +164,7 @@ def run(
             delivery_s=delivery_s,
             execution_s=execution_s,
             cancelled=cancelled or threading.Event(),
+            take=take,
             start=start,
         )
     )

@@ -45,6 +45,8 @@ class PlayedCluster:
         """What Systems Manager was asked to run."""
         self.delivery_s: float | None = None
         """How long a command may wait for the agent, where a test does not wait for TimeoutSeconds."""
+        self.taken: set[str] = set()
+        """Ids of the commands that the agent has taken."""
         self._agent = Agent()
         self._began: set[str] = set()
         self._cancelled: dict[str, threading.Event] = {}
@@ -107,6 +109,7 @@ class PlayedCluster:
             delivery_s=self.delivery_s or asked.get("TimeoutSeconds", 3600),
             execution_s=float(asked["Parameters"].get("executionTimeout", ["3600"])[0]),
             cancelled=self._cancelled[id_],
+            take=lambda: self.taken.add(id_),
             start=lambda: self._began.add(id_),
         )
 
@@ -118,7 +121,7 @@ class PlayedCluster:
         id_ = asked["CommandId"]
         began = {"ExecutionStartDateTime": "2026-01-01T00:00:00Z" if id_ in self._began else ""}
         if (ended := self._ended.get(id_)) is None:
-            return {"Status": "InProgress" if id_ in self._began else "Pending", "ResponseCode": -1, **began}
+            return {"Status": "InProgress" if id_ in self.taken else "Pending", "ResponseCode": -1, **began}
         return {
             "Status": ended.status,
             "StatusDetails": ended.details,

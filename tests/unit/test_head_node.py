@@ -14,7 +14,7 @@ import pytest
 from botocore.config import Config
 
 from ops.head_node import CommandError, HeadNode, NoEndError, NotStartedError
-from rehearsal.local_aws.head_node_agent import WORKERS
+from rehearsal.local_aws.head_node_agent import BUFFER, WORKERS
 from tests.unit.jobs_head_node import PlayedCluster, cluster
 
 __all__ = ["cluster"]
@@ -47,23 +47,57 @@ def test_commands_that_hang_let_go_of_the_agent(cluster: PlayedCluster) -> None:
     assert "squeue did not end within 1 s" in ended[0]
 
 
-def test_a_command_that_never_started_was_not_run_and_is_told_so(cluster: PlayedCluster) -> None:
+class _Busy:
+    """Commands that hang on the head node until they are let go."""
+
+    def __init__(self, cluster: PlayedCluster, count: int) -> None:
+        self._over = cluster.shared.parent / "over"
+        cluster.does("squeue", f"for _ in {{1..300}}; do [[ ! -e {self._over} ]] || exit 0; sleep 0.1; done")
+        self._pool = ThreadPoolExecutor(count)
+        self._hung = [self._pool.submit(cluster.head_node.run, "squeue") for _ in range(count)]
+        while len(cluster.taken) < count or len(cluster.calls) < min(count, WORKERS):
+            time.sleep(0.02)
+
+    def let_go(self) -> None:
+        self._over.touch()
+        assert [each.result(60) for each in self._hung] == [""] * len(self._hung)
+        self._pool.shutdown()
+
+
+def test_a_command_that_no_agent_took_was_not_run_and_is_told_so(cluster: PlayedCluster) -> None:
+    busy = _Busy(cluster, WORKERS + BUFFER)
     cluster.delivery_s = 0.2
-    over = cluster.shared.parent / "over"
-    cluster.does("squeue", f"for _ in {{1..300}}; do [[ ! -e {over} ]] || exit 0; sleep 0.1; done")
-    head_node = cluster.head_node
-    with ThreadPoolExecutor(WORKERS) as pool:
-        hung = []
-        for number in range(1, WORKERS + 1):  # one by one: each has a fifth of a second to start
-            hung.append(pool.submit(head_node.run, "squeue"))
-            while len([each for each in cluster.calls if each[0] == "squeue"]) < number:
-                time.sleep(0.02)
-        with pytest.raises(NotStartedError) as refused:
-            head_node.run("sinfo")
-        over.touch()
-        assert [each.result(60) for each in hung] == [""] * WORKERS
+    with pytest.raises(NotStartedError) as refused:
+        cluster.head_node.run("sinfo")
+    busy.let_go()
     assert "so it was not run" in str(refused.value)
     assert not [each for each in cluster.calls if each[0] == "sinfo"]
+
+
+def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not_run(
+    cluster: PlayedCluster,
+) -> None:
+    busy = _Busy(cluster, WORKERS)
+    cluster.delivery_s = 0.2
+    with pytest.raises(NoEndError, match="is cancelled"):
+        cluster.head_node.run("sinfo", limit_s=1)
+    assert "CancelCommand" in cluster.account.asked
+    busy.let_go()
+    time.sleep(0.5)
+    assert not [each for each in cluster.calls if each[0] == "sinfo"]
+
+
+@pytest.mark.parametrize("details", ["DeliveryTimedOut", "Delivery Timed Out", "Undeliverable"])
+def test_only_the_end_of_a_delivery_says_that_a_command_was_not_run(
+    cluster: PlayedCluster, details: str
+) -> None:
+    ended = {"Status": "TimedOut", "StatusDetails": details, "ExecutionStartDateTime": ""}
+    cluster.account.answers["GetCommandInvocation"] = ended
+    with pytest.raises(NotStartedError):
+        cluster.head_node.run("squeue")
+    cluster.account.answers["GetCommandInvocation"] = ended | {"StatusDetails": "Execution Timed Out"}
+    with pytest.raises(NoEndError):
+        cluster.head_node.run("squeue")
 
 
 def test_a_command_without_any_answer_is_cancelled(
@@ -124,7 +158,11 @@ def silent() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("answer", ["none", "fails"])
-def test_a_request_whose_answer_is_lost_is_not_repeated(silent: str, answer: str) -> None:
+@pytest.mark.parametrize(("reads_only", "times"), [(False, 1), (True, 3)])
+def test_a_request_whose_answer_is_lost_is_repeated_only_for_a_command_that_only_reads(
+    silent: str, answer: str, reads_only: bool, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.head_node._PAUSES_S", (0.0, 0.0))
     _Silent.asked = 0
     ssm = boto3.client(
         "ssm",
@@ -134,6 +172,7 @@ def test_a_request_whose_answer_is_lost_is_not_repeated(silent: str, answer: str
         aws_secret_access_key="none",
         config=Config(retries={"mode": "standard", "max_attempts": 3}),
     )
+    head_node = HeadNode(cluster_name="training", instance_id="i-0aaaaaaaaaaaaaaaa", ssm=ssm)
     with pytest.raises(NoEndError, match="may have run"):
-        HeadNode(cluster_name="training", instance_id="i-0aaaaaaaaaaaaaaaa", ssm=ssm).run("sbatch", "x")
-    assert _Silent.asked == 1
+        head_node.run("sbatch", "x", reads_only=reads_only)
+    assert _Silent.asked == times

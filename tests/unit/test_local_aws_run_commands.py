@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ops.head_node import as_user
-from rehearsal.local_aws.head_node_agent import WORKERS, Agent, Outcome
+from rehearsal.local_aws.head_node_agent import BUFFER, WORKERS, Agent, Outcome
 from rehearsal.local_aws.run_commands import SCRIPTS, run
 
 ROOT = "PATH=$PATH:/opt/slurm/bin "
@@ -119,23 +119,44 @@ def test_a_command_that_is_cancelled_ends(tmp_path: Path) -> None:
     assert (ended.status, ended.code) == ("Cancelled", 137)
 
 
-def test_five_commands_run_at_a_time_and_one_that_waits_too_long_never_starts(tmp_path: Path) -> None:
+def test_five_commands_run_at_a_time_five_more_are_held_and_the_next_is_not_delivered(tmp_path: Path) -> None:
     agent, cancelled = Agent(), threading.Event()
-    begun, all_run = list[int](), threading.Event()
-
-    def begin() -> None:
-        begun.append(1)
-        if len(begun) == WORKERS:
-            all_run.set()
-
+    taken, begun = threading.Semaphore(0), list[int]()
     shell = played(tmp_path, "sleep 60")
-    with ThreadPoolExecutor(WORKERS) as pool:
-        hung = [
-            pool.submit(run, as_user("squeue"), shell, agent=agent, cancelled=cancelled, start=begin)
-            for _ in range(WORKERS)
-        ]
-        assert all_run.wait(10)
+
+    def hang() -> Outcome:
+        return run(
+            as_user("squeue"),
+            shell,
+            agent=agent,
+            cancelled=cancelled,
+            take=taken.release,
+            start=lambda: begun.append(1),
+        )
+
+    with ThreadPoolExecutor(WORKERS + BUFFER) as pool:
+        hung = [pool.submit(hang) for _ in range(WORKERS + BUFFER)]
+        assert all(taken.acquire(timeout=10) for _ in hung)
         ended = run(as_user("squeue"), shell, agent=agent, delivery_s=0.3)
         assert (ended.status, ended.details, ended.code) == ("TimedOut", "Delivery Timed Out", -1)
+        assert len(begun) == WORKERS
         cancelled.set()
         assert {each.result(10).status for each in hung} == {"Cancelled"}
+
+
+def test_a_command_that_is_held_starts_late_even_where_it_was_given_up(tmp_path: Path) -> None:
+    agent, cancelled, begun = Agent(), threading.Event(), threading.Semaphore(0)
+    shell = played(tmp_path, f"[[ $1 == late ]] && touch {tmp_path}/ran || sleep 60")
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for _ in range(WORKERS):
+            pool.submit(run, as_user("squeue"), shell, agent=agent, cancelled=cancelled, start=begun.release)
+        assert all(begun.acquire(timeout=10) for _ in range(WORKERS))
+        ended = run(as_user("squeue", "late"), shell, agent=agent, delivery_s=0.1, execution_s=0.1)
+        assert (ended.status, ended.code) == ("TimedOut", -1)
+        assert not (tmp_path / "ran").exists()
+        cancelled.set()
+    for _ in range(100):
+        if (tmp_path / "ran").exists():
+            return
+        time.sleep(0.05)
+    pytest.fail("it never started")

@@ -38,7 +38,8 @@ class ClusterWith:
     def __init__(self, shared: Path) -> None:
         self.shared = shared
 
-    def run(self, *argv: str) -> str:
+    def run(self, *argv: str, reads_only: bool = False) -> str:
+        assert reads_only
         words = [
             word.replace("/fsx/training", str(TRAINING)).replace("/fsx/", f"{self.shared}/") for word in argv
         ]
@@ -158,7 +159,7 @@ def test_a_run_that_is_not_there_or_is_several_names_those_that_are(shared: Path
 
 def test_older_scripts_on_a_cluster_are_named_as_that(shared: Path) -> None:
     class Older(ClusterWith):
-        def run(self, *argv: str) -> str:
+        def run(self, *argv: str, **_: bool) -> str:
             raise CommandError(f"env: report.py: error: unrecognized arguments: {argv[-2]} 17")
 
     with pytest.raises(OpsError, match="older than this trainctl"):
@@ -168,7 +169,7 @@ def test_older_scripts_on_a_cluster_are_named_as_that(shared: Path) -> None:
 @pytest.mark.parametrize("line", ["", "H4sIAAAA", "nonsense", "eyJhIjoxfQ=="])
 def test_what_is_no_record_is_one_message(line: str, shared: Path) -> None:
     class Torn(ClusterWith):
-        def run(self, *argv: str) -> str:
+        def run(self, *argv: str, **_: bool) -> str:
             return line if "--record" in argv else '{"found": ["gpt2/mine"], "newest": []}'
 
     with pytest.raises(OpsError, match="no record of a run"):
