@@ -6,7 +6,9 @@
 #
 # Called by: run-steps.sh, as root, in an image build; nvcc suffices, no GPU. Safe to run again: it skips wheels that
 #   are there in their versions. Environment: BUNDLE, TRANSFORMER_ENGINE_{VERSION,SHA256}, MEGATRON_CORE_VERSION,
-#   MEGATRON_TORCH_VERSION, CUDA_CAPABILITIES_GPU, TRAINING_ROOT, TRAINING_OPT; PIP_*, TRAINING_PYTHON.
+#   MEGATRON_TORCH_VERSION, BUILD_{SETUPTOOLS,WHEEL,NINJA,PACKAGING,PYBIND11}_{VERSION,SHA256}, CUDA_CAPABILITIES_GPU,
+#   TRAINING_ROOT, TRAINING_OPT; PIP_*, TRAINING_PYTHON. Optional, since 50-install-workloads.sh fails where an image is
+#   to have gpt2-megatron and there is no wheel.
 # Moment: image
 # Recipes: gpu
 # Nodes: ComputeFleet
@@ -24,6 +26,17 @@ readonly wanted="transformer-engine $TRANSFORMER_ENGINE_VERSION torch $MEGATRON_
 $MEGATRON_CORE_VERSION for $CUDA_CAPABILITIES_GPU"
 
 pip() { "$build/venv/bin/python" -m pip --quiet --disable-pip-version-check "$@" >&2; }
+
+# Installs what compiles, before torch: what torch requires of it is then there.
+install_build_tools() {
+  printf '%s==%s --hash=sha256:%s\n' \
+    setuptools "$BUILD_SETUPTOOLS_VERSION" "$BUILD_SETUPTOOLS_SHA256" \
+    wheel "$BUILD_WHEEL_VERSION" "$BUILD_WHEEL_SHA256" \
+    ninja "$BUILD_NINJA_VERSION" "$BUILD_NINJA_SHA256" \
+    packaging "$BUILD_PACKAGING_VERSION" "$BUILD_PACKAGING_SHA256" \
+    pybind11 "$BUILD_PYBIND11_VERSION" "$BUILD_PYBIND11_SHA256" >"$build/tools.txt"
+  pip install --no-deps --only-binary :all: --require-hashes --requirement "$build/tools.txt"
+}
 
 # A compiler for 4 GiB of memory: each of them takes that much.
 compilers() {
@@ -70,8 +83,8 @@ fi
 rm -rf "$build"
 mkdir -p "$build/wheels" "$wheels"
 "$(find_python)" -m venv "$build/venv" >&2
-pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION" \
-  setuptools wheel ninja packaging pybind11
+install_build_tools
+pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION"
 find_headers
 compile
 pip download --no-deps --dest "$build/wheels" "megatron-core==$MEGATRON_CORE_VERSION"
