@@ -106,13 +106,17 @@ def test_megatrons_binding_is_not_compiled_without_the_headers_of_cudnn_and_nccl
     assert not any("--wheel-dir" in call for call in machine.calls())
 
 
+# On a node, not in an image build.
+JOB = {"IMAGE_RECIPE": "gpu", "NODE_TYPE": "ComputeFleet"}
+
+
 @pytest.mark.parametrize(("implementation", "code"), [("", 1), ("transformer_engine", 1), ("local", 0)])
 def test_megatron_without_transformer_engine_is_for_those_who_ask_for_it(
     machine: Machine, implementation: str, code: int
 ) -> None:
     done = subprocess.run(
         ["bash", str(ASSETS / "training" / "gpt2-megatron" / "install.sh"), str(machine.folder / "venv")],
-        env={**machine.environment, "IMAGE_RECIPE": "gpu", "TRANSFORMER_IMPL": implementation},
+        env={**machine.environment, **JOB, "TRANSFORMER_IMPL": implementation},
         capture_output=True,
         text=True,
     )
@@ -150,21 +154,30 @@ def test_an_environment_without_transformer_engine_is_not_that_of_a_run_with_it(
     machine: Machine, first: dict[str, str]
 ) -> None:
     megatrons_packages(machine)
-    done, without, has_it = in_megatrons_job(machine, **{"IMAGE_RECIPE": "gpu", **first})
+    done, without, has_it = in_megatrons_job(machine, **{**JOB, **first})
     succeeds(done)
     assert not has_it
-    done, venv, has_it = in_megatrons_job(machine, IMAGE_RECIPE="gpu")
+    done, venv, has_it = in_megatrons_job(machine, **JOB)
     assert done.returncode == 1, f"the run takes {venv}, without Transformer Engine"
     assert "Deploy with -c image=build" in done.stderr
     compiled = machine.opt / "wheels" / "transformer_engine_torch-2.20.2-cp312-cp312-linux_x86_64.whl"
     compiled.parent.mkdir()
     compiled.touch()
-    done, venv, has_it = in_megatrons_job(machine, IMAGE_RECIPE="gpu")
+    done, venv, has_it = in_megatrons_job(machine, **JOB)
     succeeds(done)
     assert has_it
     assert venv != without
     before = machine.files()
-    done, again, has_it = in_megatrons_job(machine, **{"IMAGE_RECIPE": "gpu", **first})
+    done, again, has_it = in_megatrons_job(machine, **{**JOB, **first})
     succeeds(done)
     assert (again, has_it) == (without, False)
     assert machine.files() == before
+
+
+def test_an_image_with_megatron_fails_where_its_binding_did_not_compile(machine: Machine) -> None:
+    megatrons_packages(machine)
+    assert machine.run("48", RECIPE="gpu").returncode == 1
+    done = machine.run("50", RECIPE="gpu", WORKLOADS="gpt2-megatron")
+    fails(done, "could not make the environment of gpt2-megatron")
+    assert "see why its build failed in 48-build-megatron, above" in done.stderr
+    assert "-c image=build" not in done.stderr

@@ -5,7 +5,7 @@
 # Called by: environment.sh, as root or as the user: with the environment's folder, after its requirements.txt; with
 #   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
 # Environment: RECIPE (of a step) or IMAGE_RECIPE (of a job), TRAINING_REHEARSAL, TRAINING_OPT; PIP_FIND_LINKS has the
-#   image's wheels. TRANSFORMER_IMPL=local: the run needs no Transformer Engine.
+#   image's wheels. NODE_TYPE (Image in an image build). TRANSFORMER_IMPL=local: the run needs no Transformer Engine.
 # Variants: -local
 # Recipes: gpu cpu
 # Image: gpu
@@ -23,7 +23,11 @@ for found in "${TRAINING_OPT:-/opt/training-cluster}"/wheels/transformer_engine_
   if [[ -f $found ]]; then wheel="$found"; fi
 done
 readonly wheel
-if [[ -z $wheel ]]; then
+if [[ -z $wheel && ${NODE_TYPE:-} == Image ]]; then
+  printf 'install.sh: this image has no Transformer Engine: see why its build failed in 48-build-megatron, above.\n  %s\n' \
+    'Mend that, or leave gpt2-megatron out of the flag: -c workloads=...' >&2
+  exit 1
+elif [[ -z $wheel ]]; then
   printf 'install.sh: Transformer Engine is compiled into the image of the nodes, and this one lacks it.\n  %s\n' \
     'Deploy with -c image=build, or train slowly without its kernels: TRANSFORMER_IMPL=local sbatch ...' >&2
   exit 1
