@@ -145,8 +145,7 @@ def find(cluster_name: str) -> ClusterState | None:
 
 def stack_events(cluster_name: str) -> list[dict[str, Any]]:
     """The events of the cluster's stack, the newest first, 100 at most. Raises as `find` does."""
-    answer = _call("get_cluster_stack_events", cluster_name=cluster_name)
-    return list(answer.get("events") or [])
+    return list(_call("get_cluster_stack_events", cluster_name=cluster_name).get("events") or [])
 
 
 def log_group(cluster_name: str) -> str:
@@ -279,7 +278,9 @@ def _stored_fleet_status(cluster_name: str) -> str:
         return str(ComputeFleetStatus(stored["Item"]["Data"]["status"]))
     except (KeyError, TypeError, ValueError):
         at = datetime.datetime.now(datetime.UTC).isoformat(" ")
-        message = messages.no_fleet_status(cluster_name, region=os.environ["AWS_REGION"], table=table, at=at)
+        message = messages.no_fleet_status(
+            cluster_name, region=os.environ["AWS_REGION"], table=table, at=at, has_item="Item" in stored
+        )
         raise RefusedError({"message": message}) from None
 
 
@@ -291,8 +292,7 @@ def request_fleet(cluster_name: str, status: str) -> None:
 def running_compute_nodes(cluster_name: str) -> int:
     """How many compute instances of the cluster run, or are about to."""
     answer = _call("describe_cluster_instances", cluster_name=cluster_name, node_type="ComputeNode")
-    states = [str(each.get("state")) for each in answer.get("instances") or []]
-    return sum(state in {"pending", "running"} for state in states)
+    return sum(each.get("state") in {"pending", "running"} for each in answer.get("instances") or [])
 
 
 def delete(cluster_name: str) -> None:

@@ -164,20 +164,32 @@ def no_stored_config(cluster_name: str) -> str:
     )
 
 
-def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str) -> str:
-    """Say that the compute fleet's status is gone from the cluster's table, and how to put it back.
+def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str, has_item: bool) -> str:
+    """Say that the cluster's table has no status of the compute fleet, and how to write it.
 
     Args:
         at: UTC time (ISO 8601), which ParallelCluster keeps beside the status.
+        has_item: the item exists, but its status is none that ParallelCluster knows.
     """
-    data = {"status": {"S": "START_REQUESTED"}, "lastStatusUpdatedTime": {"S": at}}
-    item = json.dumps({"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": data}})
+    # The AWS CLI's shorthand, since the double quotes of JSON have backslashes in logs that are JSON.
+    data = f"status={{S=START_REQUESTED}},lastStatusUpdatedTime={{S={at}}}"
+    command = (
+        f"aws dynamodb put-item --region {region} --table-name {table} "
+        f"--item 'Id={{S=COMPUTE_FLEET}},Data={{M={{{data}}}}}'"
+    )
+    gone = f"The DynamoDB table {table} has no item COMPUTE_FLEET"
+    advice = (
+        "Put the item back, which starts the fleet, then type the deploy again, also where "
+        "ConditionalCheckFailedException says that the item has come back"
+    )
+    if has_item:
+        gone = f"Item COMPUTE_FLEET of the DynamoDB table {table} has no status that ParallelCluster knows"
+        advice = "Write the item anew, which starts the fleet, then type the deploy again"
+    else:
+        command += " --condition-expression 'attribute_not_exists(Id)'"
     return (
-        f"The DynamoDB table {table} has no item COMPUTE_FLEET with the status of the compute fleet of "
-        f"{cluster_name}, so that the fleet can be neither stopped nor started. Put the item back, which "
-        f"starts the fleet, then type the deploy again: aws dynamodb put-item --region {region} --table-name "
-        f"{table} --item '{item}' --condition-expression 'attribute_not_exists(Id)' "
-        f"| If the table is gone too, {_make_anew(cluster_name)}"
+        f"{gone}, so that the compute fleet of {cluster_name} can be neither stopped nor started. {advice}: "
+        f"{command} | Where the table itself is gone, {_make_anew(cluster_name)}"
     )
 
 

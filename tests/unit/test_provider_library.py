@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import inspect
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from awscli.shorthand import ShorthandParser  # type: ignore[import-untyped]
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
 from tests.unit import provider_library_fakes
@@ -368,10 +370,25 @@ def test_a_table_without_the_fleets_status_is_told_with_the_command_that_puts_it
         library.fleet_status("c")
     words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
     assert words[:5] == ["put-item", "--region", "eu-west-1", "--table-name", "parallelcluster-c"]
-    assert words[words.index("--condition-expression") + 1] == "attribute_not_exists(Id)"
-    item = json.loads(words[words.index("--item") + 1])
-    assert item["Id"] == {"S": "COMPUTE_FLEET"}
-    assert item["Data"]["M"]["status"] == {"S": "START_REQUESTED"}
+    item = ShorthandParser().parse(words[words.index("--item") + 1])
+    at = item["Data"]["M"].pop("lastStatusUpdatedTime")["S"]
+    assert datetime.datetime.fromisoformat(at).tzinfo == datetime.UTC
+    assert item == {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "START_REQUESTED"}}}}
+    # Nobody's status is written over, unless it is one that the library does not know.
+    has_item = isinstance(answer, dict) and "Item" in answer
+    assert words[words.index("--item") + 2 :] == (
+        [] if has_item else ["--condition-expression", "attribute_not_exists(Id)"]
+    )
+
+
+def test_the_command_that_puts_a_fleets_status_back_is_the_same_in_a_log_that_is_json(
+    library: Any, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    pcluster.answers = [{"status": "UNKNOWN"}]
+    with pytest.raises(library.RefusedError) as refusal:
+        library.fleet_status("c")
+    assert json.dumps(str(refusal.value)) == f'"{refusal.value}"'
 
 
 def test_two_who_ask_for_the_fleet_at_once_may_ask_again(

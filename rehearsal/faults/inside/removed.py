@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import boto3
@@ -53,7 +52,9 @@ def _fleet_item_deleted(scene: Scene) -> None:
     scene.stack.deploy(scene.wanted)
     reason = says(scene, "COMPUTE_FLEET", "aws dynamodb put-item")
     table, item = re.findall(r"--table-name (\S+) --item '(.+?)'", reason)[0]
-    dynamodb.put_item(TableName=table, Item=json.loads(item))
+    typed = dict(re.findall(r"(\w+)=(\{S=[^}]+\})", item))  # in the AWS CLI's shorthand
+    values = {name: {"S": value[3:-1]} for name, value in typed.items()}
+    dynamodb.put_item(TableName=table, Item={"Id": values.pop("Id"), "Data": {"M": values}})
     scene.stack.come_to_rest()
 
 
