@@ -180,6 +180,18 @@ ASKED = (
 )
 
 
+def test_an_answer_that_breaks_off_after_a_page_hides_nothing_of_that_page() -> None:
+    name = "/aws/parallelcluster/training-202611211200"
+    page = {"logGroups": [{"logGroupName": name, "arn": f"arn:aws:logs:us-east-1:1:log-group:{name}:*"}]}
+
+    def first_page_only(asked: dict[str, Any]) -> Any:
+        return Refused("ThrottlingException", "slow") if "nextToken" in asked else page | {"nextToken": "2"}
+
+    shown = shown_plan(everything(DescribeLogGroups=first_page_only))
+    assert shown.startswith("THIS PLAN IS NOT COMPLETE.")
+    assert f"aws logs delete-log-group --log-group-name {name}\n" in shown
+
+
 @pytest.mark.parametrize("operation", ASKED)
 def test_a_service_that_refuses_hides_only_what_it_knows(operation: str) -> None:
     endpoint = ("AWS::EC2::VPCEndpoint", "vpce-0aaaaaaaaaaaaaaaa", None)
