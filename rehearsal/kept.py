@@ -53,7 +53,7 @@ def leave_running(
         "   trainctl status\n"
         "   trainctl submit gpt2 --nodes 2 --follow\n"
         "   aws cloudformation describe-stacks\n"
-        f"   cdk deploy TrainingClusterStack -c family={family} -c nodes=4\n"
+        f"   npx cdk deploy TrainingClusterStack -c family={family} -c nodes=4\n"
         "   sinfo -a\n"
         "End it with: make stop"
     )

@@ -12,7 +12,7 @@ _HEAD = """\
 
 Generated from `constructs/training_cluster/settings.py` by `make docs`; a test compares the two.
 
-    cdk deploy TrainingClusterStack -c family=p4d -c nodes=4
+    npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4
 """
 _TABLE = """
 ## {title}

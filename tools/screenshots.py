@@ -32,7 +32,7 @@ _COLUMNS = 116
 _COLOURS = 128
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _REHEARSE = "trainctl rehearse --family p4d --workload gpt2 --keep"
-_CHANGE = "cdk deploy TrainingClusterStack -c family=p4d -c nodes=4 --require-approval never"
+_CHANGE = "npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4 --require-approval never"
 _TRAINING, _OTHER = "runs/gpt2/job-17", "runs/gpt2/lower-rate"
 
 

@@ -135,11 +135,18 @@ def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
 
 def test_every_cdk_command_is_typed_with_npx() -> None:
     """The pinned CLI is in node_modules, which is not on the path after set-up."""
+    folders = ("assets/cluster_provider", "assets/guard", "constructs", "stacks", "ops", "rehearsal", "tools")
+    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    pages = [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "assets").glob("training/*/README.md"),
+    ]
+    texts = [(path, text) for path in modules for text in _texts_that_are_printed(path)]
+    texts += [(path, line) for path in pages for line in path.read_text().splitlines()]
     bare = {
         f"{path.name}: {text}"
-        for folder in ("assets/cluster_provider", "assets/guard", "constructs")
-        for path in (ROOT / folder).rglob("*.py")
-        for text in _texts_that_are_printed(path)
+        for path, text in texts
         if re.search(r"(?<!npx )\bcdk (?:deploy|destroy) [A-Z]", text)
     }
     assert bare == set()

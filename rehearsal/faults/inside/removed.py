@@ -19,7 +19,7 @@ def _made_anew(scene: Scene) -> None:
     """The update fails, and says what to type; that is typed, and the next deploy makes the cluster."""
     scene.stack.deploy(scene.wanted)
     try:
-        says(scene, f"cdk destroy TrainingClusterStack -c cluster_name={scene.stack.cluster_name}")
+        says(scene, f"npx cdk destroy TrainingClusterStack -c cluster_name={scene.stack.cluster_name}")
     finally:
         scene.stack.destroy()
 
