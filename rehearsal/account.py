@@ -20,7 +20,7 @@ class LocalAccount:
 
     address: LocalAwsAddress
     environment: dict[str, str]
-    """Of a client of it."""
+    """Environment variables of its clients."""
     cdk: CdkCli
 
 

@@ -40,7 +40,7 @@ class DeployedCluster:
 
     @property
     def bundle_sha256(self) -> str:
-        """Of the scripts that its nodes run."""
+        """Checksum of the scripts that its nodes run."""
         update = self.config["HeadNode"]["CustomActions"]["OnNodeUpdated"]
         return str(update["Args"][-1]).removeprefix(BUNDLE_ARGUMENT)
 

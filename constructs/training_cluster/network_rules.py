@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from training_cluster.settings import Settings
 
 RESERVED_ADDRESSES = 64
-"""Of the private subnet, for file systems and endpoints."""
+"""Addresses of the private subnet that are kept for file systems and endpoints."""
 
 # The largest network that one owner has: 10.0.0.0/8 among the private ones.
 WIDEST_PREFIX = 8

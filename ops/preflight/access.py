@@ -1,4 +1,4 @@
-"""What the account must have by name: key pair, boundary, secret, placement group, the role of spot."""
+"""Checks of what the flags name in the account: key pair, boundary, secret, placement group, spot's role."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Scene:
 
     @property
     def stack_name(self) -> str:
-        """Of our stack."""
+        """Name of the stack that the app deploys for this cluster."""
         return f"TrainingClusterStack-{self.name}"
 
     def deploy(self, *options: str, **flags: str) -> bool:
@@ -74,7 +74,7 @@ class Scene:
         return boto3.client(service, endpoint_url=url, **client_options(self.site.address))  # type: ignore[call-overload]
 
     def status(self, stack: str) -> str:
-        """Of a stack; NONE when there is none."""
+        """Read the status of a stack; NONE when there is none."""
         try:
             answer = self.client("cloudformation").describe_stacks(StackName=stack)
         except ClientError:
@@ -104,7 +104,7 @@ class Scene:
         return str(item["Item"]["Data"]["M"]["status"]["S"])
 
     def request(self) -> str:
-        """What the provider is at: Create, Update or Delete."""
+        """Read which request the provider works on: Create, Update or Delete."""
         ssm = self.client("ssm")
         try:
             value = ssm.get_parameter(Name=progress_parameter(self.stack_name))["Parameter"]["Value"]
@@ -121,7 +121,7 @@ class Scene:
         return [str(instance["InstanceId"]) for each in found for instance in each["Instances"]]
 
     def saved(self) -> set[str]:
-        """What was saved of failures of clusters of this name: logs/<cluster_name>/<time>/..."""
+        """List the evidence saved of failed clusters of this name: logs/<cluster_name>/<time>/..."""
         listed = self.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
         return {str(entry["Key"]) for entry in listed.get("Contents", [])}
 

@@ -175,7 +175,7 @@ def cases() -> list[Case]:
 
 
 def _free_scene(site: Site) -> Scene:
-    """Of the first name that no stack has: the last case's, unless that left one standing."""
+    """Return a scene with the first name that no stack has; a case that left a stack keeps its name."""
     scenes = (Scene(site, f"whole-{number}") for number in itertools.count(1))
     return next(each for each in scenes if {each.status(each.stack_name), each.status(each.name)} == {"NONE"})
 

@@ -12,9 +12,9 @@ from rehearsal.local_aws.address import ACCOUNT, REGION
 _NUMBER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 _NAME = re.compile(r"[-_A-Za-z0-9][-_A-Za-z0-9 ]{1,126}[-_A-Za-z0-9]")
 _WILD = re.compile(r"(?<=[/.])x(?=\\\.|$)")
-"""In an escaped ARN."""
+"""Matches the x of a version in an escaped ARN."""
 _LARGEST = 2**30 - 1
-"""Of each node of a version."""
+"""Largest number that a part of a version can have."""
 
 
 class RefusedError(ValueError):

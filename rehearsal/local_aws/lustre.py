@@ -19,7 +19,7 @@ from rehearsal.local_aws.moto_types import Created, Properties, ec2
 _IN_PLACE = {"StorageCapacity", "LustreConfiguration", "Tags"}
 _LUSTRE_CREATE_ONLY = ("CopyTagsToBackups", "DeploymentType", "DriveCacheType", "EfaEnabled")
 _OLD_MOUNT_NAME = "fsx"
-"""Of SCRATCH_1; every other file system has a name of its own."""
+"""Mount name of SCRATCH_1 file systems; all others have random ones."""
 
 
 def fsx() -> Any:

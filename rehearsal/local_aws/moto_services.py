@@ -12,7 +12,7 @@ from rehearsal.local_aws import hooks
 SERVICES = frozenset({"ec2", "fsx", "elasticfilesystem", "servicequotas"})
 _ROOT_DEVICES = ("/dev/sda1", "/dev/xvda")
 ROOT_VOLUME_GIB = 35
-"""Of ParallelCluster's own images."""
+"""Size of the root volume of ParallelCluster's own images."""
 
 Headers = list[tuple[str, str]]
 Answer = tuple[int, Headers, bytes]

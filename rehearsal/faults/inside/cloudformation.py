@@ -208,7 +208,7 @@ class Stack:
         return not self.is_deaf and self.fleet() in _MOVING
 
     def stack_status(self) -> str:
-        """Of the cluster's own stack; NONE when there is none."""
+        """Read the status of the cluster's own stack; NONE when there is none."""
         client = self._clients["cloudformation"]
         try:
             return str(client.describe_stacks(StackName=self.cluster_name)["Stacks"][0]["StackStatus"])

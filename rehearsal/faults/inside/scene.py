@@ -23,7 +23,7 @@ class Scene:
     config: Config
     """As it is deployed, or is to be created."""
     wanted: Config
-    """What the update is to bring: it wants a stopped fleet."""
+    """Config of the update; it needs a stopped fleet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,11 @@ class Named:
     """Create, Update or Delete: decides what stands before, and what comes next."""
     act: Callable[[Scene], None]
     changes: bool = False
-    """Whether `wanted` is what the next deploy asks for."""
+    """True where the next deploy asks for `wanted` instead of `config`."""
 
 
 def says(scene: Scene, *words: str) -> str:
-    """The reason that CloudFormation shows; it must have these words, and fit."""
+    """Return the reason that CloudFormation shows. Raises AssertionError: it lacks a word, or is too long."""
     reason = scene.stack.reasons[-1] if scene.stack.reasons else ""
     if not all(word in reason for word in words) or len(reason.encode()) > _MAX_REASON_BYTES:
         raise AssertionError(f"{words} are not in: {scene.stack.status}: {scene.stack.reasons}")
