@@ -172,10 +172,9 @@ def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str, has_
         has_item: the item exists, but its status is none that ParallelCluster knows.
     """
     # The AWS CLI's shorthand, since the double quotes of JSON have backslashes in logs that are JSON.
-    data = f"status={{S=START_REQUESTED}},lastStatusUpdatedTime={{S={at}}}"
     command = (
-        f"aws dynamodb put-item --region {region} --table-name {table} "
-        f"--item 'Id={{S=COMPUTE_FLEET}},Data={{M={{{data}}}}}'"
+        f"aws dynamodb put-item --region {region} --table-name {table} --item 'Id={{S=COMPUTE_FLEET}},"
+        f"Data={{M={{status={{S=START_REQUESTED}},lastStatusUpdatedTime={{S={at}}}}}}}'"
     )
     gone = f"The DynamoDB table {table} has no item COMPUTE_FLEET"
     advice = (
