@@ -102,19 +102,19 @@ bench: setup ## Measure against what people use instead; writes docs/benchmarks.
 
 .PHONY: permissions
 permissions: setup ## Write the table of the provider's permissions: calls recorded here, types of an AWS account
-	@$(VENV)/python -m tools.permissions_table calls
-	@$(VENV)/python -m tools.permissions_table types
+	@$(VENV)/python -m tools.pcluster.permissions_table calls
+	@$(VENV)/python -m tools.pcluster.permissions_table types
 
 .PHONY: docs
 docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
-	@$(VENV)/python -m tools.flags_page > docs/flags.md
-	@$(VENV)/python -m tools.families_page > docs/families.md
-	@$(VENV)/python -m tools.changes_page > docs/changes.md
-	@$(VENV)/python -m tools.steps_table
+	@$(VENV)/python -m tools.docs.flags_page > docs/flags.md
+	@$(VENV)/python -m tools.docs.families_page > docs/families.md
+	@$(VENV)/python -m tools.docs.changes_page > docs/changes.md
+	@$(VENV)/python -m tools.docs.steps_table
 
 .PHONY: screenshots
 screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages: with Chromium)
-	@$(VENV)/python -m tools.screenshots
+	@$(VENV)/python -m tools.pictures.screenshots
 
 .PHONY: outdated
 outdated: setup ## List what is pinned, where it comes from, and what is newer (FLAGS="--all" or "--json")
@@ -122,8 +122,8 @@ outdated: setup ## List what is pinned, where it comes from, and what is newer (
 
 .PHONY: schema
 schema: setup ## Export the schema of cluster configs from the ParallelCluster library
-	@.venv-pcluster/bin/python -m tools.export_config_schema > .cache/tmp/schema.json
-	@mv .cache/tmp/schema.json constructs/training_cluster/pcluster_config.schema.json
+	@.venv-pcluster/bin/python -m tools.pcluster.export_config_schema > .cache/tmp/schema.json
+	@mv .cache/tmp/schema.json constructs/training_cluster/pcluster/pcluster_config.schema.json
 
 .PHONY: layer
 layer: ## Build the Lambda layer of -c layer=build from locked packages, without Docker

@@ -14,14 +14,14 @@ import aws_cdk as cdk
 
 from stacks.composition import add_stacks
 from training_cluster.problems import ConfigurationError
-from training_cluster.settings import Settings
+from training_cluster.rules.context import read_settings
 
 
 def main() -> int:
     """Build and synthesise the stacks; 1 and one clear message when a flag is wrong."""
     app = cdk.App()
     try:
-        add_stacks(app, Settings.from_context(app.node.get_all_context()))
+        add_stacks(app, read_settings(app.node.get_all_context()))
     except ConfigurationError as error:
         print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
         return 1

@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from bench import page
-from bench.machine import describe_machine
-from bench.timing import BaselineError
+from bench.measuring import page
+from bench.measuring.machine import describe_machine
+from bench.measuring.timing import BaselineError
 from rehearsal.local_slurm import SlurmError
 from rehearsal.problems import RehearsalError
 from training_cluster.problems import did_you_mean

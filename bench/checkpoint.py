@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
-from bench.result import Bars, Result, Row, at_most, bar, spread
-from bench.workloads import Settings, Workload
+from bench.measuring.result import Bars, Result, Row, at_most, bar, spread
+from bench.subjects.workloads import Settings, Workload
 
 TITLE = "checkpoints: what they cost the training"
 _SHARE = 1.0

@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.result import Bars, Result, at_most, bar
-from bench.timing import run, take_turns
+from bench.measuring.result import Bars, Result, at_most, bar
+from bench.measuring.timing import run, take_turns
+from training_cluster.paths import ROOT
 
 TITLE = "trainctl as a whole process"
-ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 9
 _HELP_S, _FIRST_OUTPUT_S = 0.4, 1.0
 _PYTHON, _HELP, _PRICE = "python, doing nothing", "trainctl --help", "trainctl price --offline"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from bench.environments import ABSENT, given
-from bench.preparations import Preparations, Text, make_text, make_vocabulary
-from bench.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
-from bench.timing import ratios
-from bench.watched import Watched
+from bench.measuring.environments import ABSENT, given
+from bench.measuring.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
+from bench.measuring.timing import ratios
+from bench.measuring.watched import Watched
+from bench.subjects.preparations import Preparations, Text, make_text, make_vocabulary
 
 TITLE = "preparing data, with one vocabulary"
 WORKLOADS = ("gpt2", "roberta", "llama-fsdp2", "gpt2-megatron")

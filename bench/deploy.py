@@ -15,16 +15,16 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from bench.critical_path import GraphError, Resource, Step, critical_path, read_assembly
-from bench.provider import MARKER, case, count_calls, create_each
-from bench.result import Bar, Bars, Result, Row
-from bench.timing import BaselineError, run
+from bench.measuring.result import Bar, Bars, Result, Row
+from bench.measuring.timing import BaselineError, run
+from bench.subjects.critical_path import GraphError, Resource, Step, critical_path, read_assembly
+from bench.subjects.provider import MARKER, case, count_calls, create_each
 from rehearsal.account import local_account
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
+from training_cluster.paths import ROOT
 
 TITLE = "cdk deploy: its critical path, and its calls"
-ROOT = Path(__file__).resolve().parents[1]
 TIMES = ROOT / "bench" / "creation_times.yaml"
 IDEAL_GOAL, BY_HAND_GOAL, GROWTH_GOAL = 1.1, 1.0, 2.0
 QUEUES = (1, 2, 4, 8)

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.environments import TRAINING, VENVS, workload_python
-from bench.timing import BaselineError
-from bench.watched import Command, end_group
-from bench.workloads import free_port
+from bench.measuring.environments import VENVS, workload_python
+from bench.measuring.timing import BaselineError
+from bench.measuring.watched import Command, end_group
+from bench.subjects.workloads import free_port
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
-from training_cluster.job_environment import render_job_environments
-from training_cluster.settings import Settings
+from training_cluster.cluster.job_environment import render_job_environments
+from training_cluster.paths import TRAINING
+from training_cluster.rules.context import read_settings
 
 WORKLOAD = "gpt2"
 FAMILY = "m6i"
@@ -40,7 +41,7 @@ class FirstStep:
         shutil.copytree(TRAINING, self._training)
         self._partition = self._etc / "partitions" / "train.env"
         self._partition.parent.mkdir(parents=True)
-        settings = Settings.from_context({"family": FAMILY})
+        settings = read_settings({"family": FAMILY})
         rendered = render_job_environments(settings)[settings.family_facts.queue]
         self._partition.write_text(rendered, encoding="utf-8")
         self._runs = 0

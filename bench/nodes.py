@@ -13,14 +13,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.result import Bars, Result, Row, bar, not_run, spread
-from bench.timing import BaselineError
+from bench.measuring.result import Bars, Result, Row, bar, not_run, spread
+from bench.measuring.timing import BaselineError
 from rehearsal.node_root.base import NoRootError
 from rehearsal.node_root.image_build import build_image
 from rehearsal.node_root.node import Bucket, Node, new_node
 from rehearsal.problems import RehearsalError
-from training_cluster.settings import Settings
-from training_cluster.steps import ASSETS
+from training_cluster.paths import ASSETS
+from training_cluster.rules.context import read_settings
 
 TITLE = "start of a node, everything baked into its image"
 GOAL_S = 10.0
@@ -90,7 +90,7 @@ def read_steps(timed: Sequence[tuple[float, str]], *, began: float) -> dict[str,
 
 def _runs() -> list[dict[str, float]]:
     """Raises NoRootError where there can be no such machines, BaselineError if a start fails."""
-    settings = Settings.from_context({"family": FAMILY, "image": "build", "workloads": WORKLOAD})
+    settings = read_settings({"family": FAMILY, "image": "build", "workloads": WORKLOAD})
     with tempfile.TemporaryDirectory() as folder:
         assets = Path(folder) / "assets"
         shutil.copytree(ASSETS, assets, ignore=shutil.ignore_patterns("__pycache__"))

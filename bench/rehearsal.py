@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from bench.environments import ROOT
 from bench.first_step import FAMILY, WORKLOAD, ready
-from bench.result import Bars, Result, Row, at_most, bar
-from bench.timing import BaselineError, ratios, run
-from bench.watched import end_group, turns
+from bench.measuring.result import Bars, Result, Row, at_most, bar
+from bench.measuring.timing import BaselineError, ratios, run
+from bench.measuring.watched import end_group, turns
+from training_cluster.paths import ROOT
 
 TITLE = "a rehearsal, and what sbatch adds to torchrun"
 ROUNDS = 3

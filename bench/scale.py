@@ -12,17 +12,17 @@ from pathlib import Path
 
 import psutil
 
-from bench.provider import MARKER, Created, case, create_each
-from bench.result import Lines, Result, Row, at_most, not_run
-from bench.scale_config import NODES, QUEUES, measure_config
-from bench.scale_job import JobWork, make_shared, run_job
-from bench.scale_slurm import SIZES, Allocation, BigSlurm, allocate_all
-from bench.timing import BaselineError, run
+from bench.measuring.result import Lines, Result, Row, at_most, not_run
+from bench.measuring.timing import BaselineError, run
+from bench.subjects.provider import MARKER, Created, case, create_each
+from bench.subjects.scale_config import NODES, QUEUES, measure_config
+from bench.subjects.scale_job import JobWork, make_shared, run_job
+from bench.subjects.scale_slurm import SIZES, Allocation, BigSlurm, allocate_all
 from rehearsal.local_slurm.cluster import PROGRAMS, SYSTEM_PATH
 from rehearsal.problems import RehearsalError
+from training_cluster.paths import ROOT
 
 TITLE = f"{QUEUES} queues x {NODES:,} nodes, and jobs of {SIZES[-1]} nodes"
-ROOT = Path(__file__).resolve().parents[1]
 MEMORY_GOAL = 0.5
 """Of what the provider's function has."""
 CALLS_GOAL = 1.2
@@ -30,6 +30,7 @@ _SMALL_JOB = 2
 _FAMILY = "p5"
 _NEEDED_GIB = 5
 """960 slurmd have 2.5 MiB each, and the largest job's steps and shells as much again."""
+_PROVIDER = ROOT / "constructs" / "training_cluster" / "cluster" / "cluster.py"
 _MEMORY = re.compile(r"memory_size=(\d+)")
 _IMPORTED = """
 import sys, torch
@@ -92,9 +93,7 @@ def measure() -> Result:
 
 def provider_rows(one: Created, many: Created) -> list[Row]:
     """Memory against the function's, and calls."""
-    (memory_mib,) = map(
-        int, _MEMORY.findall((ROOT / "constructs/training_cluster/cluster.py").read_text(encoding="utf-8"))
-    )
+    (memory_mib,) = map(int, _MEMORY.findall(_PROVIDER.read_text(encoding="utf-8")))
     share = many.peak_mib / memory_mib
     return [
         Row(

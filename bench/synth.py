@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.result import Bars, Result, at_most, bar
-from bench.timing import ratios, run, take_turns
+from bench.measuring.result import Bars, Result, at_most, bar
+from bench.measuring.timing import ratios, run, take_turns
+from training_cluster.paths import ROOT
 
 TITLE = "cdk synth as a whole process"
-ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "bench" / "samples"
 ROUNDS = 5
 APPS = {

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import psutil
 
-from bench.environments import ABSENT, ROOT, TRAINING, Given, given
-from bench.gpt2_programs import Programs, Sizes
-from bench.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
-from bench.timing import ratios, run
-from bench.watched import turns, watch
-from bench.workloads import Workload
+from bench.measuring.environments import ABSENT, Given, given
+from bench.measuring.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
+from bench.measuring.timing import ratios, run
+from bench.measuring.watched import turns, watch
+from bench.subjects.gpt2_programs import Programs, Sizes
+from bench.subjects.workloads import Workload
+from training_cluster.paths import ROOT, TRAINING
 
 TITLE = "training on CPUs, tokens a second"
 ROUNDS = 5

@@ -11,14 +11,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.environments import ABSENT, Given, given, workload_python
-from bench.gpt2_programs import Programs, Sizes
-from bench.machine import describe_machine
-from bench.result import Bars, Result, Row, at_least, bar, not_run, spread
-from bench.timing import BaselineError, ratios
-from bench.watched import turns
-from bench.workloads import Settings, Workload
-from training_cluster.families import family_names, load_family
+from bench.measuring.environments import ABSENT, Given, given, workload_python
+from bench.measuring.machine import describe_machine
+from bench.measuring.result import Bars, Result, Row, at_least, bar, not_run, spread
+from bench.measuring.timing import BaselineError, ratios
+from bench.measuring.watched import turns
+from bench.subjects.gpt2_programs import Programs, Sizes
+from bench.subjects.workloads import Settings, Workload
+from training_cluster.catalog.families import family_names, load_family
 
 TITLE = "training on one GPU, in bf16"
 ROUNDS = 3

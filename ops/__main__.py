@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ops.account_options import with_account
+from ops.account.options import with_account
 from ops.cli import app
 from training_cluster.problems import ConfigurationError
 
@@ -34,7 +34,7 @@ def main() -> int:
 
         if not isinstance(error, BotoCoreError | ClientError):
             raise
-        from ops.aws_errors import explain
+        from ops.account.aws_errors import explain
 
         print(f"{command}: {with_account(explain(error))}", file=sys.stderr)
         return 1

@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
-_ASSETS = Path(__file__).resolve().parents[1] / "assets"
+from training_cluster.paths import ASSETS
 
 
 @cache
 def asset_code(folder: str, *modules: str) -> SimpleNamespace:
     """Modules of a function, by the plain names that they have in it; no trace of these is left here."""
-    code = str(_ASSETS / folder)
+    code = str(ASSETS / folder)
     former = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     sys.path.insert(0, code)
     try:

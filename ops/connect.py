@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ops.clusters import Cluster, describe_cluster
-from ops.session import ClientOf
+from ops.account.clusters import Cluster, describe_cluster
+from ops.account.session import ClientOf
 from ops.usage import OpsError
-from training_cluster.session_command import cluster_user, start_session_command
+from training_cluster.cluster.session_command import cluster_user, start_session_command
 
 _ATTRIBUTES = "parallelcluster:attributes"
 _PLUGIN = "session-manager-plugin"

@@ -8,16 +8,16 @@ import tempfile
 from pathlib import Path
 
 from ops.usage import UsageError
-from training_cluster.cluster_flags import NO_WORKLOADS
+from training_cluster.flags.cluster import NO_WORKLOADS
+from training_cluster.paths import TRAINING
 from training_cluster.problems import ConfigurationError, did_you_mean
 
-TRAINING = Path(__file__).parents[1] / "assets" / "training"
 TEMPLATE = Path(__file__).with_name("workload_template")
 """A workload like others, but for its name, which stands for the new one's wherever it is written."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-_RESERVED = {"training_common": "the package that all trainers use", NO_WORKLOADS: "-c workloads=none"}
-_BESIDE = ("job.slurm", "launch.sh", "training_common")
+_RESERVED = {"trainkit": "the package that all trainers use", NO_WORKLOADS: "-c workloads=none"}
+_BESIDE = ("job.slurm", "launch.sh", "trainkit")
 _NOT_SOURCE = shutil.ignore_patterns("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 
 

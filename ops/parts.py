@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.aws_errors import explain
+from ops.account.aws_errors import explain
 from ops.usage import OpsError
 
 Answer = TypeVar("Answer")

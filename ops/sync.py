@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ops.account.session import ClientOf
+from ops.account.stacks import stack_status
 from ops.connect import HOW_TO_INSTALL
-from ops.session import ClientOf
-from ops.stacks import stack_status
 from ops.usage import OpsError, UsageError
-from training_cluster.families import load_base
+from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import STORAGE_STACK
 

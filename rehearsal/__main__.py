@@ -18,7 +18,7 @@ from rehearsal.run import INTERRUPTS, MAX_NODES, Options, Rehearsal, ignore_inte
 from rehearsal.validation.run import validate
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError, did_you_mean
-from training_cluster.settings import Settings
+from training_cluster.rules.context import read_settings
 
 _INTERRUPTED = 130
 _GRACE_S = 5.0
@@ -35,7 +35,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         raise RehearsalError(
             f"KEEP={arguments.keep}: not allowed.\n  allowed: 1, or nothing\n  type:    make rehearse KEEP=1"
         )
-    settings = Settings.from_context({"family": arguments.family, "nodes": arguments.nodes})
+    settings = read_settings({"family": arguments.family, "nodes": arguments.nodes})
     if settings.nodes > MAX_NODES:
         raise RehearsalError(
             f"NODES={settings.nodes}: too many for one machine.\n"

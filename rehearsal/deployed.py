@@ -11,7 +11,7 @@ import yaml
 
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm.partitions import NodeShape, Partition, parse_partitions
-from training_cluster.nodes import BUNDLE_ARGUMENT
+from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
 
 _MIB_KEY = "SizeInMiB"
 

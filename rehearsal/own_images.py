@@ -6,7 +6,7 @@ import boto3
 
 from rehearsal.deployed import client_options
 from rehearsal.local_aws.address import LocalAwsAddress
-from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 _ROOT_GIB = 45
 

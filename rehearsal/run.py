@@ -20,8 +20,8 @@ from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
 from rehearsal.workspace import PROJECT, Workspace
-from training_cluster.hardware import Family
-from training_cluster.settings import Settings
+from training_cluster.catalog.family import Family
+from training_cluster.flags.settings import Settings
 
 MAX_NODES = 8
 """More slurmd processes than that tell nothing new on one machine."""

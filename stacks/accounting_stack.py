@@ -5,9 +5,9 @@ from __future__ import annotations
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
-from training_cluster.accounting import Accounting
-from training_cluster.network import Network
+from training_cluster.network.network import Network
 from training_cluster.stack_names import ACCOUNTING_STACK
+from training_cluster.storage.accounting import Accounting
 
 
 class AccountingStack(Stack):

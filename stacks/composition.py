@@ -9,8 +9,8 @@ from constructs import Construct
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from stacks.training_cluster_stack import TrainingClusterStack
-from training_cluster.account_flags import CLUSTER_TAG, SHARED
-from training_cluster.settings import Settings
+from training_cluster.flags.account import CLUSTER_TAG, SHARED
+from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import CLUSTER_STACK, IMAGE_ID
 
 # A change of their tags replaces them, and with them a key by the same name, or the nodes' group.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from aws_cdk import Aws, CfnOutput, Stack
 from constructs import Construct
 
-from training_cluster.cluster_image import OFFICIAL, ClusterImage
-from training_cluster.families import load_base
-from training_cluster.image import NodeImage
-from training_cluster.image_names import IMAGE_TAG, image_name, image_parameter, image_stack_name
-from training_cluster.network import Network
-from training_cluster.settings import Settings
-from training_cluster.storage import SharedStorage
+from training_cluster.catalog.families import load_base
+from training_cluster.flags.settings import Settings
+from training_cluster.image.image import NodeImage
+from training_cluster.image.lookup import OFFICIAL, ClusterImage
+from training_cluster.image.names import IMAGE_TAG, image_name, image_parameter, image_stack_name
+from training_cluster.network.network import Network
+from training_cluster.storage.storage import SharedStorage
 
 
 class ImageStack(Stack):

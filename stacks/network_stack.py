@@ -5,15 +5,15 @@ from __future__ import annotations
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
-from training_cluster.endpoints import InterfaceEndpoints
-from training_cluster.guard import Guard
-from training_cluster.kept_network import kept_network
-from training_cluster.network import Network
-from training_cluster.node_security_group import NodeSecurityGroup
-from training_cluster.settings import Settings
+from training_cluster.flags.settings import Settings
+from training_cluster.functions.guard import Guard
+from training_cluster.network.endpoints import InterfaceEndpoints
+from training_cluster.network.guarded import kept_network
+from training_cluster.network.network import Network
+from training_cluster.network.security_group import NodeSecurityGroup
+from training_cluster.network.vpc import ComputeVpc
+from training_cluster.network.zone import ComputeZone
 from training_cluster.stack_names import NETWORK_STACK
-from training_cluster.vpc import ComputeVpc
-from training_cluster.zone import ComputeZone
 
 
 class NetworkStack(Stack):
@@ -36,7 +36,7 @@ class NetworkStack(Stack):
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id
         public_id = own.public_subnet.subnet_id if own else settings.public_subnet_id
         private_id = own.private_subnet.subnet_id if own else settings.private_subnet_id
-        assert vpc_id and public_id and private_id, "rules.py"
+        assert vpc_id and public_id and private_id, "the rules refuse it"
         nodes_id = settings.security_group_id
         if nodes_id is None:
             nodes = NodeSecurityGroup(self, "NodeSecurityGroup", vpc_id=vpc_id, ssh_from=settings.ssh_from)

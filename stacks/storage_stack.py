@@ -6,12 +6,12 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from training_cluster.guard import Guard
-from training_cluster.kept_storage import kept_storage
-from training_cluster.network import Network
-from training_cluster.settings import Settings
+from training_cluster.flags.settings import Settings
+from training_cluster.functions.guard import Guard
+from training_cluster.network.network import Network
 from training_cluster.stack_names import STORAGE_STACK
-from training_cluster.storage import SharedStorage, Storage
+from training_cluster.storage.guarded import kept_storage
+from training_cluster.storage.storage import SharedStorage, Storage
 
 
 class StorageStack(Stack):

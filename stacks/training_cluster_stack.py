@@ -9,28 +9,28 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from training_cluster.advice import advice
-from training_cluster.budget import ACTIVATE_TAG
-from training_cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster import Cluster
-from training_cluster.cluster_config import render_cluster_config
-from training_cluster.cluster_image import ClusterImage
-from training_cluster.config_check import check_settings
-from training_cluster.families import load_base
-from training_cluster.given_flags import GIVEN_FLAGS, given_flags
-from training_cluster.image_names import image_parameter
-from training_cluster.monitoring import Monitoring
-from training_cluster.network import Network
-from training_cluster.node_policies import datasets_policy_arn, login_policy_arn, nodes_policy_arn
-from training_cluster.nodes import bootstrap_prefix
-from training_cluster.resource_ids import ResourceIds, brought_database
-from training_cluster.scripts import Scripts
-from training_cluster.session_command import cluster_user, start_session_command
-from training_cluster.settings import Settings
-from training_cluster.storage import SharedStorage
+from training_cluster.advice.advice import advice
+from training_cluster.catalog.families import load_base
+from training_cluster.cluster.bundle import bootstrap_budget_s
+from training_cluster.cluster.cluster import Cluster
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.node_policies import datasets_policy_arn, login_policy_arn, nodes_policy_arn
+from training_cluster.cluster.nodes import bootstrap_prefix
+from training_cluster.cluster.resource_ids import ResourceIds, brought_database
+from training_cluster.cluster.scripts import Scripts
+from training_cluster.cluster.session_command import cluster_user, start_session_command
+from training_cluster.flags.given import GIVEN_FLAGS, given_flags
+from training_cluster.flags.settings import Settings
+from training_cluster.image.lookup import ClusterImage
+from training_cluster.image.names import image_parameter
+from training_cluster.monitoring.budget import ACTIVATE_TAG
+from training_cluster.monitoring.monitoring import Monitoring
+from training_cluster.network.network import Network
+from training_cluster.pcluster.check import check_settings
+from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
-    from training_cluster.accounting import Accounting
+    from training_cluster.storage.accounting import Accounting
 
 
 class TrainingClusterStack(Stack):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+from training_cluster.paths import ROOT
+
 CAUSES = ROOT / "ops" / "diagnose" / "causes.yaml"
 SOURCES = ("ops", "stacks", "constructs", "assets/guard", "assets/compute_zone", "assets/cluster_image")
 DOCUMENTS = ("README.md", "docs/*.md", "assets/**/*.md")

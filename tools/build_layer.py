@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from training_cluster import built_layer
+from training_cluster.functions import built_layer
 from training_cluster.problems import ConfigurationError
 
 # Lambda takes 250 MiB (262.1 MB) unzipped, all layers and the function together. The smaller of the two

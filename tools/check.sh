@@ -41,7 +41,7 @@ check mypy-metrics env -C assets/bootstrap/metrics mypy --no-error-summary --con
 check mypy-faults env -C rehearsal/faults/inside MYPYPATH=../../../assets/cluster_provider \
   mypy --no-error-summary --config-file ../../../pyproject.toml .
 check mypy-training-common env -C assets/training mypy --no-error-summary --ignore-missing-imports \
-  --config-file ../../pyproject.toml training_common
+  --config-file ../../pyproject.toml trainkit
 for folder in assets/training/*/; do
   if [[ -f $folder/train.sh ]]; then
     check "mypy-$(basename "$folder")" env -C "$folder" MYPYPATH=.. mypy --no-error-summary --ignore-missing-imports \

@@ -9,10 +9,10 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from training_cluster.image_plan import ImagePlan, image_plan
+from training_cluster.catalog.versions import Pin
+from training_cluster.image.plan import ImagePlan, image_plan
 from training_cluster.problems import ConfigurationError
-from training_cluster.settings import Settings
-from training_cluster.versions import Pin
+from training_cluster.rules.context import read_settings
 
 
 def render_image_plan(plan: ImagePlan) -> str:
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     flags = dict(flag.split("=", 1) for flag in given.flags if "=" in flag)
     try:
-        plan = image_plan(Settings.from_context({"image": "build", **flags, "family": given.family}))
+        plan = image_plan(read_settings({"image": "build", **flags, "family": given.family}))
     except ConfigurationError as error:
         print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
         return 1

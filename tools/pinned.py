@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from training_cluster.versions import load_versions
+from training_cluster.catalog.versions import load_versions
+from training_cluster.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-pcluster.txt")
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]+\])?==([^\s;]+)")
 # Why some packages must not follow the newest. versions.yaml says its own.
@@ -18,8 +18,8 @@ REASONS = {
     "aws-parallelcluster": "an AMI and a cluster belong to one version: a new one is a new cluster",
     "constructs": "the major version that aws-cdk-lib asks for",
     "aws-cdk": "npm's newest by tag is an old build; 2.1147 or newer for this aws-cdk-lib",
-    "moto": "its hooks are no public API (tests/unit/test_emulator_hooks.py)",
-    "ministack": "its hooks are no public API (tests/unit/test_emulator_hooks.py)",
+    "moto": "its hooks are no public API (tests/unit/rehearsal/local_aws/emulators/test_hooks.py)",
+    "ministack": "its hooks are no public API (tests/unit/rehearsal/local_aws/emulators/test_hooks.py)",
     "plotext": "6.0 is another library under the same name",
     "torch": "with versions.yaml's megatron_torch, for which extensions are compiled",
     "numpy": "the newest that each Python version takes",

@@ -14,8 +14,8 @@ import aws_cdk as cdk
 
 from stacks.composition import add_stacks
 from tools.nag import DO_NOT_FAIL, add_rules
-from training_cluster.families import family_names
-from training_cluster.settings import Settings
+from training_cluster.catalog.families import family_names
+from training_cluster.rules.context import read_settings
 
 # Beside one cluster a family: one with everything that a flag can add, and those that add less.
 OTHERS = {
@@ -46,7 +46,7 @@ def synth(folder: Path, name: str, flags: dict[str, str]) -> None:
     """Synthesise the app with flags into a folder of its own."""
     context = json.loads(Path("cdk.json").read_text())["context"]
     app = cdk.App(context=context | DO_NOT_FAIL, outdir=str(folder / name), analytics_reporting=False)
-    add_stacks(app, Settings.from_context(flags))
+    add_stacks(app, read_settings(flags))
     add_rules(app)
     app.synth()
 

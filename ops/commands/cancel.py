@@ -15,11 +15,11 @@ def cancel(
     as_json: Json = False,
 ) -> None:
     """Cancel jobs; a training saves a checkpoint first. Exit code 1 if one could not be cancelled."""
-    from ops.account_options import with_account
-    from ops.head_node import find_head_node
+    from ops.account.head_node import find_head_node
+    from ops.account.options import with_account
+    from ops.account.session import account_clients
     from ops.jobs.cancel import cancel as cancel_job
     from ops.jobs.slurm import check_job_id
-    from ops.session import account_clients
 
     wanted = [check_job_id(job) for job in jobs]
     head_node = find_head_node(cluster, account_clients())

@@ -27,10 +27,10 @@ def connect(
 
     A command takes no keys and no shell: 90 seconds, 24,000 characters of what it prints.
     """
-    from ops.account_options import with_account
+    from ops.account.head_node import MAX_OUTPUT_BYTES, find_head_node
+    from ops.account.options import with_account
+    from ops.account.session import account_clients
     from ops.connect import found, session_command, ssh_command
-    from ops.head_node import MAX_OUTPUT_BYTES, find_head_node
-    from ops.session import account_clients
 
     if command and (ssh or key or only_print):
         raise typer.BadParameter("--ssh, -i and --print are for a shell: leave them or the command out.")

@@ -19,8 +19,8 @@ def destroy(
 
     from rich.text import Text
 
-    from ops.account_options import with_account
-    from ops.session import account_clients
+    from ops.account.options import with_account
+    from ops.account.session import account_clients
     from ops.teardown.plan import read_plan, render_plan
     from ops.usage import UsageError
 

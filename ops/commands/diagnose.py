@@ -67,8 +67,8 @@ def _evidence(paths: list[Path], cluster: str, job: str | None) -> Evidence:
         if job is not None:
             raise UsageError("diagnose: --job asks the head node, a PATH nobody: give one of them.")
         return Files(paths)
+    from ops.account.session import account_clients
     from ops.diagnose.account import gather
-    from ops.session import account_clients
 
     return gather(
         cluster, account_clients(), job=job, progress=lambda line: typer.echo(f"{line} ...", err=True)

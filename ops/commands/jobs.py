@@ -17,11 +17,11 @@ def jobs(
     """List the jobs that wait and run, and why they wait."""
     from rich.text import Text
 
-    from ops.account_options import with_account
-    from ops.head_node import find_head_node
+    from ops.account.head_node import find_head_node
+    from ops.account.options import with_account
+    from ops.account.session import account_clients
     from ops.jobs.listing import render_jobs
     from ops.jobs.lookup import read_jobs
-    from ops.session import account_clients
 
     found = read_jobs(find_head_node(cluster, account_clients()), ended=ended)
     if as_json:

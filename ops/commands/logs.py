@@ -20,13 +20,13 @@ def logs(
 
     Ctrl-C ends the watching, not the job.
     """
-    from ops.account_options import with_account
-    from ops.head_node import find_head_node
+    from ops.account.head_node import find_head_node
+    from ops.account.options import with_account
+    from ops.account.session import account_clients
     from ops.jobs.follow import find_log, show_tail, state_line
     from ops.jobs.lookup import on
     from ops.jobs.slurm import check_job_id
     from ops.jobs.watch import watch
-    from ops.session import account_clients
 
     if follow and as_json:
         raise typer.BadParameter("--follow shows, --json prints once: give one of them.")

@@ -18,7 +18,8 @@ def new_workload(
     ] = None,
 ) -> None:
     """Make the folder of a workload that runs as it is: a small trainer to put your own into."""
-    from ops.new_workload import TRAINING, create_workload
+    from ops.new_workload import create_workload
+    from training_cluster.paths import TRAINING
 
     folder = create_workload(name, into=into or TRAINING, source=from_)
     typer.echo(f"made {folder}")

@@ -30,18 +30,18 @@ def plan(
 
     from rich.console import Console
 
+    from ops.account.session import account_clients
     from ops.context import read_context
-    from ops.pcluster_dry_run import account_environment, dry_run
+    from ops.pcluster.dry_run import account_environment, dry_run
     from ops.plan.plan import read_plan
     from ops.plan.policies import ask_library
     from ops.plan.render import show_plan
     from ops.plan.resources import read_resource_changes
     from ops.price.book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
-    from ops.session import account_clients
-    from training_cluster.settings import Settings
+    from training_cluster.rules.context import read_settings
 
-    settings = Settings.from_context(read_context(context or []))
+    settings = read_settings(read_context(context or []))
     client = account_clients()
     with Console(stderr=True).status("Asking the account and the ParallelCluster library ...") as status:
         found = read_plan(

@@ -26,17 +26,17 @@ def preflight(
     # A line that is written over, on a terminal only; it comes before what takes a second to load.
     with Console(stderr=True).status("preflight: reading the flags") as shown:
         from ops.context import read_context
-        from training_cluster.settings import Settings
+        from training_cluster.rules.context import read_settings
 
         read = read_context(context or [])
-        settings = Settings.from_context(read)
+        settings = read_settings(read)
         from dataclasses import replace
 
-        from ops.account_options import with_account
+        from ops.account.options import with_account
+        from ops.account.session import account_clients
+        from ops.preflight.account.credentials import DEFAULT_QUALIFIER, QUALIFIER_KEY
         from ops.preflight.checks import run_checks
-        from ops.preflight.credentials import DEFAULT_QUALIFIER, QUALIFIER_KEY
         from ops.preflight.report import problem_count, report
-        from ops.session import account_clients
 
         findings = run_checks(
             settings,

@@ -18,7 +18,7 @@ def price(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The same, out of a run's `training_common.report --json`."),
+        typer.Option(metavar="FILE", help="The same, out of a run's `trainkit.run.report --json`."),
     ] = None,
     dataset_tokens: Annotated[
         float | None, typer.Option(min=1, metavar="N", help="Tokens of an epoch, to price one: 9e9.")
@@ -33,19 +33,19 @@ def price(
     Instance prices come from AWS's Price List API where it answers, else from the catalog; each row says
     which. Without a run's figures, those that others published for the family.
     """
+    from ops.account.session import account_clients
     from ops.context import read_context
     from ops.price.book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from ops.price.quote import make_quote
     from ops.price.render import show_quote, show_training
     from ops.price.training import published_speeds, read_run, told_speed, training_cost
-    from ops.session import account_clients
     from ops.usage import UsageError
-    from training_cluster.settings import Settings
+    from training_cluster.rules.context import read_settings
 
     if run and tokens_per_s:
         raise UsageError("price: --run and --tokens-per-s both say how fast the run was: give one of them.")
-    settings = Settings.from_context(read_context(context or []))
+    settings = read_settings(read_context(context or []))
     if run:
         speeds = [read_run(run, settings)]
     elif tokens_per_s:

@@ -13,9 +13,9 @@ from ops.options import Cluster, Json, console, print_json
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ops.cluster_state import ClusterState
-    from ops.session import ClientOf
-    from ops.status import Status
+    from ops.account.session import ClientOf
+    from ops.status.cluster import ClusterState
+    from ops.status.deploy import Status
 
 _POLL_S, _QUIET_LOOKS = 5.0, 4
 
@@ -26,7 +26,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show what a deploy is at, and what the cluster does: head node, fleet, nodes, jobs, storage."""
-    from ops.session import account_clients
+    from ops.account.session import account_clients
 
     if watch and as_json:
         raise typer.BadParameter("--watch shows, --json prints once: give one of them.")
@@ -49,8 +49,8 @@ def _watch(cluster: str, client: ClientOf) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from ops.account_options import with_account
-    from ops.aws_errors import explain
+    from ops.account.aws_errors import explain
+    from ops.account.options import with_account
 
     found = _deploy(cluster, client)
     with Live(_shown(found, _standing(found, client)), console=console(), auto_refresh=False) as live:
@@ -69,13 +69,13 @@ def _watch(cluster: str, client: ClientOf) -> None:
 
 
 def _deploy(cluster: str, client: ClientOf) -> Status:
-    from ops.status import read_status
+    from ops.status.deploy import read_status
 
     return read_status(cluster, cloudformation=client("cloudformation"), ssm=client("ssm"))
 
 
 def _standing(found: Status, client: ClientOf) -> ClusterState | None:
-    from ops.cluster_state import read_standing
+    from ops.status.cluster import read_standing
 
     return read_standing(found.cluster_name, client) if found.has_cluster else None
 
@@ -83,9 +83,9 @@ def _standing(found: Status, client: ClientOf) -> ClusterState | None:
 def _shown(found: Status | None, state: ClusterState | None = None) -> Text:
     from rich.text import Text
 
-    from ops.account_options import with_account
-    from ops.cluster_state import render_cluster_state
-    from ops.status import render
+    from ops.account.options import with_account
+    from ops.status.cluster import render_cluster_state
+    from ops.status.deploy import render
 
     deploy = [*render(found, datetime.datetime.now(datetime.UTC))] if found else []
     cluster = [*render_cluster_state(state)] if state else []

@@ -33,14 +33,14 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a training: sbatch on the head node, checked before."""
-    from ops.account_options import with_account
-    from ops.head_node import find_head_node
+    from ops.account.head_node import find_head_node
+    from ops.account.options import with_account
+    from ops.account.session import account_clients
     from ops.jobs.lookup import on
     from ops.jobs.slurm import check_job_id
     from ops.jobs.submit import Wish, read_settings
     from ops.jobs.submit import submit as submit_wish
     from ops.jobs.watch import watch
-    from ops.session import account_clients
 
     if follow and as_json:
         raise typer.BadParameter("--follow shows, --json prints once: give one of them.")

@@ -32,7 +32,7 @@ def sync(
     datasets/ appears on the nodes as /fsx/datasets by itself, and /fsx/checkpoints in the bucket as
     checkpoints/. Interrupted, the same command goes on. A place in the bucket: datasets/my-corpus.
     """
-    from ops.session import account_clients
+    from ops.account.session import account_clients
     from ops.sync import down, up
     from ops.usage import OpsError
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.clusters import describe_cluster
+from ops.account.clusters import describe_cluster
+from ops.account.head_node import HeadNode
+from ops.account.image_stacks import image_of_stack, is_image_stack
+from ops.account.session import ClientOf
+from ops.account.stacks import cluster_stack_name, find_stacks
 from ops.diagnose import cloudwatch, head_node_logs, stacks
 from ops.diagnose.texts import Gathered
-from ops.head_node import HeadNode
-from ops.image_stacks import image_of_stack, is_image_stack
-from ops.session import ClientOf
-from ops.stacks import cluster_stack_name, find_stacks
 from ops.usage import OpsError
 from training_cluster.problems import ConfigurationError
 from training_cluster.stack_names import STORAGE_STACK

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ops.head_node import HeadNode
+from ops.account.head_node import HeadNode
+from ops.account.session import unless
 from ops.jobs.output import Output
-from ops.session import unless
 from ops.usage import OpsError
 
 _LINES = 1000

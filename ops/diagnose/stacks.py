@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from ops.image_stacks import is_image_stack
-from ops.stacks import FOUNDATIONS, cluster_stack_name, find_stacks
+from ops.account.image_stacks import is_image_stack
+from ops.account.stacks import FOUNDATIONS, cluster_stack_name, find_stacks
 
 _BEGINNINGS = {"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"}
 _MAX_EVENTS = 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ops.head_node import HeadNode
+from ops.account.head_node import HeadNode
 from ops.jobs.lookup import find_job, on
 
 

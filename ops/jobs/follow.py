@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.head_node import HeadNode
+from ops.account.head_node import HeadNode
 from ops.jobs.lookup import find_job
 from ops.jobs.output import Output
 from ops.jobs.reasons import plain_reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ops.head_node import CommandError, HeadNode
+from ops.account.head_node import CommandError, HeadNode
 from ops.jobs.nodes import SINFO_FORMAT, Partition, UnfitNodes, parse_sinfo
 from ops.jobs.slurm import (
     ACCOUNT_FORMAT,

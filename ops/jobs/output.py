@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ops.head_node import CommandError, HeadNode
+from ops.account.head_node import CommandError, HeadNode
 from ops.jobs.lookup import is_unknown_job
 from ops.jobs.slurm import Job, parse_job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ops.head_node import MAX_OUTPUT_BYTES
+from ops.account.head_node import MAX_OUTPUT_BYTES
 from ops.printable import printable
 from ops.usage import OpsError, UsageError
 

@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ops.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
+from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
 from ops.jobs.lookup import find_job, on, read_nodes
 from ops.jobs.nodes import Partition
 from ops.usage import OpsError, UsageError
-from training_cluster.families import load_base
+from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 
 RUN_NAME = "RUN_NAME"
@@ -22,7 +22,7 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _WORKLOAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # A folder beside the workloads that is none: what they share.
-_SHARED_MODULES = "training_common"
+_SHARED_MODULES = "trainkit"
 _SUBMIT = "submit-once.sh"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from ops.account_options import with_account
-from ops.head_node import HeadNode
+from ops.account.head_node import HeadNode
+from ops.account.options import with_account
 from ops.jobs.follow import find_log, follow, show_tail
 from ops.jobs.lookup import on
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ops.account.session import ClientOf
 from ops.asset_code import asset_code
 from ops.plan.change import Change, Policy, decide, second_cluster
 from ops.plan.config_diff import covers, differences, shown
@@ -13,10 +14,9 @@ from ops.plan.deployed import Deployed
 from ops.plan.flags import changed_flags, with_flag
 from ops.plan.ids import Rendered, render_config
 from ops.plan.policies import Config, Judge, Refused
-from ops.session import ClientOf
-from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
-from training_cluster.settings import Settings
 
 _SCRIPTS = "HeadNode.CustomActions.OnNodeUpdated"
 _STRATEGY = "Scheduling.SlurmSettings.QueueUpdateStrategy"  # steers an update, and is no change

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from ops.session import ClientOf
-from training_cluster.settings import Settings
+from ops.account.session import ClientOf
+from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import STACK_IDS
 
 OWNER_TAG = "training-cluster:stack-id"

@@ -7,9 +7,10 @@ from typing import Any
 
 from ops.plan.deployed import Deployed, Standing
 from ops.plan.foundations import guarded_values
-from training_cluster.given_flags import read_given_flags
+from training_cluster.flags.given import read_given_flags
+from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
-from training_cluster.settings import Settings
+from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import NETWORK_STACK
 
 # No resource of the cluster's own stack shows these, so its metadata may be older than what stands.
@@ -38,7 +39,7 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     if network := deployed.stacks.get(NETWORK_STACK):
         flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
     try:
-        return Settings.from_context(flags), ""
+        return read_settings(flags), ""
     except ConfigurationError as error:
         return None, f"its flags are none of this release of the app: {str(error).splitlines()[-1].strip()}"
 
@@ -61,7 +62,7 @@ def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str,
 def with_flag(settings: Settings, others: Settings, flag: str) -> Settings:
     """Settings with one flag of others. Raises ConfigurationError where these contradict."""
     flags = settings.model_dump(mode="json", exclude_defaults=True) | {flag: getattr(others, flag)}
-    return Settings.from_context({name: value for name, value in flags.items() if value is not None})
+    return read_settings({name: value for name, value in flags.items() if value is not None})
 
 
 def _typed(value: Any) -> str:

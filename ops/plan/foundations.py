@@ -8,11 +8,11 @@ from typing import Any
 from ops.asset_code import asset_code
 from ops.plan.change import Change
 from ops.plan.deployed import Deployed
-from training_cluster.guard import Kept
-from training_cluster.kept_network import kept_network
-from training_cluster.kept_storage import kept_storage
-from training_cluster.settings import Settings
+from training_cluster.flags.settings import Settings
+from training_cluster.functions.guard import Kept
+from training_cluster.network.guarded import kept_network
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
+from training_cluster.storage.guarded import kept_storage
 
 _GUARD = "Custom::Guard"
 _STACKS = (NETWORK_STACK, STORAGE_STACK)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from ops.account.session import ClientOf, unless
 from ops.plan.deployed import OWNER_TAG, Deployed
-from ops.session import ClientOf, unless
-from training_cluster.bundle import bootstrap_budget_s, build_bundle
-from training_cluster.cluster_config import render_cluster_config
-from training_cluster.image_names import image_parameter
-from training_cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
-from training_cluster.settings import Settings
+from training_cluster.cluster.bundle import bootstrap_budget_s, build_bundle
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
+from training_cluster.flags.settings import Settings
+from training_cluster.image.names import image_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 _FUTURE_IMAGE = "ami-0123456789abcdef0"
@@ -90,7 +90,7 @@ def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[Reso
 
 @cache
 def _bundle_sha256(settings: Settings) -> str:
-    """Of the scripts that a deploy would ship (training_cluster.scripts)."""
+    """Of the scripts that a deploy would ship (training_cluster.cluster.scripts)."""
     return hashlib.sha256(build_bundle(settings=settings)).hexdigest()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ops.head_node import find_head_node
+from ops.account.head_node import find_head_node
+from ops.account.session import ClientOf
 from ops.printable import printable
-from ops.session import ClientOf
 from ops.usage import OpsError
 
 _FORMAT = "%i|%u|%M|%D|%j"

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ops.pcluster_dry_run import DryRun
+from ops.account.session import ClientOf
+from ops.pcluster.dry_run import DryRun
 from ops.plan.change import REFUSED, Change, second_cluster
 from ops.plan.cluster import cluster_changes
 from ops.plan.deployed import Deployed, read_deployed
@@ -17,9 +18,8 @@ from ops.plan.policies import Judge
 from ops.plan.resources import ResourceChange
 from ops.price.book import PriceBook
 from ops.price.quote import Quote, make_quote
-from ops.session import ClientOf
-from training_cluster.families import load_base
-from training_cluster.settings import Settings
+from training_cluster.catalog.families import load_base
+from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import STORAGE_STACK
 
 State = Literal["new", "update", "replaced", "foreign"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ops.plan.policies import ROOT
 from ops.usage import OpsError
+from training_cluster.paths import ROOT
 from training_cluster.stack_names import CLUSTER_STACK
 
 _CDK = ROOT / "node_modules" / ".bin" / "cdk"

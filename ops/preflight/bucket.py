@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding, judged
-from ops.session import ClientOf, unless
 
 _KMS = ("aws:kms", "aws:kms:dsse")
 _S3S_OWN_KEY = "alias/aws/s3"

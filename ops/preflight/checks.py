@@ -6,16 +6,15 @@ import datetime
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 
-from ops.preflight.access import (
+from ops.account.session import ClientOf
+from ops.preflight.account.access import (
     check_boundary,
     check_key,
     check_placement_group,
     check_secret,
     check_spot_role,
 )
-from ops.preflight.account import check_account, check_budget
-from ops.preflight.config import check_config, check_validators
-from ops.preflight.credentials import (
+from ops.preflight.account.credentials import (
     DEFAULT_QUALIFIER,
     Identity,
     check_bootstrap,
@@ -23,27 +22,28 @@ from ops.preflight.credentials import (
     check_region,
     read_identity,
 )
-from ops.preflight.finding import Finding
-from ops.preflight.image import check_image
-from ops.preflight.instance_types import check_instance_types
-from ops.preflight.network import check_network
-from ops.preflight.not_checked import isolated, not_checked
-from ops.preflight.place import Place, read_place, unknown_place
-from ops.preflight.private_endpoints import check_endpoints
-from ops.preflight.reservation import check_reservation, read_reservation
-from ops.preflight.security_groups import check_node_group
-from ops.preflight.shared_quotas import (
+from ops.preflight.account.leftovers import check_account, check_budget
+from ops.preflight.account.volume_key import check_volume_key
+from ops.preflight.capacity.instance_types import check_instance_types
+from ops.preflight.capacity.reservation import check_reservation, read_reservation
+from ops.preflight.capacity.shared_quotas import (
     check_address_quota,
     check_lustre_quota,
     check_nat_quota,
     check_vpc_quota,
 )
+from ops.preflight.capacity.vcpus import check_vcpu_quotas
+from ops.preflight.capacity.zone import Choice, check_zone, choose_zone
+from ops.preflight.config import check_config, check_validators
+from ops.preflight.finding import Finding
+from ops.preflight.image import check_image
+from ops.preflight.network.network import check_network
+from ops.preflight.network.private_endpoints import check_endpoints
+from ops.preflight.network.security_groups import check_node_group
+from ops.preflight.not_checked import isolated, not_checked
+from ops.preflight.place import Place, read_place, unknown_place
 from ops.preflight.storage import check_storage
-from ops.preflight.vcpus import check_vcpu_quotas
-from ops.preflight.volume_key import check_volume_key
-from ops.preflight.zone import Choice, check_zone, choose_zone
-from ops.session import ClientOf
-from training_cluster.settings import Settings
+from training_cluster.flags.settings import Settings
 
 Check = tuple[str, Callable[[], Iterable[Finding]]]
 """What it is about, and the function."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ops.pcluster_dry_run import DryRun, account_environment, dry_run
+from ops.account.session import ClientOf
+from ops.pcluster.dry_run import DryRun, account_environment, dry_run
 from ops.preflight.config_ids import known_ids, without_what_a_deploy_makes
 from ops.preflight.finding import Finding, Verdict
 from ops.preflight.place import Place
-from ops.session import ClientOf
-from training_cluster.cluster_config import render_cluster_config
-from training_cluster.config_check import check_settings
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import check_settings
 from training_cluster.problems import ConfigurationError
-from training_cluster.settings import Settings
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STACK_IDS, STORAGE_STACK
 
 _VERDICTS: Mapping[str, Verdict] = {"ERROR": "problem", "WARNING": "warning", "INFO": "ok"}

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ops.account.session import ClientOf, unless
+from ops.account.stacks import Stack
 from ops.preflight.place import Place
-from ops.session import ClientOf, unless
-from ops.stacks import Stack
-from training_cluster.bundle import bootstrap_budget_s
-from training_cluster.image_names import image_parameter
-from training_cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
-from training_cluster.settings import Settings
+from training_cluster.cluster.bundle import bootstrap_budget_s
+from training_cluster.cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
+from training_cluster.flags.settings import Settings
+from training_cluster.image.names import image_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
 
 _POLICY = "AWS::IAM::ManagedPolicy"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding
 from ops.preflight.image_code import ARCHITECTURE, image_code, region_of
 from ops.preflight.place import Place
-from ops.session import ClientOf, unless
-from training_cluster.cluster_flags import PCLUSTER_VERSION
-from training_cluster.image_names import image_parameter, image_stack_name
-from training_cluster.image_plan import image_plan
-from training_cluster.settings import Settings
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.settings import Settings
+from training_cluster.image.names import image_parameter, image_stack_name
+from training_cluster.image.plan import image_plan
 
 
 def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import Any
 from ops.asset_code import asset_code
 
 ARCHITECTURE = "x86_64"
-"""Of every family; as cluster_image.py has it, which wants all of CDK (compared in a test)."""
+"""Of every family; as image/lookup.py has it, which wants all of CDK (compared in a test)."""
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.aws_errors import DENIED
+from ops.account.aws_errors import DENIED
 from ops.preflight.finding import Finding
 from training_cluster.problems import ConfigurationError
 

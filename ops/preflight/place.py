@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ops.session import ClientOf
-from ops.stacks import Stack, find_stacks
-from training_cluster.image_names import image_stack_name
-from training_cluster.settings import Settings
+from ops.account.session import ClientOf
+from ops.account.stacks import Stack, find_stacks
+from training_cluster.flags.settings import Settings
+from training_cluster.image.names import image_stack_name
 from training_cluster.stack_names import NETWORK_STACK
 
 Subnet = Mapping[str, Any]

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.account.session import ClientOf, unless
 from ops.preflight.bucket import check_bucket
 from ops.preflight.finding import Finding, judged
+from ops.preflight.network.security_groups import Peer, authorize, describe_groups, ports_open
 from ops.preflight.place import Place
-from ops.preflight.security_groups import Peer, authorize, describe_groups, ports_open
-from ops.session import ClientOf, unless
-from training_cluster.network_flags import CHINA
-from training_cluster.settings import Settings
-from training_cluster.storage_rules import LUSTRE_PORTS, NFS_PORT
+from training_cluster.flags.network import CHINA
+from training_cluster.flags.settings import Settings
+from training_cluster.rules.storage import LUSTRE_PORTS, NFS_PORT
 
 # Older ones take no data repository associations (FSx's API reference), and whether today's clients mount
 # them is unconfirmed.

@@ -9,14 +9,14 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.aws_errors import explain
+from ops.account.aws_errors import explain
+from ops.account.session import ClientOf
 from ops.preflight.place import read_place
 from ops.price.price_list import PRICE_LIST, list_price
 from ops.price.spot import SPOT, spot_price
-from ops.session import ClientOf
-from training_cluster.families import instance_hour, load_base
-from training_cluster.prices import Price
-from training_cluster.settings import Settings
+from training_cluster.catalog.families import instance_hour, load_base
+from training_cluster.catalog.prices import Price
+from training_cluster.flags.settings import Settings
 
 NOT_ASKED = "--offline: AWS was not asked"
 

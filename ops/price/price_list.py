@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ops.session import account_clients
-from training_cluster.prices import Price
+from ops.account.session import account_clients
+from training_cluster.catalog.prices import Price
 
 PRICE_LIST = "Price List API"
 # The API has endpoints in few regions, each with the prices of all.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ops.price.book import PriceBook
 from ops.price.price_list import PRICE_LIST
 from ops.price.spot import SPOT
-from training_cluster.families import load_base
-from training_cluster.idle_cost import Item, instances, standing_items
-from training_cluster.prices import Price
-from training_cluster.settings import Settings
+from training_cluster.advice.idle_cost import Item, instances, standing_items
+from training_cluster.catalog.families import load_base
+from training_cluster.catalog.prices import Price
+from training_cluster.flags.settings import Settings
 
 _ASKED = (PRICE_LIST, SPOT)
 _KINDS = {

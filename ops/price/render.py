@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ops.price.quote import Quote
 from ops.price.training import TrainingCost
-from training_cluster.families import load_base
+from training_cluster.catalog.families import load_base
 
 
 def show_quote(quote: Quote, console: Console) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from training_cluster.prices import Price
+from training_cluster.catalog.prices import Price
 
 SPOT = "spot price"
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ops.price.quote import Quote
 from ops.usage import UsageError
-from training_cluster.settings import Settings
-from training_cluster.steps import ASSETS
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ASSETS
 
 _MILLION, _HOUR_S = 1_000_000, 3600
-_REPORT = "python -m training_common.report RUN_DIR --json"
+_REPORT = "python -m trainkit.run.report RUN_DIR --json"
 
 
 class _Report(BaseModel):
@@ -98,7 +98,7 @@ def read_run(file: Path, settings: Settings) -> Speed:
 
 
 def ranks_per_node(settings: Settings) -> int:
-    """One rank a GPU or a NeuronCore; a CPU node is one (training_cluster.job_environment)."""
+    """One rank a GPU or a NeuronCore; a CPU node is one (training_cluster.cluster.job_environment)."""
     return settings.size.accelerators * settings.family_facts.accelerator.cores or 1
 
 

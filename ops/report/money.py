@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ops.report.record import Run, Use
-from training_cluster.families import instance_hour
+from training_cluster.catalog.families import instance_hour
 
 _HOUR_S = 3600
 

@@ -17,9 +17,10 @@ from ops.report.money import cost_of
 from ops.report.panels import Panel, axis_of, count, floors_of, has, panels_of, size
 from ops.report.record import Checkpoint, Run, Start
 from ops.usage import OpsError
+from training_cluster.paths import ROOT
 
 _HERE = Path(__file__).parent
-_UPLOT = Path(__file__).resolve().parents[2] / "node_modules" / "uplot"
+_UPLOT = ROOT / "node_modules" / "uplot"
 # Of a chart's table: the page has the curve, and the run's metrics.jsonl has all.
 _MOST_ROWS = 25
 # A cell of more characters gets a wide column, for phones.

@@ -1,4 +1,4 @@
-"""What is known of a run: the line that training_common.report --record prints, as typed values."""
+"""What is known of a run: the line that trainkit.run.report --record prints, as typed values."""
 
 from __future__ import annotations
 

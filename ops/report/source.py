@@ -9,14 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ops.head_node import CommandError, HeadNode, find_head_node
+from ops.account.head_node import CommandError, HeadNode, find_head_node
+from ops.account.session import account_clients
 from ops.report.record import Run, unpack
-from ops.session import account_clients
 from ops.usage import OpsError, UsageError
-from training_cluster.families import load_base
+from training_cluster.catalog.families import load_base
+from training_cluster.paths import TRAINING
 
-_TRAINING = Path(__file__).resolve().parents[2] / "assets" / "training"
-_MODULE = ("python3", "-B", "-m", "training_common.report")
+_MODULE = ("python3", "-B", "-m", "trainkit.run.report")
 
 
 def read_folder(folder: Path) -> Run:
@@ -28,7 +28,7 @@ def read_folder(folder: Path) -> Run:
         )
     done = subprocess.run(
         [sys.executable, *_MODULE[1:], str(folder.resolve()), "--record"],
-        env=os.environ | {"PYTHONPATH": str(_TRAINING)},
+        env=os.environ | {"PYTHONPATH": str(TRAINING)},
         capture_output=True,
         text=True,
         check=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ops.stacks import Resource, Stack
+from ops.account.stacks import Resource, Stack
 from ops.teardown.step import Step, destroy_stack
 
 _CLUSTER = "AWS::RDS::DBCluster"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ops.stacks import Stack
+from ops.account.stacks import Stack
 from ops.teardown.accounting import accounting_steps
 from ops.teardown.images import image_stack_steps, image_steps
 from ops.teardown.left import Left, Lustre

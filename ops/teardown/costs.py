@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops.session import ClientOf
-from ops.stacks import Stack
+from ops.account.session import ClientOf
+from ops.account.stacks import Stack
 from ops.teardown.left import Ami, Efs, Left, Lustre
-from training_cluster.families import load_base
-from training_cluster.prices import Prices
+from training_cluster.catalog.families import load_base
+from training_cluster.catalog.prices import Prices
 from training_cluster.stack_names import NETWORK_STACK
 
 _GIB = 2**30

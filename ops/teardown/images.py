@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ops.image_stacks import destroy_image_stack, is_image_stack
-from ops.stacks import Stack
+from ops.account.image_stacks import destroy_image_stack, is_image_stack
+from ops.account.stacks import Stack
 from ops.teardown.left import Ami, LeftImages
 from ops.teardown.step import Step
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ops.stacks import Resource
+from ops.account.stacks import Resource
 
 
 @dataclass(frozen=True, kw_only=True)

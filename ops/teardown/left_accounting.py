@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.account.session import ClientOf
+from ops.account.stacks import Resource
 from ops.parts import Parts
-from ops.session import ClientOf
-from ops.stacks import Resource
 from ops.teardown.tagged import is_our_database_part, is_ours
-from training_cluster.account_flags import CLUSTER_TAG, SHARED
+from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS
 
 # Of what carries our tag, that which is AccountingStack's: CloudFormation makes names from the stack's and

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ops.account.session import ClientOf
 from ops.parts import Parts
-from ops.session import ClientOf
 from ops.teardown.left import Ami, LeftImages
 from ops.teardown.tagged import is_of_an_image, is_ours
-from training_cluster.image_names import IMAGE_TAG
+from training_cluster.image.names import IMAGE_TAG
 
 PARAMETERS = "/imagebuilder/training-cluster"
 """Where the ids of the newest AMIs stand in Systems Manager (compared in a test)."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops.image_stacks import is_image_stack
+from ops.account.image_stacks import is_image_stack
+from ops.account.session import ClientOf
+from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.parts import Parts
-from ops.session import ClientOf
-from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.teardown.adopt import adopt
 from ops.teardown.commands import destroy_cluster, steps
 from ops.teardown.costs import Cost, read_costs
@@ -18,7 +18,7 @@ from ops.teardown.images import images_that_wait
 from ops.teardown.left import Left
 from ops.teardown.read_left import read_left
 from ops.teardown.step import Step
-from training_cluster.families import load_base
+from training_cluster.catalog.families import load_base
 from training_cluster.stack_names import cluster_of_stack
 
 _NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "compute node"}

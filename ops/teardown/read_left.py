@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ops.account.session import ClientOf
+from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.parts import Parts
-from ops.session import ClientOf
-from ops.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.teardown.left import Left
 from ops.teardown.left_accounting import database_addresses, read_accounting
 from ops.teardown.left_images import read_images
@@ -21,7 +21,7 @@ from ops.teardown.left_storage import (
     tagged_groups,
 )
 from ops.teardown.tagged import is_our_log_group
-from training_cluster.progress import progress_parameter
+from training_cluster.cluster.progress import progress_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, IMAGE_STACKS, STORAGE_STACK
 
 PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"

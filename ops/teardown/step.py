@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ops.stacks import LIFT_PROTECTION, Stack
+from ops.account.stacks import LIFT_PROTECTION, Stack
 from training_cluster.stack_names import STACK_IDS
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ops.session import unless
-from training_cluster.account_flags import CLUSTER_TAG, SHARED
-from training_cluster.image_names import IMAGE_TAG
+from ops.account.session import unless
+from training_cluster.flags.account import CLUSTER_TAG, SHARED
+from training_cluster.image.names import IMAGE_TAG
 
 
 def is_ours(tags: Iterable[Mapping[str, str]]) -> bool:

@@ -5,7 +5,7 @@ With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slu
 Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm workload_template
 
 launch.sh starts this once a rank. Every setting below is an environment variable (MODEL_LAYERS=6) and an
-argument (--model-layers 6). Folders, ranks and the world come from job.slurm and launch.sh; training_common
+argument (--model-layers 6). Folders, ranks and the world come from job.slurm and launch.sh; trainkit
 reads them.
 
 Writes $RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; goes on from the newest of those,
@@ -24,16 +24,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from training_common import checkpoints, outcome
-from training_common.finite import check_finite
-from training_common.memory import peak_bytes
-from training_common.metrics import Metrics
-from training_common.mfu import flops_per_token, mfu
-from training_common.precision import check_precision
-from training_common.run import Run, die
-from training_common.settings import check_words, family_device, fill_settings
-from training_common.stopping import Stop
-from training_common.world import check_world
+from trainkit.run import checkpoints, outcome
+from trainkit.run.finite import check_finite
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import Metrics
+from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run, die
+from trainkit.run.settings import check_words, family_device, fill_settings
+from trainkit.run.stopping import Stop
+from trainkit.run.world import check_world
 
 # The model reads bytes: any text will do, and there is no tokenizer.
 VOCABULARY = 256

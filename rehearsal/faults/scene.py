@@ -16,7 +16,7 @@ from rehearsal.deployed import client_options
 from rehearsal.faults.worker import Site
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
-from training_cluster.progress import progress_parameter
+from training_cluster.cluster.progress import progress_parameter
 
 _PCLUSTER = PROJECT / ".venv-pcluster" / "bin" / "pcluster"
 

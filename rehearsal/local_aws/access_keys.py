@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from rehearsal.local_aws import hooks
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.moto_services import Answer
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_services import Answer
 
 # Where functions and nodes answer CloudFormation: addresses with a token, which AWS signs in advance.
 _ANSWERS = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")

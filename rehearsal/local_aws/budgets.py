@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rehearsal.local_aws import hooks
-from rehearsal.local_aws.handlers import register, simple
-from rehearsal.local_aws.hook import Hook
-from rehearsal.local_aws.moto_types import Created, Properties
+from rehearsal.local_aws.cloudformation.handlers import register, simple
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.hook import Hook
 
 
 def install() -> None:

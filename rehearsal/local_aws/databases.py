@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehearsal.local_aws import hooks
-from rehearsal.local_aws.handlers import original, wrap
-from rehearsal.local_aws.moto_types import Created, Properties, ec2
+from rehearsal.local_aws.cloudformation.handlers import original, wrap
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
+from rehearsal.local_aws.emulators import hooks
 
 _MIN_ZONES = 2
 

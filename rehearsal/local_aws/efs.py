@@ -6,10 +6,10 @@ import json
 import uuid
 from typing import Any
 
-from rehearsal.local_aws import hooks
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.handlers import changed, register
-from rehearsal.local_aws.moto_types import Attributes, Created, MotoType, Properties
+from rehearsal.local_aws.cloudformation.handlers import changed, register
+from rehearsal.local_aws.cloudformation.moto_types import Attributes, Created, MotoType, Properties
+from rehearsal.local_aws.emulators import hooks
 
 # Everything else of a file system, and all of an access point, replaces it.
 _FILE_SYSTEM_IN_PLACE = {

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rehearsal.local_aws import hooks
+from rehearsal.local_aws.emulators import hooks
 
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
 SLEEP_SCALE = 0.005

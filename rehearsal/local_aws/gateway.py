@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from rehearsal.local_aws import image_builder_actions
 from rehearsal.local_aws.access_keys import AccessKeys
-from rehearsal.local_aws.moto_services import SERVICES, Answer, MotoServices
+from rehearsal.local_aws.emulators.moto_services import SERVICES, Answer, MotoServices
+from rehearsal.local_aws.image_builder import actions as image_builder_actions
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rehearsal.local_aws import hooks, moto_actions
-from training_cluster.families import load_base
+from rehearsal.local_aws.emulators import hooks, moto_actions
+from training_cluster.catalog.families import load_base
 
 _VCPUS = 10_000.0
 """Of each kind of instance: what a large account was granted. AWS gives a new one none or few."""

@@ -6,9 +6,9 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws import hooks
-from rehearsal.local_aws.handlers import original, wrap
-from rehearsal.local_aws.moto_types import Created, Properties
+from rehearsal.local_aws.cloudformation.handlers import original, wrap
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
+from rehearsal.local_aws.emulators import hooks
 
 _TYPE = "AWS::SecretsManager::Secret"
 _EXCLUSIONS = {

@@ -17,7 +17,7 @@ from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.certificate import make_certificate
 from rehearsal.local_aws.process import READY
 from rehearsal.local_aws.publications import publish_layer, write_official_images
-from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 # CDK's Provider framework polls every 30 s on AWS; nothing here takes that long.
 _WAIT_SCALE = "0.05"
@@ -58,17 +58,11 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
 
-    from rehearsal.local_aws import (  # noqa: PLC0415
-        access_keys,
-        functions,
-        head_node,
-        hooks,
-        lustre,
-        moto_services,
-        run_commands,
-        services,
-    )
+    from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
+    from rehearsal.local_aws.emulators import hooks, moto_services  # noqa: PLC0415
+    from rehearsal.local_aws.fsx import lustre  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
+    from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
 
     access_keys.install(address)
     functions.install(python=lambda_python)

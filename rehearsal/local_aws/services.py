@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from rehearsal.local_aws import (
-    alarms,
-    budgets,
+from rehearsal.local_aws import alarms, budgets, databases, efs, quotas, secrets
+from rehearsal.local_aws.cloudformation import custom_resources, exports, resource_types
+from rehearsal.local_aws.cloudformation import engine as cloudformation
+from rehearsal.local_aws.ec2 import (
     capacity_blocks,
     capacity_reservations,
-    cloudformation,
-    custom_resources,
-    data_repositories,
-    databases,
-    efs,
-    exports,
-    image_builder,
     images,
     instance_profiles,
     load_balancers,
-    lustre,
-    moto_services,
     placement_groups,
-    quotas,
-    resource_types,
     scaling_groups,
-    secrets,
     volume_keys,
 )
+from rehearsal.local_aws.emulators import moto_services
+from rehearsal.local_aws.fsx import data_repository_associations as data_repositories
+from rehearsal.local_aws.fsx import lustre
+from rehearsal.local_aws.image_builder import resources as image_builder
 
 # Their order does not matter: each corrects types and actions of its own.
 _MODULES = (

@@ -11,8 +11,8 @@ import yaml
 
 from rehearsal.node_root.machine import Finished, Machine
 from rehearsal.node_root.node import Bucket
-from training_cluster.bundle import build_image_bundle
-from training_cluster.cluster_flags import PCLUSTER_VERSION
+from training_cluster.cluster.bundle import build_image_bundle
+from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 BUNDLE = "image-bundle.tar.gz"
 DOCUMENT = "images/node-image.yaml"

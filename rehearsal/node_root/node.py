@@ -15,10 +15,10 @@ from rehearsal.node_root.base import FOLDER
 from rehearsal.node_root.disk import Disk
 from rehearsal.node_root.machine import Finished, Machine, new_machine
 from rehearsal.node_root.parallelcluster import action, write_image, write_node
-from training_cluster.bundle import build_bundle
-from training_cluster.nodes import bootstrap_prefix
-from training_cluster.settings import Settings
-from training_cluster.steps import ASSETS
+from training_cluster.cluster.bundle import build_bundle
+from training_cluster.cluster.nodes import bootstrap_prefix
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ASSETS
 
 BUCKETS = "/srv/s3"
 _LOG_LINE = re.compile(r"bootstrap: step (?P<step>\S+): (?P<said>.+)$", re.MULTILINE)

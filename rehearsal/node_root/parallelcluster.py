@@ -11,10 +11,10 @@ import yaml
 
 from rehearsal.node_root.base import CLUSTER_USER
 from rehearsal.node_root.disk import Disk
-from training_cluster.cluster_config import render_cluster_config
-from training_cluster.cluster_flags import PCLUSTER_VERSION
-from training_cluster.resource_ids import placeholders
-from training_cluster.settings import Settings
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.settings import Settings
 
 REGION = "us-east-1"
 _HERE = Path(__file__).parent / "stand_ins"

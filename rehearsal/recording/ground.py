@@ -9,10 +9,11 @@ from typing import Any
 
 from rehearsal.validation.cases import Case
 from rehearsal.validation.foundation import Foundation
-from training_cluster.cluster_config import render_cluster_config
-from training_cluster.nodes import bootstrap_prefix
-from training_cluster.resource_ids import Database, ResourceIds
-from training_cluster.settings import Settings
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.nodes import bootstrap_prefix
+from training_cluster.cluster.resource_ids import Database, ResourceIds
+from training_cluster.flags.settings import Settings
+from training_cluster.rules.context import read_settings
 
 _TEMPLATE = Path(__file__).with_name("ground.yaml")
 _STACK = "ground"
@@ -84,7 +85,7 @@ class Ground(Foundation):
 
     def _settings(self, case: Case) -> Settings:
         """The case's settings, with its scripts where the library looks for them."""
-        settings = Settings.from_context(self.flags(case))
+        settings = read_settings(self.flags(case))
         self._client("s3").put_object(
             Bucket=self._ids.bucket_name,
             Key=f"{bootstrap_prefix(settings.cluster_name)}/bootstrap.sh",

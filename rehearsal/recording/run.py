@@ -18,7 +18,7 @@ from rehearsal.recording.provider import Provider
 from rehearsal.recording.recording import Recording
 from rehearsal.validation.cases import SECRET, SYSTEMS, Case, all_cases
 from rehearsal.validation.foundation import SITES, Site
-from training_cluster.families import family_names, load_family
+from training_cluster.catalog.families import family_names, load_family
 from training_cluster.problems import ConfigurationError
 
 MARKER = "TRAINING_CLUSTER_RECORDING"

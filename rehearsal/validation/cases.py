@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from training_cluster.families import family_names, load_family
-from training_cluster.hardware import CapacityKind, Family
-from training_cluster.settings import Settings
+from training_cluster.catalog.families import family_names, load_family
+from training_cluster.catalog.family import CapacityKind, Family
+from training_cluster.rules.context import read_settings
 
 CAPACITIES: tuple[CapacityKind, ...] = get_args(CapacityKind)
 SYSTEMS: tuple[str, ...] = get_args(Family.model_fields["os"].annotation)
@@ -68,7 +68,7 @@ class Case:
     def instance_type(self) -> str:
         """Of the compute nodes."""
         named = {k: v for k, v in self.flags.items() if k in {"family", "instance_type"}}
-        return Settings.from_context(named).compute_type
+        return read_settings(named).compute_type
 
     @property
     def needs_reservation(self) -> bool:

@@ -14,9 +14,10 @@ from rehearsal.deployed import client_options, read_deployed_cluster
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.own_images import register_image
 from rehearsal.validation.cases import NODES, Case
-from training_cluster.nodes import BUNDLE_ARGUMENT
-from training_cluster.resource_ids import Database, ResourceIds
-from training_cluster.settings import Settings
+from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
+from training_cluster.cluster.resource_ids import Database, ResourceIds
+from training_cluster.flags.settings import Settings
+from training_cluster.rules.context import read_settings
 
 # Deployed once: with it come network, storage, database, the nodes' policies and placement group.
 FLAGS = {"login_nodes": "1", "accounting": "new", "cpu_queue": "on"}
@@ -51,7 +52,7 @@ class Foundation:
 
     def _deployed(self) -> ResourceIds:
         """Read the ids out of the config that the library stored."""
-        config = read_deployed_cluster(self._address, Settings.from_context(FLAGS).cluster_name).config
+        config = read_deployed_cluster(self._address, read_settings(FLAGS).cluster_name).config
         head, queue = config["HeadNode"], config["Scheduling"]["SlurmQueues"][0]
         lustre, efs = config["SharedStorage"]
         database = config["Scheduling"]["SlurmSettings"]["Database"]

@@ -23,10 +23,11 @@ from rehearsal.validation.verdicts import (
     render_warnings,
 )
 from rehearsal.workspace import Workspace
-from training_cluster.cluster_config import render_cluster_config
-from training_cluster.config_check import check_settings
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.check import check_settings
 from training_cluster.problems import ConfigurationError
-from training_cluster.settings import Settings
+from training_cluster.rules.context import read_settings
 
 
 def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
@@ -34,7 +35,7 @@ def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
     flags = foundation.flags(case)
     refusal = None
     try:
-        check_settings(Settings.from_context(flags))
+        check_settings(read_settings(flags))
     except ConfigurationError as error:
         refusal = str(error)
     # Rendered all the same, without our rules between flags: would the library refuse it, too?

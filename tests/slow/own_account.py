@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 from rehearsal.local_aws.address import LocalAwsAddress
-
-from .account import Account
+from tests.slow.account import Account
 
 TYPE, ZONE = "p4d.24xlarge", "us-east-1a"
 WORLD = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}

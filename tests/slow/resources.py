@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_cluster.cluster_flags import PCLUSTER_VERSION
-
-from .account import Account
+from tests.slow.account import Account
+from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 
 def attribute(resource: str, name: str) -> dict[str, Any]:

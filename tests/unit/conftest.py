@@ -15,11 +15,10 @@ import pytest
 from aws_cdk.assertions import Template
 
 from stacks.composition import add_stacks
-from tests.unit import provider_fakes
-from tests.unit.step_machine import Machine
-from training_cluster.settings import Settings
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.unit.assets.bootstrap.step_machine import Machine
+from tests.unit.assets.cluster_provider import provider_fakes
+from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
 
 # ministack writes a key when it is imported, to /tmp unless told otherwise.
 os.environ["STATE_DIR"] = str(ROOT / ".cache" / "ministack")
@@ -30,7 +29,7 @@ Templates = dict[str, Template]
 def _synthesise(flags: tuple[tuple[str, str], ...]) -> Templates:
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
     app = cdk.App(context=context)
-    stacks = add_stacks(app, Settings.from_context(dict(flags)))
+    stacks = add_stacks(app, read_settings(dict(flags)))
     return {stack.node.id: Template.from_stack(stack) for stack in stacks}
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from training_cluster.cluster_flags import PCLUSTER_VERSION
-from training_cluster.pcluster_version import read_pcluster_version
-
-ROOT = Path(__file__).resolve().parents[2]
+from training_cluster.catalog.pcluster_version import read_pcluster_version
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.paths import ROOT
 
 
 def test_constructs_is_a_source_root_without_an_init_file() -> None:
@@ -106,7 +105,7 @@ def test_the_library_version_stands_in_one_requirement() -> None:
         for line, text in _strings(ast.parse((ROOT / path).read_text()))
         if PCLUSTER_VERSION in text.replace("\\", "")  # as a pattern, too
     ]
-    assert named == [], "PCLUSTER_VERSION of cluster_flags.py is read from requirements-pcluster.txt"
+    assert named == [], "PCLUSTER_VERSION of flags/cluster.py is read from requirements-pcluster.txt"
 
 
 def test_an_unclear_requirement_of_the_library_is_told(tmp_path: Path) -> None:

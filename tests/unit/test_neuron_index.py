@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from tests.unit.step_machine import Machine, succeeds
+from tests.unit.assets.bootstrap.step_machine import Machine, succeeds
 
 OF_AWS = ("torch-neuronx", "neuronx-cc", "libneuronxla", "nki")
 AWSS_INDEX = "https://pip.repos.neuron.amazonaws.com"

@@ -6,7 +6,7 @@
 # Called by: run-steps.sh, as root. Safe to run again: it skips what is done, finishes what was interrupted, and needs
 #   no network where all is done. Each environment has the budget that its requirements.txt and install.sh state; this
 #   step's own is that of an image build. At a node's start the budget is that of the flag's workloads
-#   (constructs/training_cluster/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT; PIP_*,
+#   (constructs/training_cluster/catalog/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT; PIP_*,
 #   TRAINING_PYTHON; for the recipe volta TORCH_VOLTA_VERSION, TORCH_VOLTA_INDEX.
 # Moment: install
 # Recipes: all

@@ -10,8 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from training_common.run import Run, data_note, die
-from training_common.settings import check_words, fill_settings
+from trainkit.run.run import Run, data_note, die
+from trainkit.run.settings import check_words, fill_settings
 
 DEVICES = ("neuron", "cpu", "xla-cpu")
 # Of a row in the shards, a length is one number of 16 bits; BERT itself ends at 512.

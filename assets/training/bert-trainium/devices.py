@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from training_common.run import Run, die
-from training_common.world import check_world
+from trainkit.run.run import Run, die
+from trainkit.run.world import check_world
 
 # A rank that has to compile a graph lets the others wait; gloo by itself would give up after half an hour.
 COMPILATION = datetime.timedelta(hours=2)

@@ -19,15 +19,15 @@ from devices import DEVICES, CpuDevice, to_host
 from masking import Batch, draw
 from pairs import Special
 from safetensors.torch import load_file, save_file
-from training_common import checkpoints, outcome
-from training_common.finite import check_finite
-from training_common.memory import peak_bytes
-from training_common.metrics import FILE as METRICS
-from training_common.metrics import Metrics
-from training_common.mfu import flops_per_token, mfu
-from training_common.run import Run, die
-from training_common.shards import Manifest, Tokens
-from training_common.stopping import Stop
+from trainkit.data.shards import Manifest, Tokens
+from trainkit.run import checkpoints, outcome
+from trainkit.run.finite import check_finite
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import FILE as METRICS
+from trainkit.run.metrics import Metrics
+from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.run import Run, die
+from trainkit.run.stopping import Stop
 
 GRADIENT_CLIP = 1.0
 # fp32 weights and AdamW's two moments.

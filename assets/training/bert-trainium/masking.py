@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from pairs import ROW_HEAD, Special
-from training_common.shards import Tokens
+from trainkit.data.shards import Tokens
 
 Ids = npt.NDArray[np.int64]
 # arXiv 1810.04805, section 3.1: of the tokens 15 % are predicted, at most 20 in a sequence of 128; of those

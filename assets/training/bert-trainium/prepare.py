@@ -25,18 +25,18 @@ from pathlib import Path
 
 from bert_settings import Settings, read_settings
 from text_pieces import Piece, documents_of, pieces_of, sample
-from training_common import corpus as machine_text
-from training_common.dataset_bucket import BucketError, DatasetBucket
-from training_common.files import write_whole
-from training_common.ordered import is_done, take
-from training_common.prepare_tokens import prepare
-from training_common.shards import (
+from trainkit.data import corpus as machine_text
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.ordered import is_done, take
+from trainkit.data.prepare_tokens import prepare
+from trainkit.data.shards import (
     Manifest,
     ShardError,
     read_manifest,
     sha256_of,
 )
-from training_common.tokenize_unit import Recipe
+from trainkit.data.tokenize_unit import Recipe
+from trainkit.run.files import write_whole
 from wordpiece import PairEncoder, from_vocabulary, open_tokenizer, special_of, train
 
 WORKLOAD = "bert-trainium"

@@ -15,7 +15,7 @@ readonly here
 # shellcheck source=assets/training/environment.sh
 source "$here/../environment.sh"
 
-# The folder above has training_common. No compiled files in the shared folder.
+# The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Wrong settings are told before anything is installed: this needs no package.
 python="$(find_python)"

@@ -1,6 +1,6 @@
 """Text files in pieces that one process reads each, and the documents of a piece; needs no package.
 
-A document is a block of about 4,000 characters that ends at an empty line (training_common.corpus): what
+A document is a block of about 4,000 characters that ends at an empty line (trainkit.data.corpus): what
 BERT's second segments follow in, or are drawn from elsewhere.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairs import FORMAT
-from training_common.corpus import LINE_CHARACTERS, blocks
-from training_common.tokenize_unit import Unit
+from trainkit.data.corpus import LINE_CHARACTERS, blocks
+from trainkit.data.tokenize_unit import Unit
 
 # One shard of 30 to 40 MB, and a minute's work of one core.
 PIECE_BYTES = 2**26

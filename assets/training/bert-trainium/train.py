@@ -20,9 +20,9 @@ from pathlib import Path
 
 from bert_settings import Settings, read_settings, read_shards
 from pairs import ROW_HEAD
-from training_common.precision import check_precision
-from training_common.run import Run, die
-from training_common.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
+from trainkit.data.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run, die
 
 
 def open_data(folder: Path, settings: Settings) -> Manifest:

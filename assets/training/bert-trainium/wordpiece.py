@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pairs import Special, cut, rows_of, sentences
-from training_common.files import write_whole
-from training_common.shards import ShardError
-from training_common.tokenize_unit import Encode
+from trainkit.data.shards import ShardError
+from trainkit.data.tokenize_unit import Encode
+from trainkit.run.files import write_whole
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from training_common.files import sync
-from training_common.shards import ShardError
+from trainkit.data.shards import ShardError
+from trainkit.run.files import sync
 
 # Links that show a picture or sort an article, in English; other wikis have names of their own besides these.
 NOT_TEXT = re.compile(r"\s*(file|image|category)\s*:", re.IGNORECASE)

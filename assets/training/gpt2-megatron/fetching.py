@@ -6,9 +6,9 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from training_common.dataset_bucket import BucketError, DatasetBucket
-from training_common.files import sync
-from training_common.shards import ShardError, sha256_of
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.shards import ShardError, sha256_of
+from trainkit.run.files import sync
 
 RETRIES = 5
 BLOCK = 2**22

@@ -8,9 +8,9 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from training_common.files import sync, write_whole
-from training_common.run import die
-from training_common.shards import SPLITS, Manifest, read_manifest, sha256_of
+from trainkit.data.shards import SPLITS, Manifest, read_manifest, sha256_of
+from trainkit.run.files import sync, write_whole
+from trainkit.run.run import die
 
 FOLDER = "megatron"
 FILE = "manifest.json"

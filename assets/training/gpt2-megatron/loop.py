@@ -20,15 +20,15 @@ from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
 from model import make_model, make_optimizer, make_parallel, parameters_of
 from saving import resume, save
 from settings import Settings, Sizes
-from training_common import checkpoints, outcome
-from training_common.finite import check_finite
-from training_common.memory import peak_bytes
-from training_common.metrics import FILE as METRICS
-from training_common.metrics import Metrics
-from training_common.mfu import flops_per_token, mfu
-from training_common.run import Run
-from training_common.stopping import Stop
-from training_common.world import check_world
+from trainkit.run import checkpoints, outcome
+from trainkit.run.finite import check_finite
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import FILE as METRICS
+from trainkit.run.metrics import Metrics
+from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.run import Run
+from trainkit.run.stopping import Stop
+from trainkit.run.world import check_world
 from weights import load_weights
 
 # Weights and AdamW's two moments in fp32, and the weights once more in bf16.

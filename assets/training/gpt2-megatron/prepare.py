@@ -27,12 +27,12 @@ import published
 from articles import json_lines
 from indexed import make_indexed
 from tokens import FILES, GPT2_VOCAB_SIZE, Bpe, gpt2, train_bpe
-from training_common import corpus as texts
-from training_common.dataset_bucket import BucketError, DatasetBucket
-from training_common.files import write_whole
-from training_common.ordered import is_done, take
-from training_common.prepare_tokens import Recipe, Unit, prepare
-from training_common.shards import Manifest, ShardError, read_manifest, sha256_of
+from trainkit.data import corpus as texts
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.ordered import is_done, take
+from trainkit.data.prepare_tokens import Recipe, Unit, prepare
+from trainkit.data.shards import Manifest, ShardError, read_manifest, sha256_of
+from trainkit.run.files import write_whole
 from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"

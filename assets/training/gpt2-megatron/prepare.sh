@@ -19,7 +19,7 @@ source "$here/../environment.sh"
 venv="$(environment_of "$here")"
 readonly venv
 make_environment "$here" "$venv"
-# The folder above has training_common. No compiled files in the shared folder.
+# The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Preparing data needs no GPU: it need not be said that what is for GPUs is not there.
 export PYTHONWARNINGS="ignore:Transformer Engine and Apex are not installed:UserWarning"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fetching import have_file
 from settings import published_file
-from training_common.dataset_bucket import DatasetBucket
-from training_common.files import sync
-from training_common.shards import ShardError
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.shards import ShardError
+from trainkit.run.files import sync
 
 NAME = "megatron-345m"
 ZIP = "megatron_lm_345m_v0.0.zip"

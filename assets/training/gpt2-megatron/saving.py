@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 from megatron.core import parallel_state
-from training_common import checkpoints
-from training_common.run import die
+from trainkit.run import checkpoints
+from trainkit.run.run import die
 
 if TYPE_CHECKING:
     from loop import Rank

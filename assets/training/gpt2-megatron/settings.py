@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from training_common.run import Run, die
-from training_common.settings import check_words, family_device, fill_settings
+from trainkit.run.run import Run, die
+from trainkit.run.settings import check_words, family_device, fill_settings
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128

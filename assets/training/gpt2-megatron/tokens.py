@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetching import have_file
-from training_common.dataset_bucket import DatasetBucket
-from training_common.files import write_whole
-from training_common.prepare_tokens import Encode
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.prepare_tokens import Encode
+from trainkit.run.files import write_whole
 
 if TYPE_CHECKING:
     from tokenizers.implementations import ByteLevelBPETokenizer

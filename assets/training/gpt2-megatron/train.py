@@ -20,8 +20,8 @@ from pathlib import Path
 
 from indexed import Indexed, check_sums, read_indexed
 from settings import Settings, read_settings, sizes_of_job, weights_file
-from training_common.precision import check_precision
-from training_common.run import Run, data_note, die
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run, data_note, die
 
 
 def open_data(run: Run, settings: Settings) -> Indexed:

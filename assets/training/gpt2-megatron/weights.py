@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from megatron.core import parallel_state
 from settings import Settings
-from training_common.run import die
+from trainkit.run.run import die
 
 # Core's names with Transformer Engine, where a layer norm is part of the matrix behind it, and without.
 NAMES = {

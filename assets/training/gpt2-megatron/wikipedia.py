@@ -21,7 +21,7 @@ from typing import Any
 
 from articles import extract
 from fetching import curl, download
-from training_common.shards import ShardError
+from trainkit.data.shards import ShardError
 
 URL = "https://dumps.wikimedia.org"
 # Wikimedia allows three connections of one address at a time, and asks for two.

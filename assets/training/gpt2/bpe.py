@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corpus import Reader
-from training_common.files import write_whole
-from training_common.prepare_tokens import Encode, Unit
-from training_common.shards import ShardError
+from trainkit.data.prepare_tokens import Encode, Unit
+from trainkit.data.shards import ShardError
+from trainkit.run.files import write_whole
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

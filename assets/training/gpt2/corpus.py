@@ -1,4 +1,4 @@
-"""CORPUS: the text that gpt2 trains on, as units for training_common.prepare_tokens.
+"""CORPUS: the text that gpt2 trains on, as units for trainkit.data.prepare_tokens.
 
 openwebtext: downloaded from the Hugging Face hub. machine: text that lies on any machine. raw: your own files
 in DATA_DIR/raw.
@@ -14,9 +14,9 @@ from typing import Any
 
 import hub
 from documents import SUFFIXES, Piece, documents_of, pieces_of
-from training_common import corpus as machine_text
-from training_common.prepare_tokens import Unit
-from training_common.shards import ShardError
+from trainkit.data import corpus as machine_text
+from trainkit.data.prepare_tokens import Unit
+from trainkit.data.shards import ShardError
 
 # The dataset of the walk-through, as parquet: 80 files of 303 MB, 8,013,769 documents.
 OPENWEBTEXT = "Skylion007/openwebtext"

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from training_common.corpus import blocks
-from training_common.prepare_tokens import Unit
-from training_common.shards import ShardError
+from trainkit.data.corpus import blocks
+from trainkit.data.prepare_tokens import Unit
+from trainkit.data.shards import ShardError
 
 SUFFIXES = (".txt", ".jsonl", ".parquet")
 # One shard of 30 MB, and a minute's work of one core.

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training_common.files import sync
-from training_common.shards import sha256_of
+from trainkit.data.shards import sha256_of
+from trainkit.run.files import sync
 
 PUBLIC = "https://huggingface.co"
 TIMEOUT_S = 30

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from settings import Settings, Shape
-from training_common.run import die
+from trainkit.run.run import die
 from transformers import GPT2Config, GPT2LMHeadModel
 
 NO_TOKEN = -100

@@ -21,17 +21,17 @@ from pathlib import Path
 
 import corpus
 from bpe import Bpe, open_tokenizer, train_bpe
-from training_common.dataset_bucket import BucketError, DatasetBucket
-from training_common.files import write_whole
-from training_common.ordered import is_done, take
-from training_common.prepare_tokens import Recipe, Unit, finished, prepare
-from training_common.shards import (
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.ordered import is_done, take
+from trainkit.data.prepare_tokens import Recipe, Unit, finished, prepare
+from trainkit.data.shards import (
     MANIFEST,
     Manifest,
     ShardError,
     read_manifest,
     sha256_of,
 )
+from trainkit.run.files import write_whole
 from weights import WeightsError, find_weights
 
 WORKLOAD = "gpt2"

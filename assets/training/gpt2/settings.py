@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from training_common.run import Run, data_note, die
-from training_common.settings import check_words, family_device, fill_settings
+from trainkit.run.run import Run, data_note, die
+from trainkit.run.settings import check_words, family_device, fill_settings
 
 LEARNING_RATE_SCRATCH = 6e-4
 LEARNING_RATE_TUNING = 3e-5

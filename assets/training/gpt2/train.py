@@ -19,9 +19,7 @@ import os
 
 from pinning import pin
 from settings import Prepared, Settings, Shape, read_prepared, read_settings, shape_of
-from training_common.precision import check_precision
-from training_common.run import Run, die
-from training_common.shards import (
+from trainkit.data.shards import (
     SPLITS,
     Manifest,
     ShardError,
@@ -30,6 +28,8 @@ from training_common.shards import (
     read_manifest,
     sha256_of,
 )
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run, die
 
 
 def open_data(prepared: Prepared, shape: Shape) -> Manifest:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hub
-from training_common.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 
 SCRATCH = "scratch"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")

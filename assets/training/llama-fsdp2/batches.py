@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from training_common.shards import Tokens
+from trainkit.data.shards import Tokens
 
 # The first number of a key: the training's own sequences, or the validation's.
 TRAINING, VALIDATION = 0, 1

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from settings import Settings
 from sizes import Shape
-from training_common.run import Run, data_note, die
-from training_common.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
+from trainkit.data.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
+from trainkit.run.run import Run, data_note, die
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,16 +16,16 @@ from progress import Progress, read_progress
 from saving import Saver
 from settings import Settings, learning_rate
 from sizes import Shape
-from training_common import checkpoints, outcome
-from training_common.finite import check_finite
-from training_common.memory import peak_bytes
-from training_common.metrics import FILE as METRICS
-from training_common.metrics import Metrics
-from training_common.mfu import flops_per_token, mfu
-from training_common.run import Run, die
-from training_common.shards import Tokens
-from training_common.stopping import Stop
-from training_common.world import check_world
+from trainkit.data.shards import Tokens
+from trainkit.run import checkpoints, outcome
+from trainkit.run.finite import check_finite
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import FILE as METRICS
+from trainkit.run.metrics import Metrics
+from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.run import Run, die
+from trainkit.run.stopping import Stop
+from trainkit.run.world import check_world
 
 GRADIENT_CLIP = 1.0
 

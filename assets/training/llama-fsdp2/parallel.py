@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
-from training_common.run import Run
+from trainkit.run.run import Run
 
 
 def make_mesh(run: Run, settings: Settings) -> DeviceMesh:

@@ -22,16 +22,16 @@ from pathlib import Path
 import text
 import tokenizer
 from settings import read_settings, shape_of
-from training_common.dataset_bucket import BucketError, DatasetBucket
-from training_common.files import write_whole
-from training_common.ordered import is_done, take
-from training_common.prepare_tokens import Recipe, prepare
-from training_common.shards import (
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.ordered import is_done, take
+from trainkit.data.prepare_tokens import Recipe, prepare
+from trainkit.data.shards import (
     Manifest,
     ShardError,
     read_manifest,
     sha256_of,
 )
+from trainkit.run.files import write_whole
 
 WORKLOAD = "llama-fsdp2"
 TOKENIZER = "tokenizer.json"

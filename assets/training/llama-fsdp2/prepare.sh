@@ -18,6 +18,6 @@ source "$here/../environment.sh"
 venv="$(environment_of "$here")"
 readonly venv
 make_environment "$here" "$venv"
-# The folder above has training_common. No compiled files in the shared folder.
+# The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 exec "$venv/bin/python" -B "$here/prepare.py"

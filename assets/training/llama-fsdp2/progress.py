@@ -10,8 +10,8 @@ from typing import Any
 
 from data import Data
 from sizes import Shape
-from training_common import checkpoints
-from training_common.run import Run, die
+from trainkit.run import checkpoints
+from trainkit.run.run import Run, die
 
 FILE = "progress.json"
 

@@ -22,8 +22,8 @@ from progress import Progress
 from torch.distributed.checkpoint import CheckpointException
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from training_common import checkpoints
-from training_common.run import Run, die
+from trainkit.run import checkpoints
+from trainkit.run.run import Run, die
 
 # A line a checkpoint: how long the training stood still for it, and how long it took to be whole.
 LOG = "checkpoints.jsonl"

@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 
 from sizes import SIZES, Shape
-from training_common.run import die
-from training_common.settings import check_words, family_device, fill_settings
+from trainkit.run.run import die
+from trainkit.run.settings import check_words, family_device, fill_settings
 
 
 @dataclass(frozen=True)

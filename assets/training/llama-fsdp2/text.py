@@ -1,4 +1,4 @@
-"""CORPUS: the text to train on, as units for training_common.prepare_tokens; a unit is a file.
+"""CORPUS: the text to train on, as units for trainkit.data.prepare_tokens; a unit is a file.
 
 raw: your own files in DATA_DIR/raw (*.txt, *.jsonl). machine: text that lies on any machine.
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training_common import corpus
-from training_common.prepare_tokens import Unit
-from training_common.shards import ShardError
+from trainkit.data import corpus
+from trainkit.data.prepare_tokens import Unit
+from trainkit.data.shards import ShardError
 
 OWN, MACHINE = "raw", "machine"
 CORPORA = (OWN, MACHINE)

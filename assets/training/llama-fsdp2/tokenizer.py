@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from text import File, Reader
-from training_common.files import write_whole
-from training_common.prepare_tokens import Encode
-from training_common.shards import ShardError
+from trainkit.data.prepare_tokens import Encode
+from trainkit.data.shards import ShardError
+from trainkit.run.files import write_whole
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -20,9 +20,9 @@ from data import open_data, verify
 from progress import find_checkpoint
 from settings import Settings, read_settings, refuse_fp16, shape_of
 from sizes import Shape
-from training_common import checkpoints
-from training_common.precision import check_precision
-from training_common.run import Run
+from trainkit.run import checkpoints
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run
 
 # fp32 weights and AdamW's two moments.
 CHECKPOINT_BYTES_A_PARAMETER = 12

@@ -12,7 +12,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from training_common.world import check_world
+from trainkit.run.world import check_world
 
 _ITERATIONS, _WARM_UP = 10, 2
 

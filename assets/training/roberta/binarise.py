@@ -9,7 +9,7 @@ from pathlib import Path
 from binary_data import DICTIONARY
 from line_bpe import Bpe
 from split_files import Split, encode_split
-from training_common.files import sync, write_whole
+from trainkit.run.files import sync, write_whole
 
 
 def binarise(

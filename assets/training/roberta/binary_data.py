@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from training_common.dataset_bucket import DatasetBucket
-from training_common.files import write_whole
-from training_common.shards import sha256_of
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.shards import sha256_of
+from trainkit.run.files import write_whole
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -14,10 +14,10 @@ from fairseq_cli.train import main as fairseq_train
 from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
 from roberta_settings import Settings, fairseq_arguments
-from training_common import checkpoints, outcome
-from training_common.finite import end_diverged
-from training_common.run import Run, die
-from training_common.world import check_world
+from trainkit.run import checkpoints, outcome
+from trainkit.run.finite import end_diverged
+from trainkit.run.run import Run, die
+from trainkit.run.world import check_world
 
 
 def train(settings: Settings, run: Run, *, device: torch.device, data: Path, manifest: Manifest) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from binary_data import DICTIONARY, ENCODER, MERGES, DataError
-from training_common.dataset_bucket import DatasetBucket
-from training_common.files import write_whole
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.run.files import write_whole
 from wikitext import have_file
 
 if TYPE_CHECKING:

@@ -45,9 +45,9 @@ from roberta_settings import (
     data_folder,
     read_settings,
 )
-from training_common import corpus as texts
-from training_common.dataset_bucket import BucketError, DatasetBucket
-from training_common.files import write_whole
+from trainkit.data import corpus as texts
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.run.files import write_whole
 
 # Every 20th block (5 %) of a text that has no split of its own is for validation.
 VALIDATION_EVERY = 20

@@ -18,12 +18,12 @@ from typing import Any
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from roberta_settings import Settings, computing_parameters, shape
-from training_common import checkpoints
-from training_common.memory import peak_bytes
-from training_common.metrics import FILE, Metrics
-from training_common.mfu import flops_per_token, mfu
-from training_common.run import Run
-from training_common.stopping import Stop
+from trainkit.run import checkpoints
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import FILE, Metrics
+from trainkit.run.mfu import flops_per_token, mfu
+from trainkit.run.run import Run
+from trainkit.run.stopping import Stop
 
 CHECKPOINT = "checkpoint.pt"
 PROGRESS = "progress.json"

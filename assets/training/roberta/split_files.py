@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encoding import SIZE_TYPE, Tokenizer, encoded
-from training_common.files import sync, write_whole
+from trainkit.run.files import sync, write_whole
 
 if TYPE_CHECKING:
     from encoding import Indices

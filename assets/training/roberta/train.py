@@ -31,9 +31,9 @@ from roberta_settings import (
     parameters,
     read_settings,
 )
-from training_common import checkpoints
-from training_common.precision import check_precision
-from training_common.run import Run, die
+from trainkit.run import checkpoints
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run, die
 
 LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from binary_data import DataError
-from training_common.dataset_bucket import DatasetBucket
-from training_common.files import sync
-from training_common.shards import sha256_of
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.shards import sha256_of
+from trainkit.run.files import sync
 
 ZIP = "wikitext-103-raw-v1.zip"
 URL = f"https://wikitext.smerity.com/{ZIP}"

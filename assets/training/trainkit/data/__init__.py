@@ -1,0 +1,1 @@
+"""Text to token shards: corpus, tokens, and the bucket that keeps them."""

@@ -1,0 +1,93 @@
+"""Real English that lies on any machine (licences, Python's documentation), and text cut into blocks.
+
+Only the standard library. The documentation strings are read from the modules' source; nothing of it is
+imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from trainkit.run.files import write_whole
+
+LICENCES = Path("/usr/share/common-licenses")
+# Not documentation to read: tests, other people's packages, generated tables.
+SKIPPED = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"})
+# A block of text is one example of the split into training and validation text.
+BLOCK_CHARACTERS = 4000
+# Of a line without an end: read in parts, so that memory stays flat.
+LINE_CHARACTERS = 2**20
+
+
+def fingerprint(*, licences: Path = LICENCES) -> str:
+    """Changes when the text would: cheap, since it reads none."""
+    made_of = [sys.version, *(f"{file.name} {file.stat().st_size}" for file in licence_files(licences))]
+    return hashlib.sha256("\n".join(made_of).encode()).hexdigest()
+
+
+def gather(folder: Path, *, licences: Path = LICENCES, stdlib: Path | None = None) -> list[Path]:
+    """Write the text into files of `folder`, once a machine's version of it; those that have any."""
+    note = folder / "gathered-from"
+    made_of = f"{fingerprint(licences=licences)}\n"
+    files = [folder / "licences.txt", folder / "documentation.txt"]
+    if not (
+        note.is_file() and note.read_text(encoding="utf-8") == made_of and all(f.is_file() for f in files)
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = (file.read_text(encoding="utf-8", errors="replace") for file in licence_files(licences))
+        write_whole(files[0], "\n\n".join(texts))
+        write_whole(files[1], "\n\n".join(documentation(stdlib or Path(sysconfig.get_path("stdlib")))))
+        write_whole(note, made_of)
+    return [file for file in files if file.stat().st_size]
+
+
+def licence_files(folder: Path) -> list[Path]:
+    """The licences in Debian's folder, by name; links to another of them left out."""
+    if not folder.is_dir():
+        return []
+    return sorted(file for file in folder.iterdir() if file.is_file() and not file.is_symlink())
+
+
+def documentation(stdlib: Path) -> Iterator[str]:
+    """The documentation strings of each module that has any, in the order of the paths."""
+    for file in sorted(stdlib.rglob("*.py")):
+        if SKIPPED.isdisjoint(file.relative_to(stdlib).parts):
+            text = "\n\n".join(docstrings(file.read_bytes()))
+            if text:
+                yield text
+
+
+def docstrings(source: bytes) -> list[str]:
+    """The documentation strings of one module, outermost first; none if it does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented))
+    return [text for text in texts if text]
+
+
+def lines(file: Path) -> Iterator[str]:
+    """The lines of a file with their ends, very long ones in parts; what is no UTF-8 becomes U+FFFD."""
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        yield from iter(lambda: opened.readline(LINE_CHARACTERS), "")
+
+
+def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
+    """Cut at the first empty line after `characters`, or at twice that; the blocks together are the text."""
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if size >= 2 * characters or (size >= characters and not line.strip()):
+            yield "".join(block)
+            block, size = [], 0
+    if block:
+        yield "".join(block)

@@ -1,0 +1,172 @@
+"""Token shards and models in the cluster's bucket, below datasets/: where they outlive a cluster.
+
+Through the aws program, which every node has. Lustre imports what is there by itself, so mostly nothing is
+downloaded; an upload says whose the files are, in the way FSx for Lustre reads it (its guide, "POSIX
+metadata support for data repositories").
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainkit.data.shards import MANIFEST, Manifest, Shard, parse_manifest, sha256_of, total_bytes
+from trainkit.run.files import sync
+
+# Each is a process of its own, and a transfer in many parts.
+AT_ONCE = 4
+
+
+class BucketError(Exception):
+    """What the bucket said, in one sentence."""
+
+
+@dataclass(frozen=True)
+class DatasetBucket:
+    """One folder of the bucket, such as datasets/gpt2."""
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def of_workload(cls, workload: str) -> DatasetBucket | None:
+        """The cluster's, if it has one (TRAINING_BUCKET)."""
+        bucket = os.environ.get("TRAINING_BUCKET")
+        return cls(bucket, f"datasets/{workload}") if bucket else None
+
+    def url(self, key: str) -> str:
+        """Where a key of this folder lies."""
+        return f"s3://{self.bucket}/{self.prefix}/{key}"
+
+    def head(self, key: str) -> dict[str, Any] | None:
+        """Size ("ContentLength") and own metadata ("Metadata") of an object; None if it is not there.
+
+        Raises:
+            BucketError: the bucket does not answer.
+        """
+        try:
+            said = _aws("s3api", "head-object", "--bucket", self.bucket, "--key", f"{self.prefix}/{key}")
+        except BucketError as error:
+            # Who may not list a bucket is told 403 for what is not there.
+            if re.search(r"\((404|403)\)", str(error)):
+                return None
+            raise
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+    def text(self, key: str) -> str | None:
+        """A small object; None if it is not there."""
+        return None if self.head(key) is None else _aws("s3", "cp", "--only-show-errors", self.url(key), "-")
+
+    def download(self, key: str, file: Path, *, sha256: str | None = None) -> None:
+        """Fetch a file, whole and with the right sum, or not at all."""
+        partial = file.with_name(f".{file.name}.partial")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _aws("s3", "cp", "--only-show-errors", self.url(key), str(partial))
+        if sha256 is not None and (found := sha256_of(partial)) != sha256:
+            partial.unlink()
+            raise BucketError(f"{self.url(key)} is corrupt: its sha256 is {found}, not {sha256}")
+        sync(partial)
+        partial.replace(file)
+
+    def upload(self, file: Path, key: str, *, sha256: str) -> bool:
+        """Bring a file there, unless one of the same size and sum is; whether that was needed."""
+        there = self.head(key)
+        size = file.stat().st_size
+        if there and (there["ContentLength"], there.get("Metadata", {}).get("sha256")) == (size, sha256):
+            return False
+        metadata = {"sha256": sha256, **_posix(file)}
+        pairs = ",".join(f"{name}={value}" for name, value in metadata.items())
+        _aws("s3", "cp", "--only-show-errors", "--metadata", pairs, str(file), self.url(key))
+        return True
+
+    def download_shards(self, name: str, folder: Path, *, say: Callable[[str], None] = print) -> None:
+        """Fetch a folder of shards, its manifest last; what is there in the right size is kept."""
+        text = self.text(f"{name}/{MANIFEST}")
+        if text is None:
+            raise BucketError(f"{self.url(name)} has no {MANIFEST}")
+        manifest = parse_manifest(text, where=self.url(f"{name}/{MANIFEST}"))
+
+        def fetch(shard: Shard) -> bool:
+            file = folder / shard.file
+            if file.is_file() and file.stat().st_size == manifest.size_bytes(shard):
+                return False
+            self.download(f"{name}/{shard.file}", file, sha256=shard.sha256)
+            return True
+
+        _each(fetch, manifest, manifest.shards(), say=say, doing=f"taken from {self.url(name)}")
+        for extra in EXTRAS:
+            if self.head(f"{name}/{extra}"):
+                self.download(f"{name}/{extra}", folder / extra)
+        self.download(f"{name}/{MANIFEST}", folder / MANIFEST)
+
+    def upload_shards(
+        self, name: str, folder: Path, manifest: Manifest, *, say: Callable[[str], None] = print
+    ) -> None:
+        """Bring a folder of shards there, its manifest last; what is there already is left."""
+        if self.text(f"{name}/{MANIFEST}") == (folder / MANIFEST).read_text(encoding="utf-8"):
+            return
+
+        def bring(shard: Shard) -> bool:
+            return self.upload(folder / shard.file, f"{name}/{shard.file}", sha256=shard.sha256)
+
+        _each(bring, manifest, manifest.shards(), say=say, doing=f"in {self.url(name)}")
+        for extra in EXTRAS:
+            if (folder / extra).is_file():
+                self.upload(folder / extra, f"{name}/{extra}", sha256=sha256_of(folder / extra))
+        self.upload(folder / MANIFEST, f"{name}/{MANIFEST}", sha256=sha256_of(folder / MANIFEST))
+
+
+EXTRAS = ("tokenizer.json",)
+"""What may lie beside shards."""
+
+
+def _each(
+    do: Callable[[Shard], bool],
+    manifest: Manifest,
+    shards: Sequence[Shard],
+    *,
+    say: Callable[[str], None],
+    doing: str,
+) -> None:
+    started, done = time.monotonic(), 0
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for number, (shard, moved) in enumerate(zip(shards, threads.map(do, shards), strict=True), start=1):
+            done += manifest.size_bytes(shard)
+            if moved or number == len(shards):
+                seconds = time.monotonic() - started
+                say(
+                    f"data: {done / 1e6:,.1f} of {total_bytes(manifest) / 1e6:,.1f} MB {doing}, "
+                    f"{seconds:.0f} s"
+                )
+
+
+def _posix(file: Path) -> dict[str, str]:
+    """Owner and mode, as FSx for Lustre reads them from an object's metadata."""
+    found = file.stat()
+    return {
+        "file-owner": str(found.st_uid),
+        "file-group": str(found.st_gid),
+        "file-permissions": f"0{stat.S_IFREG | stat.S_IMODE(found.st_mode):o}",
+    }
+
+
+def _aws(*arguments: str) -> str:
+    """What the aws program printed."""
+    try:
+        done = subprocess.run(["aws", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise BucketError("there is no aws program on this machine") from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise BucketError(f"aws {' '.join(arguments[:2])}: {lines[-1]}")
+    return done.stdout

@@ -1,0 +1,150 @@
+"""Text -> token shards: streaming, in several processes, and taken up again where it was interrupted.
+
+A corpus comes as units: pieces that one process reads each, and that become at most one shard a split. A
+finished unit is noted in FOLDER/.units/, with what it was made from; the next start keeps it if that is
+the same. What the shards hold does not depend on how many processes make them.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import multiprocessing
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from trainkit.data.shards import MANIFEST, SPLITS, Manifest, Shard, ShardError, write_manifest
+from trainkit.data.tokenize_unit import (
+    ARRAY_TYPES,
+    UNITS,
+    Encode,
+    Encoder,
+    Reader,
+    Recipe,
+    Unit,
+    begin,
+    make_unit,
+    record_of,
+)
+
+__all__ = ["Encode", "Encoder", "Reader", "Recipe", "Unit", "finished", "prepare"]
+
+PROGRESS_EVERY_S = 10.0
+
+
+def prepare(
+    recipe: Recipe,
+    *,
+    workers: int,
+    say: Callable[[str], None] = print,
+    also: Callable[[], str] = str,
+    every_s: float = PROGRESS_EVERY_S,
+) -> Manifest:
+    """Make the shards that are not there, then the manifest.
+
+    Args:
+        also: what to add to a progress line, such as how far a download is.
+
+    Raises:
+        ShardError: a unit cannot be read, or a process died; finished shards stay.
+    """
+    (recipe.folder / UNITS).mkdir(parents=True, exist_ok=True)
+    numbers = range(len(recipe.units))
+    done = {number: record for number in numbers if (record := finished(recipe, number)) is not None}
+    if len(done) < len(numbers):
+        # Shards are about to be replaced: from here to its end this folder is not whole.
+        (recipe.folder / MANIFEST).unlink(missing_ok=True)
+        if done:
+            say(f"data: {len(done)} of {len(numbers)} shards are there already")
+        left = [number for number in numbers if number not in done]
+        done |= _in_processes(
+            recipe, left, workers=min(workers, len(left)), say=say, also=also, every_s=every_s
+        )
+    manifest = Manifest(
+        dtype=recipe.dtype,
+        vocab_size=recipe.vocab_size,
+        tokenizer_sha256=recipe.tokenizer_sha256,
+        source=recipe.source,
+        splits={split: tuple(s for n in numbers if (s := done[n][split])) for split in SPLITS},
+    )
+    write_manifest(recipe.folder, manifest)
+    _remove_others(recipe.folder, manifest)
+    return manifest
+
+
+def finished(recipe: Recipe, number: int) -> dict[str, Shard | None] | None:
+    """The shards of a unit, if they are there and would be the same."""
+    file = record_of(recipe.folder, number)
+    if not file.is_file():
+        return None
+    noted = json.loads(file.read_text(encoding="utf-8"))
+    if noted["fingerprint"] != recipe.fingerprint(number):
+        return None
+    shards = {name: Shard(**each) if each else None for name, each in noted["splits"].items()}
+    size = array.array(ARRAY_TYPES[recipe.dtype]).itemsize
+    for shard in filter(None, shards.values()):
+        made = recipe.folder / shard.file
+        if not made.is_file() or made.stat().st_size != shard.tokens * size:
+            return None
+    return shards
+
+
+def _remove_others(folder: Path, manifest: Manifest) -> None:
+    """Shards that an earlier, longer corpus left: they are made from text, by us, and in no manifest."""
+    kept = {shard.file for shard in manifest.shards()}
+    for file in folder.iterdir():
+        if re.fullmatch(r"(train|val)-\d{5}\.bin", file.name) and file.name not in kept:
+            file.unlink()
+
+
+def _in_processes(
+    recipe: Recipe,
+    numbers: list[int],
+    *,
+    workers: int,
+    say: Callable[[str], None],
+    also: Callable[[], str],
+    every_s: float,
+) -> dict[int, dict[str, Shard | None]]:
+    """Tokenize units in `workers` processes, with a line about it now and then."""
+    # Fresh processes: a copy of this one would have the tokenizer's threads cut off in the middle.
+    spawn = multiprocessing.get_context("spawn")
+    read_bytes, stop = spawn.Value("q", 0), spawn.Event()
+    total = sum(recipe.units[number].size_bytes for number in numbers)
+    started = time.monotonic()
+    pool = ProcessPoolExecutor(
+        workers, mp_context=spawn, initializer=begin, initargs=(recipe, read_bytes, stop)
+    )
+    try:
+        futures: dict[Future[dict[str, Shard | None]], int] = {pool.submit(make_unit, n): n for n in numbers}
+        pending = set(futures)
+        while pending:
+            ended, pending = wait(pending, timeout=every_s, return_when=FIRST_EXCEPTION)
+            for future in ended:
+                future.result()
+            seconds = time.monotonic() - started
+            ready = len(futures) - len(pending)
+            say(_progress(read_bytes.value, total, seconds, ready=ready, units=len(futures)) + also())
+        return {futures[future]: future.result() for future in futures}
+    except BrokenProcessPool as error:
+        raise ShardError(
+            "a process that tokenized was killed, perhaps for want of memory: submit again, finished shards "
+            f"are kept; fewer at a time than {workers}: PREPARE_WORKERS={max(1, workers // 2)}."
+        ) from error
+    finally:
+        # After a failure the others would go on for minutes.
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _progress(done: int, total: int, seconds: float, *, ready: int, units: int) -> str:
+    rate = done / seconds if seconds else 0.0
+    left = f", about {(total - done) / rate / 60:.0f} min left" if rate and done < total else ""
+    return (
+        f"data: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB read, {ready} of {units} shards, "
+        f"{rate / 1e6:.1f} MB/s{left}"
+    )

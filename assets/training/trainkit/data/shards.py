@@ -1,0 +1,194 @@
+"""Token shards: a corpus as files of token ids, and a manifest that says what they must be.
+
+FOLDER/manifest.json is written last, by rename: a folder that has one is whole. Shards are the ids one
+after another, uint16 or uint32, little endian, in files such as train-00000.bin and val-00000.bin.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainkit.run.files import write_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+SPLITS = ("train", "val")
+BYTES_A_TOKEN = {"uint16": 2, "uint32": 4}
+MAX_UINT16_VOCABULARY = 2**16
+# sha256 runs outside of Python's lock, so threads are enough; more of them wait for the file system.
+HASH_THREADS = 4
+HASH_BLOCK = 2**22
+
+
+class ShardError(Exception):
+    """What is wrong with token shards, and how to mend it, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of token ids."""
+
+    file: str
+    tokens: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a folder of shards holds."""
+
+    dtype: str
+    vocab_size: int
+    tokenizer_sha256: str
+    source: dict[str, Any]
+    """Where the text came from; "fingerprint" changes when it would."""
+    splits: dict[str, tuple[Shard, ...]]
+
+    def shards(self) -> list[Shard]:
+        """All shards of all splits."""
+        return [shard for split in self.splits.values() for shard in split]
+
+    def tokens(self, split: str) -> int:
+        """Tokens of one split."""
+        return sum(shard.tokens for shard in self.splits.get(split, ()))
+
+    def size_bytes(self, shard: Shard) -> int:
+        """Size that the file of a shard must have."""
+        return shard.tokens * BYTES_A_TOKEN[self.dtype]
+
+
+def dtype_of(vocab_size: int) -> str:
+    """The smaller of the two types that holds every id."""
+    return "uint16" if vocab_size <= MAX_UINT16_VOCABULARY else "uint32"
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Declare the folder whole; every shard has to be on the disk."""
+    write_whole(folder / MANIFEST, json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read what the folder holds.
+
+    Raises:
+        ShardError: there is no manifest, or none of this format.
+    """
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise ShardError(f"{file} is missing, so this data is not whole: prepare.sh makes it, submit again.")
+    return parse_manifest(file.read_text(encoding="utf-8"), where=str(file))
+
+
+def parse_manifest(text: str, *, where: str) -> Manifest:
+    """Parse manifest.json; `where` it came from is for the sentence of ShardError."""
+    try:
+        found = json.loads(text)
+        if found["format"] != FORMAT:
+            raise ShardError(f"{where} has format {found['format']}, and this program reads {FORMAT}.")
+        return Manifest(
+            dtype=found["dtype"],
+            vocab_size=found["vocab_size"],
+            tokenizer_sha256=found["tokenizer_sha256"],
+            source=found["source"],
+            splits={name: tuple(Shard(**each) for each in found["splits"][name]) for name in SPLITS},
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ShardError(
+            f"{where} is no manifest of token shards ({error!r}): delete it and submit again."
+        ) from error
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Look at every shard's size, in milliseconds.
+
+    Raises:
+        ShardError: one is missing or has another size.
+    """
+    for shard in manifest.shards():
+        file, wanted = folder / shard.file, manifest.size_bytes(shard)
+        if not file.is_file():
+            raise ShardError(f"{file} is missing: submit again, and prepare.sh makes it anew.")
+        if (size := file.stat().st_size) != wanted:
+            raise ShardError(
+                f"{file} is corrupt: it has {size:,} bytes, {MANIFEST} says {wanted:,}; "
+                "delete it and submit again."
+            )
+
+
+def check_sums(folder: Path, manifest: Manifest, *, part: int = 0, parts: int = 1) -> None:
+    """Read shards and compare their sums: every `parts`-th, from `part` on, so that nodes share the work.
+
+    Raises:
+        ShardError: one is corrupt.
+    """
+    with ThreadPoolExecutor(HASH_THREADS) as threads:
+        own = manifest.shards()[part::parts]
+        for shard, found in zip(
+            own, threads.map(lambda each: sha256_of(folder / each.file), own), strict=True
+        ):
+            if found != shard.sha256:
+                raise ShardError(
+                    f"{folder / shard.file} is corrupt: its sha256 is {found}, {MANIFEST} says "
+                    f"{shard.sha256}; delete it and submit again."
+                )
+
+
+def sha256_of(file: Path) -> str:
+    """The sha256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while block := opened.read(HASH_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class Tokens:
+    """The tokens of one split as one long sequence; files are mapped, not read."""
+
+    def __init__(self, folder: Path, manifest: Manifest, split: str) -> None:
+        import numpy as np  # noqa: PLC0415 (the rest of this file needs no package)
+
+        shards = [shard for shard in manifest.splits[split] if shard.tokens]
+        # The format is little endian, whatever the machine.
+        kind = np.dtype(manifest.dtype).newbyteorder("<")
+        self._maps = [np.memmap(folder / shard.file, dtype=kind, mode="r") for shard in shards]
+        self._ends = list(itertools.accumulate(shard.tokens for shard in shards))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def window(self, start: int, length: int) -> npt.NDArray[np.int64]:
+        """`length` ids from `start` on; a window may reach into the next shards.
+
+        Raises:
+            IndexError: it would begin before the first token or end after the last.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        if start < 0 or start + length > len(self):
+            raise IndexError(f"tokens {start} to {start + length} of {len(self)}")
+        parts: list[npt.NDArray[Any]] = []
+        at = bisect.bisect_right(self._ends, start)
+        while length > 0:
+            begin = start - (self._ends[at - 1] if at else 0)
+            part = self._maps[at][begin : begin + length]
+            parts.append(part)
+            start, length, at = start + len(part), length - len(part), at + 1
+        return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+
+
+def total_bytes(manifest: Manifest, shards: Iterable[Shard] | None = None) -> int:
+    """Bytes of all shards, or of some."""
+    return sum(manifest.size_bytes(shard) for shard in (manifest.shards() if shards is None else shards))

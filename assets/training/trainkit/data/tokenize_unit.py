@@ -1,0 +1,183 @@
+"""One unit of a corpus -> its token shards: what each process of prepare_tokens does."""
+
+from __future__ import annotations
+
+import array
+import hashlib
+import itertools
+import json
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+from typing import Any, Protocol
+
+from trainkit.data.shards import FORMAT, SPLITS, Shard, ShardError, dtype_of
+from trainkit.run.files import sync, write_whole
+
+UNITS = ".units"
+# Documents that are tokenized in one go: what bounds the memory of a process.
+BATCH_DOCUMENTS = 256
+BATCH_CHARACTERS = 2**22
+# C's types for array.array, whose items are in the machine's own order: little endian on all of EC2.
+ARRAY_TYPES = {"uint16": "H", "uint32": "I"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A piece of a corpus."""
+
+    name: str
+    size_bytes: int
+    fingerprint: str
+    """Changes when the text would."""
+
+
+class Reader(Protocol):
+    """Reads the documents of a unit; it is sent to other processes."""
+
+    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
+        """Each document, and how many bytes of the unit were read since the one before.
+
+        Raises:
+            ShardError: the unit cannot be read.
+        """
+        ...
+
+
+Encode = Callable[[list[str]], list[Sequence[int]]]
+
+
+class Encoder(Protocol):
+    """Makes the tokenizer anew in each process."""
+
+    def load(self) -> Encode:
+        """A function from documents to ids, the end of text behind each."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What makes a folder of shards."""
+
+    folder: Path
+    units: tuple[Unit, ...]
+    read: Reader
+    encoder: Encoder
+    vocab_size: int
+    tokenizer_sha256: str
+    source: dict[str, Any]
+    validation_every: int
+    """Every so manyth document of a unit is for validation."""
+
+    @property
+    def dtype(self) -> str:
+        """Of the ids in the files."""
+        return dtype_of(self.vocab_size)
+
+    def fingerprint(self, number: int) -> str:
+        """Of what a unit's shards are made of, the tokenizer and the split included."""
+        made_of = [
+            self.units[number].fingerprint,
+            self.tokenizer_sha256,
+            self.validation_every,
+            self.dtype,
+            FORMAT,
+        ]
+        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+def record_of(folder: Path, number: int) -> Path:
+    """Where it is noted that a unit is finished."""
+    return folder / UNITS / f"{number:05d}.json"
+
+
+class _Process:
+    """What one process keeps from unit to unit."""
+
+    recipe: Recipe
+    encode: Encode
+    read_bytes: Any
+    stop: Any
+
+
+def begin(recipe: Recipe, read_bytes: Any, stop: Any) -> None:
+    """Get a process ready; it ends with the one that started it, also when that one was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    _Process.recipe, _Process.read_bytes, _Process.stop = recipe, read_bytes, stop
+    _Process.encode = staticmethod(recipe.encoder.load())
+
+
+def _end_with(sentinel: int) -> None:
+    wait_for([sentinel])
+    os._exit(1)
+
+
+def make_unit(number: int) -> dict[str, Shard | None]:
+    """Tokenize one unit; its shards have their names, and its record is written, when it returns."""
+    recipe = _Process.recipe
+    writers = {split: _Writer(recipe.folder / f"{split}-{number:05d}.bin", recipe.dtype) for split in SPLITS}
+    documents = 0
+    for texts in _batches(recipe.read(recipe.units[number])):
+        for ids in _Process.encode(texts):
+            documents += 1
+            split = "val" if documents % recipe.validation_every == 0 else "train"
+            writers[split].add(ids)
+    shards = {split: writer.finish() for split, writer in writers.items()}
+    record = {
+        "fingerprint": recipe.fingerprint(number),
+        "splits": {split: asdict(shard) if shard else None for split, shard in shards.items()},
+    }
+    write_whole(record_of(recipe.folder, number), json.dumps(record) + "\n")
+    return shards
+
+
+def _batches(documents: Iterator[tuple[str, int]]) -> Iterator[list[str]]:
+    """Documents in lists that memory holds easily; counts what was read."""
+    texts: list[str] = []
+    characters = 0
+    for text, size in itertools.chain(documents, [("", 0)]):
+        last = not text and not size
+        if text:
+            texts.append(text)
+            characters += len(text)
+        if size:
+            with _Process.read_bytes.get_lock():
+                _Process.read_bytes.value += size
+        if texts and (last or len(texts) >= BATCH_DOCUMENTS or characters >= BATCH_CHARACTERS):
+            if _Process.stop.is_set():
+                raise ShardError("another unit could not be read")
+            yield texts
+            texts, characters = [], 0
+
+
+class _Writer:
+    """One shard: written under another name, with its sum, and renamed when it is whole."""
+
+    def __init__(self, file: Path, dtype: str) -> None:
+        self._file, self._type = file, ARRAY_TYPES[dtype]
+        self._partial = file.with_name(f".{file.name}.partial")
+        self._opened = self._partial.open("wb")
+        self._digest = hashlib.sha256()
+        self._tokens = 0
+
+    def add(self, ids: Sequence[int]) -> None:
+        data = array.array(self._type, ids).tobytes()
+        self._opened.write(data)
+        self._digest.update(data)
+        self._tokens += len(ids)
+
+    def finish(self) -> Shard | None:
+        """The shard; None, and no file, if there was no token for it."""
+        self._opened.close()
+        if not self._tokens:
+            self._partial.unlink()
+            return None
+        sync(self._partial)
+        self._partial.replace(self._file)
+        return Shard(self._file.name, self._tokens, self._digest.hexdigest())

@@ -1,0 +1,1 @@
+"""A training run: settings, metrics, checkpoints, outcome, report."""

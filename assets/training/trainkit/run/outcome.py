@@ -1,0 +1,31 @@
+"""How a run ended, for job.slurm: $RUN_DIR/outcome holds `finished`, `stopped STEP` or `diverged STEP`."""
+
+from __future__ import annotations
+
+from trainkit.run.files import write_whole
+from trainkit.run.run import Run
+
+FILE = "outcome"
+
+
+def finished(run: Run) -> None:
+    """Every step is done, and saved. Ranks but the first write nothing."""
+    _write(run, "finished")
+
+
+def stopped(run: Run, step: int) -> None:
+    """Told to stop, and saved at `step`. Ranks but the first write nothing."""
+    _write(run, f"stopped {step}")
+
+
+def diverged(run: Run, step: int) -> None:
+    """Record that `step` gave numbers that are not finite.
+
+    Every rank writes the same words, since the end of one rank ends the others.
+    """
+    (run.run_dir / FILE).write_text(f"diverged {step}\n", encoding="utf-8")
+
+
+def _write(run: Run, text: str) -> None:
+    if run.is_first:
+        write_whole(run.run_dir / FILE, f"{text}\n")

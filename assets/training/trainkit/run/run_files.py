@@ -1,0 +1,133 @@
+"""What lies in a run's folder beside its metrics: starts, ends, settings; and its checkpoints.
+
+Only the standard library, and Python 3.9: the head node's python3 runs it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+STARTS, ENDS = "starts", "ends"
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a text file; none if it is not there."""
+    return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+
+
+def first_line(file: Path) -> str | None:
+    """The first line of a text file; None if there is none."""
+    return next(iter(lines_of(file)), None)
+
+
+def seconds(time: str) -> float:
+    """A time as job.slurm and Metrics write it, in seconds since 1970. Raises ValueError."""
+    return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+
+
+def iso(at: float) -> str:
+    """Seconds since 1970 as a time in UTC."""
+    return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat(timespec="seconds")  # noqa: UP017
+
+
+def node_count(nodes: str) -> int:
+    """How many nodes a host list of Slurm's names: a-[1-3,7],b are 5."""
+    count = 0
+    for host in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", nodes):
+        each = 1
+        for group in re.findall(r"\[([^\]]*)\]", host):
+            bounds = [part.split("-", 1) for part in group.split(",")]
+            each *= sum(int(bound[-1]) - int(bound[0]) + 1 for bound in bounds)
+        count += each
+    return count
+
+
+def starts(run_dir: Path) -> list[dict[str, Any]]:
+    """A dictionary a start, oldest first; lines that are torn are left out.
+
+    `end` (seconds since 1970) and `exit_code` are None where job.slurm did not live to write them.
+    """
+    ends = {
+        tuple(fields[:2]): (seconds(fields[2]), int(fields[3]))
+        for line in lines_of(run_dir / ENDS)
+        if len(fields := line.split()) == 4  # noqa: PLR2004 (job, restart, time, exit code)
+    }
+    found = []
+    for line in lines_of(run_dir / STARTS):
+        fields = line.split()
+        if len(fields) != 5:  # noqa: PLR2004 (restart, step, time, nodes, job)
+            continue
+        restart, step, time, nodes, job = fields
+        end, exit_code = ends.get((job, restart), (None, None))
+        settings = read_settings(run_dir / f"settings-{job}-{restart}.env")
+        found.append(
+            {
+                "restart": int(restart),
+                "step": int(step),
+                "time": time,
+                "nodes": nodes,
+                "node_count": node_count(nodes),
+                "job": job,
+                "begin": seconds(time),
+                "end": end,
+                "exit_code": exit_code,
+                "settings": settings,
+            }
+        )
+    return found
+
+
+def read_settings(file: Path) -> dict[str, str]:
+    """`NAME=value` lines, as job.slurm writes them."""
+    return {name: value for line in lines_of(file) for name, is_one, value in [line.partition("=")] if is_one}
+
+
+def saved(folder: Path) -> list[dict[str, Any]]:
+    """The whole checkpoints that are there now, oldest first: step, time, bytes."""
+    found = []
+    # As trainkit.run.checkpoints names them, whose imports take a newer Python.
+    names = [re.fullmatch(r"step-(\d{6,})", path.name) for path in folder.glob("step-*")]
+    for step, name in sorted((int(name[1]), name[0]) for name in names if name):
+        path = folder / name
+        try:
+            files = [Path(at, name).stat() for at, _, names in os.walk(path) for name in names]
+        except FileNotFoundError:  # the run has just removed it
+            continue
+        when = max((file.st_mtime for file in files), default=0.0)
+        found.append({"step": step, "time": iso(when), "bytes": sum(file.st_size for file in files)})
+    return found
+
+
+def find(runs: Path, name: str) -> tuple[list[str], list[str]]:
+    """WORKLOAD/RUN of the runs that a job id or a run's name means; and of all runs, newest first."""
+    folders = sorted((path for path in runs.glob("*/*") if path.is_dir()), key=_age)
+    every = [_label(path) for path in folders]
+    meant = [_label(path) for path in folders if path.name in (name, f"job-{name}") or _label(path) == name]
+    if not meant and name.isdecimal():
+        meant = [_label(path) for path in folders if _ran(path, name)]
+    return meant, every
+
+
+def _age(run: Path) -> float:
+    return -run.stat().st_mtime
+
+
+def _label(run: Path) -> str:
+    return f"{run.parent.name}/{run.name}"
+
+
+def _ran(run: Path, job: str) -> bool:
+    return job in [line.split()[-1] for line in lines_of(run / STARTS) if line.split()]
+
+
+def trained_s(found: Sequence[dict[str, Any]], last_rows: Sequence[float | None]) -> list[float]:
+    """Seconds of each start: to the end that job.slurm noted, else to the last row before the next start."""
+    return [
+        max(0.0, (start["end"] or row or start["begin"]) - start["begin"])
+        for start, row in zip(found, last_rows)  # noqa: B905
+    ]

@@ -1,0 +1,233 @@
+"""All that trainctl report needs of a run, in one line that fits what Systems Manager hands back.
+
+Rows are read once, in constant memory. Only the standard library, and Python 3.9: the head node's python3
+runs it.
+"""
+
+from __future__ import annotations
+
+import base64
+import bisect
+import gzip
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainkit.run import metrics, run_files
+from trainkit.run.buckets import Bucket, Buckets, Median
+
+# Systems Manager keeps 24,000 characters of what a command printed.
+MOST_CHARACTERS = 23_500
+LEAST_POINTS = 20
+# Of starts and checkpoints the newest are told; sums are of all.
+_MOST_LISTED = 200
+_MOST_OF_A_VALUE = 300
+# The first steps warm caches and threads up.
+WARM_UP_ROWS = 3
+SERIES = (
+    "loss",
+    "tokens_per_s",
+    "seq_per_s",
+    "mfu",
+    "data_share",
+    "memory_bytes",
+    "learning_rate",
+    "busbw_gb_per_s",
+)
+AXES = ("step", "seconds", "tokens", "message_bytes")
+MEDIANS = ("tokens_per_s", "mfu", "data_share", "seq_per_s")
+
+Row = Mapping[str, Any]
+
+
+class Reading:
+    """One pass over the rows of a run."""
+
+    def __init__(self, starts: Sequence[Mapping[str, Any]]) -> None:
+        self.begin = starts[0]["begin"] if starts else None
+        self.rows = 0
+        self.first: Row = {}
+        self.last: Row = {}
+        self.buckets = Buckets()
+        self.highest: dict[str, tuple[float, Row]] = {}
+        self.medians = {name: Median() for name in MEDIANS}
+        self.wrong: dict[str, dict[str, Any]] = {}
+        """Series with values that are not finite: how many, and the step of the first."""
+        self.last_times: list[float | None] = [None] * len(starts)
+        self._begins = [start["begin"] for start in starts]
+
+    def add(self, row: Row) -> None:
+        """Take in the next row."""
+        values = values_of(row)
+        self.rows += 1
+        self.first, self.last = self.first or row, row
+        self.buckets.add(self._place(row), values)
+        for name, value in values.items():
+            if not math.isfinite(value):
+                wrong = self.wrong.setdefault(name, {"count": 0, "first_step": row["step"]})
+                wrong["count"] += 1
+            elif name not in self.highest or value > self.highest[name][0]:
+                self.highest[name] = value, row
+            if name in self.medians and self.rows > WARM_UP_ROWS:
+                self.medians[name].add(value)
+
+    def _place(self, row: Row) -> dict[str, float]:
+        place = {name: row[name] for name in AXES if name in row}
+        if "time" in row:
+            at = run_files.seconds(row["time"])
+            self.begin = at if self.begin is None else self.begin
+            place["seconds"] = round(at - self.begin, 1)
+            if start := bisect.bisect_right(self._begins, at):
+                self.last_times[start - 1] = at
+        return place
+
+
+def values_of(row: Row) -> dict[str, float]:
+    """The series' values of a row, null as NaN; data_share is the part of a step that waited for data."""
+    numbers = {name: math.nan if row[name] is None else row[name] for name in SERIES if name in row}
+    values = {name: float(value) for name, value in numbers.items() if isinstance(value, (int, float))}
+    if row.get("step_s"):
+        values["data_share"] = row["data_s"] / row["step_s"]
+    return values
+
+
+def rows_of(file: Path) -> Iterator[Row]:
+    """The whole lines of metrics.jsonl, one at a time; the last may be torn while the run writes."""
+    if not file.is_file():
+        return
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.rstrip().endswith("}"):
+                yield json.loads(line)
+
+
+def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Reading]:
+    """What is told of a run but for its series, and the reading that has them."""
+    starts = run_files.starts(run_dir)
+    reading = Reading(starts)
+    for row in rows_of(run_dir / metrics.FILE):
+        reading.add(row)
+    for start, spent_s in zip(starts, run_files.trained_s(starts, reading.last_times)):  # noqa: B905
+        start["seconds"] = round(spent_s, 1)
+    settings = starts[-1]["settings"] if starts else {}
+    checkpoint_dir = run_dir.parent.parent.parent / "checkpoints" / run_dir.parent.name / run_dir.name
+    found = run_files.saved(checkpoint_dir)
+    record = {
+        "version": 1,
+        "workload": run_dir.parent.name,
+        "run": run_dir.name,
+        "rows": reading.rows,
+        "begin": None if reading.begin is None else run_files.iso(reading.begin),
+        "last_time": reading.last.get("time"),
+        "starts": [_told(start) for start in starts][-_MOST_LISTED:],
+        "start_count": len(starts),
+        "use": _use(starts),
+        "checkpoints": found[-_MOST_LISTED:],
+        "checkpoint_count": len(found),
+        "outcome": run_files.first_line(run_dir / "outcome"),
+        "failed": run_files.first_line(run_dir / "failed"),
+        "exit_code": starts[-1]["exit_code"] if starts else None,
+        "settings": {name: value[:_MOST_OF_A_VALUE] for name, value in settings.items()},
+        "summary": summary_of(reading, start_count=len(starts)),
+        "not_finite": reading.wrong,
+        "figures": published(figures, settings.get("FAMILY")),
+    }
+    return record, reading
+
+
+def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
+    """The run's measures; empty when it wrote no metrics. Rates are medians after the first rows."""
+    if not reading.rows:
+        return {}
+    first, last = reading.first, reading.last
+    found = {"steps": last["step"], "tokens": last.get("tokens"), "world_size": last.get("world_size")}
+    if "loss" in first:
+        found |= {"first_loss": _finite(first["loss"]), "last_loss": _finite(last.get("loss"))}
+    found |= {name: median.value() for name, median in reading.medians.items()}
+    if "memory_bytes" in reading.highest:
+        found["memory_bytes"] = int(reading.highest["memory_bytes"][0])
+    if "busbw_gb_per_s" in reading.highest:
+        busbw, row = reading.highest["busbw_gb_per_s"]
+        found |= {"busbw_gb_per_s": busbw, "message_bytes": row.get("message_bytes")}
+    found["restarts"] = max(0, start_count - 1)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def published(figures: Path | None, family: str | None) -> list[dict[str, Any]]:
+    """Published figures of a family, from a workload's figures.json; none where there is no such file."""
+    if figures is None or not figures.is_file():
+        return []
+    found: list[dict[str, Any]] = json.loads(figures.read_text(encoding="utf-8"))
+    return [figure for figure in found if figure["family"] == family]
+
+
+def pack(record: Mapping[str, Any], buckets: Buckets, *, points: int) -> str:
+    """One line; with fewer points than were asked for where it would be too long.
+
+    A bucket has two points, its least and its most. Raises ValueError where even a few are too long.
+    """
+    while True:
+        series = _series(buckets.at_most(max(1, points // 2)))
+        content = json.dumps({**record, **series}, separators=(",", ":"), allow_nan=False)
+        line = base64.b64encode(gzip.compress(content.encode(), mtime=0)).decode()
+        if len(line) <= MOST_CHARACTERS:
+            return line
+        if points <= LEAST_POINTS:
+            raise ValueError(f"the record has {len(line)} characters, {MOST_CHARACTERS} is the most")
+        points = max(LEAST_POINTS, points * 4 // 5)
+
+
+def _series(buckets: Sequence[Bucket]) -> dict[str, Any]:
+    spans = {
+        name: [bucket.spans.get(name) for bucket in buckets]
+        for name in SERIES
+        if any(name in bucket.spans for bucket in buckets)
+    }
+    single = all(bucket.rows == 1 for bucket in buckets)
+    return {
+        "axes": {
+            name: [bucket.at.get(name) for bucket in buckets]
+            for name in AXES
+            if any(name in bucket.at for bucket in buckets)
+        },
+        "series": {
+            name: {
+                "mean": [_short(span.mean) if span else None for span in values],
+                "low": [] if single else [_short(span.low) if span else None for span in values],
+                "high": [] if single else [_short(span.high) if span else None for span in values],
+            }
+            for name, values in spans.items()
+        },
+    }
+
+
+def _short(value: float) -> float | int:
+    rounded = float(f"{value:.5g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _finite(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _told(start: Mapping[str, Any]) -> dict[str, Any]:
+    told = {
+        name: start[name] for name in ("restart", "step", "time", "nodes", "node_count", "job", "seconds")
+    }
+    return {**told, "instance_type": start["settings"].get("INSTANCE_TYPE")}
+
+
+def _use(starts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Node-seconds by what the nodes were and how they were bought."""
+    found: dict[tuple[str | None, str | None, bool], float] = {}
+    for start in starts:
+        settings = start["settings"]
+        rehearsed = settings.get("TRAINING_REHEARSAL") == "1"
+        kind = settings.get("INSTANCE_TYPE"), settings.get("CAPACITY"), rehearsed
+        found[kind] = found.get(kind, 0.0) + start["seconds"] * start["node_count"]
+    return [
+        {"instance_type": type_, "capacity": capacity, "rehearsal": rehearsed, "node_s": round(node_s, 1)}
+        for (type_, capacity, rehearsed), node_s in found.items()
+    ]

@@ -1,0 +1,1 @@
+"""How benchmarks measure: time, memory, machine, results and pages."""

@@ -1,0 +1,125 @@
+"""The interpreters of the programs that are measured, and the baselines that are given as folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measuring.timing import BaselineError, run
+from training_cluster.paths import ROOT, TRAINING
+
+CACHE = ROOT / ".cache" / "bench"
+"""Environments of baselines: their packages at exact versions, installed once."""
+VENVS = Path(os.environ.get("TRAINING_VENVS") or ROOT / ".rehearsal" / "venvs")
+"""Those of the workloads, which rehearsals use, too."""
+ABSENT = "baseline absent"
+PINNED = {
+    # The last commit of its master branch.
+    "nanoGPT": "3adf61e154c3fe3fca428ad6bc3818b27a3b8291",
+    # core_v0.16.1: the version of megatron-core that gpt2-megatron has.
+    "Megatron-LM": "55ac7082517c3878ae653c07c09c534b8aed49f6",
+}
+_INSTALL_TIMEOUT_S = 1200
+_MAKE = """\
+set -euo pipefail
+source "$1/environment.sh"
+venv="$(environment_of "$1/$2")"
+make_environment "$1/$2" "$venv"
+printf '%s\\n' "$venv/bin/python"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """Another program's folder below BASELINES."""
+
+    folder: Path
+    note: str
+    """Which commit of it was measured."""
+
+
+def workload_python(workload: str) -> Path:
+    """The interpreter of a workload's own environment; made first, in minutes, if it is not there."""
+    environment = {**os.environ, "TRAINING_VENVS": str(VENVS), "TRAINING_REHEARSAL": "1"}
+    command: list[str | Path] = ["bash", "-c", _MAKE, "bash", TRAINING, workload]
+    said = run(command, cwd=ROOT, environment=environment, timeout_s=_INSTALL_TIMEOUT_S)
+    return Path(said.splitlines()[-1])
+
+
+def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> Path:
+    """The interpreter of a baseline: its own packages, and those of the environment of `beside`, another's.
+
+    Args:
+        requirements: exact versions; without what they require, which has to be among them or there.
+    """
+    venv = CACHE / name
+    python, stamp = venv / "bin" / "python", venv / "made-of"
+    wanted = "\n".join([sys.version, str(beside), *requirements])
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+        return python
+    shutil.rmtree(venv, ignore_errors=True)
+    run([sys.executable, "-m", "venv", venv], cwd=ROOT, environment=os.environ)
+    packages = _site_packages(beside)
+    (_site_packages(python) / "beside.pth").write_text(f"{packages}\n", encoding="utf-8")
+    pip: list[str | Path] = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
+    run([*pip, *requirements], cwd=ROOT, environment=os.environ, timeout_s=_INSTALL_TIMEOUT_S)
+    stamp.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def _site_packages(python: Path) -> Path:
+    said = run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        cwd=ROOT,
+        environment=os.environ,
+    )
+    return Path(said.strip())
+
+
+def given(name: str) -> Given | None:
+    """A baseline's folder in BASELINES; None if there is none.
+
+    Raises:
+        BaselineError: BASELINES is no folder.
+    """
+    if not (named := os.environ.get("BASELINES")):
+        return None
+    if not Path(named).expanduser().is_dir():
+        raise BaselineError(
+            f"BASELINES={named}: no such folder.\n  type: make bench BASELINES=dir, where dir has checkouts "
+            f"named {', '.join(PINNED)}"
+        )
+    folder = Path(named).expanduser().absolute() / name
+    return Given(folder=folder, note=_commit_note(name, folder)) if folder.is_dir() else None
+
+
+def _commit_note(name: str, folder: Path) -> str:
+    """Compares the checkout with the commit that the figures are meant for."""
+    if not (folder / ".git").exists():
+        return f"{name}: of no known commit, since its folder is no git checkout."
+    head = _git(folder, "rev-parse", "HEAD")
+    changed = ", with changes of its own" if _git(folder, "status", "--porcelain") else ""
+    pinned = PINNED[name]
+    if head == pinned:
+        return f"{name}: commit {head[:12]}, as pinned{changed}."
+    return f"{name}: commit {head[:12]}{changed}, another one than the pinned {pinned[:12]}."
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BaselineError(f"{folder}: git {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout.strip()

@@ -1,0 +1,86 @@
+"""docs/benchmarks.md and its pictures, from the raw figures of bench/results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bench.measuring.pictures import draw
+from bench.measuring.result import Bar, Bars, Lines, Result
+from training_cluster.paths import ROOT
+
+RESULTS = ROOT / "bench" / "results"
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURES = ROOT / "docs" / "pictures"
+_HEAD = """\
+# Benchmarks
+
+Made by `make bench`; `make bench ONLY=synth` runs one. Each figure compares programs that took turns in one
+run on one machine: the ratio is what counts, seconds are there to judge it by. The baselines are the real
+other programs, at the versions that are named; one that lacks here reads "not run". The raw figures are in
+`bench/results/`.
+"""
+
+
+def keep(name: str, title: str, result: Result, *, machine: Mapping[str, Any], seconds: float) -> None:
+    """Write bench/results/NAME.json."""
+    RESULTS.mkdir(exist_ok=True)
+    picture = result.picture
+    content = {
+        "title": title,
+        "machine": machine,
+        "seconds": round(seconds, 1),
+        **asdict(result),
+        "picture": {"kind": type(picture).__name__, **asdict(picture)} if picture else None,
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def write(names: Sequence[str]) -> None:
+    """Write the page and its pictures."""
+    kept = {name: file for name in names if (file := RESULTS / f"{name}.json").is_file()}
+    results = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in kept.items()}
+    PICTURES.mkdir(exist_ok=True)
+    for name, content in results.items():
+        if content["picture"]:
+            draw(_picture(content["picture"]), PICTURES / f"bench-{name}.png")
+    PAGE.write_text("\n".join(_page(names, results)), encoding="utf-8")
+
+
+def _picture(content: dict[str, Any]) -> Bars | Lines:
+    kind, fields = content["kind"], {key: value for key, value in content.items() if key != "kind"}
+    if kind == "Lines":
+        return Lines(**fields)
+    return Bars(**{**fields, "bars": [Bar(**each) for each in fields["bars"]]})
+
+
+def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
+    yield _HEAD
+    for name in names:
+        if name not in results:
+            yield f"## {name}\n\nNot run yet: `make bench ONLY={name}`.\n"
+            continue
+        content = results[name]
+        yield f"## {name}: {content['title']}\n"
+        yield "| name | goal | measured | result |\n|---|---|---|---|"
+        for row in content["rows"]:
+            cells = (row["name"], row["goal"], row["measured"], row["verdict"])
+            yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+        yield ""
+        for note in content["notes"]:
+            yield f"{note}\n"
+        if content["picture"]:
+            yield f"![{content['picture']['title']}](pictures/bench-{name}.png)\n"
+        yield f"{_machine(content['machine'])} The benchmark took {content['seconds']:.0f} s.\n"
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    gpu = f", {machine['gpu']}" if machine["gpu"] else ", no GPU"
+    return (
+        f"{machine['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
+        f"{gpu}; "
+        f"Python {machine['python']}, {packages}."
+    )

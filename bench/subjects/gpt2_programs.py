@@ -1,0 +1,160 @@
+"""GPT-2 by three programs, with the same sizes, on the same tokens: ours, nanoGPT, a plain loop."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measuring.environments import Given
+from bench.measuring.watched import Command, watch
+from bench.subjects.workloads import Workload
+from training_cluster.paths import ROOT
+
+_NANOGPT_FILES = ("train.py", "model.py", "configurator.py")
+_PLAIN_LOOP = ROOT / "bench" / "baselines" / "transformers_loop.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Of the model, and of what is measured of its training."""
+
+    layers: int
+    heads: int
+    width: int
+    context: int
+    vocab_size: int
+    """A multiple of 64, so that no program pads it."""
+    batch: int
+    steps: int
+    after: int
+    """Steps that warm up, and are not counted."""
+
+    @property
+    def tokens_a_step(self) -> int:
+        """Of one update."""
+        return self.batch * self.context
+
+    @property
+    def parameters(self) -> int:
+        """Of the whole model but for the positions' table, as in 6N of MFU; the last matrix is the first."""
+        return self.layers * (12 * self.width**2 + 13 * self.width) + (self.vocab_size + 2) * self.width
+
+
+class Programs:
+    """Their runs; each gives tokens/s from the median of its seconds a step."""
+
+    def __init__(
+        self, workload: Workload, sizes: Sizes, *, threads: int, device: str, precision: str
+    ) -> None:
+        self._workload, self._sizes, self._threads = workload, sizes, threads
+        self._device, self._precision = device, precision
+        self._runs = 0
+        workload.prepare("data", self._settings())
+        self._tokens = _join(workload)
+
+    def ours(self, *, ranks: int = 1) -> float:
+        """The workload gpt2: so many ranks, which share batch and threads."""
+        settings = self._settings() | {
+            "batch_size": self._sizes.batch // ranks,
+            "max_steps": self._sizes.steps,
+            "warmup_steps": self._sizes.steps,
+            "checkpoint_every": 10 * self._sizes.steps,
+            "eval_batches": 0,
+            "log_every": 1,
+            "omp_num_threads": max(1, self._threads // ranks),
+        }
+        self._runs += 1
+        run = f"ours-{self._runs}"
+        note = self._workload.run_dir("data") / "data.json"
+        self._workload.run_dir(run).mkdir(parents=True)
+        shutil.copyfile(note, self._workload.run_dir(run) / "data.json")
+        watched = self._workload.train(run, settings, ranks=ranks)
+        # A checkpoint is written at the end, and is not what is compared.
+        shutil.rmtree(self._workload.shared / "checkpoints" / run)
+        return self._speed(watched.step_s(r"^step (\d+): loss", after=self._sizes.after))
+
+    def nanogpt(self, nanogpt: Given, *, compiled: bool) -> Callable[[], float]:
+        """karpathy/nanoGPT's train.py, in a copy of its folder, with a work that runs it."""
+        folder = self._workload.shared / "nanoGPT"
+        data = folder / "data" / "ours"
+        data.mkdir(parents=True, exist_ok=True)
+        for name in _NANOGPT_FILES:
+            shutil.copyfile(nanogpt.folder / name, folder / name)
+        shutil.copyfile(self._tokens["train"], data / "train.bin")
+        shutil.copyfile(self._tokens["val"], data / "val.bin")
+        with (data / "meta.pkl").open("wb") as meta:
+            pickle.dump({"vocab_size": self._sizes.vocab_size}, meta)
+        command: Command = [self._workload.python, "train.py", *self._nanogpt_arguments(compiled=compiled)]
+
+        def work() -> float:
+            watched = watch(command, cwd=folder, environment=self._environment("nanogpt"))
+            return self._speed(watched.step_s(r"^iter (\d+): loss", after=self._sizes.after))
+
+        return work
+
+    def plain_loop(self) -> float:
+        """transformers' model in a loop of a few lines."""
+        sizes = self._sizes
+        numbers = (sizes.layers, sizes.heads, sizes.width, sizes.context, sizes.vocab_size, sizes.batch)
+        command: Command = [self._workload.python, _PLAIN_LOOP, self._tokens["train"], *map(str, numbers)]
+        watched = watch(
+            [*command, str(sizes.steps)],
+            cwd=self._workload.shared,
+            environment=self._environment("plain"),
+        )
+        return self._speed(watched.step_s(r"^step (\d+): loss", after=sizes.after))
+
+    def _speed(self, step_s: float) -> float:
+        return self._sizes.tokens_a_step / step_s
+
+    def _environment(self, run: str) -> dict[str, str]:
+        return self._workload.environment(run, {"omp_num_threads": self._threads})
+
+    def _settings(self) -> dict[str, object]:
+        sizes = self._sizes
+        return {
+            "device": self._device,
+            "mixed_precision": self._precision,
+            "init_from": "scratch",
+            "corpus": "machine",
+            "vocab_size": sizes.vocab_size,
+            "gpt2_layers": sizes.layers,
+            "gpt2_heads": sizes.heads,
+            "gpt2_width": sizes.width,
+            "gpt2_context": sizes.context,
+        }
+
+    def _nanogpt_arguments(self, *, compiled: bool) -> list[str]:
+        sizes = self._sizes
+        options: dict[str, object] = {
+            "dataset": "ours",
+            "device": self._device,
+            "dtype": {"no": "float32", "bf16": "bfloat16"}[self._precision],
+            "compile": compiled,
+            # GPT-2 has them, and so have the other two.
+            "bias": True,
+            "n_layer": sizes.layers,
+            "n_head": sizes.heads,
+            "n_embd": sizes.width,
+            "block_size": sizes.context,
+            "batch_size": sizes.batch,
+            "gradient_accumulation_steps": 1,
+            "max_iters": sizes.steps,
+            "warmup_iters": sizes.steps,
+            "eval_iters": 1,
+            "eval_interval": 10 * sizes.steps,
+        }
+        return [f"--{name}={value}" for name, value in options.items()]
+
+
+def _join(workload: Workload) -> dict[str, Path]:
+    """Our shards as one file a split: uint16 ids, which is nanoGPT's format, too."""
+    joined = {split: workload.shared / f"{split}.bin" for split in ("train", "val")}
+    for split, file in joined.items():
+        with file.open("wb") as out:
+            for shard in sorted(workload.data.glob(f"machine-vocab-*/{split}-*.bin")):
+                out.write(shard.read_bytes())
+    return joined

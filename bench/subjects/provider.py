@@ -1,0 +1,145 @@
+"""Creates of clusters by the real provider and library on a local AWS: what they ask and need."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bench.measuring.timing import BaselineError
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.process import LocalAws
+from rehearsal.recording.ground import Ground
+from rehearsal.recording.provider import Provider
+from rehearsal.validation.cases import Case
+from rehearsal.validation.foundation import SITES
+
+MARKER = "TRAINING_CLUSTER_BENCH"
+"""Environment variable that everything that a benchmark starts carries."""
+_SAMPLE_S = 0.1
+_RECORDER = "recording/recorder.py"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Created:
+    """One cluster, up to the point where its stack would be created."""
+
+    calls: int
+    """Requests that the local AWS saw."""
+    peak_mib: float
+    """Resident memory of the provider's process and what it started, together."""
+    seconds: float
+    """Of checking and of making the templates."""
+
+
+def case(*, family: str, nodes: int = 2) -> Case:
+    """A cluster of one queue, by a name that no deployed one has."""
+    flags = {"family": family, "nodes": str(nodes), "cluster_name": "bench"}
+    return Case(table="family", row=family, column="", system="", flags=flags)
+
+
+def create_each(wanted: Sequence[Sequence[Case]], *, folder: Path) -> list[Created]:
+    """Create clusters on a local AWS of their own: nothing else calls it meanwhile.
+
+    Args:
+        wanted: for each cluster what `create` takes.
+        folder: made; takes what the local AWS writes.
+
+    Raises:
+        RehearsalError: it does not start.
+        BaselineError: the library refused a cluster.
+    """
+    folder.mkdir()
+    site = SITES[0]
+    with LocalAws(folder=folder, marker=(MARKER, str(folder)), region=site.region) as address:
+        ground = Ground(address, site.zone)
+        return [create(cases, ground=ground, address=address, folder=folder) for cases in wanted]
+
+
+def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, folder: Path) -> Created:
+    """Have a fresh provider check a cluster and upload its templates, as Lambda would.
+
+    Args:
+        cases: the first one's cluster, with a queue for each other one.
+        folder: takes the provider's log.
+
+    Raises:
+        BaselineError: the library refused it.
+    """
+    name, config = ground.config(*cases)
+    event = {
+        "RequestType": "Create",
+        "RequestId": f"bench {len(cases)}",
+        "StackId": ground.outputs["Stack"],
+        "ResourceType": "Custom::TrainingCluster",
+        "ResourceProperties": {
+            "ClusterName": name,
+            "ClusterConfiguration": json.dumps(config),
+            "OnBusy": "fail",
+        },
+    }
+    environment = address.client_environment() | {
+        # Without the public roots: the library reads the file for each of hundreds of clients.
+        "AWS_CA_BUNDLE": str(address.certificate),
+        "LOGS_BUCKET": ground.outputs["Bucket"],
+        "PROGRESS_LOG_GROUP": ground.outputs["Progress"],
+        "PROGRESS_PARAMETER": "/bench/progress",
+    }
+    before, began = count_calls(address), time.perf_counter()
+    with (
+        Provider(environment=environment, log=folder / f"provider-{len(cases)}.log") as provider,
+        _peak() as peak,
+    ):
+        checked = provider.call("on_event", event)
+        made = checked if checked.error else provider.call("is_complete", event, pretend="no-stack")
+    if not made.types:
+        raise BaselineError(f"{len(cases)} queues: {made.error or 'no template was uploaded'}")
+    return Created(
+        calls=count_calls(address) - before,
+        peak_mib=max(peak) / 2**20,
+        seconds=round(time.perf_counter() - began, 1),
+    )
+
+
+def count_calls(address: LocalAwsAddress) -> int:
+    """Requests that the local AWS has seen so far."""
+    return len((address.folder / "requests.log").read_text(encoding="utf-8").splitlines())
+
+
+@contextmanager
+def _peak() -> Iterator[list[int]]:
+    """Bytes of the provider's process, which runs already, and of those that it starts; sampled."""
+    (provider,) = [each for each in psutil.Process().children() if _RECORDER in " ".join(each.cmdline())]
+    samples, stop = [0], threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(_SAMPLE_S):
+            samples.append(sum(_resident(each) for each in [provider, *_children(provider)]))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield samples
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:  # it ended meanwhile
+        return 0

@@ -1,0 +1,120 @@
+"""What job.slurm itself does in a job of 512 nodes: calls to slurmctld, files in the shared folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.subjects.scale_slurm import PARTITION, BigSlurm, chosen, hosts, last_said, read_log, wait_until
+from rehearsal.local_slurm import SlurmError
+from training_cluster.paths import TRAINING
+
+WORKLOAD = "stub"
+# One rank a node; what a rank is stands in for Python, and ends at once.
+_TRAIN = """\
+#!/usr/bin/env bash
+# Launchers: srun
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+source "$here/../launch.sh"
+start_ranks "$here" "$here/train.py"
+"""
+_PARTITION = "export RANKS_PER_NODE=1 ACCELERATOR_KIND=none FAMILY=p5 CAPACITY=ondemand\n"
+# What Slurm's own daemons say for each node (of a step's end through a tree, where they come together), and
+# what this benchmark itself asks.
+_OF_NODES = {"MESSAGE_EPILOG_COMPLETE", "MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STEP_COMPLETE"}
+_OURS = {"REQUEST_STATS_INFO", "REQUEST_STATS_RESET"}
+_SETTLED_S = 2.0
+_COUNT = re.compile(r"^\s+(?P<name>[A-Z_]+)\s+\(\s*\d+\) count:(?P<count>\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobWork:
+    """Of one job."""
+
+    nodes: int
+    seconds: float
+    """From the batch script's start to its end."""
+    calls: Mapping[str, int]
+    """By kind: those of the script, of srun, and of what starts the job."""
+    of_nodes: int
+    """Messages of the nodes' own daemons at its end, which every job has."""
+    files: Sequence[str]
+    """That are new in the shared folder."""
+
+
+def make_shared(folder: Path) -> dict[str, str]:
+    """A shared folder with the job script and a workload that computes nothing; the job's environment."""
+    shared, etc = folder / "shared", folder / "etc"
+    training = shared / "training"
+    shutil.copytree(TRAINING, training, ignore=lambda _, names: [n for n in names if "." not in n])
+    workload = training / WORKLOAD
+    workload.mkdir()
+    (workload / "train.sh").write_text(_TRAIN, encoding="utf-8")
+    (workload / "prepare.sh").write_text("#!/usr/bin/env bash\n", encoding="utf-8")
+    (workload / "requirements.txt").write_text("# none\n", encoding="utf-8")
+    (etc / "partitions").mkdir(parents=True)
+    (etc / "partitions" / f"{PARTITION}.env").write_text(_PARTITION, encoding="utf-8")
+    python = shared / "venvs" / WORKLOAD / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/bin/true")
+    return {
+        "TRAINING_SHARED": str(shared),
+        "TRAINING_ETC": str(etc),
+        "TRAINING_VENVS": str(shared / "venvs"),
+        "TRAINING_OPT": str(folder / "opt"),
+        "MAX_RESTARTS": "0",
+    }
+
+
+def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, str]) -> JobWork:
+    """Run it on nodes that are up. Raises SlurmError if it fails or does not end."""
+    shared, said = Path(variables["TRAINING_SHARED"]), slurm.layout.jobs / f"{nodes}.log"
+    before = _files(shared)
+    _sdiag(slurm, "--reset")
+    where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
+    job = slurm.submit([*where, str(shared / "training" / "job.slurm"), WORKLOAD], env=variables)
+    # By its output: to ask slurmctld would be counted.
+    wait_until(lambda: said.is_file() and "job.slurm: done" in said.read_text(), what=f"the end of {said}")
+    counted = _settled(slurm)
+    log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
+    return JobWork(
+        nodes=nodes,
+        seconds=last_said(log, f"_job_complete: JobId={job} done ") - last_said(log, *chosen(job)),
+        calls={name: count for name, count in counted.items() if name not in _OF_NODES},
+        of_nodes=sum(counted.get(name, 0) for name in _OF_NODES),
+        files=sorted(_files(shared) - before),
+    )
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def _settled(slurm: BigSlurm) -> dict[str, int]:
+    """All messages of a job that has ended: the nodes' own come a while after."""
+    counted: dict[str, int] = {}
+    while counted != (now := parse_calls(_sdiag(slurm))):
+        counted = now
+        time.sleep(_SETTLED_S)
+    return counted
+
+
+def parse_calls(said: str) -> dict[str, int]:
+    """Messages that slurmctld got, by kind, out of what sdiag says; sdiag's own are left out."""
+    found = {each["name"]: int(each["count"]) for each in _COUNT.finditer(said)}
+    return {name: count for name, count in found.items() if name not in _OURS}
+
+
+def _sdiag(slurm: BigSlurm, *arguments: str) -> str:
+    done = subprocess.run(
+        ["sdiag", *arguments], env=slurm.client_env(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SlurmError(f"sdiag: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout

@@ -1,0 +1,156 @@
+"""A real slurmctld with 1,000 cloud nodes: how long it takes to give a job nodes, and to take them back."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition, SlurmError
+from rehearsal.local_slurm.cluster import SYSTEM_PATH
+from rehearsal.processes import name_of
+from training_cluster.paths import ROOT
+
+NODES = 1000
+SIZES = (64, 128, 256, 512)
+"""Jobs, one after the other, each on nodes that no other had: 960 of the 1,000."""
+PARTITION = "gpu"
+_RESOURCE = NodeSet(
+    queue=PARTITION,
+    name="p5",
+    instance_types=("p5.48xlarge",),
+    static=0,
+    dynamic=NODES,
+    shape=NodeShape(vcpus=192, memory_mib=2_000_000),
+)
+_TIMEOUT_S, _POLL_S = 150, 0.1
+_QUIET_S = 4.0
+"""slurmctld gives no job a node in its first seconds."""
+_LOGGED = re.compile(r"^\[(?P<time>[^\]]+)\] (?P<said>.*)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """One job's nodes; seconds."""
+
+    nodes: int
+    chosen_s: float
+    """From sbatch until slurmctld has chosen the nodes and has had them started."""
+    registered_s: float
+    """From the first node's registration to the last one's: this machine starts so many slurmd."""
+    running_s: float
+    """From the last registration until the job runs."""
+    released_s: float
+    """From scancel until all nodes are idle."""
+
+    @property
+    def own_s(self) -> float:
+        """What is slurmctld's: choosing, and letting the job run."""
+        return self.chosen_s + self.running_s
+
+
+class BigSlurm(LocalSlurm):
+    """A local Slurm with 1,000 nodes, all powered down; each is a slurmd here once a job needs it."""
+
+    def __init__(self, *, root: Path, marker: tuple[str, str]) -> None:
+        super().__init__(
+            root=root,
+            partitions=[Partition(name=PARTITION, node_sets=(_RESOURCE,))],
+            marker=marker,
+            suspend_time_s=3600,
+            max_node_processes=NODES,
+        )
+        self.layout = replace(self.layout, resume_timeout_s=600)
+
+    def _write_files(self) -> None:
+        super()._write_files()
+        exports = self._identity | {"PATH": SYSTEM_PATH, "PYTHONPATH": str(ROOT)}
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
+        # The slurmd inherit it: their output must lead somewhere when this program has ended.
+        log = shlex.quote(str(self.layout.log / "power.log"))
+        lines.append(f'exec {shlex.quote(sys.executable)} -m bench.subjects.scale_resume "$1" >>{log} 2>&1')
+        self.layout.resume_program.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", encoding="utf-8")
+
+    def stop(self) -> None:
+        """As a LocalSlurm, but for the nodes: to look for the descendants of hundreds takes a minute."""
+        for process in psutil.process_iter():
+            if name_of(process) == "slurmd" and process.environ().get("SLURM_CONF") == str(self.layout.conf):
+                process.kill()
+        super().stop()
+
+
+def hosts(first: int, count: int) -> str:
+    """A host list."""
+    return f"{PARTITION}-dy-{_RESOURCE.name}-[{first}-{first + count - 1}]"
+
+
+def allocate_all(slurm: BigSlurm, sizes: Sequence[int] = SIZES) -> list[Allocation]:
+    """Jobs of these sizes, each on nodes that are powered down; they stay up. Raises SlurmError."""
+    time.sleep(_QUIET_S)
+    first, found = 1, []
+    for size in sizes:
+        found.append(_allocate(slurm, first, size))
+        first += size
+    return found
+
+
+def _allocate(slurm: BigSlurm, first: int, count: int) -> Allocation:
+    where = [f"--nodelist={hosts(first, count)}", f"--nodes={count}", "--exclusive"]
+    job = slurm.submit([*where, "--wrap", "sleep 3600"])
+    wait_until(lambda: slurm.job_state(job) == "RUNNING", what=f"{count} nodes for job {job}")
+    running = time.time()
+    slurm.cancel(job)
+    cancelled = time.time()
+    wait_until(
+        lambda: sum(state == "idle" for state in slurm.node_states().values()) == first + count - 1,
+        what=f"{count} nodes of job {job} to be idle",
+    )
+    released = time.time()
+    log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
+    submitted = last_said(log, f"_slurm_rpc_submit_batch_job: JobId={job} ")
+    nodes = slurm.node_names[first - 1 : first + count - 1]
+    registered = [last_said(log, f"Node {node} now responding ") for node in nodes]
+    return Allocation(
+        nodes=count,
+        chosen_s=last_said(log, *chosen(job)) - submitted,
+        registered_s=max(registered) - min(registered),
+        running_s=running - max(registered),
+        released_s=released - cancelled,
+    )
+
+
+def read_log(text: str) -> list[tuple[float, str]]:
+    """Seconds since the epoch, and what slurmctld said then."""
+    found = [match for line in text.splitlines() if (match := _LOGGED.match(line))]
+    return [
+        (datetime.datetime.fromisoformat(match["time"]).timestamp(), match["said"] + " ") for match in found
+    ]
+
+
+def last_said(log: Sequence[tuple[float, str]], *begins: str) -> float:
+    """When slurmctld last said something that begins as one of these. Raises SlurmError if it never did."""
+    for when, said in reversed(log):
+        if said.startswith(begins):
+            return when
+    raise SlurmError(f"slurmctld's log has no line that begins with {begins!r}.")
+
+
+def chosen(job: int) -> tuple[str, str]:
+    """How slurmctld says that it has chosen a job's nodes."""
+    return f"sched: Allocate JobId={job} ", f"sched/backfill: _start_job: Started JobId={job} "
+
+
+def wait_until(done: Callable[[], bool], *, what: str) -> None:
+    """Poll. Raises SlurmError when it takes too long."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise SlurmError(f"Waited {_TIMEOUT_S} s for {what}.")
+        time.sleep(_POLL_S)

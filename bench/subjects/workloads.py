@@ -1,0 +1,90 @@
+"""The workloads as job.slurm starts them on one node: their own prepare.sh and train.sh, without Slurm."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.measuring.environments import VENVS, workload_python
+from bench.measuring.watched import Command, Watched, watch
+from training_cluster.paths import TRAINING
+
+Settings = Mapping[str, object]
+"""Of a workload, by their names in lower case."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One workload, with a shared folder of its own."""
+
+    name: str
+    shared: Path
+
+    def __post_init__(self) -> None:
+        # Its environment is there from here on: making it takes no part in what is timed.
+        workload_python(self.name)
+
+    @property
+    def data(self) -> Path:
+        """Where its data lies."""
+        return self.shared / "datasets"
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of its environment."""
+        return workload_python(self.name)
+
+    def run_dir(self, run: str) -> Path:
+        """Where a run's metrics lie."""
+        return self.shared / "runs" / run
+
+    def metrics(self, run: str) -> list[dict[str, Any]]:
+        """The lines that a run has written."""
+        text = (self.run_dir(run) / "metrics.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def prepare(self, run: str, settings: Settings, *, memory: bool = False) -> Watched:
+        """Run prepare.sh."""
+        return self._start("prepare.sh", self.environment(run, settings), memory=memory)
+
+    def train(self, run: str, settings: Settings, *, ranks: int = 1) -> Watched:
+        """Run train.sh: so many ranks on this machine, by torchrun."""
+        return self._start("train.sh", self.environment(run, settings, ranks=ranks), memory=False)
+
+    def environment(self, run: str, settings: Settings, *, ranks: int = 1) -> dict[str, str]:
+        """What job.slurm gives a node, and the user's variables."""
+        checkpoints = self.shared / "checkpoints" / run
+        for folder in (self.data, self.run_dir(run), checkpoints):
+            folder.mkdir(parents=True, exist_ok=True)
+        fixed = {
+            "TRAINING_VENVS": VENVS,
+            "DATA_DIR": self.data,
+            "RUN_DIR": self.run_dir(run),
+            "CHECKPOINT_DIR": checkpoints,
+            "LAUNCHER": "torchrun",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": free_port(),
+            "NNODES": 1,
+            "SLURM_NODEID": 0,
+            "NPROC_PER_NODE": ranks,
+            "EXPECTED_WORLD_SIZE": ranks,
+        }
+        own = {name.upper(): value for name, value in settings.items()}
+        return {**os.environ, **{name: str(value) for name, value in {**fixed, **own}.items()}}
+
+    def _start(self, script: str, environment: dict[str, str], *, memory: bool) -> Watched:
+        command: Command = ["bash", TRAINING / self.name / script]
+        return watch(command, cwd=self.shared, environment=environment, memory=memory)
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port

@@ -1,0 +1,1 @@
+"""Advice that `cdk synth` shows: costs, and settings that work and surprise."""

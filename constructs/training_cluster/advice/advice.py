@@ -1,0 +1,216 @@
+"""What a person should know before deploying, though it works: shown by `cdk synth` as warnings and notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from training_cluster.advice.idle_cost import idle_cost, render_idle_cost
+from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
+from training_cluster.catalog.families import head_node_size, load_base
+from training_cluster.catalog.family import Family
+from training_cluster.flags.settings import Settings
+from training_cluster.image.names import image_parameter, image_stack_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One thing to know."""
+
+    id: str
+    """Names it for CDK, which lets people acknowledge a warning."""
+    text: str
+    warns: bool = True
+    """False for what only tells what was chosen."""
+
+
+def advice(settings: Settings) -> list[Advice]:
+    """All there is to say about the flags."""
+    return [each for find in _FINDERS for each in find(settings)]
+
+
+def _image(settings: Settings) -> Iterator[Advice]:
+    family = settings.family_facts
+    if settings.node_image == "build":
+        why = f" ({family.official_image_refused})" if family.official_image_refused else ""
+        recipe = load_base().image_recipes[family.image_recipe]
+        baked = ", ".join(settings.node_workloads) or "none"
+        yield Advice(
+            id="image-build",
+            text=f"image=build{why}: {family.name} takes the recipe {family.image_recipe}: "
+            f"{recipe.description}. {image_stack_name(settings)} builds it, about {recipe.usual_min} minutes "
+            f"at the first deploy and whenever its content changes, with the environments of: {baked}. All "
+            "clusters of this recipe and os share it, so give all the same workloads. The AMI's id is in the "
+            f"SSM parameter {image_parameter(settings)}. What it will hold: make image-plan "
+            f"FAMILY={family.name}. To use an AMI of yours: -c image=ami-...",
+            warns=False,
+        )
+
+
+def _head_node(settings: Settings) -> Iterator[Advice]:
+    base, known = load_base().head_node, head_node_size(settings.head_type)
+    if known is None:
+        yield Advice(
+            id="head-node-unknown",
+            text=f"head_node_type={settings.head_type} is not in the catalog: whether it is large enough for "
+            f"{settings.most_nodes} nodes was not checked",
+        )
+    elif settings.most_nodes > known.vcpus * base.nodes_per_vcpu:
+        fits = (
+            name
+            for name, size in base.types.items()
+            if settings.most_nodes <= size.vcpus * base.nodes_per_vcpu
+        )
+        yield Advice(
+            id="head-node-small",
+            text=f"The head node {settings.head_type} ({known.vcpus} vCPUs) is small for {settings.nodes} "
+            f"nodes, and can never be changed in this cluster's life. Type: -c head_node_type={next(fits)}",
+        )
+
+
+def _placement_group(settings: Settings) -> Iterator[Advice]:
+    if settings.placement_group == "off" and settings.size.efa and settings.bought.reservation_id is None:
+        yield Advice(
+            id="placement-group-off",
+            text=f"placement_group=off: {settings.compute_type} nodes may stand far apart, and all-reduce "
+            "runs slower over EFA. Type: -c placement_group=auto",
+        )
+
+
+def _system(settings: Settings) -> Iterator[Advice]:
+    family = settings.family_facts
+    if (
+        family.image_recipe == "neuron"
+        and settings.system != family.os
+        and not settings.node_image.startswith("ami-")
+    ):
+        yield Advice(
+            id="neuron-system",
+            text=f"os={settings.system}: Neuron's driver and PyTorch are both made for {family.os} alone, so "
+            f"nodes of {family.name} may fail to install them. Leave os out, or: -c os={family.os}",
+        )
+
+
+def _zone(settings: Settings) -> Iterator[Advice]:
+    if settings.vpc_id or (settings.zone == "auto" and settings.bought.reservation_id):
+        return  # the zone is given: by your subnets, or by the reservation
+    yield from _zone_of(settings, settings.family_facts)
+    if beside := settings.cpu_queue_facts:
+        yield from _zone_of(settings, beside[0])
+
+
+def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
+    zone, known = settings.zone, [each for zones in family.zones.values() for each in zones]
+    if not known:
+        return
+    if zone == "auto":
+        yield Advice(
+            id="zone-auto",
+            text="zone=auto takes the region's first zone that offers every instance type, and NetworkStack "
+            "keeps it: a family that it lacks is refused later. To choose one that has "
+            f"{family.name}: -c zone={_example(known)} (docs/families.md#{family.name})",
+            warns=False,
+        )
+        return
+    by_id = re.fullmatch(r"([a-z]+\d)-az\d", zone)
+    region = None if by_id else zone[:-1]
+    here = [each for each in known if by_id and each.startswith(f"{by_id[1]}-")]
+    if (by_id and zone not in known) or (region and region not in family.zones):
+        others = ", ".join(here or family.zones)
+        yield Advice(
+            id="zone-unknown",
+            text=f"zone={zone}: {family.name} is not known to be there, but in {others}. Facts age; ask "
+            "`aws ec2 describe-instance-type-offerings --location-type availability-zone-id`",
+        )
+
+
+def _example(zones: list[str]) -> str:
+    """The one that most readers know."""
+    return min(zones, key=lambda zone: (not zone.startswith("use1-"), not zone.startswith("us"), zone))
+
+
+def _efs(settings: Settings) -> Iterator[Advice]:
+    if settings.efs_mibps is not None:
+        price = load_base().prices.efs_mibps_month
+        yield Advice(
+            id="efs-provisioned",
+            text=f"efs_mibps={settings.efs_mibps} costs about {settings.efs_mibps * price.usd:,.0f} USD a "
+            f"month, used or not ({price.usd:.2f} a MiB/s, us-east-1, {price.date}). "
+            "Without it throughput is elastic: paid by what is read and written",
+        )
+
+
+def _scratch(settings: Settings) -> Iterator[Advice]:
+    if settings.fsx_type == "scratch2" and not settings.fsx_id:
+        yield Advice(
+            id="lustre-scratch",
+            text="fsx_type=scratch2 is not durable: when one of its servers fails, the files on it are gone, "
+            "checkpoints that were not yet exported to the bucket too",
+        )
+
+
+# EFA to Lustre wants Nitro v4 or later, and no trn2 (FSx for Lustre guide, "Configuring EFA clients"). These
+# are Nitro v3 (EC2's instance types guide, "Instance family summary"); p3dn is older, unconfirmed.
+_LUSTRE_OVER_TCP = frozenset({"p3dn", "p4d", "p4de", "g5", "trn2"})
+
+
+def _lustre_efa(settings: Settings) -> Iterator[Advice]:
+    if settings.fsx_efa == "off":
+        return
+    able = settings.size.efa and settings.family not in _LUSTRE_OVER_TCP
+    why = (
+        "nodes reach it over EFA when each has run AWS's configure-efa-fsx-lustre-client (FSx for Lustre "
+        'guide, "Configuring EFA clients"; on Ubuntu with Linux 6.8 or later) before /fsx is mounted, which '
+        "this app does not do: they reach it over TCP"
+        if able
+        else f"{settings.compute_type} reaches it over TCP only: EFA to Lustre wants an EFA instance type of "
+        "Nitro v4 or later, and no trn2"
+    )
+    yield Advice(id="lustre-efa", text=f"fsx_efa=on: {why}")
+
+
+def _spot(settings: Settings) -> Iterator[Advice]:
+    if settings.bought.kind == "spot":
+        yield Advice(
+            id="spot-role",
+            text=f"capacity=spot: without the role {SPOT_ROLE} in the account no node starts. trainctl "
+            f"preflight says whether it exists; if not, type once: {CREATE_SPOT_ROLE}",
+            warns=False,
+        )
+    if settings.bought.kind == "spot" and settings.min_nodes:
+        yield Advice(
+            id="spot-static",
+            text=f"capacity=spot with min_nodes={settings.min_nodes}: the cluster's creation fails when EC2 "
+            "has no spot capacity at that moment. Type: -c min_nodes=0",
+        )
+
+
+def _login(settings: Settings) -> Iterator[Advice]:
+    if settings.login_nodes and not settings.ssh_from and not settings.security_group_id:
+        yield Advice(
+            id="login-nodes-closed",
+            text=f"login_nodes={settings.login_nodes}: nobody reaches port 22 of their load balancer. Type: "
+            "-c ssh_from=YOUR.ADDRESS/32",
+        )
+
+
+def _static(settings: Settings) -> Iterator[Advice]:
+    price = settings.size.usd_per_hour
+    if settings.min_nodes and settings.bought.kind == "ondemand" and price is not None:
+        yield Advice(
+            id="static-nodes",
+            text=f"min_nodes={settings.min_nodes} costs {settings.min_nodes * price:,.2f} USD an hour, jobs "
+            f"or not (us-east-1, {settings.family_facts.price_date})",
+        )
+
+
+def _idle_cost(settings: Settings) -> Iterator[Advice]:
+    yield Advice(id="idle-cost", text=render_idle_cost(idle_cost(settings)), warns=False)
+
+
+_Finder = Callable[[Settings], Iterator[Advice]]
+_FINDERS: tuple[_Finder, ...] = (
+    *(_image, _head_node, _placement_group, _system, _zone),
+    *(_efs, _scratch, _lustre_efa, _spot, _login, _static, _idle_cost),
+)

@@ -1,0 +1,180 @@
+"""What a deploy costs while no job runs: said before it is made, since nobody looks for it afterwards."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from training_cluster.catalog.families import instance_hour, load_base
+from training_cluster.catalog.prices import Price, Prices
+from training_cluster.flags.network import INTERFACE_ENDPOINTS
+from training_cluster.flags.settings import Settings
+
+DAYS_PER_MONTH = 365 / 12
+
+InstanceHour = Callable[[str], Price | None]
+"""What an hour of an instance type costs; None: not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """Something that stays and costs, or that would if its price were known."""
+
+    what: str
+    usd_per_month: float | None
+    """None: not known."""
+    prices: tuple[Price, ...] = ()
+    why_unknown: str = ""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether all of its prices can be looked up."""
+        return all(price.confirmed for price in self.prices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleCost:
+    """All of it."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def usd_per_month(self) -> float:
+        """Of all items whose price is known."""
+        return sum(item.usd_per_month or 0 for item in self.items)
+
+    @property
+    def dates(self) -> tuple[datetime.date, datetime.date] | None:
+        """Oldest and newest of the prices; None where none was used."""
+        dates = [price.date for item in self.items for price in item.prices]
+        return (min(dates), max(dates)) if dates else None
+
+
+def idle_cost(settings: Settings) -> IdleCost:
+    """Everything that is billed by the hour, dearest first. What is stored and moved is not in it."""
+    items = [*_nodes(settings), *standing_items(settings, instance_hour)]
+    return IdleCost(items=tuple(sorted(items, key=lambda item: -(item.usd_per_month or 0))))
+
+
+def standing_items(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
+    """What stays while the cluster does, whatever its compute nodes do."""
+    prices = load_base().prices
+    yield from _head_node(settings, hour_of)
+    yield from _login_nodes(settings, prices, hour_of)
+    for part in (_network, _lustre, _efs, _accounting):
+        yield from part(settings, prices)
+
+
+def instances(count: int, root_gib: int, hour: Price | None, *, what: str, public: bool = False) -> Item:
+    """Instances that run all month, with their disks and addresses. `hour` is the price of one."""
+    prices = load_base().prices
+    if hour is None:
+        return Item(what=what, usd_per_month=None, why_unknown="not in the catalog")
+    by_hour = (hour, prices.public_ipv4_hour) if public else (hour,)
+    disks = root_gib * prices.gp3_gb_month.usd
+    return Item(
+        what=what,
+        usd_per_month=count * (_month(prices, *by_hour) + disks),
+        prices=(*by_hour, *((prices.gp3_gb_month,) if root_gib else ())),
+    )
+
+
+def _month(prices: Prices, *by_hour: Price) -> float:
+    return sum(price.usd for price in by_hour) * prices.hours_per_month
+
+
+def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
+    root_gib, type_ = settings.head_root_gib or settings.family_facts.head_root_gib, settings.head_type
+    what = f"head node {type_}, {root_gib} GiB"
+    yield instances(1, root_gib, hour_of(type_), public=True, what=what)
+
+
+def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> Iterator[Item]:
+    if count := settings.login_nodes:
+        # Their disks are as large as their AMI says, which is not known here: some 3 USD each.
+        type_ = load_base().login_node.instance_type
+        what = f"login nodes, {count} x {type_}"
+        yield instances(count, 0, hour_of(type_), public=True, what=what)
+        by_hour = (prices.load_balancer_hour, prices.public_ipv4_hour)
+        yield Item(
+            what="load balancer of the login nodes", usd_per_month=_month(prices, *by_hour), prices=by_hour
+        )
+
+
+def _nodes(settings: Settings) -> Iterator[Item]:
+    kind, count, type_ = settings.bought.kind, settings.static_nodes, settings.compute_type
+    if kind == "reservation":
+        what, why = f"the reservation {settings.bought.reservation_id}", "billed whether used or not"
+        yield Item(what=what, usd_per_month=None, why_unknown=why)
+    elif count and kind == "spot":
+        yield Item(what=f"{count} x {type_}", usd_per_month=None, why_unknown="at the spot price")
+    elif count and kind == "ondemand":
+        what = f"{count} x {type_} (min_nodes)"
+        yield instances(count, settings.family_facts.compute_root_gib, instance_hour(type_), what=what)
+
+
+def _network(settings: Settings, prices: Prices) -> Iterator[Item]:
+    if settings.vpc_id:
+        return
+    by_hour = (prices.nat_gateway_hour, prices.public_ipv4_hour)
+    yield Item(what="NAT gateway and its address", usd_per_month=_month(prices, *by_hour), prices=by_hour)
+    if settings.endpoints == "private":
+        price, count = prices.interface_endpoint_hour, len(INTERFACE_ENDPOINTS)
+        yield Item(
+            what=f"{count} interface endpoints",
+            usd_per_month=count * _month(prices, price),
+            prices=(price,),
+        )
+
+
+def _lustre(settings: Settings, prices: Prices) -> Iterator[Item]:
+    if settings.fsx_id:
+        return
+    durable, gib = settings.fsx_type == "persistent2", settings.fsx_gib
+    type_ = "PERSISTENT_2" if durable else "SCRATCH_2"
+    price = prices.lustre_gb_month(type_, settings.fsx_mbps_per_tib)
+    speed = f" at {settings.fsx_mbps_per_tib} MB/s a TiB" if durable else ", scratch2"
+    what = f"FSx for Lustre, {gib} GiB{speed}"
+    if price is None:
+        yield Item(what=what, usd_per_month=None, why_unknown="not in the catalog")
+    else:
+        yield Item(what=what, usd_per_month=gib * price.usd, prices=(price,))
+
+
+def _efs(settings: Settings, prices: Prices) -> Iterator[Item]:
+    if settings.efs_mibps and not settings.efs_id:
+        price = prices.efs_mibps_month
+        what = f"EFS at {settings.efs_mibps} MiB/s"
+        yield Item(what=what, usd_per_month=settings.efs_mibps * price.usd, prices=(price,))
+
+
+def _accounting(settings: Settings, prices: Prices) -> Iterator[Item]:
+    if settings.accounting == "new":
+        price, least = prices.aurora_acu_hour, load_base().accounting_database.min_acu
+        what = f"accounting database, {least:g} ACU"
+        yield Item(what=what, usd_per_month=least * _month(prices, price), prices=(price,))
+
+
+def render_idle_cost(cost: IdleCost) -> str:
+    """Lines for a person: the total, its parts, and how sure the prices are."""
+    prices, month = load_base().prices, cost.usd_per_month
+    known = [item for item in cost.items if item.usd_per_month is not None]
+    unknown = [f"{item.what} ({item.why_unknown})" for item in cost.items if item not in known]
+    without = f", without {' and '.join(unknown)}" if unknown else ""
+    width = max((len(item.what) for item in known), default=0)
+    lines = [
+        f"While no job runs this costs about {month:,.0f} USD a month, {month / DAYS_PER_MONTH:,.0f} a "
+        f"day{without}:",
+        *(f"  {item.what:{width}} {_shown(item)}" for item in known),
+        f"On top comes what is stored and moved: a GB costs {prices.s3_gb_month.usd:.3f} a month in S3, "
+        f"{prices.efs_gb_month.usd:.2f} in EFS, {prices.nat_gateway_gb.usd:.3f} through a NAT gateway.",
+    ]
+    if cost.dates:
+        oldest, newest = cost.dates
+        lines.append(f"List prices of {prices.region}, {oldest} to {newest}; your region may differ.")
+    return "\n".join(lines)
+
+
+def _shown(item: Item) -> str:
+    return f"{item.usd_per_month:8,.0f}{'' if item.confirmed else '  (price unconfirmed)'}"

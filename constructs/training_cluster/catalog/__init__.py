@@ -1,0 +1,1 @@
+"""The declarations of cluster_configs/ and assets/: families, prices, quotas, versions, steps, workloads."""

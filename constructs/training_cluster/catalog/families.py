@@ -1,0 +1,207 @@
+"""The catalog of instance families: reads cluster_configs/, knows no hardware fact itself."""
+
+from __future__ import annotations
+
+import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from training_cluster.catalog.family import (
+    INSTANCE_TYPE,
+    QUEUE_NAME,
+    Accelerator,
+    EnvironmentVariable,
+    Family,
+    NcclFloor,
+    Size,
+    Strict,
+)
+from training_cluster.catalog.image_recipe import ImageRecipe
+from training_cluster.catalog.prices import Price, Prices
+from training_cluster.catalog.quotas import Quota, Quotas, VcpuQuota
+from training_cluster.catalog.yaml_file import read_yaml
+from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError, did_you_mean
+
+CATALOG = ROOT / "cluster_configs"
+NO_FAMILIES = ("base", "versions")
+
+
+class HeadNodeSize(Strict):
+    """A type that is offered as head node."""
+
+    vcpus: int
+    memory_gib: int
+    usd_per_hour: float | None = Field(description="on demand, us-east-1")
+
+
+class HeadNode(Strict):
+    """What is the same for every head node. Nothing of it can change in a cluster's life."""
+
+    bootstrap_timeout_s: int
+    nodes_per_vcpu: int = Field(description="most compute nodes that one vCPU of the head node serves well")
+    types: dict[str, HeadNodeSize] = Field(description="smallest first")
+    price_date: datetime.date = Field(description="of the types' usd_per_hour")
+
+
+class ComputeNode(Strict):
+    """Defaults of compute nodes."""
+
+    boot_s: int = Field(description="ParallelCluster's own part of a node's start")
+    most_install_s: int = Field(gt=0, description="most that a new node may take to install, beyond its boot")
+
+
+class CpuQueue(Strict):
+    """The queue for data preparation, beside accelerators."""
+
+    name: str = Field(pattern=QUEUE_NAME)
+    instance_type: str = Field(pattern=INSTANCE_TYPE)
+    nodes: int = Field(gt=0)
+    root_gib: int = Field(gt=0)
+
+
+class LoginNode(Strict):
+    """What is the same for every login node."""
+
+    instance_type: str = Field(pattern=INSTANCE_TYPE)
+    grace_min: int = Field(ge=3, le=120, description="minutes that people have when a login node goes")
+
+
+class AccountingDatabase(Strict):
+    """How small and large Slurm's accounting database gets, in Aurora capacity units."""
+
+    min_acu: float = Field(gt=0)
+    max_acu: float = Field(gt=0)
+
+
+class Base(Strict):
+    """cluster_configs/base.yaml: what every cluster shares."""
+
+    head_node: HeadNode
+    compute_node: ComputeNode
+    efa_environment: tuple[EnvironmentVariable, ...]
+    cpu_queue: CpuQueue
+    login_node: LoginNode
+    image_recipes: dict[str, ImageRecipe]
+    scaledown_idle_min: int
+    log_retention_days: int
+    shared_dir: str
+    efs_dir: str
+    links: dict[str, str]
+    accounting_database: AccountingDatabase
+    prices: Prices
+    quotas: Quotas
+    sources: dict[str, str]
+
+    def source(self, family: Family, fact: str) -> str:
+        """Where a fact of a family is from: its own source, or the usual one of that fact."""
+        return family.sources.get(fact) or self.sources[fact]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    loaded = read_yaml(path)
+    if not isinstance(loaded, dict):
+        raise ConfigurationError(f"{path.name}: expected keys and values, found {type(loaded).__name__}")
+    return loaded
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    loaded = _read(path)
+    if "name" in loaded:
+        raise ConfigurationError(f"{path.name}: name: the name of the file is the family's; remove this key")
+    return loaded
+
+
+_MODELS = (
+    *(Accelerator, Size, EnvironmentVariable, NcclFloor, Family),
+    *(HeadNode, HeadNodeSize, ComputeNode, CpuQueue, LoginNode, ImageRecipe),
+    *(AccountingDatabase, Price, Prices, Quota, VcpuQuota, Quotas, Base),
+)
+_KEYS = sorted({field.alias or name for model in _MODELS for name, field in model.model_fields.items()})
+
+
+def _explain(path: Path, error: ValidationError) -> ConfigurationError:
+    lines = [f"{path.name}: {error.error_count()} problem(s) in this catalog file"]
+    for problem in error.errors():
+        place = problem["loc"]
+        if problem["type"] == "invalid_key":
+            place = (*place[:-1], problem["input"])  # as it was written: 7, 2026-01-01
+        key = ".".join(str(part) for part in place)
+        hint = did_you_mean(str(problem["loc"][-1]), _KEYS) if problem["type"] == "extra_forbidden" else ""
+        said = problem["msg"].removeprefix("Value error, ")
+        lines.append(f"  {key}: {said}.{hint}" if key else f"  {said}")
+    return ConfigurationError("\n".join(lines))
+
+
+def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
+    """The names of all families, sorted: one YAML file each, base.yaml and versions.yaml apart."""
+    return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))
+
+
+@cache
+def load_family(name: str, catalog: Path = CATALOG) -> Family:
+    """Read one family.
+
+    Raises:
+        ConfigurationError: no such file, or a key that is missing, unknown or of another type.
+    """
+    names = family_names(catalog)
+    if name not in names:
+        raise ConfigurationError(
+            f'"{name}" is no instance family.{did_you_mean(name, names)} Allowed: {", ".join(names)}'
+        )
+    path = catalog / f"{name}.yaml"
+    try:
+        return Family.model_validate({**_facts(path), "name": name})
+    except ValidationError as error:
+        raise _explain(path, error) from None
+
+
+@cache
+def load_base(catalog: Path = CATALOG) -> Base:
+    """Read base.yaml.
+
+    Raises:
+        ConfigurationError: a key that is missing, unknown or of another type.
+    """
+    path = catalog / "base.yaml"
+    try:
+        return Base.model_validate(_read(path))
+    except ValidationError as error:
+        raise _explain(path, error) from None
+
+
+def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Family, Size] | None:
+    """The family and the facts of an instance type, or None when the catalog does not have it."""
+    for name in family_names(catalog):
+        family = load_family(name, catalog)
+        if instance_type in family.sizes:
+            return family, family.sizes[instance_type]
+    return None
+
+
+def head_node_size(instance_type: str) -> HeadNodeSize | None:
+    """Facts of a head node's type, or None when neither base.yaml nor a family has it."""
+    if offered := load_base().head_node.types.get(instance_type):
+        return offered
+    found = find_instance_type(instance_type)
+    if found is None:
+        return None
+    size = found[1]
+    return HeadNodeSize(vcpus=size.vcpus, memory_gib=size.memory_gib, usd_per_hour=size.usd_per_hour)
+
+
+def instance_hour(instance_type: str) -> Price | None:
+    """What an hour of an instance costs, on demand; None when the catalog does not say."""
+    base = load_base()
+    if offered := base.head_node.types.get(instance_type):
+        usd, date, source = offered.usd_per_hour, base.head_node.price_date, base.sources["usd_per_hour"]
+    elif found := find_instance_type(instance_type):
+        family, size = found
+        usd, date, source = size.usd_per_hour, family.price_date, base.source(family, "usd_per_hour")
+    else:
+        return None
+    return None if usd is None else Price(usd=usd, date=date, source=source)

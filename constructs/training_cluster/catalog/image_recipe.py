@@ -1,0 +1,18 @@
+"""What the catalog says of one kind of node image: the model of an entry of base.yaml's image_recipes."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from training_cluster.catalog.family import INSTANCE_TYPE, Strict
+
+
+class ImageRecipe(Strict):
+    """What images of a recipe have, and the instance that builds them."""
+
+    description: str = Field(max_length=200, description="what an image has beside the steps' packages")
+    build_instance_type: str = Field(pattern=INSTANCE_TYPE, description="no GPU is needed to compile for one")
+    root_gib: int = Field(
+        gt=0, description="root volume of the image; at most that of any queue that takes it"
+    )
+    usual_min: int = Field(gt=0, description="minutes of a build with its test, as estimated")

@@ -1,0 +1,55 @@
+"""Which of the account's quotas a cluster counts against: the model of base.yaml's quotas."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field
+
+from training_cluster.catalog.family import Strict
+
+CODE = r"^L-[0-9A-F]{8}$"
+
+
+class Quota(Strict):
+    """One quota, as Service Quotas names it."""
+
+    service: str = Field(description="its code in Service Quotas")
+    code: str = Field(pattern=CODE)
+    name: str
+    source: str
+
+
+class VcpuQuota(Strict):
+    """One of EC2's quotas of running vCPUs: some families share it."""
+
+    code: str = Field(pattern=CODE)
+    name: str
+    bought: Literal["ondemand", "spot"]
+    families: tuple[str, ...] = Field(
+        description="letters of an instance type (trn), or letters and generation (p5)"
+    )
+    source: str
+
+    def counts(self, instance_type: str) -> bool:
+        """Whether instances of a type count against it, bought so."""
+        letters = re.match(r"[a-z]+", instance_type)
+        generation = re.match(r"[a-z]+\d+", instance_type)
+        return any(each[0] in self.families for each in (letters, generation) if each)
+
+
+class Quotas(Strict):
+    """What an account may have of what a cluster takes."""
+
+    vcpus: tuple[VcpuQuota, ...]
+    elastic_ips: Quota = Field(description="in a region")
+    nat_gateways: Quota = Field(description="in one zone")
+    vpcs: Quota = Field(description="in a region")
+    fsx_persistent2_gib: Quota = Field(description="of all such file systems in a region")
+    fsx_scratch2_gib: Quota = Field(description="of all such file systems in a region")
+
+    def vcpu_quota(self, instance_type: str, bought: Literal["ondemand", "spot"]) -> VcpuQuota | None:
+        """The quota that instances of a type count against; None where no source says which."""
+        found = (each for each in self.vcpus if each.bought == bought and each.counts(instance_type))
+        return next(found, None)

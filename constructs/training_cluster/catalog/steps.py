@@ -1,0 +1,121 @@
+"""The bootstrap's steps, as their headers describe them: assets/bootstrap/README.md. No CDK here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from training_cluster.paths import ASSETS
+from training_cluster.problems import ConfigurationError
+
+Moment = Literal["install", "image", "start"]
+NODES = ("HeadNode", "ComputeFleet", "LoginNode")
+RECIPES = ("gpu", "volta", "neuron", "cpu")
+
+_LINE = re.compile(r"^# (Moment|Recipes|Nodes|Where|Required|Budget|Reads): (.+)$")
+_ALLOWED = {
+    "Moment": re.compile(r"install|image|start"),
+    "Recipes": re.compile(rf"all|({'|'.join(RECIPES)})( ({'|'.join(RECIPES)}))*"),
+    "Nodes": re.compile(rf"all|({'|'.join(NODES)})( ({'|'.join(NODES)}))*"),
+    "Where": re.compile(r"any|node"),
+    "Required": re.compile(r"yes|no"),
+    "Budget": re.compile(r"[1-9]\d* s"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step: what it is for, and what it may take."""
+
+    path: Path
+    moment: Moment
+    recipes: frozenset[str]
+    nodes: frozenset[str]
+    is_for_nodes_only: bool
+    """Of ParallelCluster: a rehearsal passes it over."""
+    is_required: bool
+    budget_s: int
+    reads: tuple[str, ...]
+    """Patterns of files of the bundle that it is made of, besides itself."""
+
+    @property
+    def name(self) -> str:
+        """As the log has it: 20-install-python."""
+        return self.path.stem
+
+    @property
+    def makes_environments(self) -> bool:
+        """Whether it makes the Python environments of workloads."""
+        return "training/*/requirements.txt" in self.reads
+
+    @property
+    def text(self) -> str:
+        """The script itself."""
+        return self.path.read_text()
+
+
+def load_steps(assets: Path = ASSETS) -> list[Step]:
+    """All steps, in the order in which they run.
+
+    Raises:
+        ConfigurationError: a header lacks a line, or has one that nobody understands.
+    """
+    return [_read(path) for path in sorted((assets / "bootstrap" / "steps").glob("*.sh"))]
+
+
+def image_steps(recipe: str, assets: Path = ASSETS) -> list[Step]:
+    """What an image build runs."""
+    return [
+        step
+        for step in load_steps(assets)
+        if step.moment != "start" and recipe in step.recipes and "ComputeFleet" in step.nodes
+    ]
+
+
+def start_steps(
+    *, node: str, recipe: str, has_built_image: bool = False, assets: Path = ASSETS
+) -> list[Step]:
+    """What a node may have to run when it starts: with a built image only what no image can have."""
+    moments = {"start"} if has_built_image else {"start", "install"}
+    return [
+        step
+        for step in load_steps(assets)
+        if step.moment in moments and recipe in step.recipes and node in step.nodes
+    ]
+
+
+def budget_s(steps: list[Step], *, environments_s: int = 0) -> int:
+    """Seconds that these steps may take together at a node's start, at worst.
+
+    Args:
+        environments_s: what the workloads' environments take that the node is made with. The step that makes
+            them states the budget of an image build.
+    """
+    return sum(environments_s if step.makes_environments else step.budget_s for step in steps)
+
+
+def _read(path: Path) -> Step:
+    found: dict[str, str] = {}
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        if stated := _LINE.match(line):
+            found[stated[1]] = stated[2]
+    for name, allowed in _ALLOWED.items():
+        if not allowed.fullmatch(found.get(name, "")):
+            raise ConfigurationError(
+                f"{path.name}: its header has no line `# {name}: ...` that fits {allowed.pattern}"
+            )
+    moment: Moment = found["Moment"]  # type: ignore[assignment]  # matched above
+    return Step(
+        path=path,
+        moment=moment,
+        recipes=frozenset(RECIPES if found["Recipes"] == "all" else found["Recipes"].split()),
+        nodes=frozenset(NODES if found["Nodes"] == "all" else found["Nodes"].split()),
+        is_for_nodes_only=found["Where"] == "node",
+        is_required=found["Required"] == "yes",
+        budget_s=int(found["Budget"].split()[0]),
+        reads=tuple(found.get("Reads", "").split()),
+    )

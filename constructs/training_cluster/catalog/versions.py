@@ -1,0 +1,125 @@
+"""Every version that install steps pin: reads cluster_configs/versions.yaml, renders it for shell scripts."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from training_cluster.catalog.families import CATALOG, family_names, load_family
+from training_cluster.catalog.family import Strict
+from training_cluster.catalog.yaml_file import read_yaml
+from training_cluster.problems import ConfigurationError, did_you_mean
+
+Recipe = Literal["gpu", "volta", "neuron", "cpu"]
+FILE = CATALOG / "versions.yaml"
+# What a shell script may quote in '...', without a space of its own.
+_WORD = r"^[^'\s]+$"
+
+
+class Pin(Strict):
+    """One piece of software: which version, where that is from, and why no other."""
+
+    version: str = Field(pattern=_WORD)
+    url: str | None = Field(None, pattern=r"^https://[^'\s]+$")
+    index: str | None = Field(
+        None, pattern=r"^https://[^'\s]+$", description="pip's index that has this build"
+    )
+    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    commit: str | None = Field(None, pattern=r"^[0-9a-f]{40}$", description="of the repository at url")
+    fingerprint: str | None = Field(None, pattern=r"^[0-9A-F]{40}$", description="of the signing key at url")
+    recipes: tuple[Recipe, ...] = Field(min_length=1)
+    source: str = Field(alias="from")
+    newest: str | None = None
+    why: str
+    ceiling: str | None = Field(None, description="no version after it; a prefix of the newest allowed one")
+    confirmed: bool
+    lookup: str | None = Field(
+        None, pattern=r"^(pypi:[A-Za-z0-9._-]+|github:[A-Za-z0-9._-]+/[A-Za-z0-9._-]+)$"
+    )
+
+    @model_validator(mode="after")
+    def _honest(self) -> Self:
+        if self.ceiling and not under(self.version, self.ceiling):
+            raise ValueError(f"version {self.version} is after its ceiling {self.ceiling}")
+        if self.confirmed and self.url and not (self.sha256 or self.commit or self.fingerprint):
+            raise ValueError(
+                "a url that nothing verifies: add sha256, commit or fingerprint, or `confirmed: no`"
+            )
+        return self
+
+
+class Versions(Strict):
+    """cluster_configs/versions.yaml."""
+
+    pins: dict[str, Pin]
+
+    def of_recipe(self, recipe: str) -> dict[str, Pin]:
+        """The pins that an image of this recipe is made of."""
+        return {name: pin for name, pin in self.pins.items() if recipe in pin.recipes}
+
+
+def under(version: str, ceiling: str) -> bool:
+    """Whether a version is not after a ceiling; 580 allows 580.159.04 and 570.1, not 590."""
+    parts = ceiling.split(".")
+    return _key(version.split(".")[: len(parts)]) <= _key(parts)
+
+
+def _key(parts: list[str]) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+@cache
+def load_versions(file: Path = FILE) -> Versions:
+    """Read all pins.
+
+    Raises:
+        ConfigurationError: a key that is missing, unknown or of another type; a pin that contradicts itself.
+    """
+    try:
+        return Versions.model_validate(read_yaml(file))
+    except ValidationError as error:
+        raise _explain(file, error) from None
+
+
+def _explain(file: Path, error: ValidationError) -> ConfigurationError:
+    known = [field.alias or name for model in (Pin, Versions) for name, field in model.model_fields.items()]
+    lines = [f"{file.name}: {error.error_count()} problem(s)"]
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        hint = did_you_mean(str(problem["loc"][-1]), known) if problem["type"] == "extra_forbidden" else ""
+        lines.append(f"  {key}: {problem['msg'].removeprefix('Value error, ')}.{hint}")
+    return ConfigurationError("\n".join(lines))
+
+
+def render_versions(versions: Versions | None = None) -> str:
+    """Render versions.env: what every install step knows, one `export NAME='value'` a line.
+
+    A checksum that is not known is there and empty: a step says what it lacks, instead of ending on `set -u`.
+    """
+    versions = versions or load_versions()
+    values: dict[str, str] = {}
+    for name, pin in versions.pins.items():
+        values[f"{name}_version"] = pin.version
+        if pin.url:
+            values[f"{name}_url"] = pin.url
+        if pin.index:
+            values[f"{name}_index"] = pin.index
+        if pin.commit:
+            values[f"{name}_commit"] = pin.commit
+        elif pin.fingerprint:
+            values[f"{name}_fingerprint"] = pin.fingerprint
+        elif pin.sha256 or pin.url:
+            values[f"{name}_sha256"] = pin.sha256 or ""
+    for recipe in ("gpu", "volta"):
+        values[f"cuda_capabilities_{recipe}"] = " ".join(capabilities(recipe))
+    return "".join(f"export {name.upper()}='{value}'\n" for name, value in values.items())
+
+
+def capabilities(recipe: str) -> list[str]:
+    """Compute capabilities of all GPU families of a recipe, lowest first: what its image compiles for."""
+    families = [load_family(name) for name in family_names()]
+    found = {each.accelerator.compute_capability for each in families if each.image_recipe == recipe}
+    return sorted(filter(None, found), key=float)

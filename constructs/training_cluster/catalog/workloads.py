@@ -1,0 +1,103 @@
+"""The workloads of assets/training/: which have a Python environment, for what nodes, and what it takes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_cluster.catalog.steps import RECIPES
+from training_cluster.paths import ASSETS
+from training_cluster.problems import ConfigurationError
+
+TRAINING = ASSETS / "training"
+# Lines of the header of requirements.txt and install.sh.
+_LINE = re.compile(r"^# (Budget|Recipes|Moment|Image): (.+)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One folder of assets/training/ that has a requirements.txt."""
+
+    name: str
+    recipes: tuple[str, ...]
+    """Image recipes of the nodes that it runs on."""
+    budget_s: int
+    """Seconds that making its environment may take: downloads, and what install.sh compiles."""
+    image_only: bool
+    """Whether its install.sh is for image builds alone."""
+    built_image: tuple[str, ...] = ()
+    """Recipes on whose nodes it needs what an image build compiled."""
+
+
+def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
+    """All workloads with an environment, by name.
+
+    Raises:
+        ConfigurationError: a header without budget or recipes, or with a word that is none.
+    """
+    files = sorted(training.glob("*/requirements.txt"))
+    return {file.parent.name: _read(file) for file in files}
+
+
+def workloads_of(recipe: str, training: Path = TRAINING) -> tuple[str, ...]:
+    """Names of the workloads that nodes of an image recipe run."""
+    return tuple(name for name, each in load_workloads(training).items() if recipe in each.recipes)
+
+
+def environments_budget_s(names: tuple[str, ...], training: Path = TRAINING) -> int:
+    """Seconds that making these workloads' environments may take, one after the other.
+
+    Raises:
+        ConfigurationError: there is no such workload.
+    """
+    known = load_workloads(training)
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigurationError(
+            f'there is no workload "{unknown[0]}" with an environment. Allowed: {", ".join(known) or "none"}'
+        )
+    return sum(known[name].budget_s for name in names)
+
+
+def _read(requirements: Path) -> Workload:
+    name = requirements.parent.name
+    header = _header(requirements)
+    install = requirements.with_name("install.sh")
+    own = _header(install) if install.is_file() else {}
+    recipes = tuple(header.get("Recipes", "").split())
+    if recipes == ("all",):
+        recipes = RECIPES
+    if not recipes or (wrong := [recipe for recipe in recipes if recipe not in RECIPES]):
+        said = f'"{wrong[0]}" is no recipe' if recipes else "no line `# Recipes: gpu cpu`"
+        raise ConfigurationError(
+            f"assets/training/{name}/requirements.txt: {said} in its header. "
+            f"Allowed: all, or of {', '.join(RECIPES)}"
+        )
+    budget = _seconds(requirements, header) + (_seconds(install, own) if install.is_file() else 0)
+    return Workload(
+        name=name,
+        recipes=recipes,
+        budget_s=budget,
+        image_only=own.get("Moment") == "image",
+        built_image=tuple(own.get("Image", "").split()),
+    )
+
+
+def _header(file: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in file.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        if match := _LINE.match(line):
+            found[match[1]] = match[2].strip()
+    return found
+
+
+def _seconds(file: Path, header: dict[str, str]) -> int:
+    said = header.get("Budget", "")
+    if not (match := re.fullmatch(r"(\d+) s", said)):
+        raise ConfigurationError(
+            f"assets/training/{file.parent.name}/{file.name}: its header states no budget; "
+            "add `# Budget: 300 s`"
+        )
+    return int(match[1])

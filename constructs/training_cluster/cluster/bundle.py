@@ -1,0 +1,99 @@
+"""The scripts that nodes run, packed as one bundle: a node has all of a version or none. No CDK here."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from training_cluster.catalog.steps import budget_s, image_steps, start_steps
+from training_cluster.catalog.versions import render_versions
+from training_cluster.catalog.workloads import environments_budget_s
+from training_cluster.cluster.job_environment import render_job_environments, render_links
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ASSETS
+
+BUNDLED = ("bootstrap", "training")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+
+
+def bootstrap_budget_s(settings: Settings) -> int:
+    """Seconds that our steps may take on a compute node, of whichever queue takes longest."""
+    has_built_image = settings.node_image == "build"
+    main = start_steps(
+        node="ComputeFleet", recipe=settings.family_facts.image_recipe, has_built_image=has_built_image
+    )
+    environments = 0 if has_built_image else environments_budget_s(settings.node_workloads)
+    beside = start_steps(node="ComputeFleet", recipe="cpu") if settings.cpu_queue_facts else []
+    return max(budget_s(main, environments_s=environments), budget_s(beside))
+
+
+def _files(assets: Path) -> Iterator[tuple[str, Path]]:
+    """Names and paths of what ships: no hidden file or folder, and no compiled code."""
+    for folder in BUNDLED:
+        for path in sorted((assets / folder).rglob("*")):
+            name = path.relative_to(assets)
+            if path.is_file() and not any(
+                part == "__pycache__" or part.startswith(".") for part in name.parts
+            ):
+                yield str(name), path
+
+
+def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
+    """Pack all scripts, the pins and the partitions' environments: what the nodes of a cluster run."""
+    files = {name: path.read_bytes() for name, path in _files(assets)}
+    for partition, text in render_job_environments(settings).items():
+        files[f"partitions/{partition}.env"] = text.encode()
+    files["links"] = render_links(settings).encode()
+    files["versions.env"] = render_versions().encode()
+    return _pack(files, executables(assets))
+
+
+def build_image_bundle(*, recipe: str, workloads: Sequence[str], assets: Path = ASSETS) -> bytes:
+    """Pack what an image is made of, and no more: an image is built again when this changes.
+
+    Args:
+        recipe: gpu, volta, neuron or cpu.
+        workloads: whose environments the image has.
+    """
+    steps = image_steps(recipe, assets)
+    files = {"bootstrap/run-steps.sh": (assets / "bootstrap" / "run-steps.sh").read_bytes()}
+    for step in steps:
+        files[f"bootstrap/steps/{step.path.name}"] = step.path.read_bytes()
+        for pattern in step.reads:
+            for path in sorted(assets.glob(pattern)):
+                name = str(path.relative_to(assets))
+                of_workload = re.match(r"training/([^/]+)/", name)
+                if of_workload is None or of_workload[1] in workloads:
+                    files[name] = path.read_bytes()
+    named = {word for step in steps for word in _VARIABLE.findall(step.text)}
+    files["versions.env"] = "".join(
+        line
+        # All recipes' pins, as at a node's start: a step's stamp is of those that it names.
+        for line in render_versions().splitlines(keepends=True)
+        if named.intersection(_VARIABLE.findall(line))
+    ).encode()
+    files["image.env"] = f"export WORKLOADS='{' '.join(workloads)}'\n".encode()
+    return _pack(files, executables(assets))
+
+
+def executables(assets: Path = ASSETS) -> set[str]:
+    """Names of the shipped files that can be run as they are."""
+    return {name for name, path in _files(assets) if path.stat().st_mode & 0o100}
+
+
+def _pack(files: Mapping[str, bytes], executable: Collection[str]) -> bytes:
+    """A .tar.gz whose bytes depend on content alone."""
+    buffer = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, content in sorted(files.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755 if name in executable else 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()

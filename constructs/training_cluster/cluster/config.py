@@ -1,0 +1,138 @@
+"""Pure: settings, catalog and resource ids in, a ParallelCluster 3 cluster config out.
+
+The keys are ParallelCluster's own (`HeadNode.Networking.SubnetId` ...), so the result is the one
+plain dict that crosses a module border here.
+
+What a cluster can never change (head node type and volume, bootstrap script and arguments, head
+node timeout) is rendered from the family, base.yaml and the flags named for it alone, never from
+nodes, capacity, image or workload; test_config.py renders pairs and checks that.
+"""
+
+from __future__ import annotations
+
+from training_cluster.catalog.families import load_base
+from training_cluster.cluster.nodes import (
+    BUNDLE_ARGUMENT,
+    Rendered,
+    bootstrap_action,
+    iam,
+    managed_policies,
+    root_volume,
+)
+from training_cluster.cluster.queues import queues, render_queue
+from training_cluster.cluster.resource_ids import ResourceIds
+from training_cluster.flags.account import CLUSTER_TAG
+from training_cluster.flags.settings import Settings
+
+HOME = "/home"
+
+
+def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
+    """Render the whole cluster config for `pcluster.lib.create_cluster`."""
+    base = load_base()
+    config: Rendered = {
+        "Region": ids.region,
+        "Image": {"Os": settings.system},
+        "Imds": {"ImdsSupport": "v2.0"},
+        "HeadNode": _head_node(settings, ids),
+        "Scheduling": {
+            "Scheduler": "slurm",
+            "SlurmSettings": _slurm_settings(settings, ids),
+            "SlurmQueues": [render_queue(queue, ids=ids) for queue in queues(settings, ids)],
+        },
+        "SharedStorage": _shared_storage(settings, ids),
+        "Monitoring": {"Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": base.log_retention_days}}},
+        "DevSettings": {
+            "Timeouts": {
+                "HeadNodeBootstrapTimeout": base.head_node.bootstrap_timeout_s,
+                "ComputeNodeBootstrapTimeout": base.compute_node.boot_s + ids.bootstrap_budget_s,
+            }
+        },
+        "Tags": [
+            {"Key": key, "Value": value}
+            for key, value in {CLUSTER_TAG: settings.cluster_name, **settings.own_tags}.items()
+        ],
+    }
+    if settings.permissions_boundary:
+        config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
+    if settings.login_nodes:
+        config["LoginNodes"] = {"Pools": [_login_pool(settings, ids)]}
+    return config
+
+
+def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
+    name = settings.cluster_name
+    return {
+        "InstanceType": settings.head_type,
+        "Networking": _public(ids, SubnetId=ids.public_subnet_id),
+        "Ssh": {"KeyName": ids.key_name},
+        "LocalStorage": root_volume(settings.head_root_gib or settings.family_facts.head_root_gib),
+        "Imds": {"Secured": True},
+        "Iam": iam(name, ids),
+        "CustomActions": {
+            "OnNodeConfigured": bootstrap_action(name, ids),
+            # A live change: another checksum runs the script again on the head node, nothing else.
+            # All nodes read it here: see bootstrap.sh.
+            "OnNodeUpdated": bootstrap_action(name, ids, f"{BUNDLE_ARGUMENT}{ids.bundle_sha256}"),
+        },
+    }
+
+
+def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:
+    login = load_base().login_node
+    # Login nodes take no S3Access, only policies.
+    scripts = [{"Policy": ids.login_policy_arn}]
+    return {
+        "Name": "login",
+        "InstanceType": login.instance_type,
+        "Count": settings.login_nodes,
+        "GracetimePeriod": login.grace_min,
+        "Networking": _public(ids, SubnetIds=[ids.public_subnet_id]),
+        "Iam": {"AdditionalIamPolicies": managed_policies(ids) + scripts},
+        "CustomActions": {"OnNodeConfigured": bootstrap_action(settings.cluster_name, ids)},
+    }
+
+
+def _public(ids: ResourceIds, **subnet: object) -> Rendered:
+    # Our own group, since ParallelCluster's opens port 22 to the world.
+    return {**subnet, "SecurityGroups": [ids.node_security_group_id]}
+
+
+def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
+    rendered: Rendered = {
+        "ScaledownIdletime": load_base().scaledown_idle_min,
+        # Slurm's default, said aloud: a job whose node was lost is queued again. ParallelCluster's own
+        # slurm.conf has EnforcePartLimits=ALL, which refuses what exceeds a partition, and
+        # AuthInfo=cred_expire=70, which holds such a job for 70 s: to say them again would only be an error
+        # in slurmctld's log.
+        "CustomSlurmSettings": [{"JobRequeue": 1}],
+    }
+    if settings.accounting != "off" and ids.database:
+        rendered["Database"] = {
+            "Uri": ids.database.uri,
+            "UserName": ids.database.user,
+            "PasswordSecretArn": ids.database.secret_arn,
+        }
+    return rendered
+
+
+def _shared_storage(settings: Settings, ids: ResourceIds) -> list[Rendered]:
+    """The same for every family: what is mounted can hardly be changed later.
+
+    A file system may stand only once, so with home=efs the folder /efs is a link into it.
+    """
+    base = load_base()
+    return [
+        {
+            "Name": "shared",
+            "StorageType": "FsxLustre",
+            "MountDir": base.shared_dir,
+            "FsxLustreSettings": {"FileSystemId": ids.lustre_id},
+        },
+        {
+            "Name": "efs",
+            "StorageType": "Efs",
+            "MountDir": HOME if settings.home == "efs" else base.efs_dir,
+            "EfsSettings": {"FileSystemId": ids.efs_id, "EncryptionInTransit": True},
+        },
+    ]

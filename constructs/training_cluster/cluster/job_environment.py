@@ -1,0 +1,79 @@
+"""What jobs know of the nodes they run on: one file of `export NAME=value` lines a Slurm partition."""
+
+from __future__ import annotations
+
+from training_cluster.catalog.families import load_base
+from training_cluster.catalog.family import CapacityKind, Family, Size
+from training_cluster.flags.settings import Settings
+
+
+def render_job_environments(settings: Settings) -> dict[str, str]:
+    """Render the environment of every partition, by the partition's name."""
+    family = settings.family_facts
+    # placement_group names one of the user's own, too.
+    placed = settings.wants_new_placement_group or settings.placement_group not in {"auto", "off"}
+    main = _render(
+        family,
+        settings.compute_type,
+        settings.size,
+        capacity=settings.bought.kind,
+        placed=placed,
+        workloads=settings.node_workloads,
+    )
+    found = {family.queue: main}
+    cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
+    if cpu_type and beside:
+        cpu_family, cpu_size = beside
+        # As queues.py has it: bought on demand, and near nothing.
+        found[load_base().cpu_queue.name] = _render(cpu_family, cpu_type, cpu_size, capacity="ondemand")
+    return found
+
+
+def _render(
+    family: Family,
+    instance_type: str,
+    size: Size,
+    *,
+    capacity: CapacityKind,
+    placed: bool = False,
+    workloads: tuple[str, ...] = (),
+) -> str:
+    accelerator = family.accelerator
+    facts = {
+        "FAMILY": family.name,
+        "INSTANCE_TYPE": instance_type,
+        "ACCELERATOR_KIND": accelerator.kind,
+        "ACCELERATORS_PER_NODE": size.accelerators,
+        # One rank a GPU or a NeuronCore; a CPU node is one rank.
+        "RANKS_PER_NODE": size.accelerators * accelerator.cores or 1,
+        "ACCELERATOR_PEAK_TFLOPS": accelerator.peak_bf16_tflops or "",
+        "MIXED_PRECISION": family.mixed_precision,
+        "COMPUTE_CAPABILITY": accelerator.compute_capability or "",
+        "NETWORK_GBPS": size.network_gbps or "",
+        # nodes:message in GiB:bus bandwidth in GB/s, of all_reduce_perf.
+        "NCCL_FLOORS": " ".join(
+            f"{floor.nodes}:{floor.message_gib:g}:{floor.busbw_gb_per_s:g}" for floor in family.nccl_floors
+        ),
+        "CAPACITY": capacity,
+        "PLACEMENT_GROUP": "yes" if placed else "no",
+        # For the bootstrap and the node's health, more than for jobs.
+        "IMAGE_RECIPE": family.image_recipe,
+        "WORKLOADS": " ".join(workloads),
+        "EFA_INTERFACES": size.efa_interfaces,
+        "SCRATCH": family.scratch if family.scratch and size.nvme_gb else "",
+    }
+    lines = [f"# What jobs know of {instance_type}, rendered from cluster_configs/{family.name}.yaml."]
+    lines += [f"export {name}='{value}'" for name, value in facts.items()]
+    common = load_base().efa_environment if size.efa_interfaces else ()
+    for variable in (*common, *family.job_environment):
+        lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
+    return "\n".join(lines) + "\n"
+
+
+def render_links(settings: Settings) -> str:
+    """Other paths of the shared folders: `link folder`, one a line, each after those that it goes through."""
+    base = load_base()
+    # /home is the EFS file system then, which can be mounted only once.
+    home = {base.efs_dir: f"/home{base.efs_dir}"} if settings.home == "efs" else {}
+    links = home | base.links | settings.family_facts.links
+    return "".join(f"{link} {folder}\n" for link, folder in links.items())

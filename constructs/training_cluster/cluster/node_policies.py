@@ -1,0 +1,92 @@
+"""Policies of ours for the nodes' roles: ParallelCluster makes those, and takes managed policies by ARN."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from training_cluster.acknowledgements import acknowledge_wildcards
+from training_cluster.cluster.nodes import bootstrap_prefix
+
+# What SSM's agent calls for a session and for a command. It is AWS's AmazonSSMManagedInstanceCore without two
+# things. One: ssm:GetParameter and GetParameters, there of every parameter, so of the private keys that
+# CloudFormation makes (/ec2/keypair/*) and of other teams' secrets; a job on a compute node has its node's
+# rights. The other: State Manager, inventory, compliance and patches, which nothing here uses.
+SESSION_ACTIONS = (
+    # A node that does not report itself is no target of a session or a command.
+    "ssm:UpdateInstanceInformation",
+    # Sessions; AWSCloud9SSMInstanceProfile, AWS's policy for these alone, has these five. A newer agent gets
+    # commands this way, too (guide, "Reference: ec2messages, ssmmessages, and other API operations").
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+    # Commands of an older agent, as an own image may have it. The provider asks for jobs by one.
+    "ec2messages:AcknowledgeMessage",
+    "ec2messages:DeleteMessage",
+    "ec2messages:FailMessage",
+    "ec2messages:GetEndpoint",
+    "ec2messages:GetMessages",
+    "ec2messages:SendReply",
+)
+
+
+def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
+    """Let every node answer Session Manager and Run Command, and read no parameter."""
+    policy = _policy(
+        scope,
+        "NodesPolicy",
+        name=f"{cluster_name}-nodes",
+        # A channel has no ARN, and AWS's own policies have no other resource for these.
+        statement=iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
+    )
+    acknowledge_wildcards(policy, ["*"], "a channel has no ARN; AWS's own policies have nothing narrower")
+    return policy.managed_policy_arn
+
+
+def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
+    """Let login nodes read their scripts; head and compute nodes may by S3Access, which login nodes lack."""
+    scripts = bucket.arn_for_objects(f"{bootstrap_prefix(cluster_name)}/*")
+    policy = _policy(
+        scope,
+        "LoginPolicy",
+        name=f"{cluster_name}-login",
+        statement=iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts]),
+    )
+    acknowledge_wildcards(policy, [scripts], "this cluster's scripts, all of them")
+    return policy.managed_policy_arn
+
+
+def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
+    """Let compute nodes bring prepared data into the bucket, and take it from there; not delete it.
+
+    Not by S3Access: EnableWriteAccess gives s3:* there, old versions included (ParallelCluster 3.16.1), and
+    an update would see a change each time, since it tells the entries of a bucket apart by its name only.
+    """
+    datasets = bucket.arn_for_objects("datasets/*")
+    policy = _policy(
+        scope,
+        "DatasetsPolicy",
+        name=f"{cluster_name}-datasets",
+        statement=iam.PolicyStatement(
+            # A transfer in parts that fails is ended; what is left of one costs, unseen.
+            actions=["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
+            resources=[datasets],
+        ),
+    )
+    acknowledge_wildcards(policy, [datasets], "data sets of all workloads, whose names are the users'")
+    return policy.managed_policy_arn
+
+
+def _policy(scope: Construct, id_: str, *, name: str, statement: iam.PolicyStatement) -> iam.ManagedPolicy:
+    return iam.ManagedPolicy(
+        scope,
+        id_,
+        # The provider may attach policies of this name only. A cluster's name has 60 characters at most, so
+        # it stays under a policy's 128; a policy is global, so the region is in it.
+        managed_policy_name=f"parallelcluster-{name}-{Aws.REGION}",
+        # No description: a policy with a name of ours cannot be replaced, and another word would replace it.
+        statements=[statement],
+    )

@@ -1,0 +1,84 @@
+"""What a cluster stands on: ids and names that other constructs made. They may be CDK tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from training_cluster.flags.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """Where Slurm keeps its accounts."""
+
+    uri: str
+    """host:port"""
+    user: str
+    secret_arn: str
+    """Of the Secrets Manager secret that holds the password as plain text."""
+
+
+def brought_database(settings: Settings) -> Database | None:
+    """The database of accounting=HOST[:PORT]; None with accounting=off or new."""
+    if settings.accounting in ("off", "new"):
+        return None
+    host, _, port = settings.accounting.partition(":")
+    assert settings.accounting_secret, "the rules refuse it"
+    return Database(
+        uri=f"{host}:{port or 3306}", user=settings.accounting_user, secret_arn=settings.accounting_secret
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceIds:
+    """Ids and names for one cluster config."""
+
+    region: str
+    public_subnet_id: str
+    private_subnet_id: str
+    node_security_group_id: str
+    key_name: str
+    lustre_id: str
+    efs_id: str
+    bucket_name: str
+    nodes_policy_arn: str
+    """Lets every node answer Session Manager and Run Command."""
+    datasets_policy_arn: str
+    """Lets compute nodes bring data sets into the bucket, and take them from there."""
+    bundle_sha256: str
+    bootstrap_budget_s: int
+    """Seconds that our bootstrap steps may take on a compute node."""
+    image_id: str | None = None
+    """AMI of the compute nodes; None for ParallelCluster's own."""
+    placement_group_name: str | None = None
+    """Only where the settings want a new group."""
+    login_policy_arn: str | None = None
+    """Lets login nodes read their scripts; only with login nodes."""
+    database: Database | None = None
+    """Only with accounting."""
+
+
+def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceIds:
+    """Ids of the right shape for everything, so that a config can be checked before anything exists."""
+    return ResourceIds(
+        region="us-east-1",
+        public_subnet_id="subnet-0aaaaaaaaaaaaaaaa",
+        private_subnet_id="subnet-0bbbbbbbbbbbbbbbb",
+        node_security_group_id="sg-0cccccccccccccccc",
+        key_name="training-key",
+        lustre_id="fs-0dddddddddddddddd",
+        efs_id="fs-0eeeeeeeeeeeeeeee",
+        bucket_name="bucket",
+        nodes_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-nodes",
+        datasets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-datasets",
+        bundle_sha256="e" * 64,
+        bootstrap_budget_s=bootstrap_budget_s,
+        image_id=image_id,
+        placement_group_name="group",
+        login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
+        database=Database(
+            uri="database.example.com:3306",
+            user="slurm",
+            secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",  # noqa: S106
+        ),
+    )

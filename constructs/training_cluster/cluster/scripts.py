@@ -1,0 +1,75 @@
+"""The bundle of scripts in the bucket, beside the script that fetches it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from aws_cdk import Aws, Stack
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as s3_deployment
+from constructs import Construct
+
+from training_cluster.acknowledgements import LOGS_POLICY, acknowledge, acknowledge_wildcards
+from training_cluster.cluster.bundle import build_bundle
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ASSETS
+
+
+class Scripts(Construct):
+    """Ships bootstrap.sh and bundle-<sha256>.tar.gz to `s3://<bucket>/<prefix>/`.
+
+    Attributes:
+        sha256: hex digest of the bundle; another digest is what makes an update run the scripts again.
+        deployment: what the cluster has to wait for.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, bucket: s3.IBucket, prefix: str, settings: Settings
+    ) -> None:
+        super().__init__(scope, id_)
+        # By name: a bucket that CDK knows as its own gets a tag for each prefix, and StorageStack would
+        # change with every cluster.
+        target = s3.Bucket.from_bucket_name(self, "Target", bucket.bucket_name)
+        bundle = build_bundle(settings=settings)
+        self.sha256 = hashlib.sha256(bundle).hexdigest()
+        with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
+            staging = Path(folder)
+            # Named by its content: a node that starts in the middle of an update finds the bundle that its
+            # cluster config names, the old one or the new one.
+            (staging / f"bundle-{self.sha256}.tar.gz").write_bytes(bundle)
+            shutil.copy(ASSETS / "bootstrap" / "bootstrap.sh", staging)
+            self.deployment = s3_deployment.BucketDeployment(
+                self,
+                "Deployment",
+                sources=[s3_deployment.Source.asset(folder)],
+                destination_bucket=target,
+                destination_key_prefix=prefix,
+                prune=False,
+                # Given, so that the function refers to it: CDK's own is created beside the first call, at
+                # which Lambda would create one of that name.
+                log_group=logs.LogGroup(self, "DeploymentLog", retention=logs.RetentionDays.THREE_MONTHS),
+            )
+        self._acknowledge(target)
+
+    def _acknowledge(self, target: s3.IBucket) -> None:
+        """CDK's function that copies has the rights that its construct gives it."""
+        role = self.deployment.handler_role
+        function = role.node.scope
+        assert function
+        stack = Stack.of(self)
+        qualifier = stack.synthesizer.bootstrap_qualifier
+        assets = f"cdk-{qualifier}-assets-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+        acknowledge_wildcards(
+            function,
+            [f"arn:{Aws.PARTITION}:s3:::{assets}/*", target.arn_for_objects("*")],
+            "CDK's own function: it may read all assets and write to all of the bucket",
+        )
+        for action in ("GetBucket*", "GetObject*", "List*", "Abort*", "DeleteObject*"):
+            rule = f"AwsSolutions-IAM5[Action::s3:{action}]"
+            acknowledge(function, rule, "CDK's own function: the actions of its Bucket.grant_read and _write")
+        acknowledge(function, LOGS_POLICY, "CDK's own function; AWS's own policy of the right to log")
+        acknowledge(function, "AwsSolutions-L1", "CDK's own function: its Python comes with aws-cdk-lib")

@@ -1,0 +1,1 @@
+"""The context flags of the app, each a typed field."""

@@ -1,0 +1,94 @@
+"""Flags of the network: which one, where, and who may come in."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from training_cluster.flags.cluster import AWS_ID
+
+# What nodes call beside S3 and DynamoDB, whose gateway endpoints are always there. From ParallelCluster's
+# guide ("a single subnet with no internet access"), its cookbook, and the roles that it gives to nodes.
+# Left out, since no node may call them: FSx and EFS (mounts go by DNS), Elastic Load Balancing (only with a
+# munge key of one's own). Without an endpoint: Route 53, in which the head node records the names of compute
+# nodes; that, and packages, still takes the NAT gateway.
+INTERFACE_ENDPOINTS = (
+    "cloudformation",  # every node reads its settings, login and head nodes signal
+    "ec2",  # the head node starts and ends nodes
+    "logs",  # every node's
+    "monitoring",  # memory, disk and our own metrics
+    "autoscaling",  # a login node says that it may go
+    "secretsmanager",  # the password of the accounting database
+    "sts",  # `aws sts get-caller-identity`, and jobs that take on a role
+    # Session Manager. Not ec2messages: agents since 3.3.40 (2024) take ssmmessages for all of it, and it is
+    # paid by the hour like the rest.
+    "ssm",
+    "ssmmessages",
+)
+CHINA = "aws-cn"
+"""The partition of Beijing and Ningxia."""
+# As the CDK's list of both regions has them (InterfaceVpcEndpointAwsService); compared in a test.
+_PREFIXED_IN_CHINA = ("autoscaling", "cloudformation", "ec2", "monitoring", "sts")
+
+
+def endpoint_prefix(service: str, partition: str) -> str:
+    """Say what precedes region and service in the name of an interface endpoint's service."""
+    return "cn.com.amazonaws" if partition == CHINA and service in _PREFIXED_IN_CHINA else "com.amazonaws"
+
+
+class NetworkFlags(BaseModel):
+    """Without ids of an own network, NetworkStack makes one."""
+
+    zone: str = Field(
+        "auto",
+        pattern=r"^(auto|[a-z]{2}(-[a-z]+)+-\d[a-z]|[a-z]{2,4}\d-az\d)$",
+        description="Availability zone of everything: auto (the reservation's, else the first that offers "
+        "every instance type), a name (us-east-1a) or an id (use1-az4; the same place in every account). "
+        "Kept for the life of NetworkStack.",
+    )
+    vpc_id: str | None = Field(
+        None,
+        pattern=rf"^vpc-{AWS_ID}$",
+        description="Your own VPC, with public_subnet_id and private_subnet_id. Default: a new one.",
+    )
+    public_subnet_id: str | None = Field(
+        None,
+        pattern=rf"^subnet-{AWS_ID}$",
+        description="Subnet of head and login nodes, with a route to an internet gateway.",
+    )
+    private_subnet_id: str | None = Field(
+        None,
+        pattern=rf"^subnet-{AWS_ID}$",
+        description="Subnet of compute nodes and file systems, with a route to a NAT gateway.",
+    )
+    security_group_id: str | None = Field(
+        None,
+        pattern=rf"^sg-{AWS_ID}$",
+        description="Security group of all nodes, open to itself in and out. Default: a new one in that VPC.",
+    )
+    endpoints: Literal["none", "private"] = Field(
+        "none",
+        description="private: interface endpoints for the AWS APIs that nodes call, so that those calls do "
+        "not leave the VPC (but for Route 53, which has none); paid by the hour. S3 and DynamoDB always have "
+        "theirs.",
+    )
+    ssh_from: str | None = Field(
+        None,
+        description="Network (CIDR) from which port 22 of the nodes is reached. Default: nobody; Session "
+        "Manager needs no open port.",
+    )
+    ssh_from_anywhere: Literal["no", "yes"] = Field(
+        "no", description="yes: let ssh_from be the whole internet, 0.0.0.0/0."
+    )
+
+    @field_validator("ssh_from")
+    @classmethod
+    def _is_network(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                ipaddress.IPv4Network(value)
+            except ValueError as error:
+                raise ValueError(f"no IPv4 network: {error}") from None
+        return value

@@ -1,0 +1,128 @@
+"""Every context flag of the app: typed, described, checked one by one (rules/: against each other)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from training_cluster.catalog.families import find_instance_type, load_base, load_family
+from training_cluster.catalog.family import CapacityKind, Family, Size
+from training_cluster.catalog.workloads import workloads_of
+from training_cluster.flags.account import AccountFlags, parse_tags
+from training_cluster.flags.cluster import NO_WORKLOADS, ClusterFlags
+from training_cluster.flags.network import NetworkFlags
+from training_cluster.flags.storage import StorageFlags
+from training_cluster.stack_names import cluster_stack
+
+FLAG_GROUPS: dict[str, type[BaseModel]] = {
+    "Cluster": ClusterFlags,
+    "Network": NetworkFlags,
+    "Storage": StorageFlags,
+    "Account": AccountFlags,
+}
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """How nodes are bought."""
+
+    kind: CapacityKind
+    reservation_id: str | None = None
+    """Of a reservation or a Capacity Block: cr-..."""
+
+
+class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
+    """The app's public interface: `cdk deploy TrainingClusterStack -c flag=value`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def family_facts(self) -> Family:
+        """The catalog's entry of the chosen family."""
+        return load_family(self.family)
+
+    @property
+    def compute_type(self) -> str:
+        """Instance type of the compute nodes."""
+        return self.instance_type or self.family_facts.main_size
+
+    @property
+    def size(self) -> Size:
+        """The catalog's facts of that type."""
+        return self.family_facts.size(self.compute_type)
+
+    @property
+    def bought(self) -> Capacity:
+        """`capacity`, taken apart."""
+        kind, _, reservation = self.capacity.partition(":")
+        return Capacity(kind, reservation or None)  # type: ignore[arg-type]  # the pattern allows no other
+
+    @property
+    def static_nodes(self) -> int:
+        """Nodes that always run: all of a Capacity Block, else `min_nodes`."""
+        return self.nodes if self.bought.kind == "capacity-block" else self.min_nodes
+
+    @property
+    def cpu_queue_facts(self) -> tuple[Family, Size] | None:
+        """The catalog's facts of that type; the rules refuse types that it does not have."""
+        return find_instance_type(self.cpu_queue_type) if self.cpu_queue_type else None
+
+    @property
+    def most_nodes(self) -> int:
+        """Most compute nodes of all queues together."""
+        return self.nodes + (load_base().cpu_queue.nodes if self.cpu_queue_type else 0)
+
+    @property
+    def wants_new_placement_group(self) -> bool:
+        """Whether the queue gets a placement group of its own; its capacity and EFA decide."""
+        return self.placement_group == "auto" and self.size.efa and self.bought.reservation_id is None
+
+    @property
+    def system(self) -> str:
+        """Operating system of all nodes: what was asked for, else the family's."""
+        return self.os or self.family_facts.os
+
+    @property
+    def node_workloads(self) -> tuple[str, ...]:
+        """Workloads whose environments nodes are made with; the others' are made at their first job."""
+        if self.workloads is not None:
+            return () if self.workloads == NO_WORKLOADS else tuple(sorted(set(self.workloads.split(","))))
+        return workloads_of(self.family_facts.image_recipe) if self.node_image == "build" else ()
+
+    @property
+    def node_image(self) -> str:
+        """official, build or ami-...: what was asked for, else what the family needs."""
+        return self.image or ("build" if self.family_facts.official_image_refused else "official")
+
+    @property
+    def head_type(self) -> str:
+        """Instance type of the head node."""
+        return self.head_node_type or self.family_facts.head_node_type
+
+    @property
+    def cpu_queue_type(self) -> str | None:
+        """Instance type of the CPU queue; None without one."""
+        if self.cpu_queue == "off":
+            return None
+        return load_base().cpu_queue.instance_type if self.cpu_queue == "on" else self.cpu_queue
+
+    @property
+    def instance_types(self) -> list[str]:
+        """All that a cluster uses, sorted: its zone has to offer every one."""
+        base = load_base()
+        login = base.login_node.instance_type if self.login_nodes else None
+        builds = base.image_recipes[self.family_facts.image_recipe].build_instance_type
+        used = {self.compute_type, self.head_type, self.cpu_queue_type, login}
+        used |= {builds} if self.node_image == "build" else set()
+        return sorted(each for each in used if each)
+
+    @property
+    def own_tags(self) -> dict[str, str]:
+        """`tags`, taken apart."""
+        return parse_tags(self.tags) if self.tags else {}
+
+    @property
+    def stack_name(self) -> str:
+        """CloudFormation name of TrainingClusterStack for this cluster."""
+        return cluster_stack(self.cluster_name)

@@ -1,0 +1,1 @@
+"""Lambda functions of custom resources: the guard, the layer with the ParallelCluster library."""

@@ -1,0 +1,1 @@
+"""The image of compute nodes: found, checked, or built by EC2 Image Builder."""

@@ -1,0 +1,53 @@
+"""An image that AWS knows: a custom resource finds the official one, or checks one of your own."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from constructs import Construct
+
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.functions.custom_resource import Ec2Questions, FunctionResource
+from training_cluster.paths import ASSETS
+
+CLUSTER_IMAGE_CODE = ASSETS / "cluster_image"
+
+OFFICIAL = "official"
+NODE_ARCHITECTURE = "x86_64"
+"""Of every family."""
+
+
+class ClusterImage(FunctionResource):
+    """An AMI of exactly this ParallelCluster version, system and architecture; else the deploy fails.
+
+    Args:
+        wanted: official, for ParallelCluster's own, or ami-..., which is checked.
+        os: of the cluster.
+        root_gib: root volume that instances of the image get; the image's may not be larger.
+
+    Attributes:
+        id: ami-... (a token).
+        name: of the AMI (a token).
+        note: what was not known of the image, or empty (a token).
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, wanted: str, os: str, root_gib: int) -> None:
+        super().__init__(
+            scope,
+            id_,
+            name="Image",
+            resource_type="Custom::ClusterImage",
+            code=CLUSTER_IMAGE_CODE,
+            # A throttled call is repeated for up to two minutes.
+            timeout=Duration.minutes(8),
+            properties={
+                "Wanted": wanted,
+                "PclusterVersion": PCLUSTER_VERSION,
+                "Os": os,
+                "Architecture": NODE_ARCHITECTURE,
+                "RootGib": root_gib,
+            },
+            questions=Ec2Questions(actions=["DescribeImages"], purpose="Asks EC2 about images"),
+        )
+        self.id = self.resource.get_att_string("ImageId")
+        self.name = self.resource.get_att_string("Name")
+        self.note = self.resource.get_att_string("Note")

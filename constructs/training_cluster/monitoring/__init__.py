@@ -1,0 +1,1 @@
+"""The dashboard, alarms and budget of a cluster."""

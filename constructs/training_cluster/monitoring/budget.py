@@ -1,0 +1,68 @@
+"""A monthly budget of one cluster's costs, that writes to somebody before the money is spent."""
+
+from __future__ import annotations
+
+import hashlib
+
+from aws_cdk import Annotations, Aws
+from aws_cdk import aws_budgets as budgets
+from constructs import Construct
+
+from training_cluster.flags.account import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
+
+ACTIVATE_TAG = (
+    "aws ce update-cost-allocation-tags-status --region us-east-1 --cost-allocation-tags-status "
+    f"TagKey={CLUSTER_TAG},Status=Active"
+)
+
+_WHEN = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
+
+
+class MonthlyBudget(Construct):
+    """Counts what carries the cluster's tag: its nodes, their disks, its own stacks.
+
+    What clusters share (network, Lustre, EFS, the bucket) has no cluster's tag, and is not in it.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, cluster_name: str, usd: int, email: str) -> None:
+        super().__init__(scope, id_)
+        # Another address replaces the budget, and the new one is there before the old one goes: it needs
+        # another name. The name is the account's, for all regions.
+        digest = hashlib.sha256(email.encode()).hexdigest()[:8]
+        budgets.CfnBudget(
+            self,
+            "Budget",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_name=f"training-{cluster_name}-{Aws.REGION}-{digest}",
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=usd, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{CLUSTER_TAG}${cluster_name}"]},
+            ),
+            notifications_with_subscribers=[_notification(kind, percent, email) for kind, percent in _WHEN],
+        )
+        Annotations.of(self).add_warning_v2("training-cluster:budget-tag", _advice(usd))
+
+
+def _notification(
+    kind: str, percent: int, email: str
+) -> budgets.CfnBudget.NotificationWithSubscribersProperty:
+    return budgets.CfnBudget.NotificationWithSubscribersProperty(
+        notification=budgets.CfnBudget.NotificationProperty(
+            notification_type=kind,
+            comparison_operator="GREATER_THAN",
+            threshold=percent,
+            threshold_type="PERCENTAGE",
+        ),
+        subscribers=[budgets.CfnBudget.SubscriberProperty(address=email, subscription_type="EMAIL")],
+    )
+
+
+def _advice(usd: int) -> str:
+    return (
+        f"budget_usd={usd} sees nothing until {CLUSTER_TAG} is a cost allocation tag. AWS lists a tag up to "
+        "a day after something first carries it; then type, in the account that pays: "
+        f"`{ACTIVATE_TAG}`. The budget counts this cluster's own stacks, not what clusters share "
+        "(network, file systems, bucket). CloudFormation has no budgets in "
+        f"{', '.join(REGIONS_WITHOUT_BUDGETS)}: leave budget_usd out there"
+    )

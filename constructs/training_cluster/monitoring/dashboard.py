@@ -1,0 +1,106 @@
+"""One CloudWatch dashboard a cluster: what to look at when something is red, slow or dear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from training_cluster.monitoring.graphs import Graph, graphs
+from training_cluster.monitoring.metrics import (
+    ACCELERATOR_METRICS,
+    NODE_STATES,
+    OWN_NAMESPACE,
+    ClusterMetrics,
+)
+
+COLUMNS = 24
+_GRAPH_HEIGHT, _TEXT_HEIGHT, _ALARMS_HEIGHT = 6, 7, 3
+
+# ParallelCluster's alarms of the head node that ours do not repeat (pcluster/templates/cluster_stack.py).
+LIBRARY_ALARMS = ("Cpu", "Mem", "Disk")
+
+
+class ClusterDashboard(Construct):
+    """Alarms, head node, nodes, accelerators, Lustre, spend.
+
+    Args:
+        accelerator: its name, such as NVIDIA H100 80 GB; None where nodes have none.
+
+    Attributes:
+        name: what CloudWatch lists it as. Dashboards belong to the account, not to a region, so it names
+            the region; ParallelCluster's own is CLUSTER-REGION, and no cluster's name has an underscore.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        metrics: ClusterMetrics,
+        alarms: Sequence[cloudwatch.Alarm],
+        accelerator: str | None,
+        budget_usd: int | None,
+    ) -> None:
+        super().__init__(scope, id_)
+        self.name = f"TrainingCluster_{metrics.cluster_name}_{Aws.REGION}"
+        dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=self.name)
+        paid = len(metrics.partitions) * len(NODE_STATES) + (len(ACCELERATOR_METRICS) if accelerator else 0)
+        text = _guide(metrics.cluster_name, paid_metrics=paid)
+        dashboard.add_widgets(cloudwatch.TextWidget(markdown=text, width=COLUMNS, height=_TEXT_HEIGHT))
+        dashboard.add_widgets(self._alarm_status(metrics.cluster_name, alarms))
+        for row in graphs(metrics, accelerator=accelerator, budget_usd=budget_usd):
+            dashboard.add_widgets(*_side_by_side(row))
+
+    def _alarm_status(
+        self, cluster_name: str, alarms: Sequence[cloudwatch.Alarm]
+    ) -> cloudwatch.AlarmStatusWidget:
+        """Our alarms, and ParallelCluster's, which stand in its own stack."""
+        names = [f"{cluster_name}-HeadNode-{alarm}" for alarm in LIBRARY_ALARMS]
+        theirs = [
+            cloudwatch.Alarm.from_alarm_arn(
+                self,
+                name,
+                Stack.of(self).format_arn(
+                    service="cloudwatch",
+                    resource="alarm",
+                    resource_name=name,
+                    arn_format=ArnFormat.COLON_RESOURCE_NAME,
+                ),
+            )
+            for name in names
+        ]
+        return cloudwatch.AlarmStatusWidget(
+            title="Alarms", alarms=[*alarms, *theirs], width=COLUMNS, height=_ALARMS_HEIGHT
+        )
+
+
+def _side_by_side(row: Sequence[Graph]) -> list[cloudwatch.GraphWidget]:
+    return [graph.widget(width=COLUMNS // len(row), height=_GRAPH_HEIGHT) for graph in row]
+
+
+def _guide(cluster_name: str, *, paid_metrics: int) -> str:
+    library = f"{cluster_name}-{Aws.REGION}"
+    rows = "\n".join(f"| {seen} | {look} |" for seen, look in _WHERE_TO_LOOK.items())
+    return f"""\
+# Cluster {cluster_name}
+
+| what you see | where to look |
+|---|---|
+{rows}
+
+Logs: the log group that starts with `/aws/parallelcluster/{cluster_name}-`; a stream is `HOST.INSTANCE.LOG`.
+More of the head node, disks and excerpts of logs: ParallelCluster's [{library}](#dashboards:name={library}).
+The namespace {OWN_NAMESPACE} has {paid_metrics} metrics, however many nodes run; each is paid by the month.
+"""
+
+
+_WHERE_TO_LOOK = {
+    "an alarm is red": "its description: what happened, and what to do",
+    "jobs wait, no node comes": "*Nodes that did not start*; then the logs `slurm_resume` and `clustermgtd`",
+    "a node starts, and goes again": "its log `cloud-init-output`: the last line of `bootstrap:` says why",
+    "training is slow": "accelerators that wait while Lustre is at its limit: the data comes too slowly",
+    "nodes are idle for long": "the flag `min_nodes`; and whether clustermgtd, which stops them, is alive",
+}

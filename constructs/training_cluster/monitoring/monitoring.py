@@ -1,0 +1,60 @@
+"""What is seen of a cluster: metrics on a dashboard, alarms, a budget."""
+
+from __future__ import annotations
+
+from aws_cdk import Annotations
+from constructs import Construct
+
+from training_cluster.catalog.families import load_base
+from training_cluster.flags.settings import Settings
+from training_cluster.monitoring.alarms import Alarms
+from training_cluster.monitoring.budget import MonthlyBudget
+from training_cluster.monitoring.dashboard import ClusterDashboard
+from training_cluster.monitoring.metrics import ClusterMetrics
+
+
+class Monitoring(Construct):
+    """Dashboard and alarms of every cluster; with budget_usd, its budget.
+
+    Attributes:
+        dashboard_name: what CloudWatch lists the dashboard as.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, settings: Settings, head_node_instance_id: str, lustre_id: str
+    ) -> None:
+        super().__init__(scope, id_)
+        metrics = ClusterMetrics(
+            cluster_name=settings.cluster_name,
+            head_node_instance_id=head_node_instance_id,
+            lustre_id=lustre_id,
+            partitions=_partitions(settings),
+        )
+        accelerator = settings.family_facts.accelerator
+        alarms = Alarms(self, "Alarms", metrics=metrics, email=settings.alarm_email)
+        self.dashboard_name = ClusterDashboard(
+            self,
+            "Dashboard",
+            metrics=metrics,
+            alarms=alarms.alarms,
+            accelerator=None if accelerator.kind == "none" else accelerator.name,
+            budget_usd=settings.budget_usd,
+        ).name
+        if settings.alarm_email:
+            Annotations.of(self).add_info(
+                f"alarm_email={settings.alarm_email}: AWS sends it a mail with a link. Until somebody "
+                "follows the link, no alarm arrives; a budget writes without it"
+            )
+        if settings.budget_usd and settings.alarm_email:
+            MonthlyBudget(
+                self,
+                "Budget",
+                cluster_name=settings.cluster_name,
+                usd=settings.budget_usd,
+                email=settings.alarm_email,
+            )
+
+
+def _partitions(settings: Settings) -> list[str]:
+    beside = [load_base().cpu_queue.name] if settings.cpu_queue_type else []
+    return [settings.family_facts.queue, *beside]

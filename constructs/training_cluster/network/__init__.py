@@ -1,0 +1,1 @@
+"""The VPC, its subnets, endpoints and security group."""

@@ -1,0 +1,1 @@
+"""Checks of a rendered cluster config against ParallelCluster's own schema and validators' rules."""

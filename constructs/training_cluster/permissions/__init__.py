@@ -1,0 +1,1 @@
+"""The IAM statements of the provider's role, from permissions.tsv."""

@@ -1,0 +1,50 @@
+"""What the provider may do: permissions.tsv says which actions, scopes.py to what.
+
+ParallelCluster creates its stack with the caller's rights, so these cover the cluster's resources too, not
+only the library's own calls. Not proven on real AWS: docs/permissions.md.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import aws_iam as iam
+
+from training_cluster.permissions.scopes import Target, scopes
+from training_cluster.permissions.table import load
+
+
+def provider_statements(
+    *,
+    scripts_bucket_arn: str,
+    cluster_name: str,
+    permissions_boundary: str | None,
+    secret_arn: str | None,
+    progress_parameter_arn: str | None = None,
+    progress_log_group_arn: str | None = None,
+) -> list[iam.PolicyStatement]:
+    """All statements of the provider's role, for one cluster: one a scope.
+
+    Args:
+        permissions_boundary: ARN of the policy that must bound every role that the provider makes.
+        secret_arn: of the accounting database's password, which the library looks up.
+        progress_parameter_arn: the SSM parameter in which the provider writes how far it is.
+        progress_log_group_arn: the log group in which it writes what it did, as LogGroup.log_group_arn has
+            it: with `:*` at its end, which stands for its streams.
+    """
+    target = Target(
+        cluster_name=cluster_name,
+        scripts_bucket_arn=scripts_bucket_arn,
+        permissions_boundary=permissions_boundary,
+        secret_arn=secret_arn,
+        progress_parameter_arn=progress_parameter_arn,
+        progress_log_group_arn=progress_log_group_arn,
+    )
+    table = load()
+    return [
+        iam.PolicyStatement(
+            sid=scope.name,
+            actions=[row.action for row in table if scope.name in row.scopes],
+            resources=list(scope.resources),
+            conditions=scope.conditions,
+        )
+        for scope in scopes(target)
+    ]

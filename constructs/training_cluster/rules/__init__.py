@@ -1,0 +1,1 @@
+"""Rules between flags: combinations that ParallelCluster or AWS would refuse."""

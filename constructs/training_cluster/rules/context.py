@@ -1,0 +1,48 @@
+"""The CDK context as Settings: each flag checked by itself, then against the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from training_cluster.flags.messages import explain, explain_contradictions
+from training_cluster.flags.settings import Settings
+from training_cluster.problems import ConfigurationError, Contradiction
+from training_cluster.rules.cluster import contradictions
+
+CDKS_BOUNDARY = "@aws-cdk/core:permissionsBoundary"
+"""The CDK's own context key: a policy's name or ARN, which the CDK gives to the roles of its stacks."""
+
+
+def read_settings(context: Mapping[str, Any]) -> Settings:
+    """Read the flags out of the CDK context; keys with ':' or a leading '@' are CDK's own.
+
+    Raises:
+        ConfigurationError: an unknown flag, a wrong value, or values that contradict each other.
+    """
+    flags = {k: v for k, v in context.items() if ":" not in k and not k.startswith("@")}
+    if context.get(CDKS_BOUNDARY) and "permissions_boundary" not in flags:
+        raise ConfigurationError(explain_contradictions([_boundary_of_the_app_alone(context)]))
+    try:
+        settings = Settings(**flags)
+    except ValidationError as error:
+        raise ConfigurationError(explain(error, Settings.model_fields)) from None
+    if found := contradictions(settings):
+        raise ConfigurationError(explain_contradictions(found))
+    return settings
+
+
+def _boundary_of_the_app_alone(context: Mapping[str, Any]) -> Contradiction:
+    """Say that the roles of the cluster would be made without the boundary, and what to type."""
+    given = context[CDKS_BOUNDARY]
+    arn = str(given.get("arn") or "") if isinstance(given, Mapping) else ""
+    if not arn or "${" in arn:  # a shell would empty the CDK's placeholders
+        arn = "arn:aws:iam::ACCOUNT:policy/NAME"
+    return Contradiction(
+        problem=f"{CDKS_BOUNDARY} bounds the roles of this app, not the roles that ParallelCluster makes",
+        mend=f"-c permissions_boundary={arn} (the policy's ARN). A cluster that was created without the flag "
+        f"takes none: -c '{CDKS_BOUNDARY}=' updates it, and the app's roles lose the boundary; or create a "
+        "second cluster with the flag and another cluster_name",
+    )

@@ -1,0 +1,81 @@
+"""Rules about the nodes' image, and what it has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from training_cluster.catalog.families import load_base
+from training_cluster.catalog.steps import budget_s, start_steps
+from training_cluster.catalog.workloads import environments_budget_s, load_workloads
+from training_cluster.problems import Contradiction
+
+if TYPE_CHECKING:
+    from training_cluster.flags.settings import Settings
+
+
+def _image_runs_on_the_family(settings: Settings) -> Iterator[Contradiction]:
+    family = settings.family_facts
+    if settings.image == "official" and family.official_image_refused:
+        yield Contradiction(
+            problem=f"image=official does not run on {family.name}: {family.official_image_refused}",
+            mend="-c image=build, or an AMI of yours: -c image=ami-...",
+        )
+
+
+def _rebuilds_are_of_a_built_image(settings: Settings) -> Iterator[Contradiction]:
+    if settings.image_rebuild != "manual" and settings.node_image != "build":
+        yield Contradiction(
+            problem=f"image_rebuild={settings.image_rebuild} builds nothing with image={settings.node_image}",
+            mend=f"-c image=build -c image_rebuild={settings.image_rebuild}, or leave image_rebuild out",
+        )
+
+
+def _workloads_suit_the_family(settings: Settings) -> Iterator[Contradiction]:
+    family, known = settings.family_facts, load_workloads()
+    for name in settings.node_workloads:
+        if family.image_recipe not in known[name].recipes:
+            yield Contradiction(
+                problem=f"workloads={settings.workloads}: {name} has no environment for the recipe "
+                f"{family.image_recipe} of {family.name}, only for {', '.join(known[name].recipes)}",
+                mend=f"-c workloads={_without(settings, name)}",
+            )
+
+
+def _workloads_fit_the_start(settings: Settings) -> Iterator[Contradiction]:
+    """An image of one's own may have them already, which nobody knows here."""
+    if settings.node_image != "official" or not settings.node_workloads:
+        return
+    known = load_workloads()
+    said = f"image=official with workloads={settings.workloads}"
+    for name in settings.node_workloads:
+        if known[name].image_only or settings.family_facts.image_recipe in known[name].built_image:
+            yield Contradiction(
+                problem=f"{said}: what {name} needs compiles for too long to do so at a node's start",
+                mend="-c image=build",
+            )
+    most, steps = load_base().compute_node.most_install_s, install_budget_s(settings)
+    needed = environments_budget_s(settings.node_workloads)
+    if steps + needed > most:
+        yield Contradiction(
+            problem=f"{said}: making their environments may take {needed} s at each node's start, and of its "
+            f"{most} s the steps leave {max(most - steps, 0)} s",
+            mend="-c image=build, or leave workloads out: the first job makes what it needs",
+        )
+
+
+def install_budget_s(settings: Settings) -> int:
+    """Seconds that our steps may take at a node's start with the official image, the workloads' apart."""
+    return budget_s(start_steps(node="ComputeFleet", recipe=settings.family_facts.image_recipe))
+
+
+def _without(settings: Settings, name: str) -> str:
+    return ",".join(each for each in settings.node_workloads if each != name) or "none"
+
+
+IMAGE_RULES = (
+    _image_runs_on_the_family,
+    _rebuilds_are_of_a_built_image,
+    _workloads_suit_the_family,
+    _workloads_fit_the_start,
+)

@@ -1,0 +1,75 @@
+"""Rules between the network flags."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from training_cluster.problems import Contradiction
+
+if TYPE_CHECKING:
+    from training_cluster.flags.settings import Settings
+
+RESERVED_ADDRESSES = 64
+"""Addresses of the private subnet that are kept for file systems and endpoints."""
+
+# The largest network that one owner has: 10.0.0.0/8 among the private ones.
+WIDEST_PREFIX = 8
+
+
+def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
+    needed = ("vpc_id", "public_subnet_id", "private_subnet_id")
+    given = [flag for flag in (*needed, "security_group_id") if getattr(settings, flag)]
+    missing = [flag for flag in needed if not getattr(settings, flag)]
+    if given and missing:
+        yield Contradiction(
+            problem=f"{given[0]} is given, but not {' and '.join(missing)}: your own network comes whole",
+            mend=" ".join(f"-c {flag}=..." for flag in missing),
+        )
+    if given and settings.zone != "auto":
+        yield Contradiction(
+            problem=f"zone={settings.zone}: the zone is that of {given[0]}",
+            mend="leave zone out",
+        )
+    same = settings.public_subnet_id is not None and settings.public_subnet_id == settings.private_subnet_id
+    if same:
+        yield Contradiction(
+            problem=f"public_subnet_id and private_subnet_id are both {settings.public_subnet_id}; nodes "
+            "with EFA need a subnet without public addresses",
+            mend="-c private_subnet_id=...",
+        )
+
+
+def _own_network_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
+    if settings.vpc_id and settings.endpoints == "private":
+        yield Contradiction(
+            problem="endpoints=private adds endpoints to a VPC of ours; your own is used unchanged",
+            mend="-c endpoints=none, and add them yourself",
+        )
+    if settings.security_group_id and settings.ssh_from:
+        yield Contradiction(
+            problem=f"ssh_from={settings.ssh_from} adds a rule to a security group of ours; your own is used "
+            "unchanged",
+            mend="leave ssh_from out, and open port 22 there",
+        )
+
+
+def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
+    wide = settings.ssh_from and ipaddress.IPv4Network(settings.ssh_from).prefixlen < WIDEST_PREFIX
+    if wide and settings.ssh_from_anywhere == "no":
+        yield Contradiction(
+            problem=f"ssh_from={settings.ssh_from} opens port 22 to the internet",
+            mend="-c ssh_from=YOUR.ADDRESS/32, or, if you mean it: -c ssh_from_anywhere=yes",
+        )
+    if settings.ssh_from_anywhere == "yes" and not settings.ssh_from:
+        yield Contradiction(
+            problem="ssh_from_anywhere=yes says nothing without ssh_from", mend="-c ssh_from=0.0.0.0/0"
+        )
+
+
+NETWORK_RULES: tuple[Callable[[Settings], Iterator[Contradiction]], ...] = (
+    _own_network_is_complete,
+    _own_network_is_left_alone,
+    _the_world_stays_out,
+)

@@ -1,0 +1,1 @@
+"""The bucket, FSx for Lustre, EFS and the accounting database."""

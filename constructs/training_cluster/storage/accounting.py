@@ -1,0 +1,122 @@
+"""Slurm's accounting database: Aurora MySQL, serverless, in two zones of our VPC."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnResource
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_rds as rds
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from training_cluster.acknowledgements import acknowledge
+from training_cluster.catalog.families import load_base
+from training_cluster.cluster.resource_ids import Database
+from training_cluster.functions.guard import KEPT
+from training_cluster.network.network import DATABASE_CIDRS, Network
+
+# Of a minor version with long-term support (release notes of 3.10.0): it lives for three years, not for one.
+ENGINE = rds.DatabaseClusterEngine.aurora_mysql(version=rds.AuroraMysqlEngineVersion.VER_3_10_4)
+USER = "slurm"
+
+
+class Accounting(Construct):
+    """One database for the accounting of all clusters; each keeps its own schema in it.
+
+    All of it is kept, not the database alone: see _keep.
+
+    Attributes:
+        database: what a cluster config needs of it.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, network: Network) -> None:
+        super().__init__(scope, id_)
+        group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=network.vpc,
+            description="Slurm accounting: the head node, over MySQL",
+            allow_all_outbound=False,
+        )
+        group.add_ingress_rule(network.node_security_group, ec2.Port.tcp(3306), "slurmdbd on the head node")
+        # Plain text, not JSON: ParallelCluster reads the secret as the password itself.
+        secret = secretsmanager.Secret(
+            self,
+            "Password",
+            description="Password of Slurm's accounting database",
+            generate_secret_string=secretsmanager.SecretStringGenerator(
+                password_length=32, exclude_punctuation=True
+            ),
+        )
+        size = load_base().accounting_database
+        cluster = rds.DatabaseCluster(
+            self,
+            "Database",
+            engine=ENGINE,
+            credentials=rds.Credentials.from_password(USER, secret.secret_value),
+            # AWS itself patches a release with long-term support; an upgrade would leave it (release notes).
+            writer=rds.ClusterInstance.serverless_v2("Writer", auto_minor_version_upgrade=False),
+            serverless_v2_min_capacity=size.min_acu,
+            serverless_v2_max_capacity=size.max_acu,
+            vpc=network.vpc,
+            vpc_subnets=self._subnets(network),
+            parameter_group=self._parameters(),
+            security_groups=[group],
+            storage_encrypted=True,
+            deletion_protection=True,
+        )
+        _acknowledge(secret, cluster)
+        _keep(self)
+        endpoint = cluster.cluster_endpoint
+        self.database = Database(
+            uri=f"{endpoint.hostname}:{endpoint.port}", user=USER, secret_arn=secret.secret_arn
+        )
+
+    def _subnets(self, network: Network) -> ec2.SubnetSelection:
+        """Two subnets with no way out."""
+        subnets: list[ec2.ISubnet] = [
+            ec2.PrivateSubnet(
+                self,
+                f"Subnet{number}",
+                vpc_id=network.vpc.vpc_id,
+                cidr_block=cidr,
+                availability_zone=zone_name,
+            )
+            for number, (cidr, zone_name) in enumerate(
+                zip(DATABASE_CIDRS, network.zone_names, strict=True), start=1
+            )
+        ]
+        return ec2.SubnetSelection(subnets=subnets)
+
+    def _parameters(self) -> rds.ParameterGroup:
+        group = rds.ParameterGroup(
+            self,
+            "Parameters",
+            engine=ENGINE,
+            description="Slurm accounting: TLS only, and slurmdbd's own wish for long transactions",
+            # As in ParallelCluster's own template of such a database (cloudformation/database).
+            parameters={"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"},
+        )
+        group.bind_to_cluster()
+        return group
+
+
+def _keep(accounting: Construct) -> None:
+    """Let everything outlive a deleted stack, since the database needs all of it.
+
+    A cluster without its instance answers nobody, without the rule it answers no node; its subnet group
+    cannot go while it stands (RDS), so the stack could not either.
+    """
+    for part in accounting.node.find_all():
+        if isinstance(part, CfnResource):
+            part.apply_removal_policy(KEPT)
+
+
+def _acknowledge(secret: secretsmanager.Secret, cluster: rds.DatabaseCluster) -> None:
+    # ParallelCluster's guide, "Database rotation": a script on the head node tells slurmdbd of a new one.
+    acknowledge(secret, "AwsSolutions-SMG4", "slurmdbd hears of a new password only from a person")
+    for rule, reason in {
+        "RDS6": "slurmdbd can log in with a password, not with IAM",
+        "RDS11": "the network lets in nodes alone, and scanning for MySQL finds it on any port",
+        "RDS14": "a way back is Aurora's backup; to rewind in place takes all clusters' accounting along",
+    }.items():
+        acknowledge(cluster, f"AwsSolutions-{rule}", reason)

@@ -1,0 +1,105 @@
+"""Which values of StorageStack can never change while data stands in what they made, and the way round.
+
+Sources: createOnlyProperties of the registry's schemas (a test of the guard proves that all are here),
+FSx's UpdateFileSystem (its API reference: what it takes can change in place), and FSx's guide.
+"""
+
+from __future__ import annotations
+
+from training_cluster.flags.storage import StorageFlags
+from training_cluster.functions.guard import Kept
+
+# Destroying the cluster first frees StorageStack's exports; its data stays.
+_MOVE_LUSTRE = (
+    "To move: make the new file system beside the old one (aws fsx create-file-system), copy, link its "
+    "/datasets and /checkpoints to the bucket (aws fsx create-data-repository-association; no deploy links "
+    "what is given), npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW. The old one "
+    "stays until you delete it."
+)
+_NEW_STACK = (
+    "lift StorageStack's termination protection and delete it (all data stays), then deploy with -c "
+    "bucket_name=... -c fsx_id=... -c efs_id=..."
+)
+_NETWORK = (
+    "The file systems stand in {old}: leave the network flags as they were. To move: make file systems in "
+    f"the other network, copy, npx cdk destroy TrainingClusterStack, {_NEW_STACK}"
+)
+
+
+def kept_storage(
+    flags: StorageFlags, *, vpc_id: str, subnet_id: str, node_security_group_id: str
+) -> dict[str, Kept]:
+    """The guard's values, by flag. What goes with a resource of ours is there while we make that resource.
+
+    Args:
+        vpc_id, subnet_id, node_security_group_id: of the network that it stands in; may be tokens.
+    """
+    values = {
+        "bucket_name": _bucket(flags),
+        "fsx_id": _adopted("fsx_id", flags.fsx_id),
+        "efs_id": _adopted("efs_id", flags.efs_id),
+    }
+    if not flags.fsx_id:
+        values |= _lustre(flags)
+    if not flags.efs_id:
+        # EFS refuses a second such change within a day, so a rollback could not take it back.
+        values["efs_mibps"] = Kept(value=str(flags.efs_mibps or ""), may="alone")
+    if not (flags.fsx_id and flags.efs_id):
+        network = {
+            "vpc_id": vpc_id,
+            "private_subnet_id": subnet_id,
+            # The nodes that use them are in it, and a cluster's nodes stay in it.
+            "security_group_id": node_security_group_id,
+        }
+        values |= {name: Kept(value=id_, may="never", safe_way=_NETWORK) for name, id_ in network.items()}
+    return values
+
+
+def _adopted(flag: str, id_: str | None) -> Kept:
+    return Kept(
+        value=id_ or "",
+        may="adopts",
+        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: npx cdk destroy "
+        f"TrainingClusterStack, {_NEW_STACK}",
+    )
+
+
+def _bucket(flags: StorageFlags) -> Kept:
+    if flags.fsx_id:
+        return _adopted("bucket_name", flags.bucket_name)
+    # Another bucket replaces the associations, and FSx refuses a second one for the same folder.
+    return Kept(
+        value=flags.bucket_name or "",
+        may="never",
+        safe_way="The file system is linked to the bucket: leave bucket_name as it was. To move: make a new "
+        "file system and link it to the new bucket (aws fsx create-data-repository-association), copy, "
+        "npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW -c bucket_name={new}.",
+    )
+
+
+def _lustre(flags: StorageFlags) -> dict[str, Kept]:
+    values = {
+        "fsx_type": Kept(
+            value=flags.fsx_type, may="never", safe_way=f"Keep -c fsx_type={{old}}. {_MOVE_LUSTRE}"
+        ),
+        "fsx_gib": Kept(
+            value=str(flags.fsx_gib),
+            may="grows",
+            safe_way=f"FSx makes no file system smaller: keep -c fsx_gib={{old}}, or more. {_MOVE_LUSTRE}",
+        ),
+        "fsx_efa": Kept(
+            value=flags.fsx_efa,
+            may="never",
+            safe_way=f"EFA is chosen when a file system is made: keep -c fsx_efa={{old}}. {_MOVE_LUSTRE}",
+        ),
+    }
+    if flags.fsx_type == "persistent2":
+        # FSx changes the throughput of such a file system in place, but not with EFA (guide, "Managing
+        # provisioned throughput capacity").
+        values["fsx_mbps_per_tib"] = Kept(
+            value=flags.fsx_mbps_per_tib,
+            may="never" if flags.fsx_efa == "on" else "changes",
+            safe_way="With EFA it is chosen when a file system is made: keep -c fsx_mbps_per_tib={old}; a "
+            f"larger -c fsx_gib brings more throughput. {_MOVE_LUSTRE}",
+        )
+    return values

@@ -1,0 +1,128 @@
+"""FSx for Lustre: the file system, its links to the bucket, and who reaches it."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnResource, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from constructs import Construct
+
+from training_cluster.flags.storage import StorageFlags
+from training_cluster.functions.guard import KEPT
+from training_cluster.rules.storage import LUSTRE_PORTS
+
+LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
+
+
+def lustre_file_system(
+    scope: Construct,
+    *,
+    vpc: ec2.IVpc,
+    subnet: ec2.ISubnet,
+    node_security_group: ec2.ISecurityGroup,
+    flags: StorageFlags,
+) -> fsx.LustreFileSystem:
+    """Add a file system to a scope, as Lustre.
+
+    It is encrypted with FSx's own key, which cannot be turned off (API reference, CreateFileSystem's
+    KmsKeyId). It has no backups of FSx's: there are none of a file system that is linked to a bucket
+    (guide, "Protecting your data with backups"); the bucket is the durable copy.
+    """
+    durable, kind = flags.fsx_type == "persistent2", fsx.LustreDeploymentType
+    group = _security_group(scope, vpc, node_security_group) if flags.fsx_efa == "off" else None
+    file_system = fsx.LustreFileSystem(
+        scope,
+        "Lustre",
+        vpc=vpc,
+        vpc_subnet=subnet,
+        # With EFA it stands in the nodes' group: that one is open to itself both ways for all traffic, as
+        # EFA wants it, and an egress rule that is added to the nodes' group from here would take away
+        # another one (network.py: the order matters).
+        security_group=group or node_security_group,
+        storage_capacity_gib=flags.fsx_gib,
+        file_system_type_version=LUSTRE_VERSION,
+        lustre_configuration=fsx.LustreConfiguration(
+            deployment_type=kind.PERSISTENT_2 if durable else kind.SCRATCH_2,
+            per_unit_storage_throughput=int(flags.fsx_mbps_per_tib) if durable else None,
+            data_compression_type=fsx.LustreDataCompressionType.LZ4,
+        ),
+        removal_policy=KEPT,
+    )
+    Tags.of(file_system).add("Name", "training-cluster")
+    if group:
+        keep_with_its_rules(group)
+        # FSx looks at the rules when it is asked for the file system (guide, "Troubleshooting": "do not
+        # permit Lustre LNET network traffic on port 988").
+        file_system.node.add_dependency(group)
+    else:
+        _enable_efa(file_system)
+    return file_system
+
+
+def link(
+    scope: Construct, id_: str, *, folder: str, bucket_name: str, file_system_id: str, imports: bool
+) -> fsx.CfnDataRepositoryAssociation:
+    """Link a folder of a file system with the bucket's folder of that name.
+
+    Args:
+        imports: from the bucket to the file system, else the other way.
+    """
+    # Never DELETED, in neither direction: a file that is removed by mistake is still on the other side.
+    events = ["NEW", "CHANGED"]
+    kind = fsx.CfnDataRepositoryAssociation
+    policy = (
+        kind.S3Property(auto_import_policy=kind.AutoImportPolicyProperty(events=events))
+        if imports
+        else kind.S3Property(auto_export_policy=kind.AutoExportPolicyProperty(events=events))
+    )
+    association = fsx.CfnDataRepositoryAssociation(
+        scope,
+        id_,
+        file_system_id=file_system_id,
+        file_system_path=f"/{folder}",
+        data_repository_path=f"s3://{bucket_name}/{folder}/",
+        # Also what was exported: a new file system on an old bucket must show the checkpoints to go on from.
+        batch_import_meta_data_on_create=True,
+        s3=policy,
+    )
+    association.apply_removal_policy(KEPT)
+    return association
+
+
+def keep_with_its_rules(group: ec2.SecurityGroup) -> None:
+    """Let a group, and what its rules let through, outlive a deleted stack with what stands in it.
+
+    Without its rules nobody would reach what was kept.
+    """
+    for part in group.node.find_all():
+        if isinstance(part, CfnResource):
+            part.apply_removal_policy(KEPT)
+
+
+def _security_group(
+    scope: Construct, vpc: ec2.IVpc, node_security_group: ec2.ISecurityGroup
+) -> ec2.SecurityGroup:
+    group = ec2.SecurityGroup(
+        scope,
+        "LustreSecurityGroup",
+        vpc=vpc,
+        description="FSx for Lustre: nodes and its own servers, on the Lustre ports",
+        allow_all_outbound=False,
+    )
+    # CDK's construct opens the group to itself, for the servers among themselves.
+    for first, last in LUSTRE_PORTS:
+        port = ec2.Port.tcp(first) if first == last else ec2.Port.tcp_range(first, last)
+        group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
+        group.add_egress_rule(node_security_group, port, "Lustre servers answer the nodes")
+        group.add_egress_rule(group, port, "Lustre servers among themselves")
+    return group
+
+
+def _enable_efa(file_system: fsx.LustreFileSystem) -> None:
+    """CDK's construct does not know it yet. FSx wants a metadata configuration with it (guide, "EFA-enabled
+    file systems"); AUTOMATIC follows the capacity.
+    """
+    resource = file_system.node.default_child
+    assert isinstance(resource, CfnResource)
+    resource.add_property_override("LustreConfiguration.EfaEnabled", True)
+    resource.add_property_override("LustreConfiguration.MetadataConfiguration", {"Mode": "AUTOMATIC"})

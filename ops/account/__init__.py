@@ -1,0 +1,1 @@
+"""The AWS account as trainctl reads it: sessions, stacks, clusters, and commands on a head node."""

@@ -1,0 +1,56 @@
+"""A cluster that was deployed, as CloudFormation has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ops.account.session import ClientOf
+from ops.account.stacks import cluster_stack_name, stack_statuses
+from ops.usage import OpsError
+from training_cluster.stack_names import cluster_of_stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Its TrainingClusterStack."""
+
+    name: str
+    stack_name: str
+    status: str
+    """Of that stack."""
+    head_node_id: str | None
+    """None before the first deploy has ended well."""
+    region: str
+
+
+def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
+    """Ask CloudFormation. Raises OpsError where there is no such cluster, and botocore's errors."""
+    cloudformation, stack_name = client("cloudformation"), cluster_stack_name(cluster_name)
+    region = cloudformation.meta.region_name
+    try:
+        stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
+    except cloudformation.exceptions.ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        raise OpsError(_missing(cluster_name, region, stack_statuses(cloudformation))) from None
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    return Cluster(
+        name=cluster_name,
+        stack_name=stack_name,
+        status=str(stack["StackStatus"]),
+        head_node_id=outputs.get("HeadNodeInstanceId"),
+        region=region,
+    )
+
+
+def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
+    there = sorted(name for each in stacks if (name := cluster_of_stack(each)))
+    if there:
+        return (
+            f"There is no cluster {cluster_name} in {region}.\n  allowed: {', '.join(there)}\n"
+            f"  type:    --cluster {there[0]}"
+        )
+    return (
+        f"There is no cluster in {region}.\n"
+        "  type:   npx cdk deploy TrainingClusterStack, or another region: trainctl --region ..."
+    )

@@ -1,0 +1,207 @@
+"""A shell command on a cluster's head node, by Systems Manager: no SSH, no open port, no key."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
+
+from ops.account.clusters import describe_cluster
+from ops.account.session import ClientOf, unless
+from ops.printable import printable
+from ops.usage import OpsError
+
+# Systems Manager keeps that much of what a command printed (its GetCommandInvocation).
+MAX_OUTPUT_BYTES = 24_000
+# ParallelCluster writes there who owns the cluster: ubuntu, ec2-user. The login shell has Slurm on its PATH.
+# Words go past sudo as they are; its own --login would expand a $ in them.
+_AS_USER = (
+    '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
+    "bash --login -c 'cd && exec \"$@\"' trainctl "
+)
+_SCRIPTS = Path(__file__).with_name("head_node_scripts")
+_ENDED = frozenset({"Success", "Failed", "Cancelled", "TimedOut"})
+_FIRST_POLL_S, _LAST_POLL_S = 0.3, 2.0
+# SendCommand's least: a command that the agent has not taken by then is never run.
+_DELIVERY_S = 30
+LIMIT_S = 90
+"""How long a command may run: the agent has five workers, and a command that hangs takes one of them."""
+# Until Systems Manager says so.
+_GRACE_S = 10
+# The agent's own last words (amazon-ssm-agent, agent/plugins/runscript/runscript.go).
+_AGENT_SAID = re.compile(r"\n?failed to run commands: exit status \d+\s*\Z")
+# StatusDetails of a command that no agent has taken; with blanks between the words, too.
+_NOT_DELIVERED = frozenset({"deliverytimedout", "undeliverable"})
+_SERVER_ERROR = 500
+# Between the tries of a command that only reads.
+_PAUSES_S = (0.5, 2.0)
+
+
+class CommandError(OpsError):
+    """A command ended with another exit code than 0; its own words are in the message."""
+
+
+class NotStartedError(OpsError):
+    """The head node did not start a command in time, and never will."""
+
+
+class NoEndError(OpsError):
+    """No end of a command was seen: it may have done its work, or a part of it."""
+
+
+def as_user(*argv: str) -> str:
+    """The script that runs one command as the cluster's user; every word reaches it as it is."""
+    return _AS_USER + shlex.join(argv)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadNode:
+    """The head node of a cluster that stands."""
+
+    cluster_name: str
+    instance_id: str
+    ssm: Any
+
+    def __post_init__(self) -> None:
+        """Let boto3 repeat no request that a command may come of: SendCommand takes no token."""
+        self.ssm.meta.events.register_first(
+            "needs-retry.ssm.SendCommand", _refuse_to_repeat, unique_id="trainctl-send-once"
+        )
+
+    def run(self, *argv: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
+        """Run a command as the cluster's user; what it printed, MAX_OUTPUT_BYTES of it at most.
+
+        Args:
+            argv: the program and its arguments; no shell reads them.
+            limit_s: how long it may run, 5 or more.
+            reads_only: it changes nothing, so it is sent again where the answer to the request is lost.
+
+        Raises:
+            NotStartedError: the head node does not answer; nothing was run.
+            NoEndError: it answers no more.
+            CommandError: the command failed.
+            botocore's errors.
+        """
+        return self._run(argv, shlex.join(argv), limit_s, reads_only)
+
+    def run_script(self, name: str, *arguments: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
+        """Run one of head_node_scripts. Its arguments, answer and errors are those of `run`."""
+        text = (_SCRIPTS / name).read_text(encoding="utf-8")
+        argv, shown = ("bash", "-c", text, name, *arguments), shlex.join((name, *arguments))
+        return self._run(argv, shown, limit_s, reads_only)
+
+    def _run(self, argv: tuple[str, ...], shown: str, limit_s: int, reads_only: bool) -> str:
+        pauses = iter(_PAUSES_S if reads_only else ())
+        while True:
+            try:
+                sent = self._send(argv, limit_s)
+                break
+            except _AnswerLostError as error:
+                if (pause_s := next(pauses, None)) is None:
+                    raise NoEndError(
+                        f"Systems Manager's answer was lost ({error}): "
+                        f"it may have run on {self.instance_id}: {shown}"
+                    ) from None
+            time.sleep(pause_s)
+        if sent is None:
+            raise NotStartedError(
+                f"The head node {self.instance_id} of {self.cluster_name} does not answer Systems Manager: "
+                "it boots, it is stopped, or it has no way out.\n"
+                f"  type:   trainctl status --cluster {self.cluster_name}"
+            )
+        command_id = sent["Command"]["CommandId"]
+        try:
+            answer = self._wait(command_id, deadline=time.monotonic() + _DELIVERY_S + limit_s + _GRACE_S)
+        except KeyboardInterrupt:
+            self._cancel(command_id)
+            raise
+        if answer is not None and _is_undelivered(answer):
+            raise NotStartedError(
+                f"The head node {self.instance_id} of {self.cluster_name} did not take a command within "
+                f"{_DELIVERY_S} s, so it was not run: {shown}\n"
+                f"  type:   trainctl status --cluster {self.cluster_name}, then the same again"
+            )
+        if answer is None or answer["Status"] in ("TimedOut", "Cancelled"):
+            # An agent whose workers are all busy keeps what it has taken, and would start it later.
+            self._cancel(command_id)
+            raise NoEndError(
+                f"{shown} did not end within {limit_s} s on {self.instance_id}, and is cancelled.\n"
+                f"  type:   aws ssm get-command-invocation --command-id {command_id} "
+                f"--instance-id {self.instance_id}"
+            )
+        if answer["Status"] == "Failed":
+            raise CommandError(f"{shlex.split(shown)[0]}: {_words(answer)}")
+        return str(answer["StandardOutputContent"])
+
+    def _send(self, argv: tuple[str, ...], limit_s: int) -> dict[str, Any] | None:
+        """Ask Systems Manager to run it; None where it does not know the head node."""
+        sent: dict[str, Any] | None = unless(
+            lambda: self.ssm.send_command(
+                InstanceIds=[self.instance_id],
+                DocumentName="AWS-RunShellScript",
+                TimeoutSeconds=_DELIVERY_S,
+                Parameters={"commands": [as_user(*argv)], "executionTimeout": [str(limit_s)]},
+            ),
+            "InvalidInstanceId",
+        )
+        return sent
+
+    def _wait(self, command_id: str, *, deadline: float) -> dict[str, Any] | None:
+        """How a command ended; None where that was not seen in time."""
+        poll_s = _FIRST_POLL_S
+        while time.monotonic() < deadline:
+            time.sleep(poll_s)
+            poll_s = min(poll_s * 1.5, _LAST_POLL_S)
+            answer: dict[str, Any] | None = unless(
+                lambda: self.ssm.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id),
+                "InvocationDoesNotExist",  # for a moment after it was sent
+            )
+            if answer and answer["Status"] in _ENDED:
+                return answer
+        return None
+
+    def _cancel(self, command_id: str) -> None:
+        # Whoever may not cancel it, or gets no answer: the agent ends it when its time is over.
+        with contextlib.suppress(BotoCoreError, ClientError):
+            self.ssm.cancel_command(CommandId=command_id, InstanceIds=[self.instance_id])
+
+
+class _AnswerLostError(Exception):
+    """A request was sent, and nobody knows what became of it."""
+
+
+def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None = None, **_: Any) -> None:
+    """Raise what boto3 would repeat the request for, where the first one may have been taken."""
+    if isinstance(caught_exception, ReadTimeoutError | ConnectionClosedError):
+        raise _AnswerLostError(caught_exception) from caught_exception
+    if response is not None and response[0].status_code >= _SERVER_ERROR:
+        raise _AnswerLostError(ClientError(response[1], "SendCommand"))
+
+
+def _is_undelivered(answer: dict[str, Any]) -> bool:
+    """Tell if no agent has taken a command: the one end after which it can never start."""
+    return str(answer.get("StatusDetails")).replace(" ", "").lower() in _NOT_DELIVERED
+
+
+def _words(answer: dict[str, Any]) -> str:
+    """Return the output of a failed command without the line that the agent adds."""
+    errors = _AGENT_SAID.sub("", answer["StandardErrorContent"])
+    lines = [*errors.strip().split("\n"), *answer["StandardOutputContent"].strip().split("\n")]
+    return "\n".join(printable(line) for line in lines if line) or f"exit code {answer['ResponseCode']}"
+
+
+def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:
+    """The head node of a deployed cluster. Raises OpsError where there is none, and botocore's errors."""
+    cluster = describe_cluster(cluster_name, client)
+    if cluster.head_node_id is None:
+        raise OpsError(
+            f"The cluster {cluster_name} has no head node yet: {cluster.stack_name} is {cluster.status}.\n"
+            f"  type:   trainctl status --cluster {cluster_name} --watch"
+        )
+    return HeadNode(cluster_name=cluster_name, instance_id=cluster.head_node_id, ssm=client("ssm"))

@@ -1,0 +1,77 @@
+"""--region and --profile: for boto3, for programs that are started, and in commands that are printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+# A --profile of the AWS CLI leaves these unread (botocore.credentials.create_credential_resolver), while a
+# profile that AWS_PROFILE names loses against them (AWS_DEFAULT_PROFILE: botocore.configprovider).
+_OTHER_CREDENTIALS = (
+    "AWS_DEFAULT_PROFILE",
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"),
+    *("AWS_CREDENTIAL_EXPIRATION", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+)
+_SUBCOMMANDS = "|".join(
+    sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "commands").glob("[a-z]*.py"))
+)
+_IN_PROSE = r"(?<![\w./'-])"
+# The rest of a command, as far as an option of its own could be in it.
+_HAS_REGION = r"[^;|&)\n]*--region[ =]"
+_AWS = re.compile(rf"{_IN_PROSE}aws (?=[a-z][a-z0-9-]* [a-z]|(?:login|configure)\b)(?P<own>{_HAS_REGION})?")
+_CDK = re.compile(rf"{_IN_PROSE}npx cdk (?=[a-z])")
+_TRAINCTL = re.compile(rf"{_IN_PROSE}trainctl (?=(?:{_SUBCOMMANDS})\b)")
+_PCLUSTER = re.compile(rf"{_IN_PROSE}(pcluster [a-z]+-[a-z-]+)(?=\s|$)")
+_BOTO3 = re.compile(r"\.venv/bin/python -c 'import boto3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chosen:
+    region: str | None = None
+    profile: str | None = None
+    dropped: tuple[str, ...] = ()
+    """Credentials of the environment that the profile takes the place of."""
+
+    @property
+    def environment(self) -> str:
+        """Prefix of a command line whose program has no --profile."""
+        if not self.profile:
+            return ""
+        without = "".join(f"-u {name} " for name in self.dropped)
+        return f"{f'env {without}' if without else ''}AWS_PROFILE={shlex.quote(self.profile)} "
+
+
+_chosen = _Chosen()
+
+
+def choose_account(*, region: str | None, profile: str | None) -> None:
+    """Name the account and region to boto3 and to programs that are started, as the AWS CLI's options do."""
+    global _chosen  # noqa: PLW0603 - one command line, one account
+    dropped = tuple(name for name in _OTHER_CREDENTIALS if profile and name in os.environ)
+    _chosen = _Chosen(region=region, profile=profile, dropped=dropped)
+    if region:
+        os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = region
+    if profile:
+        os.environ["AWS_PROFILE"] = profile
+        for name in dropped:
+            del os.environ[name]
+
+
+def with_account(text: str) -> str:
+    """Give each command in a text the region and profile that this command line names; the text without them.
+
+    So that what is pasted, one line or all, reaches the account that was looked at.
+    """
+    region = f"--region {shlex.quote(_chosen.region)} " if _chosen.region else ""
+    profile = f"--profile {shlex.quote(_chosen.profile)} " if _chosen.profile else ""
+    if not (region or profile):
+        return text
+    in_region = f"AWS_REGION={shlex.quote(_chosen.region)} " if _chosen.region else ""  # cdk has no --region
+    text = _AWS.sub(lambda found: f"aws {profile}{'' if found['own'] else region}{found['own'] or ''}", text)
+    text = _CDK.sub(lambda _: f"{in_region}npx cdk {profile}", text)
+    text = _TRAINCTL.sub(lambda _: f"trainctl {region}{profile}", text)
+    text = _PCLUSTER.sub(lambda found: f"{_chosen.environment}{found[1]} {region}".rstrip(), text)
+    return _BOTO3.sub(lambda found: f"{_chosen.environment}{in_region}{found[0]}", text)

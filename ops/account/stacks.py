@@ -1,0 +1,133 @@
+"""Our stacks, as CloudFormation has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ops.account.image_stacks import is_image_stack
+from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import STACK_IDS, cluster_of_stack
+
+FOUNDATIONS = tuple(STACK_IDS)
+"""Names of the stacks that all clusters share."""
+DESCRIPTION = "Training Cluster:"
+"""What the description of each of our templates begins with."""
+LIFT_PROTECTION = (
+    "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
+)
+_GONE = "DELETE_COMPLETE"
+_SKIPPED = "DELETE_SKIPPED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource that a stack has, or had and left."""
+
+    type: str
+    physical_id: str
+    logical_id: str = ""
+    kept: bool = True
+    """Whether it outlives the stack."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """One of our stacks."""
+
+    name: str
+    status: str
+    is_protected: bool
+    outputs: Mapping[str, str]
+    resources: tuple[Resource, ...]
+
+    def of_type(self, type_: str) -> Iterator[Resource]:
+        """Its resources of a CloudFormation type."""
+        return (each for each in self.resources if each.type == type_)
+
+
+def cluster_stack_name(cluster_name: str) -> str:
+    """CloudFormation name of a cluster's TrainingClusterStack. Raises ConfigurationError for a wrong name."""
+    return read_settings({"cluster_name": cluster_name}).stack_name
+
+
+def stack_statuses(cloudformation: Any) -> dict[str, str]:
+    """Status of every stack in the region, by name. Raises botocore's errors."""
+    pages = cloudformation.get_paginator("describe_stacks").paginate()
+    return {each["StackName"]: each["StackStatus"] for page in pages for each in page["Stacks"]}
+
+
+def stack_status(name: str, cloudformation: Any) -> str | None:
+    """Status of a stack, None when there is none. Raises botocore's errors."""
+    try:
+        answer = cloudformation.describe_stacks(StackName=name)
+    except cloudformation.exceptions.ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return str(answer["Stacks"][0]["StackStatus"])
+
+
+def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
+    """Our stacks in the region, by name; and the names of stacks that are called like ours and are others'.
+
+    Ours say so in their template. Their outputs do not tell: a deploy that failed has none. Raises botocore's
+    errors.
+    """
+    ours: dict[str, Stack] = {}
+    others = []
+    for page in cloudformation.get_paginator("describe_stacks").paginate():
+        for described in page["Stacks"]:
+            name = described["StackName"]
+            # One with a change set only has neither template nor resources.
+            if described["StackStatus"] == "REVIEW_IN_PROGRESS" or not _is_called_like_ours(name):
+                continue
+            template = _parse(cloudformation.get_template(StackName=name)["TemplateBody"])
+            if str(template.get("Description", "")).startswith(DESCRIPTION):
+                ours[name] = _read(described, template, cloudformation)
+            else:
+                others.append(name)
+    return ours, others
+
+
+def _is_called_like_ours(name: str) -> bool:
+    return name in FOUNDATIONS or is_image_stack(name) or cluster_of_stack(name) is not None
+
+
+def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformation: Any) -> Stack:
+    name, kept = described["StackName"], _kept(template)
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
+    return Stack(
+        name=name,
+        status=described["StackStatus"],
+        is_protected=bool(described.get("EnableTerminationProtection")),
+        outputs={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])},
+        resources=tuple(
+            Resource(
+                type=each["ResourceType"],
+                physical_id=each["PhysicalResourceId"],
+                logical_id=each["LogicalResourceId"],
+                kept=each["LogicalResourceId"] in kept or each["ResourceStatus"] == _SKIPPED,
+            )
+            for page in pages
+            for each in page["StackResourceSummaries"]
+            if each["ResourceStatus"] != _GONE and each.get("PhysicalResourceId")
+        ),
+    )
+
+
+def _parse(template: Any) -> Mapping[str, Any]:
+    """boto3 reads a template that is JSON, as CDK's are; one in YAML is a stranger's."""
+    try:
+        body = json.loads(template) if isinstance(template, str) else template
+    except json.JSONDecodeError:
+        return {}
+    return body if isinstance(body, Mapping) else {}
+
+
+def _kept(template: Mapping[str, Any]) -> set[str]:
+    """Logical ids of what the template retains."""
+    resources = template.get("Resources", {})
+    return {id_ for id_, each in resources.items() if each.get("DeletionPolicy", "").startswith("Retain")}

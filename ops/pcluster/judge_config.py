@@ -1,0 +1,111 @@
+"""Runs in .venv-pcluster: the real ParallelCluster library judges one cluster config; nothing is changed.
+
+Called by: ops/pcluster/dry_run.py, with the environment of a client of AWS. One JSON object comes in on
+stdin (`cluster_name`, `config`); the last line of stdout is the answer, the fields of its DryRun.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import yaml
+from pcluster.aws.aws_api import AWSApi
+from pcluster.aws.common import AWSClientError
+from pcluster.config.common import FailureLevel
+from pcluster.config.config_patch import ConfigPatch
+from pcluster.models.cluster import (
+    BadRequestClusterActionError,
+    Cluster,
+    ClusterActionError,
+    ClusterUpdateError,
+    ConfigValidationError,
+)
+
+_OUR_TAGS = "training-cluster:"
+_NO_CHANGES = "no changes found"
+_SUCCEEDED = "SUCCEEDED"
+
+
+def judge(cluster_name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """What the library says of a new cluster, or of an update of the one that is there."""
+    answer: dict[str, Any] = {"exists": False, "messages": [], "changes": [], "refusal": ""}
+    try:
+        answer["exists"] = bool(AWSApi.instance().cfn.stack_exists(cluster_name))
+        ignored, changes = (_update if answer["exists"] else _create)(cluster_name, config)
+        answer |= {"messages": _messages(ignored), "changes": changes}
+    except ConfigValidationError as error:
+        found = _messages(error.validation_failures)
+        answer["messages"] = found or [
+            {"level": "ERROR", "validator": type(error).__name__, "text": str(error)}
+        ]
+    except ClusterUpdateError as error:
+        answer["changes"] = _changes(error.update_changes)
+    except BadRequestClusterActionError as error:
+        if _NO_CHANGES not in str(error).lower():
+            answer["refusal"] = str(error)
+    except (ClusterActionError, AWSClientError) as error:
+        answer["refusal"] = str(error)
+    return answer
+
+
+def _create(name: str, config: dict[str, Any]) -> tuple[Iterable[Any], list[dict[str, str]]]:
+    cluster = Cluster(name, config=yaml.safe_dump(config))
+    return cluster.validate_create_request(set(), FailureLevel.ERROR), []
+
+
+def _update(name: str, config: dict[str, Any]) -> tuple[Iterable[Any], list[dict[str, str]]]:
+    cluster = Cluster(name)
+    stored = yaml.safe_load(cluster.source_config_text).get("Tags") or []
+    tags = config.get("Tags") or []
+    # The provider's own tag says which stack owns the cluster; tags never change in a cluster's life.
+    named = {each["Key"] for each in tags}
+    added = [each for each in stored if each["Key"].startswith(_OUR_TAGS) and each["Key"] not in named]
+    whole = yaml.safe_dump(config | {"Tags": [*tags, *added]})
+    _, changes, ignored = cluster.validate_update_request(whole, set(), FailureLevel.ERROR)
+    return ignored, _changes(changes)
+
+
+def _messages(failures: Iterable[Any]) -> list[dict[str, str]]:
+    return [
+        {"level": each.level.name, "validator": each.validator_type, "text": each.message}
+        for each in failures
+    ]
+
+
+def _changes(rows: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
+    """ConfigPatch.check's table: names of its columns first, then one row a change."""
+    if not rows:
+        return []
+    found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    return [
+        {
+            "parameter": ConfigPatch.build_config_param_path(each["param_path"], each["parameter"]),
+            "old": _shown(each["old value"]),
+            "new": _shown(each["new value"]),
+            "policy": each["update_policy"],
+            "refusal": "" if each["check"] == _SUCCEEDED else _refusal(each),
+        }
+        for each in found
+    ]
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _refusal(change: dict[str, Any]) -> str:
+    said = [part for part in (change["reason"], change["action_needed"]) if part]
+    return ". ".join(said) or "the library does not say why"
+
+
+def main() -> None:
+    """Judge what comes in."""
+    asked = json.load(sys.stdin)
+    print(json.dumps(judge(asked["cluster_name"], asked["config"])), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Checks of what the flags name in the account: key pair, boundary, secret, placement group, spot's role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.account.session import ClientOf, unless
+from ops.preflight.finding import Finding, judged
+from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
+from training_cluster.flags.settings import Settings
+
+
+def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
+    """Your own key."""
+    if not (name := settings.key_name):
+        return
+    found = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [name]}])["KeyPairs"]
+    kind = found[0].get("KeyType", "rsa") if found else None
+    # ParallelCluster's KeyPairValidator: Ubuntu takes no RSA key.
+    is_refused = kind is None or settings.system.startswith("ubuntu")
+    yield judged(
+        f"key_name {name}",
+        kind or "not there",
+        good=kind == "ed25519",
+        else_="problem" if is_refused else "warning",
+        mend="aws ec2 create-key-pair --key-type ed25519 --key-name NAME, then -c key_name=NAME",
+    )
+
+
+def check_boundary(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """The policy that is to bound every role."""
+    if arn := settings.permissions_boundary:
+        found = unless(
+            lambda: client("iam").get_policy(PolicyArn=arn), "NoSuchEntity", "NoSuchEntityException"
+        )
+        yield _there(
+            f"permissions_boundary {arn}", found, "aws iam list-policies, then -c permissions_boundary="
+        )
+
+
+def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """The secret with the password of your own accounting database."""
+    if arn := settings.accounting_secret:
+        secrets = client("secretsmanager")
+        found = unless(lambda: secrets.describe_secret(SecretId=arn), "ResourceNotFoundException")
+        yield _there(
+            "accounting_secret", found, "aws secretsmanager list-secrets, then -c accounting_secret="
+        )
+
+
+def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Look for the role with which EC2 launches spot instances; the head node may not create it."""
+    if settings.bought.kind == "spot":
+        found = unless(
+            lambda: client("iam").get_role(RoleName=SPOT_ROLE), "NoSuchEntity", "NoSuchEntityException"
+        )
+        yield judged(
+            f"capacity=spot: role {SPOT_ROLE}",
+            "not there: no node would start" if found is None else "there",
+            good=found is not None,
+            mend=CREATE_SPOT_ROLE,
+        )
+
+
+def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
+    """Your own placement group: of strategy cluster, or EFA is no faster in it."""
+    if settings.placement_group in {"auto", "off"}:
+        return
+    filters = [{"Name": "group-name", "Values": [settings.placement_group]}]
+    found = ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]
+    strategy = found[0]["Strategy"] if found else None
+    yield judged(
+        f"placement_group {settings.placement_group}",
+        strategy or "not there",
+        good=strategy == "cluster",
+        else_="problem" if strategy is None else "warning",
+        mend="aws ec2 create-placement-group --strategy cluster --group-name NAME, then -c "
+        "placement_group=NAME",
+    )
+
+
+def _there(check: str, found: Any, mend: str) -> Finding:
+    return judged(check, "not there" if found is None else "there", good=found is not None, mend=f"{mend}...")

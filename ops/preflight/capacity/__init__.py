@@ -1,0 +1,1 @@
+"""Checks of quotas, zones, instance types and reservations."""

@@ -1,0 +1,117 @@
+"""A capacity reservation or Capacity Block: there, open when it is wanted, and for these nodes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.account.session import unless
+from ops.preflight.finding import Finding, judged
+from ops.preflight.place import Place
+from training_cluster.flags.settings import Settings
+
+Reservation = Mapping[str, Any]
+"""As EC2 describes it."""
+_BLOCK = "capacity-block"
+_UNKNOWN = ("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationId.Malformed")
+_WAITS = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
+
+
+def read_reservation(settings: Settings, ec2: Any) -> Reservation | None:
+    """The one that `capacity` names; None where there is none, or none is named."""
+    id_ = settings.bought.reservation_id
+    if id_ is None:
+        return None
+    answer = unless(lambda: ec2.describe_capacity_reservations(CapacityReservationIds=[id_]), *_UNKNOWN)
+    found: list[Reservation] = answer["CapacityReservations"] if answer else []
+    return found[0] if found else None
+
+
+def check_reservation(
+    found: Reservation | None, settings: Settings, place: Place, now: datetime.datetime
+) -> Iterator[Finding]:
+    """All there is to say of it; zone.py has its zone against a network of ours, as the deploy judges it."""
+    id_ = settings.bought.reservation_id
+    if id_ is None:
+        return
+    check, list_ = f"capacity {id_}", "aws ec2 describe-capacity-reservations"
+    if found is None:
+        mend = f"{list_}, then -c capacity={settings.bought.kind}:cr-..."
+        yield Finding(check=check, found="not there", verdict="problem", mend=mend)
+        return
+    yield _state(check, found, settings, now)
+    yield from _kind(found, settings)
+    type_ = found["InstanceType"]
+    yield judged(
+        "reservation: instance type",
+        type_,
+        good=type_ == settings.compute_type,
+        mend=f"-c instance_type={type_} (with its family), or another reservation",
+    )
+    if found["State"] not in _WAITS:  # one that waits has no instances yet
+        yield from _count(found, settings)
+    if settings.vpc_id and place.zone_id:
+        zone = found.get("AvailabilityZoneId") or found["AvailabilityZone"]
+        names = (place.zone_id, (place.private or {}).get("AvailabilityZone"))
+        yield judged(
+            "reservation: zone",
+            zone if zone in names else f"{zone}, and the private subnet in {place.zone_id}",
+            good=zone in names,
+            mend=f"-c private_subnet_id=... and -c public_subnet_id=... in {zone}",
+        )
+
+
+def _state(check: str, found: Reservation, settings: Settings, now: datetime.datetime) -> Finding:
+    state, until = found["State"], found.get("EndDate")
+    start = found.get("StartDate")
+    mend = f"aws ec2 describe-capacity-reservations, then -c capacity={settings.bought.kind}:cr-..."
+    if state in _WAITS:
+        begins = f"starts {_utc(start)}" if start else "its start is not known"
+        wait = "deploy after that: until then no node starts"
+        return Finding(check=check, found=f"{state}: {begins}", verdict="warning", mend=wait)
+    if state != "active" or (until and until <= now):
+        ended = f", ended {_utc(until)}" if until else ""
+        return Finding(check=check, found=f"{state}{ended}", verdict="problem", mend=mend)
+    return Finding(check=check, found=f"active, {f'until {_utc(until)}' if until else 'without end'}")
+
+
+def _kind(found: Reservation, settings: Settings) -> Iterator[Finding]:
+    is_block = found.get("ReservationType") == _BLOCK
+    kind = _BLOCK if is_block else "reservation"
+    yield judged(
+        "reservation: kind",
+        "a Capacity Block" if is_block else "a reservation",
+        good=settings.bought.kind == kind,
+        mend=f"-c capacity={kind}:{found['CapacityReservationId']}",
+    )
+    tenancy, platform = found.get("Tenancy", "default"), found.get("InstancePlatform", "Linux/UNIX")
+    yield judged(
+        "reservation: tenancy and platform",
+        f"{tenancy}, {platform}",
+        good=(tenancy, platform) == ("default", "Linux/UNIX"),
+        mend="a reservation of default tenancy for Linux/UNIX: nodes are no others",
+    )
+    targeted = is_block or found.get("InstanceMatchCriteria") == "targeted"
+    yield judged(
+        "reservation: for named instances only",
+        "targeted" if targeted else "open: any instance of this type in the account takes its places",
+        good=targeted,
+        else_="warning",
+        mend="aws ec2 modify-capacity-reservation --instance-match-criteria targeted "
+        f"--capacity-reservation-id {found['CapacityReservationId']}",
+    )
+
+
+def _count(found: Reservation, settings: Settings) -> Iterator[Finding]:
+    total, idle = found["TotalInstanceCount"], found["AvailableInstanceCount"]
+    yield judged(
+        "reservation: instances",
+        f"{total}, {idle} of them idle; the cluster wants {settings.nodes}",
+        good=total >= settings.nodes,
+        mend=f"-c nodes={total}",
+    )
+
+
+def _utc(when: datetime.datetime) -> str:
+    return f"{when.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"

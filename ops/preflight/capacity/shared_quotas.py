@@ -1,0 +1,81 @@
+"""Quotas of what is made once for all clusters: the network and the Lustre file system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.account.session import ClientOf
+from ops.preflight.capacity.service_quotas import judge_quota
+from ops.preflight.capacity.zone import Chooser
+from ops.preflight.finding import Finding
+from ops.preflight.place import Place
+from training_cluster.catalog.families import load_base
+from training_cluster.flags.settings import Settings
+from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
+
+_TYPES = {"persistent2": ("PERSISTENT_2",), "scratch2": ("SCRATCH_1", "SCRATCH_2")}
+_STANDS = ["pending", "available", "deleting"]
+
+
+def check_vpc_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+    """One more, before there is a NetworkStack."""
+    if _makes_network(settings, place):
+        pages = client("ec2").get_paginator("describe_vpcs").paginate()
+        yield _one_more("vpcs", sum(len(page["Vpcs"]) for page in pages), client)
+
+
+def check_address_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+    """One for the NAT gateway."""
+    if _makes_network(settings, place):
+        yield _one_more("elastic_ips", len(client("ec2").describe_addresses()["Addresses"]), client)
+
+
+def check_nat_quota(settings: Settings, place: Place, choose: Chooser, client: ClientOf) -> Iterator[Finding]:
+    """One in the zone that the deploy takes."""
+    if _makes_network(settings, place) and (zone_id := choose().zone_id):
+        yield _one_more("nat_gateways", _nat_gateways(zone_id, client("ec2")), client)
+
+
+def check_lustre_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+    """Its capacity, before there is a StorageStack."""
+    if settings.fsx_id or place.has(STORAGE_STACK):
+        return
+    types = _TYPES[settings.fsx_type]
+    used = 0
+    for page in client("fsx").get_paginator("describe_file_systems").paginate():
+        for each in page["FileSystems"]:
+            if each.get("LustreConfiguration", {}).get("DeploymentType") in types:
+                used += each.get("StorageCapacity", 0)
+    quotas = load_base().quotas
+    quota = quotas.fsx_persistent2_gib if settings.fsx_type == "persistent2" else quotas.fsx_scratch2_gib
+    yield judge_quota(
+        quota, service=quota.service, used=used, wanted=settings.fsx_gib, client=client("service-quotas")
+    )
+
+
+def _makes_network(settings: Settings, place: Place) -> bool:
+    return not settings.vpc_id and not place.has(NETWORK_STACK)
+
+
+def _one_more(name: str, used: int, client: ClientOf) -> Finding:
+    quota = getattr(load_base().quotas, name)
+    return judge_quota(quota, service=quota.service, used=used, wanted=1, client=client("service-quotas"))
+
+
+def _nat_gateways(zone_id: str, ec2: Any) -> int:
+    filters = [{"Name": "state", "Values": _STANDS}]
+    subnets = [
+        each["SubnetId"]
+        for page in ec2.get_paginator("describe_nat_gateways").paginate(Filters=filters)
+        for each in page["NatGateways"]
+        if "SubnetId" in each
+    ]
+    if not subnets:
+        return 0
+    asked = [{"Name": "subnet-id", "Values": sorted(set(subnets))}]
+    found = {
+        each["SubnetId"]: each["AvailabilityZoneId"]
+        for each in ec2.describe_subnets(Filters=asked)["Subnets"]
+    }
+    return sum(found.get(subnet) == zone_id for subnet in subnets)

@@ -1,0 +1,118 @@
+"""EC2's quotas of running vCPUs, which families share, on demand and spot apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ops.account.session import ClientOf
+from ops.preflight.capacity.service_quotas import judge_quota
+from ops.preflight.finding import Finding
+from training_cluster.catalog.families import head_node_size, load_base
+from training_cluster.catalog.quotas import VcpuQuota
+from training_cluster.flags.settings import Settings
+
+Bought = Literal["ondemand", "spot"]
+_CLUSTER_TAG = "parallelcluster:cluster-name"
+_BLOCK = "capacity-block"
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Some of one type."""
+
+    type: str
+    count: int
+    bought: Bought = "ondemand"
+
+
+def wanted_instances(settings: Settings) -> list[Instances]:
+    """What a full cluster runs and is not reserved; the image's builder is gone before it runs."""
+    base, kind = load_base(), settings.bought.kind
+    found = [
+        Instances(settings.head_type, 1),
+        Instances(base.login_node.instance_type, settings.login_nodes),
+    ]
+    if settings.cpu_queue_type:
+        found.append(Instances(settings.cpu_queue_type, base.cpu_queue.nodes))
+    if kind == "ondemand" or kind == "spot":  # noqa: PLR1714 - mypy narrows this
+        found.append(Instances(settings.compute_type, settings.nodes, kind))
+    return [each for each in found if each.count]
+
+
+def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
+    """Every quota that a full cluster counts against."""
+    if reserved := settings.bought.reservation_id:
+        yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(settings))
+    wanted = wanted_instances(settings)
+    ec2 = client("ec2")
+    there = [*_running(settings.cluster_name, ec2), *_reserved_and_idle(account, ec2)]
+    vcpus = _vcpus({each.type for each in (*wanted, *there)}, ec2)
+    used, asked = _by_quota(there, vcpus), _by_quota(wanted, vcpus)
+    for quota, number in asked.items():
+        if quota is not None:
+            yield judge_quota(
+                quota, service="ec2", used=used[quota], wanted=number, client=client("service-quotas")
+            )
+    for each in wanted:
+        if _quota(each) is None:
+            yield Finding(
+                check=f"quota of vCPUs: {each.type}, {each.bought}",
+                found="not checked: no source says which quota it counts against",
+                verdict="warning",
+                mend="aws service-quotas list-service-quotas --service-code ec2",
+            )
+
+
+def _of_reserved(settings: Settings) -> str:
+    if settings.bought.kind == _BLOCK:
+        return "a Capacity Block's instances count against none of the quotas here (unconfirmed)"
+    return "counted when the reservation was made, and no more when they run"
+
+
+def _quota(instances: Instances) -> VcpuQuota | None:
+    return load_base().quotas.vcpu_quota(instances.type, instances.bought)
+
+
+def _by_quota(instances: Iterable[Instances], vcpus: dict[str, int]) -> Counter[VcpuQuota | None]:
+    found = Counter[VcpuQuota | None]()
+    for each in instances:
+        found[_quota(each)] += each.count * vcpus.get(each.type, 0)
+    return found
+
+
+def _running(cluster_name: str, ec2: Any) -> Iterator[Instances]:
+    """Of others than this cluster; those of a Capacity Block have no part in it."""
+    states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    for page in ec2.get_paginator("describe_instances").paginate(Filters=states):
+        for instance in (each for group in page["Reservations"] for each in group["Instances"]):
+            tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+            how = instance.get("InstanceLifecycle", "")
+            if tags.get(_CLUSTER_TAG) != cluster_name and how != _BLOCK:
+                yield Instances(instance["InstanceType"], 1, "spot" if how == "spot" else "ondemand")
+
+
+def _reserved_and_idle(account: str, ec2: Any) -> Iterator[Instances]:
+    """A reservation counts with its idle places, too: EC2's API reference, CreateCapacityReservation."""
+    active = [{"Name": "state", "Values": ["active"]}]
+    for page in ec2.get_paginator("describe_capacity_reservations").paginate(Filters=active):
+        for each in page["CapacityReservations"]:
+            is_ours = each.get("OwnerId", account) == account and each.get("ReservationType") != _BLOCK
+            if is_ours and each["AvailableInstanceCount"]:
+                yield Instances(each["InstanceType"], each["AvailableInstanceCount"])
+
+
+def _vcpus(types: Iterable[str], ec2: Any) -> dict[str, int]:
+    """Of each type, from the catalog, else from EC2; a type that EC2 has not here can run nowhere here."""
+    sizes = {each: head_node_size(each) for each in sorted(types)}
+    known = {each: size.vcpus for each, size in sizes.items() if size}
+    unknown = [each for each, size in sizes.items() if size is None]
+    if unknown:
+        filters = [{"Name": "instance-type", "Values": unknown}]
+        for page in ec2.get_paginator("describe_instance_types").paginate(Filters=filters):
+            known |= {
+                each["InstanceType"]: each["VCpuInfo"]["DefaultVCpus"] for each in page["InstanceTypes"]
+            }
+    return known

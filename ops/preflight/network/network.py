@@ -1,0 +1,129 @@
+"""Your own network: VPC, subnets, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.preflight.finding import Finding, judged
+from ops.preflight.network.routes import WORLD, default_route, route_table, s3_endpoint, way_out
+from ops.preflight.place import Place, Subnet
+from training_cluster.catalog.families import load_base
+from training_cluster.flags.settings import Settings
+from training_cluster.rules.network import RESERVED_ADDRESSES
+
+
+def check_network(settings: Settings, place: Place, account: str, ec2: Any) -> Iterator[Finding]:
+    """Check a network of the user's own; nothing for one of ours.
+
+    Args:
+        account: number of the account that is asked.
+    """
+    if not settings.vpc_id:
+        return
+    vpcs = ec2.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [settings.vpc_id]}])["Vpcs"]
+    here = ec2.meta.region_name
+    if not vpcs:
+        yield Finding(
+            check="VPC",
+            found=f"no {settings.vpc_id} in {here}",
+            verdict="problem",
+            mend="aws ec2 describe-vpcs, then -c vpc_id=...",
+        )
+        return
+    yield from _dns(settings.vpc_id, ec2)
+    for flag, subnet in (("public_subnet_id", place.public), ("private_subnet_id", place.private)):
+        yield _belongs(flag, subnet, settings)
+        if subnet:
+            yield _not_shared(flag, subnet, account)
+    if place.public and place.private:
+        yield _same_zone(place.public, place.private)
+    if place.public:
+        yield from _public(place.public, settings, ec2)
+    if place.private:
+        yield from _private(place.private, settings, ec2)
+
+
+def _dns(vpc_id: str, ec2: Any) -> Iterator[Finding]:
+    # ParallelCluster's SubnetsValidator refuses a VPC without either.
+    for attribute, option in (("DnsSupport", "dns-support"), ("DnsHostnames", "dns-hostnames")):
+        key = f"Enable{attribute}"
+        on = ec2.describe_vpc_attribute(VpcId=vpc_id, Attribute=f"enable{attribute}")[key]["Value"]
+        yield judged(
+            f"VPC: {option}",
+            "on" if on else "off",
+            good=on,
+            mend=f"aws ec2 modify-vpc-attribute --vpc-id {vpc_id} --enable-{option}",
+        )
+
+
+def _belongs(flag: str, subnet: Subnet | None, settings: Settings) -> Finding:
+    id_, vpc_id = getattr(settings, flag), settings.vpc_id
+    found = f"in {subnet['VpcId']}, {subnet['AvailabilityZoneId']}" if subnet else "not there"
+    return judged(
+        f"{flag} {id_}",
+        found,
+        good=subnet is not None and subnet["VpcId"] == vpc_id,
+        mend=f"aws ec2 describe-subnets --filters Name=vpc-id,Values={vpc_id}, then -c {flag}=...",
+    )
+
+
+def _not_shared(flag: str, subnet: Subnet, account: str) -> Finding:
+    # The head node's role may start instances in subnets of its own account only (pcluster 3.16.1,
+    # cdk_builder_utils.py), and Route 53 makes no private zone in another account's VPC.
+    owner = subnet["OwnerId"]
+    return judged(
+        f"{flag}: owner",
+        "this account" if owner == account else f"account {owner}, which shares it with this one",
+        good=owner == account,
+        mend=f"-c {flag}=... of one of account {account}; ParallelCluster starts no nodes in a shared one",
+    )
+
+
+def _same_zone(public: Subnet, private: Subnet) -> Finding:
+    zones = [subnet["AvailabilityZoneId"] for subnet in (public, private)]
+    return judged(
+        "both subnets in one zone",
+        " and ".join(dict.fromkeys(zones)),
+        good=zones[0] == zones[1],
+        mend=f"-c public_subnet_id=... of a public subnet in {zones[1]}",
+    )
+
+
+def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
+    id_, route = subnet["SubnetId"], default_route(route_table(subnet, ec2))
+    gateway = str((route or {}).get("GatewayId", ""))
+    yield judged(
+        "public subnet: way out",
+        gateway or "no route to the world",
+        good=gateway.startswith("igw-"),
+        mend=f"-c public_subnet_id=... of a subnet whose {WORLD} goes to an internet gateway",
+    )
+    on = bool(subnet.get("MapPublicIpOnLaunch"))
+    yield judged(
+        "public subnet: gives public addresses",
+        "yes" if on else "no: the head node would have no way out",
+        good=on,
+        mend=f"aws ec2 modify-subnet-attribute --subnet-id {id_} --map-public-ip-on-launch",
+    )
+    yield _addresses("public", subnet, 1 + settings.login_nodes + (1 if settings.login_nodes else 0))
+
+
+def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
+    table = route_table(subnet, ec2)
+    yield way_out(table)
+    yield s3_endpoint(table, subnet["VpcId"], ec2)
+    beside = settings.cpu_queue_facts
+    cpu = load_base().cpu_queue.nodes * beside[1].addresses if beside else 0
+    yield _addresses("private", subnet, settings.nodes * settings.size.addresses + cpu + RESERVED_ADDRESSES)
+
+
+def _addresses(name: str, subnet: Subnet, needed: int) -> Finding:
+    free = subnet["AvailableIpAddressCount"]
+    return judged(
+        f"{name} subnet: free addresses",
+        f"{free}, of which a full cluster takes {needed}",
+        good=free >= needed,
+        mend=f"-c {name}_subnet_id=... of a larger subnet"
+        + (", or fewer: -c nodes=..." if name == "private" else ""),
+    )

@@ -1,0 +1,40 @@
+"""endpoints=private: whether AWS offers the services in the zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ops.preflight.capacity.zone import Chooser
+from ops.preflight.finding import Finding, judged
+from training_cluster.flags.network import INTERFACE_ENDPOINTS, endpoint_prefix
+from training_cluster.flags.settings import Settings
+
+
+def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[Finding]:
+    """Of a network of ours; in your own, endpoints are yours to make."""
+    if settings.endpoints != "private" or settings.vpc_id:
+        return
+    zone_name = choose().zone_name
+    if zone_name is None:
+        return
+    region, partition = ec2.meta.region_name, ec2.meta.partition
+    names = {f"{endpoint_prefix(each, partition)}.{region}.{each}": each for each in INTERFACE_ENDPOINTS}
+    filters = [
+        {"Name": "service-name", "Values": sorted(names)},
+        {"Name": "service-type", "Values": ["Interface"]},
+    ]
+    pages = ec2.get_paginator("describe_vpc_endpoint_services").paginate(Filters=filters)
+    found = {
+        names[each["ServiceName"]]
+        for page in pages
+        for each in page["ServiceDetails"]
+        if each["ServiceName"] in names and zone_name in each.get("AvailabilityZones", [])
+    }
+    missing = [each for each in INTERFACE_ENDPOINTS if each not in found]
+    yield judged(
+        f"endpoints=private in {zone_name}",
+        f"not offered: {', '.join(missing)}" if missing else f"all {len(names)} services",
+        good=not missing,
+        mend="-c endpoints=none, or -c zone=... of another zone",
+    )

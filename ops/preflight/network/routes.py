@@ -1,0 +1,95 @@
+"""Your own network: what leads out of a subnet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ops.preflight.finding import Finding, judged
+from ops.preflight.place import Subnet
+from training_cluster.catalog.families import load_base
+
+Table = Mapping[str, Any]
+Route = Mapping[str, Any]
+"""As EC2 describes them."""
+WORLD = "0.0.0.0/0"
+# EC2 goes on to list one that was deleted, for a while.
+_ENDPOINT_STANDS = ("available", "pending")
+
+
+def route_table(subnet: Subnet, ec2: Any) -> Table | None:
+    """The subnet's route table: its own, else the VPC's main one."""
+    for filters in (
+        {"association.subnet-id": subnet["SubnetId"]},
+        {"vpc-id": subnet["VpcId"], "association.main": "true"},
+    ):
+        asked = [{"Name": name, "Values": [value]} for name, value in filters.items()]
+        found: list[Table] = ec2.describe_route_tables(Filters=asked)["RouteTables"]
+        if found:
+            return found[0]
+    return None
+
+
+def default_route(table: Table | None) -> Route | None:
+    """The route to the world, unless it leads nowhere."""
+    routes = table["Routes"] if table else []
+    return next(
+        (
+            route
+            for route in routes
+            if route.get("DestinationCidrBlock") == WORLD and route.get("State") != "blackhole"
+        ),
+        None,
+    )
+
+
+def way_out(table: Table | None) -> Finding:
+    """Whether the private subnet reaches the internet, for packages and AWS APIs."""
+    check, route = "private subnet: way out", default_route(table)
+    if route is None:
+        return Finding(
+            check=check,
+            found="no route to the world",
+            verdict="problem",
+            mend=f"aws ec2 create-route --destination-cidr-block {WORLD} --nat-gateway-id nat-... "
+            f"--route-table-id {table['RouteTableId'] if table else 'rtb-...'}",
+        )
+    if nat := route.get("NatGatewayId"):
+        return Finding(check=check, found=nat)
+    if str(route.get("GatewayId", "")).startswith("igw-"):
+        return Finding(
+            check=check,
+            found=f"{route['GatewayId']}, which compute nodes without public addresses cannot use",
+            verdict="problem",
+            mend=f"-c private_subnet_id=... of a subnet whose {WORLD} goes to a NAT gateway",
+        )
+    other = next((str(route[key]) for key in sorted(route) if key.endswith("Id")), "something else")
+    return Finding(
+        check=check,
+        found=f"{other}: whether it leads to the internet was not checked",
+        verdict="warning",
+        mend="from an instance in it: curl -sI https://aws.amazon.com",
+    )
+
+
+def s3_endpoint(table: Table | None, vpc_id: str, ec2: Any) -> Finding:
+    """Whether S3 is reached past the NAT gateway, which is paid by the GB."""
+    filters = [{"Name": "vpc-id", "Values": [vpc_id]}, {"Name": "vpc-endpoint-type", "Values": ["Gateway"]}]
+    endpoints = ec2.describe_vpc_endpoints(Filters=filters)["VpcEndpoints"]
+    table_id, region = table["RouteTableId"] if table else "rtb-...", ec2.meta.region_name
+    found = [
+        each["VpcEndpointId"]
+        for each in endpoints
+        if each["ServiceName"].endswith(".s3")
+        and table_id in each.get("RouteTableIds", [])
+        and each["State"].lower() in _ENDPOINT_STANDS
+    ]
+    gb = load_base().prices.nat_gateway_gb.usd
+    return judged(
+        "private subnet: S3 gateway endpoint",
+        found[0] if found else f"none: data sets and checkpoints go through NAT, about {gb} USD a GB",
+        good=bool(found),
+        else_="warning",
+        mend=f"aws ec2 create-vpc-endpoint --vpc-id {vpc_id} --service-name com.amazonaws.{region}.s3 "
+        f"--route-table-ids {table_id}",
+    )

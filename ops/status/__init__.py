@@ -1,0 +1,1 @@
+"""`trainctl status`: the progress of a deploy, and the state of a cluster."""

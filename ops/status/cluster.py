@@ -1,0 +1,182 @@
+"""What a cluster that stands is doing: head node, compute fleet, partitions, jobs, storage.
+
+Each part is asked by itself: one that gives no answer hides none of the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ops.account.clusters import describe_cluster
+from ops.account.head_node import HeadNode
+from ops.account.session import ClientOf, unless
+from ops.jobs.columns import aligned
+from ops.jobs.lookup import on, read_nodes, read_queue_states
+from ops.jobs.nodes import STATES, Partition, UnfitNodes
+from ops.parts import Parts
+from ops.usage import OpsError
+
+MOUNTS = ("/fsx", "/efs", "/home")
+# How long a file system has to say how full it is.
+_FILL_S = 10
+_GIB = 2**30
+_NEARLY_FULL = 0.9
+# What the fleet's status means, and what to do about it.
+_FLEET = {
+    "RUNNING": "nodes start when jobs want them",
+    "STOPPED": "no node starts: jobs wait until it is started",
+    "PROTECTED": "nodes failed to start again and again, so no more are: mend it, then start the fleet",
+}
+_START_FLEET = "pcluster update-compute-fleet --cluster-name {} --status START_REQUESTED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill:
+    """How full a file system is, in bytes."""
+
+    mount: str
+    size: int
+    used: int
+
+    @property
+    def share(self) -> float:
+        """0 to 1."""
+        return self.used / self.size if self.size else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """One look; what gave no answer is None or empty, and stands in `unanswered`."""
+
+    cluster_name: str
+    head_node_id: str
+    head_node: str | None
+    """State of the instance, as EC2 has it."""
+    fleet: str | None
+    """As ParallelCluster has it: RUNNING, STOPPED, PROTECTED, STARTING, ..."""
+    partitions: tuple[Partition, ...] | None
+    unfit: tuple[UnfitNodes, ...]
+    running_jobs: int | None
+    waiting_jobs: int | None
+    storage: tuple[Fill, ...]
+    unanswered: tuple[str, ...]
+    """A line each: what could not be asked, and why."""
+
+
+def read_standing(cluster_name: str, client: ClientOf) -> ClusterState | None:
+    """Look at a cluster whose stack there is; None before its first deploy has made a head node.
+
+    Raises OpsError where there is no such stack, and botocore's errors of CloudFormation.
+    """
+    head_node_id = describe_cluster(cluster_name, client).head_node_id
+    return read_cluster_state(cluster_name, head_node_id, client) if head_node_id else None
+
+
+def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -> ClusterState:
+    """Ask EC2, DynamoDB and the head node, at the same time. Raises nothing of what they answer."""
+    head_node = HeadNode(cluster_name=cluster_name, instance_id=head_node_id, ssm=client("ssm"))
+    # Made here: boto3's clients may be used by several threads, but not made by several.
+    clients = {name: client(name) for name in ("ec2", "dynamodb")}
+    asked: dict[str, Callable[[], Any]] = {
+        "head node": lambda: _instance_state(head_node_id, clients["ec2"]),
+        "compute fleet": lambda: _fleet_status(cluster_name, clients["dynamodb"]),
+        "partitions": lambda: read_nodes(head_node),
+        "jobs": lambda: read_queue_states(head_node),
+        "storage": lambda: _fills(head_node),
+    }
+    parts = Parts()
+    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+        found = dict(zip(asked, pool.map(parts.ask, asked, asked.values()), strict=True))
+    partitions, unfit = found["partitions"] or (None, ())
+    running, waiting = found["jobs"] or (None, None)
+    fills, unmeasured = found["storage"] or ((), ())
+    return ClusterState(
+        cluster_name=cluster_name,
+        head_node_id=head_node_id,
+        head_node=found["head node"],
+        fleet=found["compute fleet"],
+        partitions=partitions,
+        unfit=unfit,
+        running_jobs=running,
+        waiting_jobs=waiting,
+        storage=fills,
+        unanswered=(*parts.unanswered(asked), *unmeasured),
+    )
+
+
+def _instance_state(instance_id: str, ec2: Any) -> str:
+    answer = unless(lambda: ec2.describe_instances(InstanceIds=[instance_id]), "InvalidInstanceID.NotFound")
+    instances = [each for group in (answer or {}).get("Reservations", []) for each in group["Instances"]]
+    if not instances:
+        raise OpsError(f"EC2 knows no instance {instance_id}")
+    return str(instances[0]["State"]["Name"])
+
+
+def _fleet_status(cluster_name: str, dynamodb: Any) -> str:
+    """As ParallelCluster's library reads it (pcluster.models.compute_fleet_status_manager)."""
+    table = f"parallelcluster-{cluster_name}"
+    answer = unless(
+        lambda: dynamodb.get_item(TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}}),
+        "ResourceNotFoundException",
+    )
+    if answer is None:
+        raise OpsError(f"DynamoDB has no table {table}")
+    data = answer.get("Item", {}).get("Data", {}).get("M", {})
+    if "S" not in data.get("status", {}):
+        raise OpsError(f"nothing is written of it in DynamoDB's table {table} yet")
+    return str(data["status"]["S"])
+
+
+def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
+    """Measure every file system in one command; and a line for each that gave no answer."""
+    fills, unmeasured = list[Fill](), list[str]()
+    answer = head_node.run_script("measure-storage.sh", str(_FILL_S), *MOUNTS, reads_only=True)
+    for line in answer.splitlines():
+        mount, _, said = line.partition(": ")
+        if found := re.fullmatch(r"\s*([0-9]+)\s+([0-9]+)\s*", said):
+            fills.append(Fill(mount=mount, size=int(found[1]), used=int(found[2])))
+        else:
+            unmeasured.append(line)
+    return tuple(fills), tuple(unmeasured)
+
+
+def render_cluster_state(state: ClusterState) -> Iterator[str]:
+    """Lines for a terminal."""
+    if state.head_node:
+        yield f"head node      {state.head_node}, {state.head_node_id}"
+    if state.fleet:
+        meaning = _FLEET.get(state.fleet)
+        yield f"compute fleet  {state.fleet}{f': {meaning}' if meaning else ''}"
+        if state.fleet in ("STOPPED", "PROTECTED"):
+            yield f"               {_START_FLEET.format(state.cluster_name)}"
+    if state.running_jobs is not None:
+        why = f" (trainctl jobs{on(state.cluster_name)} says why they wait)" if state.waiting_jobs else ""
+        yield f"jobs           {state.running_jobs} running, {state.waiting_jobs} waiting{why}"
+    for fill in state.storage:
+        yield f"{fill.mount:13}  {_fill(fill)}"
+    if state.partitions is not None:
+        yield ""
+        yield from _render_partitions(state.partitions)
+    for nodes in state.unfit:
+        since = f" since {nodes.since.replace('T', ' ')}" if nodes.since else ""
+        yield f"  {nodes.names} {nodes.state}{since}: {nodes.reason}"
+    if state.unanswered:
+        yield ""
+        yield from (f"not known: {line}" for line in state.unanswered)
+
+
+def _render_partitions(partitions: Iterable[Partition]) -> Iterator[str]:
+    rows = [["partition", *(state.replace("_", " ") for state in STATES), ""]]
+    for each in partitions:
+        closed = "" if each.availability == "up" else f"{each.availability}: starts no jobs"
+        rows.append([each.name, *(str(each.nodes[state]) for state in STATES), closed])
+    yield from aligned(rows)
+
+
+def _fill(fill: Fill) -> str:
+    full = "  nearly full" if fill.share >= _NEARLY_FULL else ""
+    return f"{fill.share:.0%} of {fill.size / _GIB:,.0f} GiB used{full}"

@@ -1,0 +1,192 @@
+"""What a deploy is at: the stacks, and the stages of the cluster's provider with their times."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ops.account.image_stacks import destroy_image_stack, image_of_stack, is_image_stack, usual_min
+from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
+from training_cluster.cluster.progress import progress_parameter
+from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
+
+_ENDED = {"done", "failed"}
+_SHOWN_MESSAGES = 12
+# Minutes; expectations, of which none was measured on AWS yet (docs/rehearsal.md: Time).
+_USUAL_STAGE = {"validating": "1 min", "head node booting": "10 to 20 min"}
+_PROTECTED = (STORAGE_STACK, ACCOUNTING_STACK)
+"""Under termination protection."""
+_USUAL_STACK = {STORAGE_STACK: "10 min for Lustre"}
+
+
+class Client(Protocol):
+    """boto3's clients of CloudFormation and SSM, as far as they are asked."""
+
+    exceptions: Any
+
+    def get_paginator(self, operation_name: str, /) -> Any: ...  # noqa: D102
+    def get_parameter(self, *, Name: str) -> Any: ...  # noqa: D102, N803
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Something that the provider was or is at."""
+
+    name: str
+    began: datetime.datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What the provider wrote down of its last request."""
+
+    request: str
+    """Create, Update or Delete."""
+    stages: tuple[Stage, ...]
+    messages: tuple[str, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the provider ended its work, well or not."""
+        return bool(self.stages) and self.stages[-1].name in _ENDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """One look."""
+
+    cluster_name: str
+    stacks: tuple[tuple[str, str], ...]
+    """Name and status of each of our stacks that there is: the shared ones first, the cluster's own last."""
+    progress: Progress | None
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there is a TrainingClusterStack; its cluster may not stand yet."""
+        return cluster_stack_name(self.cluster_name) in dict(self.stacks)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a stack is being made, changed or deleted."""
+        return any(status.endswith("_IN_PROGRESS") for _, status in self.stacks)
+
+
+def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
+    """Ask CloudFormation and SSM. Raises botocore's errors."""
+    own = cluster_stack_name(cluster_name)
+    there = stack_statuses(cloudformation)
+    names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
+    return Status(
+        cluster_name=cluster_name,
+        stacks=tuple((name, there[name]) for name in names if name in there),
+        progress=_progress(own, ssm),
+    )
+
+
+def _progress(stack_name: str, ssm: Client) -> Progress | None:
+    try:
+        value = ssm.get_parameter(Name=progress_parameter(stack_name))["Parameter"]["Value"]
+    except ssm.exceptions.ParameterNotFound:
+        return None
+    written = json.loads(value)
+    return Progress(
+        request=written["request"],
+        stages=tuple(
+            Stage(name=name, began=datetime.datetime.fromisoformat(at)) for name, at in written["stages"]
+        ),
+        messages=tuple(written["messages"].splitlines()),
+    )
+
+
+def render(status: Status, now: datetime.datetime) -> Iterator[str]:
+    """Lines for a terminal.
+
+    Args:
+        now: with a time zone.
+    """
+    if not status.stacks:
+        yield f"There is no stack of the cluster {status.cluster_name} here."
+        yield "  type: npx cdk deploy TrainingClusterStack"
+        return
+    width = max(len(name) for name, _ in status.stacks)
+    for name, state in status.stacks:
+        yield f"{name:{width}}  {state}{_what(name, state, status.cluster_name)}"
+    if status.progress:
+        yield ""
+        yield from _render_progress(status.progress, now)
+    yield from _advice(status)
+
+
+def _what(name: str, state: str, cluster_name: str) -> str:
+    if name == cluster_name:
+        return "  ParallelCluster's own stack"
+    if name in _USUAL_STACK and state == "CREATE_IN_PROGRESS":
+        return f"  usually about {_USUAL_STACK[name]}"
+    if is_image_stack(name) and state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+        log = f"/aws/imagebuilder/{image_of_stack(name)}"
+        return f"  a build takes about {usual_min(name)} minutes: aws logs tail --follow {log}"
+    return ""
+
+
+def _render_progress(progress: Progress, now: datetime.datetime) -> Iterator[str]:
+    stages = progress.stages
+    began = stages[0].began if stages else now
+    over = progress.is_over
+    ended = stages[-1].began if over else now
+    yield f"{progress.request} of the cluster, {'took' if over else 'for'} {_duration(ended - began)}:"
+    following = [*(stage.began for stage in stages[1:]), now][: len(stages)]
+    for stage, until in zip(stages, following, strict=True):
+        last = stage is stages[-1]
+        took = "" if stage.name in _ENDED else f"{'  ...' if last else ''} {_duration(until - stage.began)}"
+        usual = f"  usually about {_USUAL_STAGE[stage.name]}" if last and stage.name in _USUAL_STAGE else ""
+        yield f"  {stage.began:%H:%M:%S}Z  {stage.name:40}{took}{usual}".rstrip()
+    for line in progress.messages[:_SHOWN_MESSAGES]:
+        yield f"  {line}"
+
+
+def _advice(status: Status) -> Iterator[str]:
+    stacks = dict(status.stacks)
+    for name in _PROTECTED:
+        if stacks.get(name) in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
+            yield ""
+            yield f"The first deploy of {name} failed, and its termination protection keeps the CDK from"
+            yield "creating it again. It holds no data yet. Lift the protection, then type the deploy again:"
+            yield f"  {LIFT_PROTECTION} {name}"
+    for name, state in status.stacks:
+        if state == "UPDATE_ROLLBACK_FAILED":
+            yield ""
+            yield f"{name} could not be rolled back. Once what its events name is mended:"
+            yield f"  aws cloudformation continue-update-rollback --stack-name {name}"
+        if is_image_stack(name):
+            yield from _image_advice(name, state)
+        elif state == "CREATE_FAILED" and name in STACK_IDS:
+            yield ""
+            yield f"{name} failed with rollback disabled and is kept as it is. To try again: the same deploy"
+            yield "with --no-rollback. To remove it:"
+            if name in _PROTECTED:
+                yield f"  {LIFT_PROTECTION} {name}"
+            yield f"  npx cdk destroy {STACK_IDS[name]}"
+        elif state == "CREATE_FAILED" and name != status.cluster_name:
+            yield ""
+            yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"
+            yield "there is one. To try again: the same deploy with --no-rollback. To remove it:"
+            yield f"  npx cdk destroy TrainingClusterStack -c cluster_name={status.cluster_name}"
+
+
+def _image_advice(name: str, state: str) -> Iterator[str]:
+    if state in ("CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):
+        yield ""
+        yield f"{name}: no image came of the last deploy; clusters keep the one that they have. Its events"
+        yield "name the step that failed, and the bucket has its logs, under"
+        yield f"logs/images/{image_of_stack(name)}/. Once that is mended: the same deploy again."
+    if state == "CREATE_FAILED":
+        yield "It failed with rollback disabled. To remove it:"
+        yield f"  {destroy_image_stack(name)}"
+
+
+def _duration(time: datetime.timedelta) -> str:
+    minutes, seconds = divmod(max(0, int(time.total_seconds())), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

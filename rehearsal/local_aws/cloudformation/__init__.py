@@ -1,0 +1,1 @@
+"""CloudFormation's engine and its resource types."""

@@ -1,0 +1,77 @@
+"""Custom resources whose Create failed: CloudFormation sends their Delete, ministack's engine forgets them.
+
+On AWS the Delete carries the PhysicalResourceId of the failed answer, and comes with the rollback; after a
+deploy with rollback disabled it comes with whatever is done to the stack next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.cloudformation import handlers
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
+from rehearsal.local_aws.emulators import hooks
+
+_TYPE = "AWS::CloudFormation::CustomResource"
+
+_answered: dict[tuple[str, str], str] = {}
+"""PhysicalResourceId of the last answer, by stack id and logical id."""
+_failed: dict[str, dict[str, Callable[[], None]]] = {}
+"""Deletes that are owed, by stack name."""
+
+
+def install() -> None:
+    """Owe a failed custom resource its Delete, and send it when AWS would."""
+    hooks.replace(hooks.CUSTOM_RESOURCE_ANSWER, _remember_answer)
+    hooks.replace(hooks.CREATE_CUSTOM_RESOURCE, _owe_delete)
+    handlers.wrap(_TYPE, create=hooks.find(hooks.CREATE_CUSTOM_RESOURCE))
+    hooks.replace(hooks.ROLL_BACK, _send_first)
+    hooks.replace(hooks.DELETE_STACK, _send_first)
+
+
+def _remember_answer(
+    original: Callable[[str, dict[str, Any]], bool],
+) -> Callable[[str, dict[str, Any]], bool]:
+    def deliver(token: str, response: dict[str, Any]) -> bool:
+        key = (str(response.get("StackId")), str(response.get("LogicalResourceId")))
+        _answered[key] = str(response.get("PhysicalResourceId") or "")
+        return original(token, response)
+
+    return deliver
+
+
+def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
+    delete = hooks.find(hooks.DELETE_CUSTOM_RESOURCE)
+    stacks = hooks.find(hooks.STACKS)
+
+    def create(logical_id: str, props: Properties, stack_name: str, resource_type: str = _TYPE) -> Created:
+        try:
+            created = original(logical_id, props, stack_name, resource_type)
+            _failed.get(stack_name, {}).pop(logical_id, None)  # of the same physical id: it is no other one
+        except RuntimeError:
+            stack = stacks[stack_name]
+            physical_id = _answered.get((stack["StackId"], logical_id))
+
+            def send() -> None:
+                delete(physical_id, props, stack_name, logical_id, resource_type)
+
+            if physical_id:
+                _failed.setdefault(stack_name, {})[logical_id] = send
+                if not stack.get("DisableRollback"):
+                    send()  # if it fails, what is done to the stack next sends it again
+                    _failed[stack_name].pop(logical_id)
+            raise
+        return created
+
+    return create
+
+
+def _send_first(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def then(stack_name: str, *arguments: Any, **options: Any) -> Any:
+        for send in _failed.pop(stack_name, {}).values():
+            await asyncio.to_thread(send)
+        return await original(stack_name, *arguments, **options)
+
+    return then

@@ -1,0 +1,91 @@
+"""Four corrections to ministack's CloudFormation engine."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.emulators import hooks
+
+_VIRTUAL_HOST = re.compile(
+    r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
+)
+_MISSING_PARAMETER = re.compile(r"SSM parameter '(?P<name>[^']*)' does not exist")
+_POLL_S = 0.05
+_WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
+
+
+def install() -> None:
+    """Accept virtual-host template URLs; create WaitConditions last; delete what is still being made once it
+    is; name missing SSM parameters.
+    """
+    hooks.replace(hooks.DELETE_STACK, _delete_at_rest)
+    hooks.replace(hooks.TEMPLATE_URL, _accept_virtual_hosts)
+    hooks.replace(hooks.CREATION_ORDER, _wait_conditions_last)
+    for hook in hooks.TEMPLATE_PARAMETERS:
+        hooks.replace(hook, name_missing_parameter)
+
+
+def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
+    """AWS stops what it was at; here it comes to its end first, since the engine cannot be stopped."""
+    stacks = hooks.find(hooks.STACKS)
+
+    async def delete(stack_name: str, stack_id: str, retain_resources: Any = (), force: bool = False) -> None:
+        while (stack := stacks.get(stack_name)) and stack["StackStatus"].endswith("_IN_PROGRESS"):
+            if stack["StackStatus"] == "DELETE_IN_PROGRESS":
+                return
+            await asyncio.sleep(_POLL_S)
+        if stack and stack["StackId"] == stack_id:
+            await original(stack_name, stack_id, retain_resources, force)
+
+    return delete
+
+
+def path_style(url: str) -> str:
+    """Rewrite a virtual-host S3 address as the path-style address that the engine parses."""
+    match = _VIRTUAL_HOST.match(url)
+    return f"https://localhost/{match['bucket']}/{match['key']}" if match else url
+
+
+def _accept_virtual_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
+    def resolve(params: dict[str, Any], body_key: str, url_key: str, label: str) -> Any:
+        url = params.get(url_key)
+        if isinstance(url, list) and url:
+            params = {**params, url_key: [path_style(url[0]), *url[1:]]}
+        return original(params, body_key, url_key, label)
+
+    return resolve
+
+
+def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    dependencies = hooks.find(hooks.DEPENDENCIES)
+
+    def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
+        order, late = original(resources, conditions), set[str]()
+        for name in order:
+            waits = resources[name].get("Type") == _WAIT_CONDITION
+            if waits or late & set(dependencies(resources[name], set(resources))):
+                late.add(name)
+        return [n for n in order if n not in late] + [n for n in order if n in late]
+
+    return sort
+
+
+def name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Name an SSM parameter that is not there as CreateChangeSet does."""
+
+    @functools.wraps(original)
+    def resolve(*arguments: Any) -> Any:
+        try:
+            return original(*arguments)
+        except ValueError as error:
+            if missing := _MISSING_PARAMETER.search(str(error)):
+                name = missing["name"]
+                words = f"Unable to fetch parameters [{name}] from parameter store for this account."
+                raise ValueError(words) from None
+            raise
+
+    return resolve

@@ -1,0 +1,43 @@
+"""Exports in use cannot change: CloudFormation rolls such an update back, ministack's engine lets it pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.emulators import hooks
+
+Resolved = tuple[list[dict[str, Any]], dict[str, dict[str, str]]]
+
+
+def install() -> None:
+    """Look at each stack's exports when they are about to become others."""
+    hooks.replace(hooks.STACK_OUTPUTS, _refuse_changes_of_what_is_used)
+
+
+def _refuse_changes_of_what_is_used(original: Callable[..., Resolved]) -> Callable[..., Resolved]:
+    exports = hooks.find(hooks.EXPORTS)
+
+    def resolve(*arguments: Any) -> Resolved:
+        outputs, wanted = original(*arguments)
+        *_, stack_name, stack_id = arguments
+        for name, former in list(exports.items()):
+            if former["StackId"] != stack_id:
+                continue
+            value = wanted[name]["Value"] if name in wanted else None
+            users = _users(name, stack_name) if value != former["Value"] else []
+            if users:
+                change = "deleted" if value is None else "updated"
+                raise ValueError(f"Export {name} cannot be {change} as it is in use by {' and '.join(users)}")
+        return outputs, wanted
+
+    return resolve
+
+
+def _users(export: str, exporter: str) -> list[str]:
+    stacks, imports = hooks.find(hooks.STACKS), hooks.find(hooks.IMPORTED_EXPORTS)
+    return [
+        name
+        for name, stack in stacks.items()
+        if name != exporter and stack["StackStatus"] != "DELETE_COMPLETE" and export in imports(stack, name)
+    ]

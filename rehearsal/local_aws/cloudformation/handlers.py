@@ -1,0 +1,49 @@
+"""Handlers of ministack's CloudFormation engine: new ones, and its own with something around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.cloudformation.moto_types import Attributes, Created, Handler, Properties
+from rehearsal.local_aws.emulators import hooks
+
+Create = Callable[[str, Properties, str], Created]
+Update = Callable[[str, Properties, Properties, str, str], Created]
+Delete = Callable[[str, Properties], object]
+
+
+def register(name: str, handler: Handler) -> None:
+    """Make this the handler of one resource type."""
+    hooks.find(hooks.RESOURCE_HANDLERS)[name] = handler
+
+
+def original(name: str) -> Handler:
+    """The handler that answers for one resource type now."""
+    handler: Handler = hooks.find(hooks.RESOURCE_HANDLERS)[name]
+    return handler
+
+
+def wrap(name: str, **parts: Callable[..., Any]) -> None:
+    """Replace parts (create, update, delete) of a resource type's handler."""
+    takes_logical_id = {"update_with_logical_id": True} if "update" in parts else {}
+    register(name, {**original(name), **takes_logical_id, **parts})
+
+
+def simple(create: Create, delete: Delete, update: Update | None = None) -> Handler:
+    """Make a handler; without an update, the attributes are kept from the creation."""
+    attributes: dict[str, Attributes] = {}
+
+    def remember(logical_id: str, properties: Properties, stack_name: str) -> Created:
+        physical_id, attributes[physical_id] = create(logical_id, properties, stack_name)
+        return physical_id, attributes[physical_id]
+
+    def keep(physical_id: str, _old: Properties, _new: Properties, _stack: str, _logical_id: str) -> Created:
+        return physical_id, attributes.get(physical_id, {})
+
+    return {"create": remember, "update": update or keep, "update_with_logical_id": True, "delete": delete}
+
+
+def changed(old: Properties, new: Properties) -> set[str]:
+    """Names of the properties that differ."""
+    return {key for key in {*old, *new} if old.get(key) != new.get(key)}

@@ -1,0 +1,1 @@
+"""EC2: reservations, images, placement groups, load balancers and scaling groups."""

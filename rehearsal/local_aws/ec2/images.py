@@ -1,0 +1,63 @@
+"""AMIs of one's own: RegisterImage keeps what it is given, root volumes have a real size, images have ENA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rehearsal.local_aws.cloudformation.moto_types import ec2
+from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators.moto_actions import parameter
+from rehearsal.local_aws.emulators.moto_services import ROOT_VOLUME_GIB
+
+
+def install() -> None:
+    """Correct moto's images."""
+    hooks.replace(hooks.MOTO_IMAGE_BLOCK_DEVICES, _with_real_size)
+    # Of AWS's own images; RegisterImage gives each other one its own.
+    hooks.find(hooks.MOTO_IMAGE).ena_support = True
+    moto_actions.add(hooks.MOTO_EC2_ACTIONS, register_image)
+
+
+def _with_real_size(original: property) -> property:
+    def block_device_mappings(self: Any) -> list[dict[str, Any]]:
+        assert original.fget is not None
+        [root] = original.fget(self)
+        size = getattr(self, "root_gib", ROOT_VOLUME_GIB)
+        return [{**root, "Ebs": {**root["Ebs"], "VolumeSize": size, "VolumeType": "gp3"}}]
+
+    return property(block_device_mappings)
+
+
+def register_image(self: Any) -> Any:
+    """RegisterImage: with architecture, root device, its size, and tags."""
+    self.error_on_dryrun()
+    image = ec2().register_image(parameter(self, "Name"), parameter(self, "Description", ""))
+    image.architecture = parameter(self, "Architecture", "i386")
+    image.virtualization_type = parameter(self, "VirtualizationType", "paravirtual")
+    image.root_device_name = parameter(self, "RootDeviceName", "/dev/sda1")
+    image.root_device_type = "ebs"
+    image.hypervisor = "xen"
+    image.ena_support = str(parameter(self, "EnaSupport", "false")).lower() == "true"
+    for device in parameter(self, "BlockDeviceMappings", []):
+        if device.get("DeviceName") == image.root_device_name:
+            image.root_gib = int(device.get("Ebs", {}).get("VolumeSize", ROOT_VOLUME_GIB))
+    image.add_tags(moto_actions.given_tags(self))
+    return moto_actions.answer(ImageId=image.id)
+
+
+def copy_image(parent: Any, *, name: str, description: str, root_gib: int, tags: dict[str, str]) -> Any:
+    """moto's record of a new image of this account: like another one, but for these."""
+    image = ec2().register_image(name, description)
+    for attribute in (
+        "architecture",
+        "virtualization_type",
+        "root_device_name",
+        "root_device_type",
+        "hypervisor",
+        "platform",
+        "ena_support",
+    ):
+        setattr(image, attribute, getattr(parent, attribute))
+    image.root_gib = root_gib
+    image.add_tags(tags)
+    return image

@@ -1,0 +1,36 @@
+"""AWS::IAM::InstanceProfile: a Ref is its name, as on AWS; ministack's engine gives its ARN."""
+
+from __future__ import annotations
+
+from rehearsal.local_aws.cloudformation.handlers import original, wrap
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
+from rehearsal.local_aws.emulators import hooks
+
+_TYPE = "AWS::IAM::InstanceProfile"
+
+
+def install() -> None:
+    """Turn names into ARNs on the way to the engine's handler, and back."""
+    handler = original(_TYPE)
+
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        arn, attributes = handler["create"](logical_id, properties, stack)
+        return _name(arn), attributes
+
+    def update(name: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
+        arn, attributes = handler["update"](_arn(name), old, new, stack, logical_id)
+        return _name(arn), attributes
+
+    def delete(name: str, properties: Properties) -> None:
+        handler["delete"](_arn(name), properties)
+
+    wrap(_TYPE, create=create, update=update, delete=delete)
+
+
+def _name(arn: str) -> str:
+    return arn.rpartition("/")[2]
+
+
+def _arn(name: str) -> str:
+    profile = hooks.find(hooks.INSTANCE_PROFILES).get(name)
+    return str(profile["Arn"]) if profile else name

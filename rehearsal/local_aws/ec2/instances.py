@@ -1,0 +1,51 @@
+"""AWS::EC2::Instance from a launch template, as ParallelCluster's head and login nodes are made."""
+
+from __future__ import annotations
+
+from rehearsal.local_aws.cloudformation.moto_types import Created, MotoType, Properties, ec2
+
+
+class InstanceType(MotoType):
+    """AWS::EC2::Instance: moto takes neither a launch template nor a network interface that exists."""
+
+    def __init__(self) -> None:
+        super().__init__("AWS::EC2::Instance")
+
+    def create(self, logical_id: str, properties: Properties, stack_name: str) -> Created:
+        """Create it from its launch template, in the subnet of its network interface."""
+        launch = properties.get("LaunchTemplate") or {}
+        if launch:
+            by_id = launch.get("LaunchTemplateId")
+            template = (
+                ec2().get_launch_template(by_id)
+                if by_id
+                else ec2().get_launch_template_by_name(launch["LaunchTemplateName"])
+            )
+            properties = {**template.get_version(launch.get("Version", "$Latest")).data, **properties}
+        interface = (properties.get("NetworkInterfaces") or [{}])[0]
+        existing = ec2().enis.get(interface.get("NetworkInterfaceId"))
+        subnet = existing.subnet.id if existing else interface.get("SubnetId") or properties.get("SubnetId")
+        dropped = {"IamInstanceProfile", "BlockDeviceMappings", "NetworkInterfaces", "LaunchTemplate"}
+        kept = {key: value for key, value in properties.items() if key not in dropped}
+        tags = [*_instance_tags(properties), *properties.get("Tags", [])]
+        created = super().create(logical_id, kept | {"SubnetId": subnet, "Tags": tags}, stack_name)
+        for own in ec2().get_instance(created[0]).nics.values():
+            own.delete_on_termination = True  # EC2's default for an interface that came with the instance
+        return created
+
+    def update(  # the engine's signature
+        self,
+        physical_id: str,
+        old: Properties,  # noqa: ARG002
+        new: Properties,  # noqa: ARG002
+        stack_name: str,  # noqa: ARG002
+        logical_id: str,  # noqa: ARG002
+    ) -> Created:
+        """Keep it: a changed launch template does not replace a head node here."""
+        return physical_id, self.attributes(physical_id)
+
+
+def _instance_tags(launch: Properties) -> list[dict[str, str]]:
+    """Tags that a launch template gives to its instances."""
+    specifications = launch.get("TagSpecifications", [])
+    return [tag for s in specifications if s.get("ResourceType") == "instance" for tag in s.get("Tags", [])]

@@ -1,0 +1,48 @@
+"""Load balancers of login nodes: ministack's records, with AWS's ARNs, and known to the Tagging API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rehearsal.local_aws.cloudformation.handlers import original, wrap
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
+from rehearsal.local_aws.emulators import hooks
+
+_TYPE = "AWS::ElasticLoadBalancingV2::LoadBalancer"
+
+
+def install() -> None:
+    """Correct ministack's load balancers."""
+    theirs = original(_TYPE)
+
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        arn, attributes = theirs["create"](logical_id, properties, stack)
+        return _correct(arn, attributes, properties)
+
+    wrap(_TYPE, create=create)
+    hooks.find(hooks.TAG_COLLECTORS)["elasticloadbalancing"] = _tagged
+
+
+def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Created:
+    balancers = hooks.find(hooks.LOAD_BALANCERS)
+    if subnets := properties.get("Subnets"):
+        balancers[arn]["VpcId"] = ec2().get_subnet(subnets[0]).vpc_id
+    if properties.get("Type") != "network":
+        return arn, attributes
+    real = arn.replace("loadbalancer/app/", "loadbalancer/net/")
+    for store in (
+        balancers,
+        hooks.find(hooks.LOAD_BALANCER_TAGS),
+        hooks.find(hooks.LOAD_BALANCER_ATTRIBUTES),
+    ):
+        store[real] = store.pop(arn)
+    balancers[real]["LoadBalancerArn"] = real
+    name = attributes["LoadBalancerFullName"].replace("app/", "net/", 1)
+    return real, attributes | {"Arn": real, "LoadBalancerArn": real, "LoadBalancerFullName": name}
+
+
+def _tagged() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Every load balancer, target group and listener with its tags, for GetResources."""
+    for arn, tags in hooks.find(hooks.LOAD_BALANCER_TAGS).items():
+        yield arn, [{"Key": tag["Key"], "Value": tag["Value"]} for tag in tags]

@@ -1,0 +1,1 @@
+"""Where the local AWS reaches into ministack and moto."""

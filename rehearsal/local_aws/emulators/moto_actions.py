@@ -1,0 +1,61 @@
+"""Actions that moto lacks, added to its own dispatchers: it parses the request and writes the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.cloudformation.moto_types import ec2
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.hook import Hook
+
+Action = Callable[[Any], Any]
+
+
+def add(dispatcher: Hook, *actions: Action) -> None:
+    """Add or replace actions; a function's name is the action's, in snake case."""
+    for action in actions:
+        setattr(hooks.find(dispatcher), action.__name__, action)
+
+
+def answer(**result: Any) -> Any:
+    """An EC2 action's answer, in the words of botocore's model."""
+    return hooks.find(hooks.MOTO_ACTION_RESULT)(result)
+
+
+def error(code: str, message: str) -> Exception:
+    """An EC2 error."""
+    found: Exception = hooks.find(hooks.MOTO_EC2_ERROR)(code, message)
+    return found
+
+
+def parameter(request: Any, name: str, default: Any = None) -> Any:
+    """One parameter of an EC2 request."""
+    return hooks.find(hooks.MOTO_EC2_PARAMETER)(request, name, default)
+
+
+def filters(request: Any) -> dict[str, list[str]]:
+    """Filters of an EC2 request, values by name."""
+    found: dict[str, list[str]] = hooks.find(hooks.MOTO_EC2_FILTERS)(request)
+    return found
+
+
+def make_taggable(resource_type: str, prefix: str) -> None:
+    """Let CreateTags accept ids with this prefix."""
+    hooks.find(hooks.MOTO_ID_PREFIXES)[resource_type] = prefix
+    hooks.find(hooks.MOTO_ID_TYPES)[prefix] = resource_type
+
+
+def given_tags(request: Any) -> dict[str, str]:
+    """Tags that an EC2 request gives to what it makes."""
+    return {
+        tag["Key"]: tag.get("Value", "")
+        for specification in parameter(request, "TagSpecifications", [])
+        for tag in specification.get("Tags", [])
+    }
+
+
+def listed_tags(resource_id: str, own: dict[str, str]) -> list[dict[str, str]]:
+    """A resource's tags: those of its creation, and those of CreateTags since."""
+    later = {tag["key"]: tag["value"] for tag in ec2().describe_tags({"resource-id": [resource_id]})}
+    return [{"Key": key, "Value": value} for key, value in (own | later).items()]

@@ -1,0 +1,1 @@
+"""FSx for Lustre: file systems and data repository associations."""

@@ -1,0 +1,137 @@
+"""FSx data repository associations, which moto has not: records, no file is imported or exported."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import PurePosixPath
+from typing import Any
+
+from rehearsal.local_aws.address import ACCOUNT, REGION
+from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
+from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.fsx.lustre import existing, fsx
+
+# Any other change replaces the association (CloudFormation's page of the resource type).
+_IN_PLACE = {"S3", "ImportedFileChunkSize", "Tags"}
+_MEMBERS = {
+    "FileSystemId",
+    "FileSystemPath",
+    "DataRepositoryPath",
+    "BatchImportMetaDataOnCreate",
+    "ImportedFileChunkSize",
+    "S3",
+    "Tags",
+}
+_MAX_PER_FILE_SYSTEM = 8
+
+Association = dict[str, Any]
+_ASSOCIATIONS: dict[str, Association] = {}
+
+
+def install() -> None:
+    """Add the actions and the resource type."""
+    moto_actions.add(
+        hooks.MOTO_FSX_ACTIONS,
+        create_data_repository_association,
+        describe_data_repository_associations,
+        update_data_repository_association,
+        delete_data_repository_association,
+    )
+    register(
+        "AWS::FSx::DataRepositoryAssociation",
+        simple(_create, lambda id_, _: _ASSOCIATIONS.pop(id_, None), _update),
+    )
+
+
+def create_data_repository_association(self: Any) -> str:
+    """CreateDataRepositoryAssociation."""
+    return json.dumps({"Association": _associate(json.loads(self.body))})
+
+
+def describe_data_repository_associations(self: Any) -> str:
+    """DescribeDataRepositoryAssociations, by id or by the filter file-system-id."""
+    request = json.loads(self.body)
+    found = [_find(id_) for id_ in request.get("AssociationIds") or []] or [
+        a for a in _ASSOCIATIONS.values() if a["FileSystemId"] in fsx().file_systems
+    ]
+    for wanted in request.get("Filters") or []:
+        if wanted["Name"] == "file-system-id":
+            found = [a for a in found if a["FileSystemId"] in wanted["Values"]]
+    return json.dumps({"Associations": found})
+
+
+def update_data_repository_association(self: Any) -> str:
+    """UpdateDataRepositoryAssociation."""
+    request = json.loads(self.body)
+    association = _find(request["AssociationId"])
+    association.update({key: request[key] for key in request.keys() & _IN_PLACE})
+    return json.dumps({"Association": association})
+
+
+def delete_data_repository_association(self: Any) -> str:
+    """DeleteDataRepositoryAssociation."""
+    id_ = json.loads(self.body)["AssociationId"]
+    del _ASSOCIATIONS[_find(id_)["AssociationId"]]
+    return json.dumps({"AssociationId": id_, "Lifecycle": "DELETING", "DeleteDataInFileSystem": False})
+
+
+def _error(code: str, message: str) -> Exception:
+    found: Exception = hooks.find(hooks.MOTO_JSON_ERROR)(code, message)
+    return found
+
+
+def _find(id_: str) -> Association:
+    if id_ not in _ASSOCIATIONS:
+        raise _error("DataRepositoryAssociationNotFound", f"Data repository association '{id_}' not found")
+    return _ASSOCIATIONS[id_]
+
+
+def _associate(wanted: Properties) -> Association:
+    system = existing(wanted["FileSystemId"])
+    if system.lustre_configuration["DeploymentType"] == "SCRATCH_1":
+        raise _error(
+            "BadRequest", "Data repository associations are not supported on SCRATCH_1 file systems."
+        )
+    _refuse_overlaps(wanted)
+    id_ = f"dra-{uuid.uuid4().hex[:17]}"
+    _ASSOCIATIONS[id_] = {key: wanted[key] for key in wanted.keys() & _MEMBERS} | {
+        "AssociationId": id_,
+        "ResourceARN": f"arn:aws:fsx:{REGION}:{ACCOUNT}:association/{wanted['FileSystemId']}/{id_}",
+        "Lifecycle": "AVAILABLE",
+    }
+    return _ASSOCIATIONS[id_]
+
+
+def _refuse_overlaps(wanted: Properties) -> None:
+    """Each association has a directory and an S3 prefix of its own (CreateDataRepositoryAssociation).
+
+    CloudFormation creates before it deletes, so a new FileSystemPath alone cannot replace an association.
+    """
+    siblings = [a for a in _ASSOCIATIONS.values() if a["FileSystemId"] == wanted["FileSystemId"]]
+    if len(siblings) >= _MAX_PER_FILE_SYSTEM:
+        raise _error("ServiceLimitExceeded", f"{_MAX_PER_FILE_SYSTEM} associations a file system")
+    path = PurePosixPath(wanted["FileSystemPath"])
+    for sibling in siblings:
+        other = PurePosixPath(sibling["FileSystemPath"])
+        if path.is_relative_to(other) or other.is_relative_to(path):
+            raise _error("BadRequest", f"FileSystemPath {path} overlaps with {other}")
+        if wanted["DataRepositoryPath"].rstrip("/") == sibling["DataRepositoryPath"].rstrip("/"):
+            raise _error("BadRequest", f"{wanted['DataRepositoryPath']} is linked to {other} already")
+
+
+def _create(_logical_id: str, properties: Properties, _stack: str) -> Created:
+    return _created(_associate(properties))
+
+
+def _created(association: Association) -> Created:
+    id_ = association["AssociationId"]
+    return id_, {"AssociationId": id_, "ResourceARN": association["ResourceARN"]}
+
+
+def _update(id_: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
+    if changed(old, new) - _IN_PLACE:
+        return _create(logical_id, new, stack)
+    _find(id_).update({key: new[key] for key in new.keys() & _IN_PLACE})
+    return _created(_find(id_))

@@ -1,0 +1,1 @@
+"""A cluster's head node: its signals, Systems Manager's agent and Run Command."""

@@ -1,0 +1,132 @@
+"""Stands in for a cluster's head node: publishes the fleet's status and signals that it is up.
+
+On AWS the head node runs ParallelCluster's chef recipes for some 10 minutes, writes the fleet's
+status to the cluster's DynamoDB table, signals the stack's WaitCondition, and from then on stops and
+starts the fleet as it is asked to in that table. A file (LocalAwsAddress.head_node_behaviour) makes it
+fail or stay silent.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.emulators import hooks
+
+_LOGICAL_ID = "HeadNodeWaitCondition"
+_POLL_S = 0.1
+_SILENCE_S = 1.0
+"""How long CloudFormation waits for a head node that is silent; HeadNodeBootstrapTimeout on AWS."""
+
+
+def install(address: LocalAwsAddress) -> None:
+    """Boot a stand-in whenever a head node's WaitCondition starts to wait."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wait_for(  # noqa: PLR0917
+            token: str,
+            stack_id: str,
+            stack_name: str,
+            logical_id: str,
+            resource_type: str,
+            count: int,
+            timeout_s: float,
+        ) -> Any:
+            if logical_id.startswith(_LOGICAL_ID):
+                behaviour = _behaviour(address)
+                if behaviour == "is silent":
+                    timeout_s = _SILENCE_S
+                else:
+                    boot = threading.Thread(
+                        target=_boot, args=(address, token, stack_name, behaviour), daemon=True
+                    )
+                    boot.start()
+            return original(token, stack_id, stack_name, logical_id, resource_type, count, timeout_s)
+
+        return wait_for
+
+    hooks.replace(hooks.WAIT_CONDITION, make)
+
+
+def _behaviour(address: LocalAwsAddress) -> str:
+    file = address.head_node_behaviour
+    return file.read_text().strip() if file.exists() else "signals"
+
+
+def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str) -> None:
+    signal = hooks.find(hooks.SIGNAL)
+    if behaviour == "fails":
+        reason = "Failed to execute OnNodeConfigured script: return code 1 (as a fault)"
+        signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
+        return
+    fleet = Fleet(address, cluster_name)
+    try:
+        is_new = fleet.begin()
+    except Exception as error:
+        reason = f"the stand-in for the head node failed: {error}"
+        signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
+        raise
+    signal(token, {"Status": "SUCCESS", "Reason": "emulated", "UniqueId": "head-node", "Data": "emulated"})
+    if is_new:
+        fleet.manage()
+
+
+class Fleet:
+    """The compute fleet's status in the cluster's table, as clustermgtd on the head node keeps it."""
+
+    def __init__(self, address: LocalAwsAddress, cluster_name: str) -> None:
+        verify = str(address.certificate)
+        self._table = boto3.client("dynamodb", endpoint_url=address.url, verify=verify)
+        self._ec2 = boto3.client("ec2", endpoint_url=address.url, verify=verify)
+        self._address = address
+        self._cluster, self._name = cluster_name, f"parallelcluster-{cluster_name}"
+
+    def begin(self) -> bool:
+        """Say that the fleet runs, if nobody has yet: an update leaves it as it is."""
+        if self._status():
+            return False
+        self.publish("RUNNING")
+        return True
+
+    def publish(self, status: str) -> None:
+        """Write the status."""
+        now = datetime.datetime.now(datetime.UTC).isoformat()
+        data = {"status": {"S": status}, "lastStatusUpdatedTime": {"S": now}}
+        self._table.put_item(TableName=self._name, Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": data}})
+
+    def manage(self) -> None:
+        """Do what is requested of the fleet, until the cluster is gone; a deleted item may come back."""
+        while (status := self._status()) is not None:
+            if _behaviour(self._address) == "is deaf":
+                pass
+            elif status == "STOP_REQUESTED":
+                self.publish("STOPPING")
+                self._terminate_compute_nodes()
+                self.publish("STOPPED")
+            elif status == "START_REQUESTED":
+                self.publish("STARTING")
+                self.publish("RUNNING")
+            time.sleep(_POLL_S)
+
+    def _status(self) -> str | None:
+        """Empty where the table has none, None where the table is gone."""
+        try:
+            item = self._table.get_item(TableName=self._name, Key={"Id": {"S": "COMPUTE_FLEET"}})
+        except self._table.exceptions.ResourceNotFoundException:
+            return None
+        return str(item["Item"]["Data"]["M"]["status"]["S"]) if "Item" in item else ""
+
+    def _terminate_compute_nodes(self) -> None:
+        tags = {"parallelcluster:cluster-name": self._cluster, "parallelcluster:node-type": "Compute"}
+        filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+        filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
+        found = self._ec2.describe_instances(Filters=filters)["Reservations"]
+        ids = [instance["InstanceId"] for each in found for instance in each["Instances"]]
+        if ids:
+            self._ec2.terminate_instances(InstanceIds=ids)

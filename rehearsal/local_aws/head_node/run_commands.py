@@ -1,0 +1,224 @@
+"""Systems Manager's Run Command on the head node: the local Slurm answers, and the shared folder.
+
+A head node here is a record without a shell: of the commands that the provider and trainctl send, what they
+start runs on this machine, as whoever rehearses, with the rehearsal's folders for /fsx and /efs. All else is
+refused; of shell scripts, all but those of ops/account/head_node_scripts. What it takes lies in the file
+LocalAwsAddress.head_node_shell while a local Slurm runs; without that file the head node cannot be reached,
+as one that boots.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import json
+import re
+import shlex
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.cloudformation.moto_types import ec2
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
+from training_cluster.catalog.families import load_base
+from training_cluster.paths import ROOT
+
+# The provider asks as root, trainctl as the cluster's user (ops/account/head_node.py).
+_ROOT = "PATH=$PATH:/opt/slurm/bin "
+_USER = (
+    '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
+    "bash --login -c 'cd && exec \"$@\"' trainctl "
+)
+_ASKS = frozenset({"squeue", "sinfo"})
+_PROGRAMS = _ASKS | frozenset({"sbatch", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat"})
+_MODULES = ("python3", "-B", "-m", "trainkit.run.report")
+SCRIPTS = ROOT / "ops" / "account" / "head_node_scripts"
+_EFS = "/efs"
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+# Of AWS-RunShellScript, and of SendCommand.
+_EXECUTION_S, _DELIVERY_S = 3600.0, 3600.0
+# What GetCommandInvocation keeps of a command's output.
+_STDOUT, _STDERR = 24_000, 8_000
+_REFUSED = 126
+_HEAD_NODE = ("parallelcluster:node-type", "HeadNode")
+
+Answer = tuple[int, dict[str, str], bytes]
+_cancelled: dict[str, threading.Event] = {}
+"""By command id."""
+
+
+def install(address: LocalAwsAddress) -> None:
+    """Let commands reach head nodes while a local Slurm runs."""
+    agent = Agent()
+    commands = hooks.find(hooks.COMMANDS)
+
+    def managed(_original: Callable[[], set[str]]) -> Callable[[], set[str]]:
+        return lambda: _head_nodes() if address.head_node_shell.exists() else set()
+
+    def deliver(_original: Callable[..., None]) -> Callable[..., None]:
+        def finish(command_id: str, instance_id: str, argv: Sequence[str]) -> None:
+            record = commands[command_id]
+            _finish(record, record["Invocations"][instance_id], argv[-1], address, agent)
+
+        return finish
+
+    hooks.replace(hooks.MANAGED_INSTANCES, managed)
+    hooks.replace(hooks.FINISH_INVOCATION, deliver)
+    hooks.replace(hooks.SSM_REQUESTS, _with_cancel_command)
+
+
+def _finish(
+    record: dict[str, Any], invocation: dict[str, Any], script: str, address: LocalAwsAddress, agent: Agent
+) -> None:
+    """Run a command and write down how it ended; the status last, since it is what is polled."""
+
+    def take() -> None:
+        invocation.update(StatusDetails="In Progress", Status="InProgress")
+
+    def start() -> None:
+        invocation["ExecutionStartDateTime"] = _now()
+
+    outcome = run(
+        script,
+        json.loads(address.head_node_shell.read_text()),
+        agent=agent,
+        delivery_s=float(record["TimeoutSeconds"]),
+        execution_s=float((record["Parameters"].get("executionTimeout") or [_EXECUTION_S])[0]),
+        cancelled=_cancelled.setdefault(record["CommandId"], threading.Event()),
+        take=take,
+        start=start,
+    )
+    invocation |= {
+        "ResponseCode": outcome.code,
+        "StandardOutputContent": outcome.stdout[:_STDOUT],
+        "StandardErrorContent": outcome.stderr[:_STDERR],
+        "ExecutionEndDateTime": _now(),
+        "StatusDetails": outcome.details,
+    }
+    invocation["Status"] = record["Status"] = outcome.status
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat()
+
+
+def _with_cancel_command(original: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+    commands = hooks.find(hooks.COMMANDS)
+
+    async def handle_request(
+        method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
+    ) -> Answer:
+        if headers.get("x-amz-target") != "AmazonSSM.CancelCommand":
+            return await original(method, path, headers, body, query_params)
+        command_id = json.loads(body)["CommandId"]
+        kind = {"Content-Type": "application/x-amz-json-1.1"}
+        if command_id not in commands:
+            return 400, kind, json.dumps({"__type": "InvalidCommandId"}).encode()
+        _cancelled.setdefault(command_id, threading.Event()).set()
+        return 200, kind, b"{}"
+
+    return handle_request
+
+
+def _head_nodes() -> set[str]:
+    return {
+        str(instance.id)
+        for instance in ec2().all_instances()
+        if instance.state == "running" and _HEAD_NODE in {(t["key"], t["value"]) for t in _tags(instance)}
+    }
+
+
+def _tags(instance: Any) -> list[dict[str, str]]:
+    return list(instance.get_tags())
+
+
+def run(
+    script: str,
+    environment: Mapping[str, str],
+    *,
+    agent: Agent,
+    delivery_s: float = _DELIVERY_S,
+    execution_s: float = _EXECUTION_S,
+    cancelled: threading.Event | None = None,
+    take: Callable[[], None] = lambda: None,
+    start: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Run what a head node is sent, if it is one of the commands that are known."""
+    command = _allowed(script)
+    if command is None:
+        said = f"a rehearsal's head node takes no such command: {script}"
+        return Outcome(status="Failed", details="Failed", code=_REFUSED, stderr=said)
+    folders = {
+        load_base().shared_dir: environment.get("TRAINING_SHARED", ""),
+        _EFS: environment.get("TRAINING_EFS", ""),
+    }
+    assignments, argv = _split([_on_this_machine(word, folders) for word in command])
+    outcome = agent.run(
+        Task(
+            argv=argv,
+            environment={**environment, **dict(each.split("=", 1) for each in assignments)},
+            folder=environment.get("HOME"),
+            delivery_s=delivery_s,
+            execution_s=execution_s,
+            cancelled=cancelled or threading.Event(),
+            take=take,
+            start=start,
+        )
+    )
+    return dataclasses.replace(
+        outcome,
+        stdout=_on_the_cluster(outcome.stdout, folders),
+        stderr=_on_the_cluster(outcome.stderr, folders),
+    )
+
+
+def _allowed(script: str) -> list[str] | None:
+    """The command of a script that is one; None for another."""
+    prefix, programs = next(
+        ((each, names) for each, names in ((_ROOT, _ASKS), (_USER, _PROGRAMS)) if script.startswith(each)),
+        (None, frozenset[str]()),
+    )
+    if prefix is None:
+        return None
+    try:
+        command = shlex.split(script.removeprefix(prefix))
+    except ValueError:
+        return None
+    _, argv = _split(command)
+    known = bool(argv) and (argv[0] in programs or (prefix == _USER and _is_ours(argv)))
+    return command if known else None
+
+
+def _is_ours(argv: Sequence[str]) -> bool:
+    """Tell if it is a module, or word for word a script, that trainctl runs on head nodes."""
+    if tuple(argv[:2]) == ("bash", "-c"):
+        return argv[2:3] in [[path.read_text()] for path in SCRIPTS.glob("*.sh")]
+    return tuple(argv[:4]) == _MODULES
+
+
+def _split(command: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The assignments of `env NAME=value ... PROGRAM ...`, and the program with its arguments."""
+    if command[:1] != ["env"]:
+        return [], list(command)
+    assignments = list(itertools.takewhile(_ASSIGNMENT.fullmatch, command[1:]))
+    return assignments, list(command[len(assignments) + 1 :])
+
+
+def _on_this_machine(word: str, folders: Mapping[str, str]) -> str:
+    for mount, folder in folders.items():
+        word = _moved(word, mount, folder) if folder else word
+    return word
+
+
+def _on_the_cluster(text: str, folders: Mapping[str, str]) -> str:
+    for mount, folder in folders.items():
+        text = _moved(text, folder, mount) if folder else text
+    return text
+
+
+def _moved(text: str, here: str, there: str) -> str:
+    """With paths below one folder as paths below another."""
+    return re.sub(rf"(?<![\w/.-]){re.escape(here)}(?![\w.-])", lambda _: there, text)

@@ -1,0 +1,1 @@
+"""EC2 Image Builder: resource types, builds and API."""

@@ -1,0 +1,170 @@
+"""What comes of a build: an AMI like its parent, and its id in the distribution's SSM parameters.
+
+No instance starts and no component runs. What would fail the build on AWS before or after that does so here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.local_aws.address import REGION
+from rehearsal.local_aws.cloudformation.moto_types import ec2
+from rehearsal.local_aws.ec2.images import copy_image
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, add, find, next_number
+
+# Where Image Builder's own role may write (its policy AWSServiceRoleForImageBuilder).
+_OWN_PARAMETERS, _OWN_LOGS = "/imagebuilder/", "/aws/imagebuilder/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a build is made of, by ARN."""
+
+    recipe: str
+    infrastructure: str
+    distribution: str | None
+    execution_role: str | None
+    log_group: str | None
+    tags: dict[str, str]
+    pipeline_arn: str | None = None
+
+    @classmethod
+    def of(cls, properties: dict[str, Any], pipeline: Record | None = None) -> Order:
+        """From the properties of an AWS::ImageBuilder::Image or ::ImagePipeline, which have the same names.
+
+        Raises:
+            RefusedError: one of what it names is not there.
+        """
+        recipe = find(properties["ImageRecipeArn"], "image-recipe").arn
+        infrastructure = properties["InfrastructureConfigurationArn"]
+        distribution = properties.get("DistributionConfigurationArn")
+        logs = properties.get("LoggingConfiguration") or {}
+        find(infrastructure, "infrastructure-configuration")
+        if distribution:
+            find(distribution, "distribution-configuration")
+        return cls(
+            recipe=recipe,
+            infrastructure=infrastructure,
+            distribution=distribution,
+            execution_role=properties.get("ExecutionRole"),
+            log_group=logs.get("LogGroupName") or logs.get("ImageLogGroupName"),
+            tags=properties.get("ImageTags" if pipeline else "Tags") or {},
+            pipeline_arn=pipeline.arn if pipeline else None,
+        )
+
+
+def build(order: Order) -> Record:
+    """Build an image; whether it is available or failed stands in its details."""
+    recipe = RECORDS[order.recipe]
+    version = ".".join(str(part) for part in recipe.numbers)
+    number = next_number("image", recipe.name, version)
+    image = add("image", {"Name": recipe.name}, version, str(number))
+    image.details = {"recipe": recipe.arn, "order": order, "state": {"status": "AVAILABLE"}}
+    try:
+        image.details |= _make_ami(order, image)
+    except RefusedError as error:
+        image.details["state"] = {"status": "FAILED", "reason": str(error)}
+    return image
+
+
+def _make_ami(order: Order, image: Record) -> dict[str, Any]:
+    recipe = RECORDS[order.recipe].properties
+    parent = known_ami(recipe["ParentImage"])
+    distribution = _distribution(order)
+    wanted = distribution.get("AmiDistributionConfiguration") or {}
+    parameters = distribution.get("SsmParameterConfigurations") or []
+    if not order.execution_role:
+        _refuse_what_is_not_image_builders_own(order, parameters)
+    ami = copy_image(
+        parent,
+        name=_ami_name(wanted.get("Name"), image),
+        description=wanted.get("Description") or "",
+        root_gib=_root_gib(recipe, parent),
+        tags={
+            **(recipe.get("AmiTags") or {}),
+            **(wanted.get("AmiTags") or {}),
+            "CreatedBy": "EC2 Image Builder",
+            "Ec2ImageBuilderArn": image.arn,
+        },
+    )
+    for each in parameters:
+        _publish(each, ami.id)
+    return {"ami": ami.id, "ami_name": ami.name}
+
+
+def _refuse_what_is_not_image_builders_own(order: Order, parameters: list[dict[str, Any]]) -> None:
+    for each in parameters:
+        if not each["ParameterName"].startswith(_OWN_PARAMETERS):
+            raise RefusedError(
+                "AWSServiceRoleForImageBuilder is not authorized to perform: ssm:PutParameter on "
+                f"{each['ParameterName']}"
+            )
+    if order.log_group and not order.log_group.startswith(_OWN_LOGS):
+        raise RefusedError(
+            "AWSServiceRoleForImageBuilder is not authorized to perform: logs:PutLogEvents on "
+            f"{order.log_group}"
+        )
+
+
+def _distribution(order: Order) -> dict[str, Any]:
+    """What is to be done in this region; other regions are none here."""
+    distributions = RECORDS[order.distribution].properties["Distributions"] if order.distribution else []
+    here: list[dict[str, Any]] = [each for each in distributions if each["Region"] == REGION]
+    if distributions and not here:
+        raise RefusedError(f"{REGION}, where the image is built, is not in the distribution")
+    return here[0] if here else {}
+
+
+def known_ami(id_: str) -> Any:
+    """moto's record of an image. Raises RefusedError when there is none."""
+    image = ec2().amis.get(id_)
+    if image is None:
+        raise RefusedError(
+            f"The value supplied for parameter 'parentImage' is not valid. The image {id_} does not exist."
+        )
+    return image
+
+
+def _root_gib(recipe: dict[str, Any], parent: Any) -> int:
+    [root] = parent.block_device_mappings
+    least = size = int(root["Ebs"]["VolumeSize"])
+    for device in recipe.get("BlockDeviceMappings") or []:
+        if device.get("DeviceName") == root["DeviceName"]:
+            size = int((device.get("Ebs") or {}).get("VolumeSize", size))
+    if size < least:
+        raise RefusedError(
+            f"Volume of size {size}GB is smaller than snapshot '{root['Ebs']['SnapshotId']}', expect size >= "
+            f"{least}GB"
+        )
+    return size
+
+
+def _ami_name(template: str | None, image: Record) -> str:
+    # To the microsecond, where AWS has milliseconds: builds take minutes there.
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+    name = template or f"{image.name} {{{{ imagebuilder:buildDate }}}}"
+    for variable, value in (("buildDate", date), ("buildVersion", str(image.numbers[-1]))):
+        for form in (f"{{{{ imagebuilder:{variable} }}}}", f"{{{{imagebuilder:{variable}}}}}"):
+            name = name.replace(form, value)
+    taken = [each.id for each in ec2().amis.values() if each.name == name]
+    if taken:
+        raise RefusedError(f"AMI name {name} is already in use by AMI {taken[0]}")
+    return name
+
+
+def _publish(wanted: dict[str, Any], ami_id: str) -> None:
+    status, _, body = hooks.find(hooks.PUT_PARAMETER)(
+        {
+            "Name": wanted["ParameterName"],
+            "Value": ami_id,
+            "Type": "String",
+            "DataType": wanted.get("DataType", "text"),
+            "Overwrite": True,
+        }
+    )
+    if status >= 400:  # noqa: PLR2004
+        raise RefusedError(json.loads(body).get("message") or str(body))

@@ -1,0 +1,211 @@
+"""EC2 Image Builder's resource types, which no emulator has: records, and builds that make an AMI at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.cloudformation.handlers import changed, register
+from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.image_builder.builds import Order, build, known_ami
+from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
+from rehearsal.local_aws.image_builder.records import (
+    RECORDS,
+    Record,
+    RefusedError,
+    add,
+    find,
+    make_arn,
+    next_number,
+    remove,
+)
+
+Make = Callable[[Properties], Record]
+Attributes = dict[str, Any]
+
+_LONGEST_DATA = 16000
+"""Characters of a component's document (CreateComponent's data)."""
+
+
+def install() -> None:
+    """Register the resource types."""
+    # What a change replaces: the create-only properties of CloudFormation's schemas.
+    _register("Component", _component, in_place={"Tags"})
+    _register("ImageRecipe", _recipe, in_place={"Tags"})
+    for name, make in (
+        ("InfrastructureConfiguration", _infrastructure),
+        ("DistributionConfiguration", _distribution),
+        ("ImagePipeline", _pipeline),
+        ("LifecyclePolicy", _policy),
+    ):
+        _register(name, make, replaced_by={"Name"})
+    # Neither its pipeline's new state nor its tags build an image anew, unless it says so.
+    _register(
+        "Image",
+        _image,
+        in_place={
+            "Tags",
+            "DeletionSettings",
+            "ExecutionRole",
+            "LoggingConfiguration",
+            "ImagePipelineExecutionSettings",
+        },
+    )
+
+
+def _register(
+    name: str, make: Make, *, in_place: set[str] | None = None, replaced_by: set[str] | None = None
+) -> None:
+    def create(_logical_id: str, properties: Properties, _stack: str) -> Created:
+        record = make(properties)
+        return record.arn, _attributes(record)
+
+    def update(arn: str, old: Properties, new: Properties, stack: str, logical_id: str) -> Created:
+        different = changed(old, new)
+        replaces = different - in_place if in_place is not None else different & (replaced_by or set())
+        if replaces or _runs_again(old, new):
+            return create(logical_id, new, stack)
+        if in_place is None:
+            _remake(make, arn, new)
+        RECORDS[arn].properties = new
+        return arn, _attributes(RECORDS[arn])
+
+    handler = {"create": create, "update": update, "update_with_logical_id": True, "delete": _delete}
+    register(f"AWS::ImageBuilder::{name}", handler)
+
+
+def _remake(make: Make, arn: str, properties: Properties) -> None:
+    """Make it anew under its ARN; as it was when it is refused."""
+    former = RECORDS.pop(arn)
+    try:
+        make(properties)
+    except Exception:
+        RECORDS[arn] = former
+        raise
+
+
+def _delete(arn: str, properties: Properties) -> None:
+    """The AMI of an image stays, unless its settings take it along."""
+    if arn in RECORDS and properties.get("DeletionSettings"):
+        ec2().deregister_image(RECORDS[arn].details["ami"])
+    remove(arn)
+
+
+def _attributes(record: Record) -> Attributes:
+    found: Attributes = {"Arn": record.arn, "Name": record.name}
+    if record.kind in ("component", "image-recipe", "image"):
+        number = [str(part) for part in record.numbers[:3]]
+        wild = {"Arn": 0, "Major": 1, "Minor": 2, "Patch": 3}
+        for node, kept in wild.items():
+            version = ".".join([*number[:kept], *"xxx"[kept:]])
+            found[f"LatestVersion.{node}"] = make_arn(record.kind, record.name, version)
+    if record.kind == "component":
+        phases = {each["name"] for each in record.details["document"]["phases"]}
+        found |= {"Encrypted": "true", "Type": "TEST" if phases == {"test"} else "BUILD"}
+    if record.kind == "image":
+        found |= {"ImageId": record.details["ami"], "ImageUri": ""}
+    if record.kind == "image-pipeline":
+        found["DeploymentId"] = record.details["deployment"]
+    return found
+
+
+def _component(properties: Properties) -> Record:
+    data = str(properties.get("Data") or "")
+    if len(data) > _LONGEST_DATA:
+        raise RefusedError(f"The document has {len(data)} characters, {_LONGEST_DATA} at most; give its uri")
+    data = data or _read_object(properties["Uri"])
+    try:
+        document = read(data)
+    except DocumentError as error:
+        raise RefusedError(f"The component document is not valid: {error}") from None
+    number = next_number("component", properties["Name"], properties["Version"])
+    record = add("component", properties, properties["Version"], str(number))
+    record.details["document"] = document
+    return record
+
+
+def _read_object(uri: str) -> str:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    found: bytes | None = hooks.find(hooks.OBJECT_DATA)(bucket, key)
+    if found is None:
+        raise RefusedError(f"The component document is not there: {uri}")
+    return found.decode()
+
+
+def _recipe(properties: Properties) -> Record:
+    known_ami(properties["ParentImage"])
+    for each in properties.get("Components") or []:
+        component = find(each["ComponentArn"], "component")
+        given = {parameter["Name"] for parameter in each.get("Parameters") or []}
+        if problem := missing_parameters(component.details["document"], given):
+            raise RefusedError(f"{component.name}: {problem}")
+    version = properties["Version"]
+    if version.count("x") == 1:
+        number = next_number("image-recipe", properties["Name"], version)
+        version = version.replace("x", str(number))
+    return add("image-recipe", properties, version)
+
+
+def _infrastructure(properties: Properties) -> Record:
+    if properties["InstanceProfileName"] not in hooks.find(hooks.INSTANCE_PROFILES):
+        raise RefusedError(
+            "The value supplied for parameter 'instanceProfileName' is not valid. The provided instance "
+            f"profile does not exist: {properties['InstanceProfileName']}"
+        )
+    if types := properties.get("InstanceTypes"):
+        ec2().describe_instance_types(types)
+    if subnet := properties.get("SubnetId"):
+        ec2().get_subnet(subnet)
+        if not properties.get("SecurityGroupIds"):
+            raise RefusedError("A subnet wants security groups beside it: securityGroupIds")
+    for group in properties.get("SecurityGroupIds") or []:
+        if ec2().get_security_group_from_id(group) is None:
+            raise RefusedError(f"The security group {group} does not exist")
+    return add("infrastructure-configuration", properties)
+
+
+def _distribution(properties: Properties) -> Record:
+    return add("distribution-configuration", properties)
+
+
+def _pipeline(properties: Properties) -> Record:
+    Order.of(properties)
+    record = add("image-pipeline", properties)
+    record.details["deployment"] = uuid.uuid4().hex
+    return record
+
+
+def _policy(properties: Properties) -> Record:
+    return add("lifecycle-policy", properties)
+
+
+def _image(properties: Properties) -> Record:
+    """CloudFormation waits for the build, and says why it failed."""
+    if settings := properties.get("ImagePipelineExecutionSettings"):
+        image = run_pipeline(_deployed(settings["DeploymentId"]))
+    else:
+        image = build(Order.of(properties))
+    if image.details["state"]["status"] == "FAILED":
+        raise RefusedError(f"The image {image.arn} was not built: {image.details['state']['reason']}")
+    return image
+
+
+def _deployed(deployment: str) -> Record:
+    for each in RECORDS.values():
+        if each.kind == "image-pipeline" and each.details["deployment"] == deployment:
+            return each
+    raise RefusedError(f"No pipeline has the deployment id {deployment}")
+
+
+def _runs_again(old: Properties, new: Properties) -> bool:
+    """Whether an image that a pipeline makes is made again, since the pipeline has changed."""
+    was, is_now = (each.get("ImagePipelineExecutionSettings") or {} for each in (old, new))
+    asked = str(is_now.get("OnUpdate")).lower() == "true"
+    return asked and was.get("DeploymentId") != is_now.get("DeploymentId")
+
+
+def run_pipeline(pipeline: Record) -> Record:
+    """Run a pipeline once. Raises RefusedError when what it is made of is not there."""
+    return build(Order.of(pipeline.properties, pipeline))

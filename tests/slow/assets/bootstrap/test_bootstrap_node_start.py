@@ -1,0 +1,317 @@
+"""Nodes start in throw-away machines: every step that needs no hardware runs for real, and fails for real.
+
+S3 alone is played (rehearsal/node_root/aws.sh). Not run here is what NOT_RUN names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rehearsal.node_root.disk import Disk, Entry
+from rehearsal.node_root.image_build import build_image
+from rehearsal.node_root.node import Bucket, Node, last_line, new_node, what_it_said
+from training_cluster.catalog.steps import NODES, load_steps
+from training_cluster.paths import ASSETS
+from training_cluster.rules.context import read_settings
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="throw-away machines take root's rights"),
+]
+
+RECIPE = "cpu"
+WORKLOAD = "gpt2"
+FLAGS = {"family": "m6i", "login_nodes": "1", "workloads": WORKLOAD}
+SETTINGS = read_settings(FLAGS)
+BUILT = read_settings({**FLAGS, "image": "build"})
+# Its own takes minutes; rehearsals make it.
+REQUIREMENTS = "# Recipes: all\n# Budget: 60 s\niniconfig==2.3.1\n"
+STAMPS = "/var/lib/training-cluster/stamps/"
+DONE, SKIPPED = "done", "skipped (done before)"
+
+# What the tests here do not run, and why. Their texts are checked (tools/check.sh), their commands are
+# stubbed (tests/unit), and the first deploy's checklist looks at them.
+NOT_RUN = {
+    "30-install-volta-driver": "compiles a kernel module",
+    "32-install-volta-toolkit": "7 GB of CUDA, for GPUs",
+    "34-install-neuron": "compiles a kernel module and loads it",
+    "42-check-gpu-manager": "asks NVIDIA's DCGM, which the GPU images have",
+    "44-install-containers": "NVIDIA's packages, for GPU nodes",
+    "46-build-nccl-tests": "compiles with nvcc, for GPUs",
+    "48-build-megatron": "compiles with nvcc, for GPUs",
+    "66-tune-xeon": "sets the kernel, which is this machine's",
+}
+
+# Each start writes these again, by a rename, and they are the same.
+WRITTEN_AGAIN = (
+    "/etc/training-cluster/bootstrap-arguments",
+    "/etc/training-cluster/partitions/cpu.env",
+)
+GROWS = ("/var/log/training-cluster/", "/tmp/")
+
+MakeNode = Callable[..., Node]
+
+
+@pytest.fixture(scope="module")
+def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What bundles are made of, with a workload whose environment is small."""
+    copy = shutil.copytree(
+        ASSETS, tmp_path_factory.mktemp("bundle") / "assets", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (copy / "training" / WORKLOAD / "requirements.txt").write_text(REQUIREMENTS)
+    return copy
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, assets: Path) -> Bucket:
+    return Bucket(folder=tmp_path / "s3", settings=SETTINGS, assets=assets)
+
+
+@pytest.fixture
+def changed(tmp_path: Path, bucket: Bucket) -> Bucket:
+    """A bucket whose bundle's steps a test may change."""
+    return replace(bucket, assets=shutil.copytree(bucket.assets, tmp_path / "assets"))
+
+
+@pytest.fixture
+def make_node(bucket: Bucket) -> Iterator[MakeNode]:
+    """Makes nodes that are about to start with the bundle in the bucket."""
+    with ExitStack() as nodes:
+
+        def make(
+            *, bucket: Bucket = bucket, node_type: str = "ComputeFleet", image: Disk | None = None
+        ) -> Node:
+            node = nodes.enter_context(new_node(bucket=bucket, node_type=node_type, image=image))
+            node.boot(bucket.publish())
+            return node
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, assets: Path) -> Iterator[tuple[Disk, dict[str, str]]]:
+    """The disk of an image build, and what the build said of each step."""
+    bucket = Bucket(folder=tmp_path_factory.mktemp("s3"), settings=BUILT, assets=assets)
+    bucket.publish()
+    with new_node(bucket=bucket) as builder:
+        done = build_image(builder.machine, bucket)
+        assert done.returncode == 0, done.stderr
+        yield builder.machine.disk, what_it_said(done)
+
+
+@pytest.fixture
+def image(built: tuple[Disk, dict[str, str]]) -> Disk:
+    return built[0]
+
+
+def add_step(bucket: Bucket, name: str, body: str, **header: str) -> None:
+    lines = {
+        **{"Moment": "start", "Recipes": "all", "Nodes": "all", "Where": "any"},
+        **{"Required": "yes", "Budget": "20 s"},
+        **header,
+    }
+    stated = "".join(f"# {key}: {value}\n" for key, value in lines.items())
+    (bucket.assets / "bootstrap" / "steps" / f"{name}.sh").write_text(
+        f"#!/usr/bin/env bash\n{stated}set -euo pipefail\n{body}\n"
+    )
+
+
+def installed(moment: str = "install") -> set[str]:
+    """Names of the steps that install something on a node without accelerators, which all can do here."""
+    return {s.name for s in load_steps() if s.moment == moment and RECIPE in s.recipes} - set(NOT_RUN)
+
+
+def entries(node: Node) -> dict[str, Entry]:
+    found = node.machine.disk.entries(*GROWS)
+    return found | {path: replace(found[path], changed_ns=0) for path in WRITTEN_AGAIN if path in found}
+
+
+def same(before: dict[str, Entry], after: dict[str, Entry]) -> bool:
+    """Whether two disks are the same; prints where they differ."""
+    different = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
+    for path in different:
+        print(path, before.get(path), after.get(path))
+    return not different
+
+
+@pytest.mark.parametrize("node_type", NODES)
+def test_a_node_starts_and_a_second_start_changes_nothing(
+    make_node: MakeNode, image: Disk, node_type: str
+) -> None:
+    # Head and login nodes have no image of ours: what both install at their start is installed once, here.
+    node = make_node(node_type=node_type, image=None if node_type == "HeadNode" else image)
+    first = node.start()
+    assert first.returncode == 0, first.stderr
+    before = entries(node)
+    second = node.start(network=False)
+    assert second.returncode == 0, second.stderr
+    mine = {s.name for s in load_steps() if s.name in installed() and node_type in s.nodes}
+    assert mine
+    assert {what_it_said(second)[step] for step in mine} == {SKIPPED}
+    assert same(before, entries(node))
+
+
+def test_what_is_installed_is_seen_without_stamps_and_without_network(
+    make_node: MakeNode, image: Disk
+) -> None:
+    node = make_node(image=image)
+    forgetful = f"rm {STAMPS}*; start"
+    assert node.run(forgetful, network=False).returncode == 0
+    before = entries(node)
+    again = node.run(forgetful, network=False)
+    assert again.returncode == 0, again.stderr
+    assert {what_it_said(again)[step] for step in installed()} == {DONE}
+    after = entries(node)
+    stamps = {path for path in after if path.startswith(STAMPS)}
+    assert same(before | {path: after[path] for path in stamps}, after)
+
+
+def test_a_node_that_loses_power_while_it_installs_finishes_at_its_next_start(
+    make_node: MakeNode, image: Disk
+) -> None:
+    node = make_node(image=image)
+    environment = f"/opt/training-cluster/venvs/{WORKLOAD}"
+    node.run(f"rm -r {environment} {STAMPS}50-install-workloads")
+    with node.process("start") as started:
+        half = node.machine.disk.written / environment.lstrip("/") / "lib"
+        while not half.exists() and started.poll() is None:
+            time.sleep(0.05)
+        started.kill()
+    assert started.returncode == -9
+    done = node.run(f"start && {environment}/bin/python -c 'import iniconfig'")
+    assert done.returncode == 0, done.stderr
+    assert what_it_said(done)["50-install-workloads"] == DONE
+
+
+def test_every_step_is_run_here_or_says_why_not(
+    make_node: MakeNode, built: tuple[Disk, dict[str, str]]
+) -> None:
+    image, of_the_build = built
+    said = [of_the_build]
+    for node_type in NODES:
+        started = make_node(node_type=node_type, image=image).start()
+        assert started.returncode == 0, started.stderr
+        said.append(what_it_said(started))
+    ran = {step for lines in said for step, result in lines.items() if result == DONE}
+    assert {step for lines in said for step, result in lines.items() if "failed" in result} <= set(NOT_RUN)
+    assert ran.isdisjoint(NOT_RUN)
+    assert ran | set(NOT_RUN) == {step.name for step in load_steps()}
+
+
+def test_with_a_built_image_a_start_without_any_network_downloads_nothing(
+    make_node: MakeNode, image: Disk
+) -> None:
+    node = make_node(image=image)
+    started = node.start(network=False)
+    assert started.returncode == 0, started.stderr
+    said = what_it_said(started)
+    assert {said[step] for step in installed() | installed("image")} == {SKIPPED}
+    assert {said[step] for step in said if step not in NOT_RUN} == {DONE, SKIPPED}
+
+
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [
+        ("32k", "no space left on the disk of /opt/training-cluster/bundles/"),
+        ("8M", "MiB left: could not make the environment of gpt2"),
+    ],
+    ids=["for the bundle", "for what is installed"],
+)
+def test_a_full_disk_is_said_and_with_space_a_later_start_finishes(
+    make_node: MakeNode, image: Disk, room: str, said: str
+) -> None:
+    opt = "/opt/training-cluster"
+    node = make_node(image=image)
+    done = node.run(
+        # A disk that holds what is there, with so much room. The environment is to be made again.
+        f"rm -r {opt}/venvs {STAMPS}50-install-workloads\n"
+        f"mount -t tmpfs tmpfs /mnt; cp -a {opt}/. /mnt\n"
+        f"used=$(df --block-size=1k --output=used /mnt | tail -n 1)\n"
+        f"mount -o remount,size=$((used * 1024 + $(numfmt --from=iec {room.upper()}))) /mnt\n"
+        f"mount --move /mnt {opt}; start && exit 1\n"
+        f"echo 'now with space' >&2; mount -o remount,size=1g {opt}; start\n"
+        f"{opt}/venvs/{WORKLOAD}/bin/python -c 'import iniconfig'"
+    )
+    assert done.returncode == 0, done.stderr
+    full, _, _ = done.stderr.partition("now with space")
+    assert said in full.strip().splitlines()[-1]
+
+
+def test_a_missing_object_is_named(make_node: MakeNode, bucket: Bucket) -> None:
+    node = make_node()
+    (bundle,) = bucket.prefix.glob("bundle-*.tar.gz")
+    bundle.unlink()
+    failed = node.start(network=False)
+    assert failed.returncode == 1
+    assert f"gave up on s3://bucket/bootstrap/training/{bundle.name}" in last_line(failed)
+
+
+def test_a_bundle_of_another_checksum_is_refused_and_nothing_of_it_stays(
+    make_node: MakeNode, bucket: Bucket
+) -> None:
+    node = make_node()
+    (bundle,) = bucket.prefix.glob("bundle-*.tar.gz")
+    bundle.write_bytes(bundle.read_bytes() + b"more")
+    failed = node.start(network=False)
+    assert failed.returncode == 1
+    assert "is not what the cluster config asks for: its SHA-256 is" in last_line(failed)
+    assert node.run("find /opt/training-cluster -type f", network=False).stdout == ""
+
+
+@pytest.mark.timeout(60)
+def test_a_download_that_was_killed_in_its_middle_is_done_by_the_next_start(
+    make_node: MakeNode, bucket: Bucket, image: Disk
+) -> None:
+    node = make_node(image=image)
+    (bundle,) = bucket.prefix.glob("bundle-*.tar.gz")
+    content = bundle.read_bytes()
+    bundle.unlink()
+    os.mkfifo(bundle)
+    # The second waits for the node to read.
+    with node.process("start", network=False) as started, bundle.open("wb") as half:
+        half.write(content[: len(content) // 2])
+        half.flush()
+        time.sleep(0.2)
+        started.kill()
+    assert started.returncode == -9
+    bundle.unlink()
+    bundle.write_bytes(content)
+    done = node.start(network=False)
+    assert done.returncode == 0, done.stderr
+    name = bundle.name.removeprefix("bundle-").removesuffix(".tar.gz")
+    assert node.run("readlink /opt/training-cluster/bundles/current", network=False).stdout.strip() == name
+
+
+def test_an_optional_step_that_fails_loses_no_node_and_a_required_one_ends_the_start(
+    make_node: MakeNode, changed: Bucket, image: Disk
+) -> None:
+    add_step(changed, "61-fail-softly", "echo 'no weather today' >&2; exit 1", Required="no")
+    optional = make_node(bucket=changed, image=image)
+    started = optional.start(network=False)
+    assert started.returncode == 0, started.stderr
+    assert what_it_said(started)["61-fail-softly"] == "failed, optional: no weather today"
+    add_step(changed, "62-fail-hard", "echo 'no bread' >&2; exit 1")
+    required = make_node(bucket=changed, image=image)
+    failed = required.start(network=False)
+    assert failed.returncode == 1
+    assert re.fullmatch(r"step 62-fail-hard failed after \d s: no bread", last_line(failed))
+
+
+def test_a_step_over_its_budget_is_ended_with_all_it_started_and_named(
+    make_node: MakeNode, changed: Bucket, image: Disk
+) -> None:
+    add_step(changed, "61-dawdle", "sleep 1000 & sleep 1000", Budget="1 s")
+    node = make_node(bucket=changed, image=image)
+    failed = node.run("start; status=$?; pgrep -c sleep; exit $status", network=False)
+    assert failed.returncode == 1
+    assert "step 61-dawdle failed after 1 s: it took more than its 1 s" in last_line(failed)
+    assert failed.stdout.strip() == "0"

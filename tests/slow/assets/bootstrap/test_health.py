@@ -1,0 +1,120 @@
+"""The prolog under a real Slurm: a node that is unfit drains with the reason, and its job runs elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from rehearsal.local_slurm import Job, LocalSlurm, NodeShape, parse_partitions
+from tests.unit.assets.bootstrap.health.health_node import BUNDLE_SHA256, HealthNode
+
+pytestmark = pytest.mark.slow
+
+RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 4}
+QUEUE = {"Name": "gpu", "ComputeResources": [RESOURCE]}
+SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
+NAME = "gpu-dy-p4d-{}"
+WHERE = "srun --mpi=none bash -c 'echo $SLURMD_NODENAME'"
+REASON = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
+
+
+class Cluster:
+    """Slurm, and the one disk that all its nodes have."""
+
+    def __init__(self, slurm: LocalSlurm, node: HealthNode) -> None:
+        self.slurm, self.node = slurm, node
+
+    def break_nodes(self, *numbers: int) -> None:
+        """Let these nodes have seven GPUs, and all others eight."""
+        bad = "|".join(NAME.format(n) for n in numbers) or "none"
+        script = f'case $SLURMD_NODENAME in {bad}) n=7 ;; *) n=8 ;; esac\n[ "$1" = --list-gpus ] || exit 0\n'
+        self.node.stub("nvidia-smi", script + "seq -f 'GPU %g: NVIDIA A100 (UUID: GPU-x)' $n")
+
+    def submit(self, nodes: int) -> int:
+        return self.slurm.submit([f"--nodes={nodes}", "--exclusive", "--wrap", WHERE])
+
+    def wait(self, job_id: int) -> tuple[Job, list[str]]:
+        """The job when it has ended, and the nodes on which its last start ran."""
+        job = self.slurm.wait(job_id, timeout_s=60)
+        lines = job.output.read_text().splitlines()
+        return job, sorted(line for line in lines[-8:] if line.startswith("gpu-dy-"))
+
+    def say(self, *command: str) -> str:
+        environment = self.slurm.client_env()
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    def reasons(self) -> dict[str, str]:
+        lines = self.say("sinfo", "-R", "--noheader", "--Node", "--format=%N|%E").splitlines()
+        return dict(line.strip().split("|") for line in lines)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("health")
+    node = HealthNode(folder / "node")
+    node.be_well()
+    node.install_prolog()
+    with LocalSlurm(
+        root=folder / "slurm",
+        partitions=parse_partitions(cluster_config={"Scheduling": {"SlurmQueues": [QUEUE]}}, shapes=SHAPES),
+        marker=("LOCAL_SLURM_TEST", f"health-{os.getpid()}"),
+        suspend_time_s=300,
+        prolog=node.prolog_folder,
+        credential_s=10,
+    ) as slurm:
+        yield Cluster(slurm, node)
+
+
+def test_unfit_nodes_drain_with_the_reason_and_their_jobs_run_on_others(cluster: Cluster) -> None:
+    cluster.break_nodes(1, 3)
+    alone, together = cluster.submit(1), cluster.submit(2)
+    for job_id, nodes in ((alone, 1), (together, 2)):
+        job, ran_on = cluster.wait(job_id)
+        assert job.is_completed, job
+        assert "Restarts=1" in cluster.say("scontrol", "show", "job", str(job_id))
+        assert len(ran_on) == nodes
+        assert set(ran_on) <= {NAME.format(2), NAME.format(4)}
+    assert cluster.reasons() == {NAME.format(1): REASON, NAME.format(3): REASON}
+    states = cluster.slurm.node_states()
+    assert {states[NAME.format(n)].rstrip("*~%!") for n in (1, 3)} == {"drained"}
+
+
+def test_fit_nodes_run_a_job_at_once(cluster: Cluster) -> None:
+    before = set(cluster.reasons())
+    cluster.break_nodes()
+    job_id = cluster.submit(2)
+    job, ran_on = cluster.wait(job_id)
+    assert job.is_completed
+    assert len(ran_on) == 2
+    assert "Restarts=0" in cluster.say("scontrol", "show", "job", str(job_id))
+    log = cluster.node.health_log()
+    assert [f"health: {name}, job {job_id}: fit" in log for name in ran_on] == [True, True]
+    assert set(cluster.reasons()) == before
+
+
+def test_what_is_wrong_with_the_prolog_on_all_nodes_takes_none_of_them(cluster: Cluster) -> None:
+    before = set(cluster.reasons())
+    current = cluster.node.bundles / "current"
+    current.unlink()
+    try:
+        job, _ = cluster.wait(cluster.submit(1))
+    finally:
+        current.symlink_to(BUNDLE_SHA256)
+    assert job.is_completed
+    assert f"{current} has no health/check-node.sh: the job starts unchecked" in cluster.node.health_log()
+    assert set(cluster.reasons()) == before
+
+
+def test_a_check_that_calls_all_nodes_unfit_takes_two_of_them_and_no_more(cluster: Cluster) -> None:
+    cluster.break_nodes(1, 2, 3, 4)
+    job, ran_on = cluster.wait(cluster.submit(2))
+    assert job.is_completed
+    drained = cluster.reasons()
+    assert (len(drained), len(ran_on)) == (2, 2)
+    assert not set(ran_on) & set(drained)
+    for name in ran_on:
+        assert "Comment=training-cluster: braked at " in cluster.say("scontrol", "show", "node", name)
+    assert "10-gpus: BRAKED" in cluster.node.health_log()

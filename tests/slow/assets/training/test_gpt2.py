@@ -1,0 +1,139 @@
+"""The gpt2 workload on two nodes of a real Slurm on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.slow.assets.training.training import (
+    Training,
+    check_that_an_invisible_gpu_is_one_sentence,
+    check_that_divergence_ends_a_run,
+    losses,
+    ranks,
+    training_on_slurm,
+)
+from training_cluster.paths import TRAINING
+
+pytestmark = pytest.mark.slow
+
+STEPS, SAVED_EVERY = 16, 6
+SETTINGS = {
+    "MAX_STEPS": str(STEPS),
+    "CHECKPOINT_EVERY": str(SAVED_EVERY),
+    "WARMUP_STEPS": "2",
+    # Dropout draws random numbers: equal losses then show that these are restored too.
+    "GPT2_DROPOUT": "0.1",
+}
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    with training_on_slurm(tmp_path_factory.mktemp("gpt2"), workload="gpt2", env=SETTINGS) as training:
+        yield training
+
+
+@pytest.fixture(scope="module")
+def whole_run(training: Training) -> list[dict[str, Any]]:
+    """The metrics of a run that nothing interrupts."""
+    training.run("whole")
+    return training.metrics("whole")
+
+
+def test_gpt2_trains_on_two_nodes_as_one_world_and_its_loss_falls(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
+    assert {row["world_size"] for row in whole_run} == {2}
+    assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
+    assert all(row["memory_bytes"] > 1e8 for row in whole_run)
+    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
+    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
+
+
+def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_same_losses(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    job_id = training.submit("killed")
+    training.wait_for_step(job_id, "killed", 2)
+    # Found before it is time, so that the run does not end meanwhile.
+    victim, *others = ranks("gpt2")
+    assert len(others) == 1, "a rank a node"
+    training.wait_for_step(job_id, "killed", SAVED_EVERY + 1)
+    victim.kill()
+    said = training.wait(job_id, state="COMPLETED")
+    resumed_from = training.checkpoints("killed") / f"step-{SAVED_EVERY:06d}"
+    assert f"resuming from {resumed_from}" in said
+    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
+    assert losses(training.metrics("killed")) == losses(whole_run)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(
+    training: Training, whole_run: list[dict[str, Any]], launcher: str
+) -> None:
+    said = training.run(launcher, LAUNCHER=launcher)
+    assert f"2 ranks by {launcher}" in said
+    assert {row["world_size"] for row in training.metrics(launcher)} == {2}
+    assert losses(training.metrics(launcher)) == losses(whole_run)
+
+
+def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training) -> None:
+    job_id = training.submit("ended", MAX_STEPS="100000", CHECKPOINT_EVERY="100000")
+    training.wait_for_step(job_id, "ended", 3)
+    training.end(job_id)
+    at = int((training.checkpoints("ended") / "latest_step").read_text())
+    assert (training.run_dir("ended") / "outcome").read_text() == f"stopped {at}\n"
+    said = training.run("ended", MAX_STEPS=str(at + 2))
+    assert f"resuming from {training.checkpoints('ended') / f'step-{at:06d}'}" in said
+    assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 3))
+
+
+def test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)
+
+
+def test_gpt2_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Training) -> None:
+    check_that_an_invisible_gpu_is_one_sentence(training)
+
+
+def test_gpt2_goes_on_from_the_weights_of_another_run_with_that_runs_tokenizer_and_data(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    weights = training.checkpoints("whole") / f"step-{STEPS:06d}"
+    said = training.run("tuned", INIT_FROM=str(weights), MAX_STEPS="2")
+    assert f"data: {training.shared}/datasets/gpt2/machine-vocab-2048 is there" in said
+    assert f"parameters from {weights}" in said
+    assert training.metrics("tuned")[0]["loss"] < whole_run[0]["loss"] - 0.5
+
+
+def test_a_run_is_not_taken_up_again_with_other_data(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    kept = f"step-{STEPS:06d}"
+    shutil.copytree(training.checkpoints("whole") / kept, training.checkpoints("mixed") / kept)
+    raw = training.shared / "datasets" / "gpt2" / "raw"
+    raw.mkdir()
+    (raw / "own.txt").write_text("Some text of one's own.\n\n" * 8000, encoding="utf-8")
+    said = training.wait(
+        training.submit("mixed", CORPUS="raw", VOCAB_SIZE="2048", MAX_RESTARTS="0"), state="FAILED"
+    )
+    assert "was trained on other data than" in said
+    assert f"(INIT_FROM={training.checkpoints('mixed') / kept})" in said
+
+
+def test_nodes_that_would_train_alone_are_refused_in_the_first_step(training: Training) -> None:
+    other = training.shared.parent / "alone"
+    shutil.copytree(TRAINING, other / "training")
+    shutil.copytree(training.shared / "datasets", other / "datasets")
+    script = other / "training" / "launch.sh"
+    launch = '--nnodes "$NNODES" --node-rank "$SLURM_NODEID"'
+    text = script.read_text(encoding="utf-8")
+    assert launch in text
+    script.write_text(text.replace(launch, "--standalone"), encoding="utf-8")
+    job_id = training.submit("alone", TRAINING_SHARED=str(other), MAX_RESTARTS="0")
+    said = training.wait(job_id, state="FAILED")
+    assert "the world size is 1 and EXPECTED_WORLD_SIZE is 2, so nodes would train alone" in said

@@ -1,0 +1,172 @@
+"""The gpt2-megatron workload on two nodes of a real Slurm, with the rehearsal's shim for CPUs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.slow.assets.training.training import (
+    Training,
+    check_that_an_invisible_gpu_is_one_sentence,
+    check_that_divergence_ends_a_run,
+    losses,
+    ranks,
+    training_on_slurm,
+)
+from training_cluster.paths import ROOT, TRAINING
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+
+SHIMS = ROOT / "rehearsal" / "shims"
+STEPS, SAVED_EVERY = 8, 3
+SETTINGS = {
+    "MAX_STEPS": str(STEPS),
+    "CHECKPOINT_EVERY": str(SAVED_EVERY),
+    "WARMUP_STEPS": "2",
+    "GLOBAL_BATCH_SIZE": "16",
+    "EVAL_BATCHES": "1",
+    "PYTHONPATH": str(SHIMS),
+}
+ARTICLE = """'''Ada''' was a [[mathematician|great mathematician]].<ref>A book</ref> {{Infobox|x=1}}
+[[File:Ada.jpg|thumb|Ada herself]]
+{| class="wikitable"
+| a cell
+|}
+== Life ==
+She [https://example.org wrote].
+[[Category:People]]"""
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    folder = tmp_path_factory.mktemp("megatron")
+    with training_on_slurm(folder, workload="gpt2-megatron", env=SETTINGS) as training:
+        yield training
+
+
+@pytest.fixture(scope="module")
+def whole_run(training: Training) -> list[dict[str, Any]]:
+    """The metrics of a data parallel run that nothing interrupts, with dropout, which has to come again."""
+    training.run("whole", GPT2_DROPOUT="0.1")
+    return training.metrics("whole")
+
+
+def test_two_nodes_train_as_one_world_and_the_loss_falls(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    assert [row["step"] for row in whole_run] == list(range(1, STEPS + 1))
+    assert {row["world_size"] for row in whole_run} == {2}
+    assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
+    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
+    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
+
+
+def test_a_rank_killed_in_the_middle_gives_the_very_same_losses(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    job_id = training.submit("killed", GPT2_DROPOUT="0.1")
+    training.wait_for_step(job_id, "killed", SAVED_EVERY + 1, timeout_s=300)
+    victim, *others = ranks("gpt2-megatron")
+    assert len(others) == 1, "a rank a node"
+    victim.kill()
+    said = training.wait(job_id, state="COMPLETED")
+    assert f"resuming from {training.checkpoints('killed') / f'step-{SAVED_EVERY:06d}'}" in said
+    assert losses(training.metrics("killed")) == losses(whole_run)
+
+
+def test_megatron_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
+    check_that_divergence_ends_a_run(training)
+
+
+def test_megatron_says_in_one_sentence_that_a_node_shows_it_no_gpu(training: Training) -> None:
+    check_that_an_invisible_gpu_is_one_sentence(training, TRANSFORMER_IMPL="local")
+
+
+def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: Training) -> None:
+    """Tensor parallel ranks begin with the weights of one rank alone; sums are added in another order."""
+    training.wait(training.submit("alone", "--nodes=1", MAX_STEPS="4"), state="COMPLETED")
+    training.run("tensor", MAX_STEPS="4", TENSOR_PARALLEL="2")
+    training.run("pipeline", MAX_STEPS="4", PIPELINE_PARALLEL="2")
+    alone, tensor, pipeline = (
+        [row["loss"] for row in training.metrics(run)] for run in ("alone", "tensor", "pipeline")
+    )
+    assert {row["world_size"] for row in training.metrics("tensor")} == {2}
+    assert {row["world_size"] for row in training.metrics("pipeline")} == {2}
+    assert tensor == pytest.approx(alone, abs=2e-3)
+    # Stages draw their weights apart, so it is another model.
+    assert pipeline[-1] < pipeline[0]
+    assert pipeline == pytest.approx(alone, abs=0.3)
+
+
+def test_wrong_sizes_are_refused_with_those_that_would_do(training: Training) -> None:
+    said = training.wait(training.submit("wrong", TENSOR_PARALLEL="3", MAX_RESTARTS="0"), state="FAILED")
+    assert "TENSOR_PARALLEL is 3 and the model has 4 heads (GPT2_HEADS): give one of 1, 2, 4." in said
+
+
+def test_an_article_becomes_what_a_reader_sees_of_it(training: Training, whole_run: object) -> None:
+    code = "import sys; from articles import plain; print(plain(sys.stdin.read()))"
+    path = f"{TRAINING}:{TRAINING / 'gpt2-megatron'}"
+    found = subprocess.run(
+        [python_of(training), "-B", "-c", code],
+        input=ARTICLE,
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "Ada was a great mathematician.\n\nLife\nShe wrote.\n"
+
+
+# The format of 2019, written by hand: what weights.py has to undo.
+TO_OLD_FORMAT = """
+import argparse, sys, torch
+model = torch.load(sys.argv[1], map_location="cpu", weights_only=False)["model"]
+old = {"input_layernorm": "input_layernorm", "pre_mlp_layernorm": "post_attention_layernorm",
+       "self_attention.linear_qkv": "attention.query_key_value",
+       "self_attention.linear_proj": "attention.dense",
+       "mlp.linear_fc1": "mlp.dense_h_to_4h", "mlp.linear_fc2": "mlp.dense_4h_to_h"}
+layers = {f"final_layernorm.{kind}": model[f"decoder.final_layernorm.{kind}"] for kind in ("weight", "bias")}
+for layer in range(2):
+    for name, theirs in old.items():
+        for kind in ("weight", "bias"):
+            rows = model[f"decoder.layers.{layer}.{name}.{kind}"]
+            if "qkv" in name:
+                heads = rows.view(4, 3, 32, *rows.shape[1:])
+                rows = torch.stack([heads[:, part] for part in range(3)]).reshape(rows.shape)
+            layers[f"layers.{layer}.{theirs}.{kind}"] = rows
+names = ("word_embeddings", "position_embeddings")
+embedding = {name: {"weight": model[f"embedding.{name}.weight"]} for name in names}
+whole = {"model": {"language_model": {"embedding": embedding, "transformer": layers}},
+         "args": argparse.Namespace(num_layers=2), "iteration": 8}
+torch.save(whole, sys.argv[2])
+"""
+
+
+def test_a_run_begins_with_weights_of_nvidias_old_format_however_they_are_shared(
+    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    trained = training.checkpoints("whole") / f"step-{STEPS:06d}" / "tensor-00-pipeline-00.pt"
+    weights = tmp_path / "model_optim_rng.pt"
+    subprocess.run([python_of(training), "-B", "-c", TO_OLD_FORMAT, trained, weights], check=True)
+    for run, shared in {"begun": {}, "begun-tensor": {"TENSOR_PARALLEL": "2"}}.items():
+        training.run(run, INIT_FROM=str(weights), MAX_STEPS="1", **shared)
+    begun, tensor = (training.metrics(run)[0]["loss"] for run in ("begun", "begun-tensor"))
+    # The first step's own samples, after eight steps of learning.
+    assert begun < whole_run[0]["loss"] - 0.5
+    assert tensor == pytest.approx(begun, abs=2e-3)
+
+
+def python_of(training: Training) -> Path:
+    """The workload's own Python, which prepare.sh has made."""
+    return Path(training._env["TRAINING_VENVS"]) / "gpt2-megatron" / "bin" / "python"
+
+
+def test_a_job_that_only_prepares_trains_nothing(training: Training) -> None:
+    said = training.run("prepared", PREPARE_ONLY="1")
+    assert "prepared, and nothing is trained, since PREPARE_ONLY is 1" in said
+    assert (training.run_dir("prepared") / "data.json").is_file()
+    assert training.metrics("prepared") == []

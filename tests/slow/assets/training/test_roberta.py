@@ -1,0 +1,344 @@
+"""The roberta workload on two nodes of a real Slurm on this machine: fairseq, which compiles for minutes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.slow.assets.training.training import (
+    Training,
+    check_that_divergence_ends_a_run,
+    marked,
+    training_on_slurm,
+    wait_until,
+)
+from training_cluster.paths import TRAINING
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+STEPS, SAVED_EVERY = 16, 5
+# Small enough for more than one epoch: 8 updates are one.
+TEXT = "\n\n".join(topics.values())[:120_000]
+SETTINGS = {
+    "CORPUS": "raw",
+    "MAX_STEPS": str(STEPS),
+    "CHECKPOINT_EVERY": str(SAVED_EVERY),
+    "WARMUP_STEPS": "2",
+    "LOG_EVERY": "2",
+    "DATA_WORKERS": "1",
+    "GRADIENT_ACCUMULATION": "2",
+}
+# The environment, with a compilation.
+FIRST_RUN_S = 1500
+
+
+# The lines of each split as prepare.py reads them, in files for fairseq's encoder.
+WRITE_LINES = """
+import sys
+from pathlib import Path
+import prepare
+text, folder = map(Path, sys.argv[1:])
+for split in ("train", "valid"):
+    lines = (line.strip() + "\\n" for line in prepare.split_lines([text], split))
+    (folder / split).write_text("".join(lines), encoding="utf-8")
+"""
+ENCODER = "fairseq.examples.roberta.multiprocessing_bpe_encoder"
+HARD = "caf\u00e9 \u4e2d  it's \U0001f600\n\n \t \n<|endoftext|> </s> 12 <unk>\na\u2028b\x0bc\x85\n   led  \n"
+# Longer than what is encoded between two notes.
+LONG = TEXT * 400
+Command = list[str | Path]
+
+
+def data_dir(training: Training) -> Path:
+    return training.shared / "datasets" / "roberta"
+
+
+def venvs(training: Training) -> Path:
+    return Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs")))
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    with training_on_slurm(tmp_path_factory.mktemp("roberta"), workload="roberta", env=SETTINGS) as training:
+        raw = data_dir(training) / "raw"
+        raw.mkdir(parents=True)
+        (raw / "topics.txt").write_text(TEXT, encoding="utf-8")
+        yield training
+
+
+@pytest.fixture(scope="module")
+def whole_run(training: Training) -> str:
+    """What a run that nothing interrupts has printed."""
+    return training.wait(training.submit("whole"), state="COMPLETED", timeout_s=FIRST_RUN_S)
+
+
+def equal_parts(rows: list[dict[str, Any]]) -> list[tuple[int, float, float, int]]:
+    """What has to be equal, bit by bit: how long a step took is not."""
+    return [(row["step"], row["loss"], row["learning_rate"], row["tokens"]) for row in rows]
+
+
+def ranks() -> list[psutil.Process]:
+    """The processes that train, of all nodes; the data's own processes left out."""
+    found = [
+        process
+        for process in marked("roberta")
+        if any(part.endswith("roberta/train.py") for part in process.cmdline())
+        and "torch.distributed.run" not in process.cmdline()
+    ]
+    return [process for process in found if process.ppid() not in {other.pid for other in found}]
+
+
+def fairseq_log(said: str, name: str) -> list[dict[str, Any]]:
+    """fairseq's own lines of measures."""
+    return [json.loads(found) for found in re.findall(rf"\| {name} \| (\{{.*\}})", said)]
+
+
+def test_fairseq_trains_on_two_nodes_as_one_world_and_its_loss_falls(
+    training: Training, whole_run: str
+) -> None:
+    rows = training.metrics("whole")
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    assert {row["world_size"] for row in rows} == {2}
+    assert rows[-1]["loss"] < rows[0]["loss"] - 0.4
+    assert all(row["memory_bytes"] > 1e8 for row in rows)
+    assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
+    assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
+    # What fairseq itself says of the world: devices, and sentences an update (16 a rank and micro-step).
+    assert whole_run.count("training on 2 devices") == 1
+    inner = fairseq_log(whole_run, "train_inner")
+    assert inner[0]["bsz"] == "64"
+    # Its losses are in bits, and means over two updates; ours are in nats.
+    nats = sum(row["loss"] for row in rows[-2:]) / 2
+    assert nats == pytest.approx(float(inner[-1]["loss"]) * math.log(2), rel=0.01)
+
+
+def test_the_models_size_is_the_one_that_is_reckoned_with_for_space_and_flops(whole_run: str) -> None:
+    # 2 layers of width 128, 64 positions and the 2053 symbols of a BPE of 2048.
+    width, symbols = 128, 2053
+    layers = 2 * (12 * width**2 + 13 * width)
+    size = layers + (symbols + 66) * width + 2 * width + width**2 + 3 * width + symbols
+    assert f"num. shared model params: {size:,}" in whole_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """A preparation without Slurm, of a text and with a BPE of its own."""
+
+    folder: Path
+    python: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As job.slurm and prepare.sh give it."""
+        path = f"{TRAINING}:{TRAINING / 'roberta'}"
+        own = {"DATA_DIR": str(self.folder), "CORPUS": "raw", "VOCAB_SIZE": "2048", "PREPARE_WORKERS": "2"}
+        return {**os.environ, **own, "PYTHONPATH": path}
+
+    @property
+    def text(self) -> Path:
+        """What is prepared."""
+        return self.folder / "raw" / "text.txt"
+
+    @property
+    def work(self) -> Path:
+        """Where prepare.py has what is not whole."""
+        return self.folder / ".raw-bpe-2048.partial"
+
+    @property
+    def made(self) -> Path:
+        """The data, when it is whole."""
+        return self.folder / "raw-bpe-2048"
+
+    def give(self, text: str, *, bpe: Path) -> None:
+        """A text, and a BPE as if it had been trained here."""
+        self.text.parent.mkdir(parents=True)
+        self.text.write_text(text, encoding="utf-8")
+        shutil.copytree(bpe, self.work / "bpe")
+
+    def start(self) -> subprocess.Popen[str]:
+        """As prepare.sh does."""
+        command: Command = [self.python, "-B", TRAINING / "roberta" / "prepare.py"]
+        return subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
+
+    def prepare(self) -> None:
+        """To the end."""
+        process = self.start()
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+
+    def by_fairseq(self, bpe: Path, to: Path) -> None:
+        """The same by fairseq's own programs."""
+        lines = to / "lines"
+        lines.mkdir(parents=True)
+        run: Command = [self.python, "-B"]
+        commands: list[Command] = [[*run, "-c", WRITE_LINES, self.text, lines]]
+        for split in ("train", "valid"):
+            encode = [*run, "-m", ENCODER, "--keep-empty", "--workers", "1"]
+            encode += ["--encoder-json", bpe / "encoder.json", "--vocab-bpe", bpe / "vocab.bpe"]
+            commands += [[*encode, "--inputs", lines / split, "--outputs", to / f"{split}.bpe"]]
+        binarise = [*run, "-m", "fairseq_cli.preprocess", "--only-source", "--srcdict", bpe / "dict.txt"]
+        binarise += ["--trainpref", to / "train.bpe", "--validpref", to / "valid.bpe"]
+        commands += [[*binarise, "--destdir", to, "--workers", "2"]]
+        for command in commands:
+            done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+
+def preparation(training: Training, folder: Path) -> Preparation:
+    return Preparation(folder=folder, python=venvs(training) / "roberta/bin/python")
+
+
+def bpe_with_another_dictionary(trained: Path, folder: Path, *, made_up: int) -> Path:
+    """Symbols in another order than the ids, with counts, and some that are no ids: as GPT-2's is."""
+    folder.mkdir()
+    for name in ("encoder.json", "vocab.bpe"):
+        shutil.copyfile(trained / name, folder / name)
+    ids = list(json.loads((trained / "encoder.json").read_text()).values())
+    random.Random(1).shuffle(ids)
+    symbols = [f"{number} {count}\n" for count, number in enumerate(ids)]
+    symbols += [f"madeupword{number:04d} 0\n" for number in range(made_up)]
+    (folder / "dict.txt").write_text("".join(symbols))
+    return folder
+
+
+# Of more than 65,500 symbols fairseq writes numbers of 4 bytes.
+@pytest.mark.parametrize(("made_up", "token_bytes"), [(3, 2), (70_000, 4)])
+def test_the_data_is_byte_for_byte_that_of_fairseqs_own_encoder_and_preprocess(
+    training: Training, whole_run: str, tmp_path: Path, made_up: int, token_bytes: int
+) -> None:
+    trained = data_dir(training) / "raw-bpe-2048"
+    bpe = bpe_with_another_dictionary(trained, tmp_path / "bpe", made_up=made_up)
+    ours, theirs = preparation(training, tmp_path / "ours"), tmp_path / "theirs"
+    ours.give(HARD + TEXT, bpe=bpe)
+    ours.prepare()
+    ours.by_fairseq(bpe, theirs)
+    for name in ("dict.txt", "train.bin", "train.idx", "valid.bin", "valid.idx"):
+        assert (ours.made / name).read_bytes() == (theirs / name).read_bytes(), name
+    tokens = json.loads((ours.made / "manifest.json").read_text())["tokens"]
+    assert (theirs / "train.bin").stat().st_size == tokens["train"] * token_bytes
+
+
+def test_a_preparation_that_is_killed_goes_on_and_makes_the_very_same_data(
+    training: Training, whole_run: str, tmp_path: Path
+) -> None:
+    whole, killed = (preparation(training, tmp_path / name) for name in ("whole", "killed"))
+    bpe = bpe_with_another_dictionary(data_dir(training) / "raw-bpe-2048", tmp_path / "bpe", made_up=3)
+    for each in (whole, killed):
+        each.give(LONG, bpe=bpe)
+    whole.prepare()
+    process, note = killed.start(), killed.work / "encoding" / "train.json"
+    wait_until(note.is_file, timeout_s=120, what="a part is encoded")
+    process.kill()
+    process.communicate()
+    partial = note.with_name("train.bin.partial")
+    assert 0 < json.loads(note.read_text())["tokens"] * 2 <= partial.stat().st_size
+    assert not killed.made.exists()
+    # Whether it is kept, or made again.
+    mark = b"kept"
+    with partial.open("r+b") as file:
+        file.write(mark)
+    killed.prepare()
+    train, wanted = ((each.made / "train.bin").read_bytes() for each in (killed, whole))
+    assert train == mark + wanted[len(mark) :]
+    for name in ("dict.txt", "train.idx", "valid.bin", "valid.idx"):
+        assert (killed.made / name).read_bytes() == (whole.made / name).read_bytes(), name
+
+
+def test_killed_in_the_middle_it_starts_again_by_itself_and_gives_the_very_same_losses(
+    training: Training, whole_run: str
+) -> None:
+    job_id = training.submit("killed")
+    training.wait_for_step(job_id, "killed", 2)
+    # Found before it is time, so that the run does not end meanwhile.
+    victim, *others = ranks()
+    assert len(others) == 1, "a rank a node"
+    # In the second epoch, whose masks are others than the first's.
+    training.wait_for_step(job_id, "killed", 2 * SAVED_EVERY + 1)
+    victim.kill()
+    said = training.wait(job_id, state="COMPLETED")
+    assert f"resuming from {training.checkpoints('killed') / f'step-{2 * SAVED_EVERY:06d}'}" in said
+    assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
+    assert equal_parts(training.metrics("killed")) == equal_parts(training.metrics("whole"))
+
+
+def test_it_ends_at_gradients_that_are_not_finite_before_a_checkpoint_has_them(
+    training: Training, whole_run: str
+) -> None:
+    check_that_divergence_ends_a_run(training, says="the gradients are not finite; fairseq ended with: ")
+    # What fairseq saves of the broken step stays beside the record: checkpoints are exported to the bucket.
+    saved = [path.name for path in training.checkpoints("diverged").iterdir()]
+    assert [name for name in saved if not re.fullmatch(r"step-\d{6}|latest_step", name)] == []
+    assert (training.run_dir("diverged") / "crash.pt").is_file()
+
+
+def test_it_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training, whole_run: str) -> None:
+    endless = {"MAX_STEPS": "100000", "CHECKPOINT_EVERY": "100000"}
+    job_id = training.submit("ended", **endless)
+    training.wait_for_step(job_id, "ended", 3)
+    training.end(job_id)
+    at = int((training.checkpoints("ended") / "latest_step").read_text())
+    assert (training.run_dir("ended") / "outcome").read_text() == f"stopped {at}\n"
+    assert len(training.metrics("ended")) == at
+    # The ranks may be started by srun as well.
+    said = training.run("ended", MAX_STEPS=str(at + 1), LAUNCHER="srun")
+    assert f"resuming from {training.checkpoints('ended') / f'step-{at:06d}'}" in said
+    assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 2))
+    # And a run that is at its last step has nothing to do.
+    assert "is at MAX_STEPS" in training.run("ended", MAX_STEPS=str(at))
+
+
+@pytest.mark.parametrize(
+    ("run", "env", "words"),
+    [
+        ("wrong", {"ROBERTA_WIDTH": "130"}, "ROBERTA_WIDTH 130 is no multiple of ROBERTA_HEADS 4"),
+        ("wrong", {"KEEP_CHECKPOINTS": "100000000"}, "free: remove old runs"),
+        ("wrong", {"VOCAB_SIZE": "20"}, "VOCAB_SIZE is 20; allowed: 300 to"),
+        ("whole", {"ROBERTA_LAYERS": "3"}, "holds another model"),
+        ("wrong", {"CORPUS": "books"}, 'CORPUS is "books"; allowed: wikitext-103, machine, raw'),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(
+    training: Training, whole_run: str, run: str, env: dict[str, str], words: str
+) -> None:
+    said = training.wait(training.submit(run, **env), state="FAILED")
+    assert words in said
+    # torchrun has its own traceback, of the failure of a rank.
+    assert 'roberta/train.py", line' not in said
+
+
+def test_a_checkpoint_of_another_dictionary_is_refused(training: Training, whole_run: str) -> None:
+    progress = training.checkpoints("whole") / f"step-{STEPS:06d}" / "progress.json"
+    other = training.checkpoints("other") / f"step-{STEPS:06d}"
+    shutil.copytree(progress.parent, other)
+    noted = json.loads(progress.read_text())
+    (other / "progress.json").write_text(json.dumps(noted | {"dictionary_sha256": "0" * 64}))
+    said = training.wait(training.submit("other"), state="FAILED")
+    assert "was trained with another dict.txt" in said
+
+
+def test_corrupt_data_is_refused_with_the_files_name(training: Training, whole_run: str) -> None:
+    file = data_dir(training) / "raw-bpe-2048" / "train.bin"
+    whole = file.read_bytes()
+    try:
+        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        said = training.wait(training.submit("corrupt"), state="FAILED")
+        assert f"{file} is corrupt: its sha256 is" in said
+        file.write_bytes(whole[:-1])
+        said = training.wait(training.submit("corrupt"), state="FAILED")
+        assert f"{file} is {len(whole) - 1:,} bytes long" in said
+    finally:
+        file.write_bytes(whole)
+    assert 'roberta/train.py", line' not in said

@@ -1,0 +1,95 @@
+"""Every workload's packages exist for each Python that makes its environment: asks the package index."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from packaging.requirements import Requirement
+
+from training_cluster.catalog.versions import load_versions
+from training_cluster.paths import ROOT, TRAINING
+
+pytestmark = pytest.mark.slow
+
+TEMPLATE = ROOT / "ops" / "workload_template"
+# Nodes have 3.10 (Ubuntu 22.04) or 3.12 (Ubuntu 24.04; Amazon Linux 2023 by step 20); rehearsals have any.
+PYTHONS = sorted(
+    set(re.findall(r"python(3\.\d+)", (TRAINING / "environment.sh").read_text(encoding="utf-8"))),
+    key=lambda version: int(version.partition(".")[2]),
+)
+# Amazon Linux 2023's glibc, the oldest of all nodes.
+GLIBC = (2, 34)
+PLATFORMS = [f"manylinux_{GLIBC[0]}_{minor}_x86_64" for minor in range(5, GLIBC[1] + 1)] + [
+    "manylinux2014_x86_64"
+]
+# They have no wheels: what compiles them is in install.sh and 48-build-megatron.sh.
+SOURCE_ONLY = {"fairseq-fixed", "transformer-engine-torch"}
+# From AWS's index for Neuron; packages of these names on PyPI are empty.
+OF_NEURON = {"torch-neuronx", "neuronx-cc", "libneuronxla", "nki"}
+
+
+def pins_of(python: str) -> Iterator[tuple[str, str]]:
+    """The packages that pip installs for one Python, as (where, NAME==VERSION)."""
+    environment = {
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "platform_machine": "x86_64",
+    }
+    for file in (*TRAINING.glob("*/requirements.txt"), TEMPLATE / "requirements.txt"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith("#"):
+                requirement = Requirement(line)
+                if not requirement.marker or requirement.marker.evaluate(environment):
+                    yield f"{file.parent.name}/{file.name}", f"{requirement.name}{requirement.specifier}"
+    for file in TRAINING.glob("*/install.sh"):
+        for name, version in re.findall(r"\b([a-z][\w-]*)==(\d[\w.]*)", file.read_text(encoding="utf-8")):
+            if name not in OF_NEURON:
+                yield f"{file.parent.name}/{file.name}", f"{name}=={version}"
+    for name, pin in load_versions().pins.items():
+        if pin.lookup and pin.lookup.startswith("pypi:") and not pin.index:
+            yield f"versions.yaml: {name}", f"{pin.lookup.removeprefix('pypi:')}=={pin.version}"
+
+
+def versions_of(name: str, python: str) -> list[str]:
+    """The versions of a package that pip would install on a node with this Python."""
+    platforms = [f"--platform={platform}" for platform in PLATFORMS]
+    kind = [] if name in SOURCE_ONLY else ["--only-binary=:all:"]
+    command = [sys.executable, "-m", "pip", "index", "versions", name, "--json"]
+    done = subprocess.run(
+        [*command, f"--python-version={python}", *platforms, *kind], capture_output=True, text=True
+    )
+    if done.returncode:
+        assert "No matching distribution" in done.stderr, done.stderr
+        return []
+    found: list[str] = json.loads(done.stdout)["versions"]
+    return found
+
+
+def test_every_python_that_makes_environments_is_known() -> None:
+    assert {"3.10", "3.12"} <= set(PYTHONS)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_pinned_package_can_be_installed(python: str) -> None:
+    pins = list(pins_of(python))
+    assert {name.partition("/")[0] for name, _ in pins} >= {
+        "gpt2",
+        "roberta",
+        "gpt2-megatron",
+        "bert-trainium",
+    }
+    names = sorted({pin.partition("==")[0] for _, pin in pins})
+    with ThreadPoolExecutor(4) as threads:
+        found = dict(zip(names, threads.map(lambda name: versions_of(name, python), names), strict=True))
+    missing = [
+        f"{where}: {pin}"
+        for where, pin in pins
+        if pin.partition("==")[2] not in found[pin.partition("==")[0]]
+    ]
+    assert missing == [], f"not for Python {python} on Linux with glibc {GLIBC[0]}.{GLIBC[1]}"

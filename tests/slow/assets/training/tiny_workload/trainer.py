@@ -1,0 +1,121 @@
+"""A trainer of a few lines: its loss falls by a fixed rule, and its state goes through the real checkpoints.
+
+Ranks meet after each step, by files: as with a collective, none goes on alone, a lost one ends all.
+"""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from trainkit.run import checkpoints
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import Metrics
+from trainkit.run.outcome import finished, stopped
+from trainkit.run.run import Run
+from trainkit.run.stopping import Stop
+
+MAX_STEPS = int(os.environ.get("MAX_STEPS", "8"))
+STEP_S = float(os.environ.get("STEP_S", "0.2"))
+CHECKPOINT_EVERY = int(os.environ.get("CHECKPOINT_EVERY", "2"))
+# The last rank kills itself after so many steps of a start; 0: never.
+DIES_AFTER = int(os.environ.get("DIES_AFTER", "0"))
+# How many starts end like that.
+DEATHS = int(os.environ.get("DEATHS", "1"))
+# 1: ranks do not meet, so that one which is left goes on.
+ALONE = os.environ.get("ALONE") == "1"
+
+
+class World:
+    """The ranks of this start."""
+
+    def __init__(self, run: Run) -> None:
+        start = f"{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+        self._files = [run.run_dir / f"rank-{start}-{rank}" for rank in range(run.world_size)]
+        self._own = self._files[run.rank]
+        self._note(0, asked=False)
+
+    def _note(self, step: int, *, asked: bool) -> None:
+        partial = self._own.with_suffix(".partial")
+        partial.write_text(f"{os.getpid()} {step} {int(asked)}")
+        partial.rename(self._own)
+
+    def meet(self, step: int, *, asked: bool) -> bool:
+        """Wait until all ranks are at `step`; whether one of them was asked to stop."""
+        self._note(step, asked=asked)
+        if ALONE:
+            return asked
+        return True in [_arrived(file, step) for file in self._files]
+
+
+def _arrived(file: Path, step: int) -> bool:
+    while True:
+        if file.is_file():
+            pid, at, asked = (int(word) for word in file.read_text().split())
+            if at == step:
+                return bool(asked)
+            if at > step:  # it was not asked then, or it would have left
+                return False
+            os.kill(pid, 0)  # raises where that rank is gone
+        time.sleep(0.01)
+
+
+def save(run: Run, step: int, loss: float) -> None:
+    """As a trainer saves: beside, then published."""
+    written = checkpoints.partial(run.checkpoint_dir, step)
+    checkpoints.clear_partials(run.checkpoint_dir)
+    written.mkdir()
+    (written / "state.json").write_text(json.dumps({"loss": loss}))
+    checkpoints.publish(written, step, run=run, keep=2)
+
+
+def deaths(run: Run) -> int:
+    """How many starts ended by the hand of the last rank."""
+    return len(list(run.run_dir.glob("died-*")))
+
+
+def die_if_asked(run: Run, steps: int) -> None:
+    """As a rank ends that runs out of memory."""
+    if run.rank == run.world_size - 1 and DIES_AFTER == steps > 0 and deaths(run) < DEATHS:
+        (run.run_dir / f"died-{deaths(run) + 1}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """One rank's whole life."""
+    run, stop = Run.from_environment(), Stop()
+    world = World(run)
+    (run.run_dir / f"pid-{run.rank}").write_text(str(os.getpid()))
+    (run.run_dir / f"world-{run.rank}").write_text(f"{os.environ['LOCAL_RANK']} {os.environ['WORLD_SIZE']}")
+    resumed = checkpoints.newest(run.checkpoint_dir)
+    first = checkpoints.steps(run.checkpoint_dir)[-1] if resumed else 0
+    loss = float(json.loads(Path(resumed, "state.json").read_text())["loss"]) if resumed else 8.0
+    metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=first) if run.is_first else None
+    for step in range(first + 1, MAX_STEPS + 1):
+        die_if_asked(run, step - first - 1)
+        time.sleep(STEP_S)
+        loss *= 0.97
+        asked = world.meet(step, asked=stop.asked)
+        if metrics:
+            line = metrics.add(
+                step=step,
+                loss=loss,
+                learning_rate=0.1,
+                tokens=step * 100,
+                tokens_per_s=100 / STEP_S,
+                step_s=STEP_S,
+                data_s=0.0,
+                memory_bytes=peak_bytes("cpu"),
+                world_size=int(os.environ["WORLD_SIZE"]),
+            )
+            print(line)
+            if step % CHECKPOINT_EVERY == 0 or step == MAX_STEPS or asked:
+                save(run, step, loss)
+        if asked:
+            stopped(run, step)
+            return
+    finished(run)
+
+
+main()

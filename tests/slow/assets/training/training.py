@@ -1,0 +1,203 @@
+"""A real Slurm on this machine with a shared folder, as job.slurm wants them: what tests of jobs share."""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
+from training_cluster.paths import TRAINING
+
+RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 2}
+QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
+SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
+NODES = ("train-dy-p4d-1", "train-dy-p4d-2")
+# A requeued job starts again when its credential has expired; ParallelCluster's 70 s are too long to watch.
+CREDENTIAL_S = 10
+# What the bootstrap installs for this family; the rehearsal's own settings then say CPU.
+FAMILY = """\
+export FAMILY=p4d
+export RANKS_PER_NODE=8
+export ACCELERATOR_KIND=gpu
+export MIXED_PRECISION=bf16
+"""
+
+
+def local_slurm(
+    root: Path, *, mark: str, suspend_time_s: int = 20, credential_s: int = CREDENTIAL_S
+) -> LocalSlurm:
+    """A Slurm of two nodes, whose processes carry the test's mark."""
+    config = {"Scheduling": {"SlurmQueues": [QUEUE]}}
+    partitions = parse_partitions(cluster_config=config, shapes=SHAPES)
+    marker = ("LOCAL_SLURM_TEST", f"{mark}-{os.getpid()}")
+    return LocalSlurm(
+        root=root,
+        partitions=partitions,
+        marker=marker,
+        suspend_time_s=suspend_time_s,
+        credential_s=credential_s,
+    )
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every process that carries the test's mark, found without the code under test."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("LOCAL_SLURM_TEST") == f"{mark}-{os.getpid()}":
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def ranks(workload: str) -> list[psutil.Process]:
+    """The processes that train, of all nodes."""
+    return [
+        process
+        for process in marked(workload)
+        if any(part.endswith(f"{workload}/train.py") for part in process.cmdline())
+        and "torch.distributed.run" not in process.cmdline()
+    ]
+
+
+def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
+    """What has to be equal, bit by bit: how long a step took is not."""
+    return [(row["step"], row["loss"], row["tokens"]) for row in rows]
+
+
+def wait_until(holds: Callable[[], bool], *, timeout_s: float, what: str) -> None:
+    """Wait for a condition; an AssertionError with `what` if it does not come true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"after {timeout_s} s: {what}"
+        time.sleep(0.2)
+
+
+class Training:
+    """A local Slurm with a shared folder, as job.slurm wants them.
+
+    `workload` is what is submitted unless a test names another, `env` its settings.
+    """
+
+    def __init__(
+        self, slurm: LocalSlurm, folder: Path, *, workload: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.shared = folder / "fsx"
+        self.slurm = slurm
+        self.workload = workload
+        self.settings = folder / "etc" / "partitions" / "train.env"
+        shutil.copytree(TRAINING, self.shared / "training")
+        self.settings.parent.mkdir(parents=True)
+        self.settings.write_text(FAMILY, encoding="utf-8")
+        self._env = {
+            "TRAINING_SHARED": str(self.shared),
+            "TRAINING_ETC": str(folder / "etc"),
+            "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(self.shared / "venvs")),
+            "TRAINING_REHEARSAL": "1",
+            **(env or {}),
+        }
+
+    def submit(
+        self, run: str, *options: str, workload: str = "", arguments: Iterable[str] = (), **env: str
+    ) -> int:
+        """`sbatch --nodes=2 <options> job.slurm <workload> <arguments>`; the job's id."""
+        script = str(self.shared / "training" / "job.slurm")
+        argv = ["--nodes=2", *options, script, workload or self.workload, *arguments]
+        return self.slurm.submit(argv, env=self._env | {"RUN_NAME": run} | env)
+
+    def wait(self, job_id: int, *, state: str, timeout_s: float = 600) -> str:
+        """Wait for the end; what the job printed."""
+        lines: list[str] = []
+        job = self.slurm.wait(job_id, timeout_s=timeout_s, on_line=lines.append)
+        assert job.state == state, "\n".join(lines)
+        return "\n".join(lines)
+
+    def run(self, run: str, **env: str) -> str:
+        """Run to the end; what the job printed."""
+        return self.wait(self.submit(run, **env), state="COMPLETED")
+
+    def end(self, job_id: int) -> str:
+        """Have Slurm end a job; what it printed."""
+        self.slurm.cancel(job_id)
+        return self.wait(job_id, state="CANCELLED")
+
+    def output(self, job_id: int) -> str:
+        """What a job has printed so far."""
+        file = self.slurm.job(job_id).output
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+    def run_dir(self, run: str) -> Path:
+        """Where a run's metrics lie."""
+        return self.shared / "runs" / self.workload / run
+
+    def checkpoints(self, run: str) -> Path:
+        """Where a run's checkpoints lie."""
+        return self.shared / "checkpoints" / self.workload / run
+
+    def metrics(self, run: str) -> list[dict[str, Any]]:
+        """The rows that a run has written so far."""
+        file = self.run_dir(run) / "metrics.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+
+    def wait_for_step(self, job_id: int, run: str, step: int, *, timeout_s: float = 120) -> None:
+        """Wait until a run has done so many steps; fails at once when the job has ended before."""
+        wait_until(
+            lambda: len(self.metrics(run)) >= step or self.slurm.job(job_id).has_ended,
+            timeout_s=timeout_s,
+            what=f"{run}: step {step}",
+        )
+        assert len(self.metrics(run)) >= step, self.output(job_id)
+
+
+def check_that_divergence_ends_a_run(training: Training, *, says: str = "the loss is ") -> None:
+    """Have a learning rate destroy the weights: the run has to fail in the step that shows it.
+
+    Both ranks say so, the step gets no checkpoint, and the newest of those before it is named.
+    """
+    job_id = training.submit("diverged", LEARNING_RATE="1e30", CHECKPOINT_EVERY="1")
+    said = training.wait(job_id, state="FAILED")
+    found = re.findall(rf"rank (\d): step (\d+): {says}", said)
+    assert sorted(rank for rank, _ in found) == ["0", "1"], said
+    (step,) = {int(step) for _, step in found}
+    assert all(row["loss"] is not None for row in training.metrics("diverged") if row["step"] < step), said
+    folder = training.checkpoints("diverged")
+    assert f"The last checkpoint with finite values is {folder / f'step-{step - 1:06d}'}:" in said, said
+    assert not (folder / f"step-{step:06d}").exists()
+    assert (training.run_dir("diverged") / "outcome").read_text() == f"diverged {step}\n"
+    assert len((training.run_dir("diverged") / "starts").read_text().splitlines()) == 1
+
+
+def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) -> None:
+    """Train on GPUs where torch sees none, in the precision of the newer ones."""
+    # Arguments, since a rehearsal's own device wins over the variable.
+    arguments = ("--device", "cuda", "--mixed-precision", "bf16")
+    said = training.wait(
+        training.submit("invisible", arguments=arguments, MAX_RESTARTS="0", **env), state="FAILED"
+    )
+    assert re.search(r"rank \d: no GPU is visible for local rank 0, of 0 here: look with", said), said
+    assert "AssertionError" not in said
+
+
+@contextmanager
+def training_on_slurm(
+    folder: Path,
+    *,
+    workload: str,
+    env: Mapping[str, str] | None = None,
+    suspend_time_s: int = 120,
+    credential_s: int = CREDENTIAL_S,
+) -> Iterator[Training]:
+    """A local Slurm and a shared folder for one workload; afterwards no process of it is left."""
+    with local_slurm(
+        folder / "slurm", mark=workload, suspend_time_s=suspend_time_s, credential_s=credential_s
+    ) as slurm:
+        yield Training(slurm, folder, workload=workload, env=env)
+    assert marked(workload) == []

@@ -1,0 +1,91 @@
+"""`trainctl submit`, `jobs`, `logs` and `cancel` with a real Slurm on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ops.jobs.submit import Wish, sbatch_command
+from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster
+
+__all__ = ["call", "cluster"]
+pytestmark = pytest.mark.slow
+
+RESOURCE = {"Name": "cpu", "InstanceType": "m6i.xlarge", "MinCount": 2, "MaxCount": 2}
+JOB = """\
+#!/bin/bash
+#SBATCH --requeue
+#SBATCH --open-mode=append
+echo "$RUN_NAME on $SLURM_JOB_NUM_NODES nodes: ${*:2}"
+sleep "${SECONDS_TO_RUN:-1}"
+exit "${CODE:-0}"
+"""
+
+
+@pytest.fixture
+def slurm(cluster: PlayedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSlurm]:
+    root: Path = tmp_path_factory.mktemp("s")  # short: Unix sockets lie in it
+    partitions = parse_partitions(
+        cluster_config={"Scheduling": {"SlurmQueues": [{"Name": "train", "ComputeResources": [RESOURCE]}]}},
+        shapes={"m6i.xlarge": NodeShape(vcpus=4, memory_mib=16_384)},
+    )
+    marker = ("TRAINING_CLUSTER_TEST", f"trainctl-{os.getpid()}")
+    with LocalSlurm(root=root, partitions=partitions, marker=marker) as slurm:
+        cluster.environment = slurm.client_env() | {"TRAINING_SHARED": str(cluster.shared)}
+        (cluster.shared / "training" / "job.slurm").write_text(JOB)
+        cluster.has_workload("gpt2")
+        yield slurm
+
+
+def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, call: Call) -> None:
+    first = slurm.layout.controller_port
+    code, said, note = call(
+        *("submit", "gpt2", "--nodes", "2", "--name", "my-run", "--follow", "--", "--note", "a  'b'")
+    )
+    assert (code, note.splitlines()[-1]) == (0, f"Job {first} ended: COMPLETED")
+    assert said.splitlines()[1] == "my-run on 2 nodes: --note a  'b'"
+
+    code, _, note = call("submit", "gpt2", "--nodes", "1", "--set", "CODE=3", "--follow")
+    assert (code, note.splitlines()[-1]) == (1, f"Job {first + 1} ended: FAILED (exit code 3)")
+
+    call("submit", "gpt2", "--nodes", "2", "--set", "SECONDS_TO_RUN=60")
+    call("submit", "gpt2", "--nodes", "1", "--after", str(first + 2))
+    waits = call("jobs")[1].splitlines()[-1]
+    assert waits.startswith(str(first + 3))
+    assert f"another job has to end first (afterok:{first + 2}" in waits
+
+    code, said, refused = call("cancel", str(first + 2), str(first + 3), str(first))
+    assert (code, refused) == (1, f"Job {first} has ended already: COMPLETED.\n")
+    assert said.count("is cancelled") == 2
+    said = call("jobs", "--all")[1]
+    assert "completed" in said
+    assert f"its script failed: trainctl logs {first + 1}" in said
+    assert call("logs", str(first))[1] == "my-run on 2 nodes: --note a  'b'\n"
+    assert call("submit", "gpt2", "--nodes", "3")[0] == 1
+
+
+def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, cluster: PlayedCluster) -> None:
+    sbatch = sbatch_command(Wish(workload="gpt2", nodes=1), "trainctl-1")
+    tries = [cluster.head_node.run_script("submit-once.sh", "trainctl-1", *sbatch) for _ in range(2)]
+    assert tries[0] == tries[1]
+    other = cluster.head_node.run_script(
+        "submit-once.sh", "trainctl-2", *sbatch_command(Wish(workload="gpt2", nodes=1), "trainctl-2")
+    )
+    assert int(other) == int(tries[0]) + 1
+
+
+def test_odd_jobs_of_others_hide_none(slurm: LocalSlurm, call: Call) -> None:
+    held = ("--hold", "--nodes=1", "--wrap", "true")
+    named = [slurm.submit([*held, "--job-name", name]) for name in ("two\nlines", "\x1b[31mred", "plain")]
+    both = slurm.submit(["--hold", "--nodes=1", ":", "--nodes=1", "--wrap", "true"])
+    code, said, _ = call("jobs")
+    assert code == 0
+    ids = {line.split()[0] for line in said.splitlines()[1:]}
+    assert {*map(str, named), f"{both}+0", f"{both}+1"} <= ids
+    assert "\x1b" not in said
+    assert call("logs", str(named[0]))[0] in (0, 1)
+    assert call("cancel", *map(str, named), str(both))[0] == 0

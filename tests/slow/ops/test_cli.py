@@ -1,0 +1,176 @@
+"""Every subcommand of trainctl against a kept rehearsal, as a person types them; in their order."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.processes import find
+from rehearsal.workspace import MARKER, PROJECT
+from tests.slow.assets.training.training import wait_until
+
+# Its first job makes the Python environment of gpt2, which takes minutes where others work beside it.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+FLAGS = ("-c", "family=p5")
+
+
+class Terminal:
+    """A shell that has sourced the rehearsal's env.sh."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.own = folder / "own"
+        self.own.mkdir()
+
+    def type(self, *words: str, code: int = 0) -> str:
+        """Run one line; what it printed on stdout. It must end with this code, and show no traceback."""
+        line = f"source {self.folder}/env.sh && exec {shlex.join(words)}"
+        done = subprocess.run(["bash", "-c", line], cwd=PROJECT, capture_output=True, text=True, timeout=800)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout if code in (0, 1) and done.stdout else done.stderr
+
+    def trainctl(self, *words: str, code: int = 0) -> str:
+        return self.type("trainctl", *words, code=code)
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        return json.loads(self.trainctl(*words, "--json", code=code))
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("k")
+    rehearse = [sys.executable, "-m", "rehearsal", "--folder", str(folder)]
+    run = [*rehearse, "run", "--family", "p5", "--workload", "nccl-tests", "--keep", "1"]
+    try:
+        done = subprocess.run(run, cwd=PROJECT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+        assert "Left running" in done.stdout
+        yield Terminal(folder)
+    finally:
+        subprocess.run([*rehearse, "stop"], cwd=PROJECT, check=True)
+    assert find({MARKER: str(folder)}) == set()
+
+
+def test_status_shows_the_cluster_that_stands(terminal: Terminal) -> None:
+    shown = terminal.trainctl("status")
+    assert re.search(r"TrainingClusterStack +CREATE_COMPLETE", shown)
+    for words in ("head node", "running", "gpu"):
+        assert words in shown.lower()
+    assert terminal.json("status")
+
+
+def test_preflight_finds_no_problem_that_a_local_aws_does_not_have(terminal: Terminal) -> None:
+    findings = terminal.json("preflight", *FLAGS)
+    assert [each["check"] for each in findings["findings"] if each["verdict"] == "problem"] == []
+    assert terminal.trainctl("preflight", *FLAGS)
+
+
+def test_price_adds_up_and_says_where_it_is_from(terminal: Terminal) -> None:
+    assert "USD" in terminal.trainctl("price", *FLAGS, "--tokens-per-s", "100000")
+    assert terminal.json("price", *FLAGS, "--offline")
+
+
+def test_plan_tells_what_changes_live_and_what_cannot_be(terminal: Terminal) -> None:
+    assert "the cluster is as these flags say" in terminal.trainctl("plan", *FLAGS, "--no-diff")
+    assert "live" in terminal.trainctl("plan", *FLAGS, "-c", "nodes=4", "--no-diff")
+    shown = terminal.trainctl("plan", *FLAGS, "-c", "fsx_type=scratch2", "--no-diff", code=1)
+    assert "fsx_type" in shown
+    assert "impossible" in shown
+
+
+def test_a_job_is_submitted_followed_and_reported(terminal: Terminal) -> None:
+    settings = ("--set", "MAX_STEPS=12", "--name", "first")
+    shown = terminal.trainctl("submit", "gpt2", "--nodes", "2", *settings, "--follow")
+    assert shown.endswith("job.slurm: done\n")
+    ended = terminal.json("jobs", "--all")
+    text = json.dumps(ended)
+    assert "COMPLETED" in text
+    shown = terminal.trainctl("jobs", "--all")
+    assert "gpt2" in shown or "train" in shown
+    page = terminal.own / "run.html"
+    shown = terminal.trainctl("report", "gpt2/first", "--html", str(page))
+    assert "12" in shown
+    assert "<html" in page.read_text()
+    assert terminal.json("report", "first")
+
+
+def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal) -> None:
+    asked = ("--nodes", "2", "--set", "MAX_STEPS=100000", "--name", "long")
+    submitted = terminal.json("submit", "gpt2", *asked)
+    job = str(submitted["job_id"])
+    assert job in terminal.trainctl("jobs")
+    terminal.trainctl("logs", job)
+    terminal.trainctl("diagnose", "--job", job, "--bundle", str(terminal.own / "b.tar.gz"), code=1)
+    assert job in terminal.trainctl("cancel", job)
+    # It saves and ends by itself first: Slurm calls that COMPLETING.
+    wait_until(
+        lambda: "CANCELLED" in json.dumps(terminal.json("jobs", "--all")), timeout_s=120, what="not cancelled"
+    )
+    terminal.trainctl("cancel", job, code=1)
+
+
+def test_connect_runs_a_command_and_says_what_a_shell_takes(terminal: Terminal) -> None:
+    assert "gpu" in terminal.trainctl("connect", "--", "sinfo", "--all")
+    assert "no AWS" in terminal.trainctl("connect", "--print", code=1), "a rehearsal has no shell to open"
+
+
+def test_data_goes_to_the_bucket_and_comes_back_and_nothing_is_deleted(terminal: Terminal) -> None:
+    corpus = terminal.own / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("some text\n")
+    terminal.trainctl("sync", "up", str(corpus), "datasets/corpus")
+    (corpus / "a.txt").unlink()
+    (corpus / "b.txt").write_text("more\n")
+    terminal.trainctl("sync", "up", str(corpus), "datasets/corpus")
+    terminal.trainctl("sync", "down", "datasets/corpus", str(terminal.own / "back"))
+    assert sorted(each.name for each in (terminal.own / "back").iterdir()) == ["a.txt", "b.txt"]
+    said = terminal.trainctl("sync", "up", str(corpus), "bootstrap/training", code=2)
+    assert "bootstrap" in said
+
+
+def test_destroy_shows_what_goes_and_what_stays(terminal: Terminal) -> None:
+    plan = terminal.json("destroy", "--plan")
+    assert "TrainingCluster-Storage" in plan["stacks"]
+    assert "npx cdk destroy" in terminal.trainctl("destroy", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("status", "--cluster", "no_such"), 1, "cluster_name"),
+        (("jobs", "--cluster", "other"), 1, "There is no cluster other"),
+        (("submit", "gpt3", "--nodes", "2"), (1, 2), 'Did you mean "gpt2"'),
+        (("submit", "gpt2", "--nodes", "99"), (1, 2), "99"),
+        (("submit", "gpt2", "--nodes", "2", "--set", "MAX STEPS=1"), 2, "MAX STEPS"),
+        (("logs", "999"), 1, "999"),
+        (("cancel", "999"), 1, "999"),
+        (("cancel", "all"), (1, 2), "all"),
+        (("report", "no-such-run"), 2, "allowed: gpt2/"),
+        (("report", "first", "--html", "/no/such/folder/x.html"), (1, 2), "/no/such/folder"),
+        (("plan", "-c", "nodes"), 1, "FLAG=VALUE"),
+        (("price", "--run", "/no/such.json"), (1, 2), "/no/such.json"),
+        (("diagnose", "/no/such.log"), (1, 2), "/no/such.log"),
+        (("sync", "up", "/no/such", "datasets/x"), (1, 2), "/no/such"),
+        (("connect", "--", "rm", "-r", "/fsx"), 1, "rm"),
+        (("rehearse", "--family", "p55"), (1, 2), "allowed"),
+        (("--region", "nowhere", "status"), (0, 1), ""),
+    ],
+)
+def test_a_wrong_input_is_one_message(
+    terminal: Terminal, words: tuple[str, ...], code: Any, said: str
+) -> None:
+    line = f"source {terminal.folder}/env.sh && exec trainctl {shlex.join(words)}"
+    done = subprocess.run(["bash", "-c", line], cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert done.returncode in (code if isinstance(code, tuple) else (code,)), done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

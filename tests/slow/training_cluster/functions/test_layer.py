@@ -1,0 +1,190 @@
+"""The layer of `make layer`: this machine's Python runs the provider from it alone, Lambda's could."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import stat
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterator
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
+from packaging.utils import canonicalize_name
+
+from rehearsal.local_aws.process import LocalAws
+from rehearsal.workspace import PROJECT
+from tests.slow.account import Account
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.functions.built_layer import PYTHON
+
+pytestmark = pytest.mark.slow
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PROVIDER = PROJECT / "assets" / "cluster_provider"
+LAMBDA_LIMIT = 250 * 2**20
+PROVIDER_ROOM = 2**20
+X86_64 = 62  # e_machine of ELF
+
+# As Lambda: one process, the handlers called one after the other, until the cluster is there and gone.
+_DRIVER = """
+import json, shutil, sys, time
+import handler
+event = json.load(sys.stdin)
+for event["RequestType"] in ("Create", "Delete"):
+    event["RequestId"] = event["RequestType"]
+    event |= handler.on_event(event, None)
+    deadline = time.monotonic() + 120
+    while not (answer := handler.is_complete(event, None))["IsComplete"]:
+        assert time.monotonic() < deadline, event["RequestType"]
+        time.sleep(0.5)
+    print(event["RequestType"] + ":", json.dumps(answer))
+files = [m.__file__ for m in list(sys.modules.values()) if getattr(m, "__file__", None)]
+import pcluster.utils
+version = pcluster.utils.get_installed_version()
+print("used:", json.dumps({"files": files, "node": shutil.which("node"), "version": version}))
+"""
+
+
+@pytest.fixture(scope="module")
+def layers() -> dict[str, Path]:
+    """The archives by Python: Lambda's and this machine's, built side by side where they are not yet."""
+    builder = [sys.executable, "-m", "tools.build_layer", "--python"]
+    builds = {
+        python: subprocess.Popen([*builder, python], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+        for python in {PYTHON, HERE}
+    }
+    said = {python: build.communicate()[0].strip() for python, build in builds.items()}
+    assert [build.returncode for build in builds.values()] == [0] * len(builds)
+    return {python: Path(archive) for python, archive in said.items()}
+
+
+@pytest.fixture
+def for_lambda(layers: dict[str, Path]) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(layers[PYTHON]) as archive:
+        yield archive
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Account]:
+    local_aws = LocalAws(folder=tmp_path, marker=("TRAINING_CLUSTER_TEST", str(tmp_path)))
+    try:
+        yield Account(local_aws.start())
+    finally:
+        local_aws.stop()
+
+
+def _unpack(archive: Path, folder: Path) -> Path:
+    """As Lambda does, with the executable bits."""
+    with zipfile.ZipFile(archive) as layer:
+        for entry in layer.infolist():
+            Path(layer.extract(entry, folder)).chmod(stat.S_IMODE(entry.external_attr >> 16))
+    return folder
+
+
+def _lambda_tags() -> set[Tag]:
+    """Wheels that Lambda's Python runs: Amazon Linux 2023 has glibc 2.34."""
+    minor = int(PYTHON.partition(".")[2])
+    platforms = [f"manylinux_2_{glibc}_x86_64" for glibc in range(5, 35)]
+    platforms += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
+    tags = set(cpython_tags((3, minor), [f"cp3{minor}"], platforms))
+    return tags | set(compatible_tags((3, minor), f"cp3{minor}", platforms))
+
+
+def _texts(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
+    """A file of every package's dist-info, by package."""
+    found = [entry for entry in archive.namelist() if entry.endswith(f".dist-info/{name}")]
+    return {entry.split("/")[1]: archive.read(entry).decode() for entry in found}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the layer is one for x86_64")
+def test_the_provider_creates_and_deletes_a_cluster_from_the_layer_alone(
+    layers: dict[str, Path], account: Account, tmp_path: Path
+) -> None:
+    layer = _unpack(layers[HERE], tmp_path / "opt")
+    account.client("logs").create_log_group(logGroupName="from-layer")
+    # No package of this machine's and no other Node: without site, and with the layer as the only PATH.
+    environment = account.address.client_variables() | {
+        "PATH": str(layer / "bin"),
+        "PYTHONPATH": f"{PROVIDER}:{layer / 'python'}",
+        "PROGRESS_PARAMETER": "/from-layer",
+        "PROGRESS_LOG_GROUP": "from-layer",
+        "LOGS_BUCKET": "from-layer",
+    }
+    properties = {
+        "ClusterName": "from-layer",
+        "ClusterConfiguration": json.dumps(account.network.config()),
+    }
+    stack = "arn:aws:cloudformation:us-east-1:123456789012:stack/Ours/00000000"
+    done = subprocess.run(
+        [Path(sys.base_prefix, "bin", f"python{HERE}"), "-S", "-B", "-c", _DRIVER],
+        input=json.dumps({"StackId": stack, "ResourceProperties": properties}),
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    assert json.loads(said["Create"])["Data"]["HeadNodeInstanceId"].startswith("i-")
+    assert account.status("from-layer") is None
+    used = json.loads(said["used"])
+    assert (used["node"], used["version"]) == (str(layer / "bin" / "node"), PCLUSTER_VERSION)
+    assert str(layer / "python" / "pcluster" / "lib" / "__init__.py") in used["files"]
+    own = (f"{PROVIDER}/", f"{layer}/", f"{sysconfig.get_path('stdlib')}/")
+    assert [each for each in used["files"] if not each.startswith(own) or "site-packages" in each] == []
+
+
+def test_every_wheel_of_lambdas_layer_is_one_that_lambda_runs(for_lambda: zipfile.ZipFile) -> None:
+    supported, wheels = _lambda_tags(), _texts(for_lambda, "WHEEL")
+    assert len(wheels) == len(_texts(for_lambda, "METADATA")) > 90
+    for wheel, text in wheels.items():
+        tags = {tag for line in message_from_string(text).get_all("Tag", []) for tag in parse_tag(line)}
+        assert tags & supported, f"{wheel}: {sorted(map(str, tags))}"
+
+
+def test_every_binary_of_lambdas_layer_is_for_its_machine_and_its_glibc(for_lambda: zipfile.ZipFile) -> None:
+    binaries = {
+        name: content
+        for name in for_lambda.namelist()
+        if (content := for_lambda.read(name)).startswith(b"\x7fELF")
+    }
+    suffixes = (f".cpython-{PYTHON.replace('.', '')}-x86_64-linux-gnu.so", ".abi3.so")
+    assert "bin/node" in binaries
+    assert len(binaries) > 10
+    for name, content in binaries.items():
+        assert int.from_bytes(content[18:20], "little") == X86_64, name
+        assert name == "bin/node" or name.endswith(suffixes), name
+        glibc = [int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", content)]
+        assert max(glibc) <= 34, name
+
+
+def test_lambdas_layer_lacks_no_package_that_its_own_python_asks_for(for_lambda: zipfile.ZipFile) -> None:
+    """The lock was made by another Python: a marker could ask for more on this one."""
+    packages = [message_from_string(text) for text in _texts(for_lambda, "METADATA").values()]
+    versions = {canonicalize_name(package["Name"]): package["Version"] for package in packages}
+    python = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0", "extra": ""}
+    on_lambda = python | {"sys_platform": "linux", "platform_machine": "x86_64"}
+    environment = {name: str(value) for name, value in (default_environment() | on_lambda).items()}
+    for package in packages:
+        for text in package.get_all("Requires-Dist", []):
+            wanted = Requirement(text)
+            if not wanted.marker or wanted.marker.evaluate(environment):
+                version = versions.get(canonicalize_name(wanted.name))
+                assert version and wanted.specifier.contains(version), f"{package['Name']}: {text}"
+
+
+def test_lambda_takes_the_layer_with_the_provider(for_lambda: zipfile.ZipFile) -> None:
+    entries = for_lambda.infolist()
+    assert sum(entry.file_size for entry in entries) < LAMBDA_LIMIT - PROVIDER_ROOM
+    assert {entry.filename.split("/")[0] for entry in entries} == {"bin", "python"}
+    assert not [entry.filename for entry in entries if "__pycache__" in entry.filename]
+    assert for_lambda.getinfo("bin/node").external_attr >> 16 & 0o111 == 0o111
+    assert sum(path.stat().st_size for path in PROVIDER.glob("*.py")) < PROVIDER_ROOM

@@ -1,0 +1,165 @@
+"""Dashboard, alarms and budget on a local AWS; the states of a real Slurm's nodes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.local_aws.address import ACCOUNT
+from rehearsal.local_aws.process import LocalAws
+from rehearsal.local_slurm import LocalSlurm
+from tests.slow.account import Account
+from tests.slow.assets.training.training import NODES, local_slurm
+from tests.slow.rehearsal.local_slurm.test_local_slurm import wait_for_states
+from tests.unit.training_cluster.monitoring.monitored import monitored
+from training_cluster.paths import ASSETS
+
+pytestmark = pytest.mark.slow
+
+DASHBOARD = "TrainingCluster_training_us-east-1"
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    folder = tmp_path_factory.mktemp("aws")
+    local_aws = LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder)))
+    try:
+        yield Account(local_aws.start())
+    finally:
+        local_aws.stop()
+
+
+def _deploy(account: Account, **flags: str) -> None:
+    template = monitored(**flags).to_json()
+    # CDK's check of the bootstrap stack, which this account does not have.
+    account.deploy("seen", {"Resources": template["Resources"]})
+
+
+def _alarms(account: Account) -> dict[str, Any]:
+    found = account.client("cloudwatch").describe_alarms()["MetricAlarms"]
+    return {alarm["AlarmName"]: alarm for alarm in found}
+
+
+def _budgets(account: Account) -> dict[str, str]:
+    found = account.client("budgets").describe_budgets(AccountId=ACCOUNT)["Budgets"]
+    return {budget["BudgetName"]: budget["BudgetLimit"]["Amount"] for budget in found}
+
+
+def test_without_an_address_there_are_alarms_and_a_dashboard_alone(account: Account) -> None:
+    _deploy(account)
+    body = account.client("cloudwatch").get_dashboard(DashboardName=DASHBOARD)["DashboardBody"]
+    assert {w["type"] for w in json.loads(body)["widgets"]} == {"text", "alarm", "metric"}
+    assert set(_alarms(account)) == {
+        f"TrainingCluster_training_{name}"
+        for name in ("HeadNodeDead", "SchedulerSilent", "LustreFull", "NodesNotStarting", "CheckBraked")
+    }
+    assert _budgets(account) == {}
+
+
+def test_an_address_is_added_to_a_cluster_that_runs(account: Account) -> None:
+    _deploy(account, alarm_email="me@example.com", budget_usd="5000")
+    (topic,) = account.client("sns").list_topics()["Topics"]
+    (subscription,) = account.client("sns").list_subscriptions()["Subscriptions"]
+    assert (subscription["Endpoint"], subscription["TopicArn"]) == ("me@example.com", topic["TopicArn"])
+    assert all(alarm["AlarmActions"] == [topic["TopicArn"]] for alarm in _alarms(account).values())
+    ((name, amount),) = _budgets(account).items()
+    assert name.startswith("training-training-us-east-1-")
+    assert float(amount) == 5000
+
+
+def test_a_larger_budget_is_the_same_one_and_another_address_takes_its_place(account: Account) -> None:
+    (before,) = _budgets(account)
+    _deploy(account, alarm_email="me@example.com", budget_usd="9000")
+    assert {name: float(amount) for name, amount in _budgets(account).items()} == {before: 9000}
+    _deploy(account, alarm_email="you@example.com", budget_usd="9000")
+    (after,) = _budgets(account)
+    assert after != before
+    (told,) = account.client("budgets").describe_subscribers_for_notification(
+        AccountId=ACCOUNT,
+        BudgetName=after,
+        Notification={
+            "NotificationType": "FORECASTED",
+            "ComparisonOperator": "GREATER_THAN",
+            "Threshold": 100,
+            "ThresholdType": "PERCENTAGE",
+        },
+    )["Subscribers"]
+    assert told["Address"] == "you@example.com"
+
+
+@pytest.mark.parametrize(
+    ("id_", "returns", "count", "words"),
+    [
+        ("Free", False, 1, "lower-case letter"),
+        ("sum", False, 1, "and once"),
+        ("free", True, 1, "exactly one"),
+        ("free", False, 11, "10 metrics at most"),
+    ],
+)
+def test_metric_math_that_cloudwatch_does_not_take_is_refused(
+    account: Account, id_: str, returns: bool, count: int, words: str
+) -> None:
+    stat = {"Metric": {"Namespace": "AWS/FSx", "MetricName": "Free"}, "Period": 60, "Stat": "Sum"}
+    metrics = [
+        {"Id": f"{id_}{number or ''}", "MetricStat": stat, "ReturnData": returns} for number in range(count)
+    ]
+    alarm = {
+        "Metrics": [{"Id": "sum", "Expression": "1 + 1", "ReturnData": True}, *metrics],
+        "ComparisonOperator": "LessThanThreshold",
+        "EvaluationPeriods": 1,
+        "Threshold": 1,
+    }
+    template = {"Resources": {"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm}}}
+    with pytest.raises(AssertionError, match=words):
+        account.deploy("refused", template)
+    account.delete("refused")
+
+
+def test_a_stack_that_goes_takes_all_of_it_along(account: Account) -> None:
+    account.delete("seen")
+    assert (_alarms(account), _budgets(account)) == ({}, {})
+    assert account.client("cloudwatch").list_dashboards()["DashboardEntries"] == []
+    assert account.client("sns").list_topics()["Topics"] == []
+
+
+def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
+    """What the head node's program publishes of the one partition, without the zeros."""
+    aws = folder / "bin" / "aws"
+    aws.parent.mkdir(exist_ok=True)
+    aws.write_text('#!/bin/bash\nprintf "%s" "${@: -1}"\n')
+    aws.chmod(0o755)
+    environment = slurm.client_env()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-B", str(ASSETS / "bootstrap" / "metrics" / "node_states.py")),
+            *("--cluster", "training", "--region", "us-east-1"),
+        ],
+        env=environment | {"PATH": f"{aws.parent}:{environment['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found = {}
+    for datum in json.loads(done.stdout):
+        dimensions = {each["Name"]: each["Value"] for each in datum["Dimensions"]}
+        assert dimensions["Partition"] == "train"
+        found[dimensions["State"]] = datum["StatisticValues"]["Sum"]
+    return {state: nodes for state, nodes in found.items() if nodes}
+
+
+def test_the_states_of_a_real_slurms_nodes_are_published(tmp_path: Path) -> None:
+    with local_slurm(tmp_path, mark="states") as slurm:
+        assert _published(slurm, tmp_path) == {}
+        job = slurm.submit(["--nodes=2", "--exclusive", "--wrap", "sleep 600"])
+        wait_for_states(slurm, "allocated", timeout_s=60)
+        assert _published(slurm, tmp_path) == {"allocated": 2}
+        drain = ["scontrol", "update", f"nodename={NODES[0]}", "state=drain", "reason=test"]
+        subprocess.run(drain, env=slurm.client_env(), check=True)
+        assert _published(slurm, tmp_path) == {"allocated": 1, "down": 1}
+        slurm.cancel(job)

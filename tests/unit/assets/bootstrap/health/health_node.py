@@ -1,0 +1,147 @@
+"""A node's disk under one folder, with the bundle on it and programs that answer as a test likes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from training_cluster.cluster.job_environment import render_job_environments
+from training_cluster.paths import ASSETS
+from training_cluster.rules.context import read_settings
+
+HEALTH = ASSETS / "bootstrap" / "health"
+RECORDED = Path(__file__).parent / "recorded"
+UNFIT = 9
+BUNDLE_SHA256 = "a" * 64
+NOW = "1792656000.123456789"
+CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
+
+
+class HealthNode:
+    """What prolog.sh and check-node.sh find on a node of ParallelCluster's."""
+
+    def __init__(self, root: Path, *, family: str = "p4d", **flags: str) -> None:
+        self.root, self.slash, self.etc = root, root / "slash", root / "etc"
+        self.bundles = self.slash / "opt" / "training-cluster" / "bundles"
+        self.prolog_folder = self.slash / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
+        self.calls = root / "calls"
+        self.programs = self.slash / "usr" / "bin"
+        self.programs.mkdir(parents=True)
+        self.bundle = self.bundles / BUNDLE_SHA256
+        self.bundle.mkdir(parents=True)
+        (self.bundle / "bootstrap").symlink_to(ASSETS / "bootstrap")
+        (self.bundles / "current").symlink_to(BUNDLE_SHA256)
+        (self.etc / "partitions").mkdir(parents=True)
+        settings = read_settings({"family": family, **flags})
+        environments = render_job_environments(settings)
+        self.queue = next(iter(environments))
+        for partition, text in environments.items():
+            (self.etc / "partitions" / f"{partition}.env").write_text(text)
+        (self.etc / "bootstrap-arguments").write_text("s3://bucket/bootstrap/training\n")
+        self.be_a_parallelcluster_node()
+        self.want(BUNDLE_SHA256)
+
+    def be_a_parallelcluster_node(self) -> None:
+        folder = self.slash / "etc" / "parallelcluster"
+        folder.mkdir(parents=True)
+        (folder / "cfnconfig").write_text(
+            f"cfn_node_type=ComputeFleet\ncfn_scheduler_queue_name={self.queue}\n"
+        )
+
+    def want(self, digest: str) -> None:
+        config = self.slash / "opt" / "parallelcluster" / "shared" / "cluster-config.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(
+            f"HeadNode: {{CustomActions: {{OnNodeUpdated: {{Args: [bundle-sha256={digest}]}}}}}}\n"
+        )
+
+    def set_fact(self, name: str, value: str) -> None:
+        with (self.etc / "partitions" / f"{self.queue}.env").open("a") as file:
+            file.write(f"export {name}='{value}'\n")
+
+    def stub(self, name: str, script: str) -> None:
+        """A program that notes its arguments, one call a line, and does what `script` says."""
+        program = self.programs / name
+        program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self.calls}"\n{script}\n')
+        program.chmod(0o755)
+
+    def called(self) -> list[str]:
+        """What was asked of the programs, one call a line."""
+        return self.calls.read_text().splitlines() if self.calls.exists() else []
+
+    def be_well(self) -> None:
+        """A p4d node that is well, without EFA and local disks."""
+        self.set_fact("EFA_INTERFACES", "0")
+        self.set_fact("SCRATCH", "")
+        self.stub("journalctl", "")
+        self.stub("chronyc", f"echo '{CLOCK},Normal'")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "TRAINING_ROOT": str(self.slash),
+            "TRAINING_ETC": str(self.etc),
+            "BUNDLE": str(self.bundle),
+        }
+
+    def install_prolog(self) -> Path:
+        """Run the step that does it on a head node."""
+        step = ASSETS / "bootstrap" / "steps" / "90-install-prolog.sh"
+        subprocess.run(["bash", str(step)], env=self.environment | {"NODE_TYPE": "HeadNode"}, check=True)
+        (prolog,) = self.prolog_folder.iterdir()
+        return prolog
+
+    def health_log(self) -> str:
+        log = self.slash / "var" / "log" / "training-cluster" / "health.log"
+        return log.read_text() if log.exists() else ""
+
+
+def recorded(name: str) -> str:
+    """A program's output, as a stub's script."""
+    return f"cat '{RECORDED / name}'"
+
+
+def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
+    """A node of 8 GPUs, all of which are well, with EFA and local disks."""
+    node = HealthNode(root, family=family)
+    node.stub("chronyc", f"echo '{CLOCK},Normal'")
+    node.stub("mountpoint", "")
+    (node.slash / "scratch").mkdir()
+    node.stub("journalctl", recorded("kernel-well.txt"))
+    node.stub("fi_info", recorded("fi_info-p4d.txt"))
+    smi(node)
+    return node
+
+
+def smi(
+    node: HealthNode,
+    *,
+    gpus: str = "list-gpus-8.txt",
+    errors: str = "ecc-a100-well.txt",
+    rows: str = "rows-well.txt",
+    status: int = 0,
+) -> None:
+    node.stub(
+        "nvidia-smi",
+        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n--query-gpu=*) {recorded(errors)} ;;\n'
+        f"--query-remapped-rows=*) {recorded(rows)} ;;\nesac\nexit {status}",
+    )
+
+
+def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", str(HEALTH / "check-node.sh"), node.queue],
+        env=node.environment | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def found(node: HealthNode) -> str:
+    """What is wrong with an unfit node."""
+    done = check(node)
+    assert done.returncode == UNFIT, done
+    return done.stdout.strip()

@@ -1,0 +1,97 @@
+"""check-node.sh: which checks it runs, and what it makes of those that fail, hang or are faulty."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.unit.assets.bootstrap.health.health_node import (
+    HEALTH,
+    UNFIT,
+    HealthNode,
+    check,
+    found,
+    gpu_node,
+    smi,
+)
+from training_cluster.catalog.families import family_names
+from training_cluster.cluster.job_environment import render_job_environments
+from training_cluster.rules.context import read_settings
+
+READ_BY_CHECKS = {"ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "EFA_INTERFACES", "SCRATCH"}
+
+
+def test_a_node_without_accelerators_is_asked_for_none(tmp_path: Path) -> None:
+    node = HealthNode(tmp_path, family="m6i")
+    node.be_well()
+    for program in ("nvidia-smi", "fi_info", "journalctl", "mountpoint"):
+        node.stub(program, "exit 1")
+    assert check(node).returncode == 0
+    assert node.called() == ["chronyc -n -c tracking"]
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    smi(node, gpus="list-gpus-7.txt")
+    node.stub("mountpoint", "exit 32")
+    assert found(node) == ("nvidia-smi lists 7 of 8 GPUs; the local NVMe disks are not mounted on /scratch")
+
+
+def test_a_program_that_hangs_is_a_verdict_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    # No signal ends a program that waits for a lost GPU; one that ignores all but SIGKILL comes near.
+    node.stub("nvidia-smi", "trap '' TERM; exec sleep 20.0625")
+    started = time.monotonic()
+    done = check(node, HEALTH_LIMIT_S="1")
+    assert time.monotonic() - started < 8
+    assert done.returncode == UNFIT
+    assert "the check 10-gpus did not end within 1 s" in done.stdout
+    assert [p for p in psutil.process_iter(["cmdline"]) if "20.0625" in (p.info["cmdline"] or [])] == []
+
+
+def test_a_check_with_a_fault_of_its_own_is_no_verdict_on_the_node(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    node.stub("chronyc", "echo 'a new release prints it otherwise'")
+    node.stub("journalctl", "echo 'unknown option' >&2; exit 1")
+    done = check(node)
+    assert done.returncode == 0
+    assert "60-clock: could not check (1)" in done.stderr
+    assert "20-gpu-xid: could not check (1): unknown option" in done.stderr
+
+
+def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    node.stub("chronyc", "exit 1")
+    assert check(node).returncode == UNFIT
+    skipped = node.slash / "opt" / "slurm" / "etc" / "training-cluster-skipped-checks"
+    skipped.parent.mkdir(parents=True)
+    skipped.write_text("60-clock\n")
+    done = check(node)
+    assert done.returncode == 0
+    assert f"60-clock: not checked, {skipped} names it" in done.stderr
+
+
+def test_a_rehearsals_node_is_not_asked_for_hardware_that_it_only_plays(tmp_path: Path) -> None:
+    node = HealthNode(tmp_path, family="p5")
+    (node.slash / "etc" / "parallelcluster" / "cfnconfig").unlink()
+    done = check(node)
+    assert done.returncode == 0, done
+    assert "10-gpus: not checked, this is no ParallelCluster node" in done.stderr
+    node.stub("df", "printf ' Avail\\n   17\\n'")
+    assert check(node).returncode == UNFIT
+
+
+def test_every_check_says_for_which_nodes_it_is() -> None:
+    for path in sorted((HEALTH / "checks").iterdir()):
+        header = path.read_text().split("set -euo")[0]
+        assert "\n# Kinds: " in header, path.name
+        assert "\n# Where: " in header, path.name
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_every_partition_tells_what_the_checks_ask_of_it(family: str) -> None:
+    for text in render_job_environments(read_settings({"family": family})).values():
+        assert {name for name in READ_BY_CHECKS if f"export {name}='" not in text} == set()

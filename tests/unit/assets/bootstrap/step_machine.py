@@ -1,0 +1,168 @@
+"""A machine for one install step: a root folder, a closed PATH, stubs that write down calls."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+from training_cluster.catalog.versions import render_versions
+from training_cluster.paths import ASSETS
+
+# Programs that steps use as they are. What installs, or asks the machine, is a stub.
+REAL = """
+awk basename bash cat chmod cp cut date dirname env find git grep head hostname install ln make mkdir mktemp
+mv nproc python3 readlink rm sed sh sha256sum sleep sort tail tee timeout touch tr
+""".split()
+KERNEL = "6.8.0-1021-aws"
+QUESTIONS = ("uname", "modinfo", "dpkg-query", "rpm", "lspci", "python3")
+APT = "apt-get -o DPkg::Lock::Timeout=60 -qq"
+
+
+class Machine:
+    """Runs steps; `calls` are the stubs' calls, one a line, as `name argument argument`."""
+
+    def __init__(self, folder: Path, *, venv: Path) -> None:
+        self.folder, self.root, self.bin = folder, folder / "root", folder / "bin"
+        self.opt = self.root / "opt" / "training-cluster"
+        self.bundle = folder / "bundle"
+        self._calls = folder / "calls"
+        for made in (self.root / "etc", self.root / "proc", self.bin, self.opt):
+            made.mkdir(parents=True)
+        shutil.copytree(ASSETS / "bootstrap", self.bundle / "bootstrap")
+        shutil.copytree(ASSETS / "training", self.bundle / "training")
+        (self.root / "etc" / "os-release").write_text("ID=ubuntu\nVERSION_CODENAME=noble\n")
+        (self.root / "proc" / "version").write_text("Linux (x86_64-linux-gnu-gcc-13 13.2)\n")
+        for name in REAL:
+            if path := shutil.which(name, path="/usr/bin:/bin"):
+                (self.bin / name).symlink_to(path)
+        self.program("uname", f"echo {KERNEL}")
+        # `python3 -m venv` copies an environment that was made once; all else is the real Python.
+        python = (self.bin / "python3").resolve()
+        copy = f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'
+        self.program("python3", f'if [[ "$1 $2" == "-m venv" ]]; then {copy}; fi\nexec "{python}" "$@"')
+        self.environment = {
+            "PATH": str(self.bin),
+            "HOME": str(folder),
+            "BUNDLE": str(self.bundle),
+            "TRAINING_ROOT": str(self.root),
+            "TRAINING_OPT": str(self.opt),
+            "NODE_TYPE": "Image",
+            "OS": "ubuntu2404",
+            "ROOT": str(self.root),
+            # pip finds our wheels, and nothing else.
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(folder / "wheels"),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+        for line in render_versions().splitlines():
+            name, value = line.removeprefix("export ").split("=", 1)
+            self.environment[name] = value.strip("'")
+
+    def program(self, name: str, script: str = "", *, at: Path | None = None) -> Path:
+        """A stub: it writes down how it was called, then runs a script."""
+        path = at or self.bin / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        noted = f'said="{name} $*"; echo "${{said//$NEWLINE/ }}" >>"{self._calls}"'
+        path.write_text(f"#!/bin/bash\nNEWLINE=$'\\n'\n{noted}\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    def serve(self, content: str, *, killed: bool = False) -> str:
+        """Let curl fetch this content, or half of it before it is killed; the content's SHA-256."""
+        source = self.folder / "served"
+        source.write_text(content)
+        half = f'head -c {len(content) // 2} "{source}" >"$file"; kill -9 $$'
+        self.program(
+            "curl",
+            'while (($#)); do if [[ $1 == --output ]]; then file="$2"; fi; shift; done\n'
+            + (half if killed else f'cat "{source}" >"$file"'),
+        )
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def wheel(self, name: str, version: str, files: dict[str, str], *, requires: str = "") -> str:
+        """Make a wheel that pip finds, and that may require another; return its SHA-256."""
+        word = name.replace("-", "_")
+        path = self.folder / "wheels" / f"{word}-{version}-py3-none-any.whl"
+        path.parent.mkdir(exist_ok=True)
+        info = f"{word}-{version}.dist-info"
+        whole = {
+            **files,
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            + (f"Requires-Dist: {requires}\n" if requires else ""),
+            f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        }
+        record = [f"{file},sha256={_digest(text)},{len(text)}" for file, text in whole.items()]
+        whole[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,"]) + "\n"
+        with zipfile.ZipFile(path, "w") as archive:
+            for file, text in whole.items():
+                archive.writestr(file, text)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def publish(
+        self, index: str, name: str, version: str, files: dict[str, str], *, requires: str = ""
+    ) -> str:
+        """Make a wheel the only one of its name in an index of pip; return the index's address."""
+        self.wheel(name, version, files, requires=requires)
+        wheel = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+        folder = self.folder / index / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "wheels" / wheel).rename(folder / wheel)
+        (folder / "index.html").write_text(f'<a href="{wheel}">{wheel}</a>')
+        return f"file://{self.folder / index}"
+
+    def repository(self, files: dict[str, str]) -> tuple[str, str]:
+        """A git repository; its URL and its commit."""
+        folder = self.folder / "repository"
+        for file, text in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(text)
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder)]
+        for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+            subprocess.run([*git, *arguments], check=True)
+        done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+        return str(folder), done.stdout.strip()
+
+    def run(self, step: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a step by the beginning of its name, as the runner does."""
+        (path,) = (self.bundle / "bootstrap" / "steps").glob(f"{step}-*.sh")
+        return subprocess.run(
+            ["bash", str(path)],
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def calls(self) -> list[str]:
+        """What stubs were called since the last call of this, those that ask and change nothing apart."""
+        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        self._calls.unlink(missing_ok=True)
+        return [line for line in lines if line.split()[0] not in QUESTIONS]
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Every file of the machine with size and time of its last change."""
+        found = [path for path in self.root.rglob("*") if path.is_symlink() or path.is_file()]
+        return {str(p): (p.lstat().st_size, p.lstat().st_mtime_ns) for p in found}
+
+
+def fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """A step's failure: its last line is one sentence that has these words."""
+    assert done.returncode != 0, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    for word in words:
+        assert word in last, done.stderr
+
+
+def succeeds(done: subprocess.CompletedProcess[str]) -> None:
+    """A step's success, with what it said where it is none."""
+    assert done.returncode == 0, done.stderr
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

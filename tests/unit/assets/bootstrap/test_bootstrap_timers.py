@@ -1,0 +1,98 @@
+"""The timers that a node's bootstrap starts: metrics, and a look for a missed update."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.bootstrap.bootstrap_node import Node, be_a_parallelcluster_node
+
+METRICS, FOLLOW = "training-cluster-metrics", "training-cluster-follow"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def _what_runs(units: Path) -> list[str]:
+    (line,) = re.findall("^ExecStart=(.*)$", (units / f"{METRICS}.service").read_text(), re.MULTILINE)
+    return shlex.split(line)
+
+
+@pytest.mark.parametrize(
+    ("family", "node_type", "queue", "program"),
+    [
+        ("p4d", "HeadNode", "", ["node_states.py"]),
+        ("p4d", "ComputeFleet", "gpu", ["accelerators.py", "gpu"]),
+        ("trn1", "ComputeFleet", "neuron", ["accelerators.py", "neuron"]),
+    ],
+)
+def test_a_node_publishes_what_it_alone_knows_once_a_minute(
+    node: Node, family: str, node_type: str, queue: str, program: list[str]
+) -> None:
+    units = be_a_parallelcluster_node(node, queue=queue)
+    digest = node.publish(family)
+    done = node.boot(node_type=node_type)
+    assert done.returncode == 0, done.stderr
+    _, interpreter, path, *arguments = _what_runs(units)
+    assert interpreter == "python3"
+    assert Path(path).is_file()
+    assert Path(path) == node.bundles / digest / "bootstrap" / "metrics" / program[0]
+    assert arguments == [*program[1:], "--cluster", "training", "--region", "us-east-1"]
+    assert "OnCalendar=minutely" in (units / f"{METRICS}.timer").read_text()
+    reload, enable = (node.root / "systemctl").read_text().splitlines()
+    assert (reload, enable.split()[:3]) == ("daemon-reload", ["enable", "--now", f"{METRICS}.timer"])
+
+
+@pytest.mark.parametrize(
+    ("node_type", "queue"), [("LoginNode", ""), ("ComputeFleet", "cpu")], ids=["login", "cpu"]
+)
+def test_a_node_with_nothing_to_publish_has_no_timer_for_it(node: Node, node_type: str, queue: str) -> None:
+    units = be_a_parallelcluster_node(node, queue=queue)
+    node.publish("p4d", cpu_queue="on")
+    assert node.boot(node_type=node_type).returncode == 0
+    assert not (units / f"{METRICS}.timer").exists()
+
+
+@pytest.mark.parametrize(
+    ("node_type", "has"), [("HeadNode", True), ("LoginNode", True), ("ComputeFleet", False)]
+)
+def test_nodes_that_run_no_prolog_look_for_a_missed_update(node: Node, node_type: str, has: bool) -> None:
+    units = be_a_parallelcluster_node(node)
+    node.publish()
+    assert node.boot(node_type=node_type).returncode == 0
+    assert (f"{FOLLOW}.timer" in (node.root / "systemctl").read_text().split()) is has
+    assert (units / f"{FOLLOW}.timer").exists() is has
+
+
+def test_a_rehearsal_starts_no_timer(node: Node) -> None:
+    units = be_a_parallelcluster_node(node)
+    (node.root / "slash" / "etc" / "parallelcluster" / "cfnconfig").unlink()
+    node.publish()
+    assert node.boot().returncode == 0
+    assert not units.exists()
+    assert not (node.root / "systemctl").exists()
+
+
+def test_after_an_update_the_timer_runs_the_new_bundles_program(node: Node) -> None:
+    units = be_a_parallelcluster_node(node)
+    node.publish()
+    node.boot()
+    digest = node.publish("p5")
+    assert node.boot(f"bundle-sha256={digest}").returncode == 0
+    assert digest in _what_runs(units)[2]
+    names = [f"{name}.{kind}" for name in (FOLLOW, METRICS) for kind in ("service", "timer")]
+    assert sorted(path.name for path in units.iterdir()) == names
+
+
+def test_a_node_that_cannot_publish_starts_all_the_same_and_says_so(node: Node) -> None:
+    be_a_parallelcluster_node(node, systemctl="echo 'no systemd here' >&2; exit 1")
+    node.publish()
+    done = node.boot(node_type="ComputeFleet")
+    assert done.returncode == 0, done.stderr
+    assert "this node has not all of its timers" in done.stderr
+    assert "no systemd here" in done.stderr

@@ -1,0 +1,269 @@
+"""run-steps.sh with steps made for the occasion: when each runs, what it says, what counts as done."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from training_cluster.catalog.steps import image_steps, load_steps, start_steps
+from training_cluster.paths import ASSETS
+from training_cluster.problems import ConfigurationError
+
+ONE_TEXT = ("bash", "-c", 'exec bash "$@" >&2', "_")
+RUNNER = ASSETS / "bootstrap" / "run-steps.sh"
+
+
+class Bundle:
+    """An unpacked bundle of a GPU cluster, and the disk of the node that runs it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.assets, self.slash = root, root / "bundle", root / "slash"
+        self.steps = self.assets / "bootstrap" / "steps"
+        self.steps.mkdir(parents=True)
+        shutil.copy(RUNNER, self.assets / "bootstrap")
+        (self.assets / "partitions").mkdir()
+        (self.assets / "partitions" / "gpu.env").write_text(
+            "export IMAGE_RECIPE='gpu'\nexport WORKLOADS='mine'\n"
+        )
+        self.pins("export TOOL_VERSION='1'\n")
+        (self.assets / "image.env").write_text("export WORKLOADS='mine'\n")
+        (self.slash / "etc" / "parallelcluster").mkdir(parents=True)
+        self.cfnconfig.write_text("cfn_scheduler_queue_name=gpu\n")
+
+    @property
+    def cfnconfig(self) -> Path:
+        return self.slash / "etc" / "parallelcluster" / "cfnconfig"
+
+    def pins(self, text: str) -> None:
+        (self.assets / "versions.env").write_text(text)
+
+    def step(self, name: str, body: str = "echo ran", **header: str) -> Path:
+        lines = {
+            **{"Moment": "install", "Recipes": "all", "Nodes": "all", "Where": "any"},
+            **{"Required": "yes", "Budget": "20 s"},
+            **header,
+        }
+        stated = "".join(f"# {key}: {value}\n" for key, value in lines.items())
+        path = self.steps / f"{name}.sh"
+        path.write_text(f"#!/usr/bin/env bash\n# Says so.\n{stated}set -eu\n{body}\n")
+        return path
+
+    def run(self, *arguments: str, node: str = "ComputeFleet") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*ONE_TEXT, str(self.assets / "bootstrap" / "run-steps.sh"), *(arguments or ("start",))],
+            env={"PATH": "/usr/bin:/bin", "NODE_TYPE": node, "TRAINING_ROOT": str(self.slash)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def said(self, *arguments: str, node: str = "ComputeFleet") -> dict[str, str]:
+        """What the runner said of each step."""
+        done = self.run(*arguments, node=node)
+        return dict(re.findall(r"bootstrap: step (\S+): (\w+(?: \([^:)]+)?)", done.stderr))
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return Bundle(tmp_path)
+
+
+def test_steps_run_in_order_with_what_they_need_to_know(bundle: Bundle) -> None:
+    out = bundle.root / "out"
+    for name in ("60-last", "10-first"):
+        bundle.step(name, f'echo "{name} $NODE_TYPE $RECIPE $PARTITION $TOOL_VERSION $WORKLOADS $OS" >>{out}')
+    done = bundle.run()
+    assert done.returncode == 0, done.stderr
+    first, last = out.read_text().splitlines()
+    assert first.startswith("10-first ComputeFleet gpu gpu 1 mine ")
+    assert last.startswith("60-last")
+    log = (bundle.slash / "var" / "log" / "training-cluster" / "bootstrap.log").read_text()
+    assert re.search(r"step 10-first: done, \d s\n", log)
+
+
+def test_what_is_installed_is_skipped_until_it_or_a_pin_that_it_names_changes(bundle: Bundle) -> None:
+    bundle.step("10-tool", "echo $TOOL_VERSION")
+    bundle.step("20-other")
+    assert bundle.said() == {"10-tool": "done", "20-other": "done"}
+    assert bundle.said() == {"10-tool": "skipped (done before", "20-other": "skipped (done before"}
+    bundle.pins("export TOOL_VERSION='2'\n")
+    assert bundle.said() == {"10-tool": "done", "20-other": "skipped (done before"}
+    bundle.step("20-other", "echo changed")
+    assert bundle.said() == {"10-tool": "skipped (done before", "20-other": "done"}
+
+
+def test_files_that_a_step_reads_are_part_of_it_but_not_those_of_other_workloads(bundle: Bundle) -> None:
+    for workload in ("mine", "other"):
+        (bundle.assets / "training" / workload).mkdir(parents=True)
+        (bundle.assets / "training" / workload / "requirements.txt").write_text("torch\n")
+    bundle.step("50-workloads", Reads="training/*/requirements.txt")
+    assert bundle.said() == {"50-workloads": "done"}
+    (bundle.assets / "training" / "other" / "requirements.txt").write_text("jax\n")
+    assert bundle.said() == {"50-workloads": "skipped (done before"}
+    (bundle.assets / "training" / "mine" / "requirements.txt").write_text("jax\n")
+    assert bundle.said() == {"50-workloads": "done"}
+
+
+def test_what_a_step_sources_is_part_of_it(bundle: Bundle) -> None:
+    library = bundle.assets / "bootstrap" / "lib" / "packages.sh"
+    library.parent.mkdir()
+    library.write_text("true\n")
+    bundle.step("10-tool", Reads="bootstrap/lib/packages.sh")
+    bundle.said()
+    assert bundle.said() == {"10-tool": "skipped (done before"}
+    library.write_text("false\n")
+    assert bundle.said() == {"10-tool": "done"}
+
+
+def test_a_refresh_before_a_job_installs_nothing(bundle: Bundle) -> None:
+    bundle.step("10-install")
+    bundle.step("60-start", Moment="start")
+    waits = "skipped (a job waits; the next node that starts does it"
+    assert bundle.said("refresh") == {"10-install": waits, "60-start": "done"}
+
+
+def test_the_reason_of_a_failure_stands_on_both_outputs(bundle: Bundle) -> None:
+    bundle.step("10-a", "echo 'no such package: x' >&2; exit 3")
+    done = subprocess.run(
+        ["bash", str(bundle.assets / "bootstrap" / "run-steps.sh"), "start"],
+        env={"PATH": "/usr/bin:/bin", "NODE_TYPE": "ComputeFleet", "TRAINING_ROOT": str(bundle.slash)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for text in (done.stdout, done.stderr):
+        assert re.search(r"step 10-a failed after \d s: no such package: x$", text.strip().splitlines()[-1])
+
+
+def test_after_an_image_build_a_start_only_starts(bundle: Bundle) -> None:
+    bundle.step("10-install")
+    bundle.step("40-compile", Moment="image")
+    bundle.step("60-start", Moment="start")
+    assert bundle.said("image", "--recipe", "gpu") == {"10-install": "done", "40-compile": "done"}
+    assert bundle.run("check", "--recipe", "gpu").returncode == 0
+    assert bundle.said() == {
+        "10-install": "skipped (done before",
+        "40-compile": "skipped (done before",
+        "60-start": "done",
+    }
+
+
+def test_without_a_built_image_what_is_too_long_for_a_start_is_left_out_and_said(bundle: Bundle) -> None:
+    bundle.step("10-install")
+    bundle.step("40-compile", Moment="image")
+    assert bundle.said() == {"10-install": "done", "40-compile": "skipped (only in a built image"}
+
+
+def test_an_image_without_a_step_that_nodes_need_fails_its_check(bundle: Bundle) -> None:
+    bundle.step("10-install")
+    bundle.step("40-compile", Moment="image")
+    bundle.step("45-nice", Moment="image", Required="no")
+    bundle.step("60-start", Moment="start")
+    done = bundle.run("check", "--recipe", "gpu")
+    assert done.returncode == 1
+    assert "2 steps are not done" in done.stderr.splitlines()[-1]
+    assert "step 45-nice: not done" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "node", "runs"),
+    [
+        ({"Nodes": "HeadNode"}, "ComputeFleet", False),
+        ({"Nodes": "HeadNode LoginNode"}, "LoginNode", True),
+        ({"Recipes": "volta neuron"}, "ComputeFleet", False),
+        ({"Recipes": "cpu gpu"}, "ComputeFleet", True),
+        ({"Recipes": "gpu"}, "HeadNode", False),
+        ({"Recipes": "cpu"}, "HeadNode", True),
+    ],
+)
+def test_a_step_runs_on_the_nodes_that_its_header_names(
+    bundle: Bundle, header: dict[str, str], node: str, runs: bool
+) -> None:
+    bundle.step("10-a", **header)
+    assert ("10-a" in bundle.said(node=node)) is runs
+
+
+def test_steps_for_nodes_are_passed_over_elsewhere_and_in_a_rehearsal(bundle: Bundle) -> None:
+    bundle.step("10-a", Where="node")
+    bundle.cfnconfig.unlink()
+    assert bundle.said() == {"10-a": "skipped (this is no ParallelCluster node"}
+
+
+def test_a_required_step_that_fails_ends_all_and_its_reason_is_the_last_line(bundle: Bundle) -> None:
+    bundle.step("10-a", "echo 'no such package: x' >&2; exit 3")
+    bundle.step("20-b")
+    done = bundle.run()
+    assert done.returncode == 1
+    assert re.search(r"step 10-a failed after \d s: no such package: x$", done.stderr.splitlines()[-1])
+    assert "20-b" not in done.stderr
+    assert bundle.said() == {}  # not done: it is tried again, and fails again
+
+
+def test_an_optional_step_that_fails_loses_no_node(bundle: Bundle) -> None:
+    bundle.step("10-a", "echo 'no metrics today' >&2; exit 1", Required="no")
+    bundle.step("20-b")
+    done = bundle.run()
+    assert done.returncode == 0
+    assert re.search(r"step 10-a: failed, optional, \d s: no metrics today\n", done.stderr)
+    assert bundle.said() == {"10-a": "failed", "20-b": "skipped (done before"}
+
+
+def test_a_step_that_takes_more_than_its_budget_is_ended_and_named(bundle: Bundle) -> None:
+    bundle.step("10-a", "sleep 30", Budget="1 s")
+    done = bundle.run()
+    assert done.returncode == 1
+    assert re.search(r"step 10-a failed after \d s: it took more than its 1 s$", done.stderr.strip())
+
+
+@pytest.mark.parametrize("arguments", [("bake",), ("image",), ("image", "--recipe", "tpu")])
+def test_a_wrong_call_is_told_how_to_call(bundle: Bundle, arguments: tuple[str, ...]) -> None:
+    done = bundle.run(*arguments)
+    assert done.returncode == 1
+    assert "usage: run-steps.sh start | refresh | image --recipe" in done.stderr
+    assert not (bundle.slash / "var").exists()
+
+
+@pytest.mark.parametrize(
+    ("cfnconfig", "said"),
+    [
+        ("cfn_scheduler_queue_name=elsewhere\n", "no settings of the partition 'elsewhere'"),
+        ("", "cfn_scheduler_queue_name is missing"),
+    ],
+)
+def test_a_compute_node_of_no_known_partition_is_refused(bundle: Bundle, cfnconfig: str, said: str) -> None:
+    bundle.cfnconfig.write_text(cfnconfig)
+    done = bundle.run()
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+def test_python_reads_the_headers_as_the_runner_does() -> None:
+    names = [step.name for step in load_steps()]
+    assert names == sorted(names)
+    for step in load_steps():
+        number = int(step.name[:2])
+        assert (step.moment == "start") == (number >= 60), step.name
+    assert {s.name for s in image_steps("cpu")} <= {s.name for s in load_steps() if s.moment != "start"}
+    built = start_steps(node="ComputeFleet", recipe="gpu", has_built_image=True)
+    assert {s.moment for s in built} == {"start"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ("# Budget: soon", "Budget"),
+        ("# Moment: someday", "Moment"),
+        ("# Recipes: all gpu", "Recipes"),
+        ("# Nodes: Toaster", "Nodes"),
+    ],
+)
+def test_a_header_that_nobody_understands_is_refused(tmp_path: Path, wrong: str, named: str) -> None:
+    bundle = Bundle(tmp_path)
+    path = bundle.step("10-a")
+    path.write_text(re.sub(rf"^# {named}: .*$", wrong, path.read_text(), flags=re.MULTILINE))
+    with pytest.raises(ConfigurationError, match=rf"10-a\.sh: its header has no line `# {named}:"):
+        load_steps(bundle.assets)

@@ -1,0 +1,147 @@
+"""Steps 70 and 75 in a shared folder where, as in /fsx, every user of the cluster may create files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.bootstrap.start_step_node import Node
+
+NOBODY = 65534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+several_users = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """A head node, in a folder that other users can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        node = Node(folder)
+        for path in ("gpt2/train.sh", "job.slurm"):
+            file = node.bundle / "training" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{path}\n")
+        fsx = node.slash / "fsx"
+        fsx.mkdir(parents=True)
+        fsx.chmod(0o1777)
+        umask = os.umask(0o077)  # as strict as a node's may be
+        yield node
+        os.umask(umask)
+
+
+def owners(folder: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+def test_all_users_may_read_the_scripts_and_only_their_owner_may_write_them(node: Node) -> None:
+    node.does("75", node_type="HeadNode")
+    training = node.slash / "fsx" / "training"
+    assert (training / "gpt2" / "train.sh").read_text() == "gpt2/train.sh\n"
+    assert training.stat().st_mode & 0o777 == 0o755
+    assert (training / "job.slurm").stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in (node.slash / "fsx").iterdir()] == ["training"]
+    before = training.stat().st_ino
+    node.does("75", node_type="HeadNode")
+    assert training.stat().st_ino == before, "it was replaced by the same"
+
+
+def test_new_scripts_take_the_place_of_old_ones_and_a_killed_run_leaves_nothing(node: Node) -> None:
+    node.does("75", node_type="HeadNode")
+    (node.slash / "fsx" / ".training-AbCdEf" / "training").mkdir(parents=True)
+    (node.bundle / "training" / "job.slurm").write_text("newer\n")
+    (node.bundle / "training" / "gpt2" / "train.sh").unlink()
+    node.does("75", node_type="HeadNode")
+    training = node.slash / "fsx" / "training"
+    assert (training / "job.slurm").read_text() == "newer\n"
+    assert not (training / "gpt2" / "train.sh").exists()
+    assert [path.name for path in (node.slash / "fsx").iterdir()] == ["training"]
+
+
+@several_users
+def test_a_user_who_takes_every_name_again_and_again_does_not_get_the_scripts(node: Node) -> None:
+    fsx = node.slash / "fsx"
+    node.does("75", node_type="HeadNode")
+    attack = subprocess.Popen(
+        [*AS_NOBODY, "bash", "-c", "while true; do mkdir .training-new training; echo x >training/x; done"],
+        cwd=fsx,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for number in range(10):
+            (node.bundle / "training" / "job.slurm").write_text(f"{number}\n")
+            node.does("75", node_type="HeadNode")
+            assert owners(fsx / "training") == {0}
+            assert (fsx / "training" / "job.slurm").read_text() == f"{number}\n"
+    finally:
+        attack.kill()
+        attack.wait()
+
+
+@several_users
+def test_scripts_that_somebody_else_put_there_are_replaced_though_they_are_the_same(node: Node) -> None:
+    training = node.slash / "fsx" / "training"
+    shutil.copytree(node.bundle / "training", training)
+    os.chown(training / "job.slurm", NOBODY, NOBODY)
+    node.does("75", node_type="HeadNode")
+    assert owners(training) == {0}
+
+
+def test_every_workload_has_folders_for_all_users_and_a_file_to_lock(node: Node) -> None:
+    node.does("70", node_type="HeadNode")
+    fsx = node.slash / "fsx"
+    for name in ("venvs", "runs", "runs/gpt2", "datasets/gpt2", "checkpoints/gpt2"):
+        assert (fsx / name).stat().st_mode & 0o7777 == 0o1777, name
+    lock = fsx / "datasets" / "gpt2" / ".prepare.lock"
+    assert lock.stat().st_mode & 0o777 == 0o666
+    before = lock.stat().st_ino
+    node.does("70", node_type="HeadNode")
+    assert lock.stat().st_ino == before, "who waits for the old one would not wait for the new one"
+
+
+@several_users
+def test_every_user_can_lock_that_file(node: Node) -> None:
+    node.does("70", node_type="HeadNode")
+    lock = node.slash / "fsx" / "datasets" / "gpt2" / ".prepare.lock"
+    for user in (AS_NOBODY, ("setpriv", "--reuid=12345", "--clear-groups"), ()):
+        subprocess.run([*user, "flock", lock, "true"], check=True)
+        # For writing, as flock opens it again where NFS refuses the first lock.
+        subprocess.run([*user, "bash", "-c", 'exec 9<>"$1"', "_", lock], check=True)
+
+
+@several_users
+@pytest.mark.parametrize("name", ["runs/gpt2", "venvs", "datasets/gpt2/.prepare.lock"])
+def test_what_a_user_made_under_such_a_name_stays_and_is_reported(node: Node, name: str) -> None:
+    fsx = node.slash / "fsx"
+    theirs = fsx / name
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.write_text("mine")
+    os.chown(theirs, NOBODY, NOBODY)
+    assert f"{theirs} is there already and belongs to nobody" in node.does("70", node_type="HeadNode")
+    assert (theirs.read_text(), theirs.stat().st_uid) == ("mine", NOBODY)
+    assert (fsx / "checkpoints" / "gpt2").is_dir(), "the others are made"
+
+
+@several_users
+def test_a_users_own_folder_is_not_opened_and_a_users_link_is_not_followed(node: Node) -> None:
+    fsx, secret = node.slash / "fsx", node.slash / "secret"
+    secret.mkdir(0o700)
+    for folder in ("runs", "datasets"):
+        (fsx / folder).mkdir()
+    (fsx / "runs" / "gpt2").mkdir(0o700)
+    os.chown(fsx / "runs" / "gpt2", NOBODY, NOBODY)
+    (fsx / "datasets" / "gpt2").symlink_to(secret)
+    os.lchown(fsx / "datasets" / "gpt2", NOBODY, NOBODY)
+    said = node.does("70", node_type="HeadNode")
+    assert f"{fsx}/runs/gpt2 is there already" in said
+    assert f"{fsx}/datasets/gpt2 is there already" in said
+    assert (fsx / "runs" / "gpt2").stat().st_mode & 0o777 == 0o700
+    assert secret.stat().st_mode & 0o777 == 0o700
+    assert list(secret.iterdir()) == []

@@ -1,0 +1,218 @@
+"""What shows a failure lies in the bucket before anything is deleted, and what is missing is named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.assets.cluster_provider.provider_fake_aws import BUCKET
+from tests.unit.assets.cluster_provider.provider_fakes import Provider
+
+FOLDER = f"{BUCKET}/logs/training/2026-01-01T00-00-01+00-00-CREATE_FAILED"
+URL = f"s3://{FOLDER}/"
+HEAD_NODE_LOGS = {
+    "ip-10-0-0-1.i-0123.chef-client": "recipe\nerror",
+    "ip-10-0-0-1.i-0123.slurmctld": "no node answers",
+    "ip-10-0-0-1.i-0123.dcv-server": "of no use here",
+}
+FAILURE = {"failureCode": "Boot", "failureReason": "script"}
+
+
+@pytest.fixture(autouse=True)
+def _cluster_has_failed(provider: Provider) -> None:
+    provider.library.exists("CREATE_FAILED", failures=(FAILURE,))
+    provider.library.events = [{"logicalResourceId": "HeadNode", "resourceStatus": "CREATE_FAILED"}]
+    provider.library.streams = HEAD_NODE_LOGS
+
+
+def _save(provider: Provider) -> str | None:
+    url: str | None = provider.evidence.save("training", provider.library.cluster)
+    return url
+
+
+def test_all_that_shows_the_failure_is_saved_under_the_clusters_name_and_its_time(provider: Provider) -> None:
+    assert _save(provider) == URL
+    assert sorted(provider.aws.objects) == [
+        f"{FOLDER}/{name}"
+        for name in (
+            "chef-client.log",
+            "console-output.txt",
+            "failures.json",
+            "slurmctld.log",
+            "stack-events.json",
+        )
+    ]
+    assert json.loads(provider.saved["failures.json"]) == {"status": "CREATE_FAILED", "failures": [FAILURE]}
+    assert json.loads(provider.saved["stack-events.json"]) == provider.library.events
+    assert provider.saved["console-output.txt"] == "Linux boots"
+    assert provider.saved["chef-client.log"] == "recipe\nerror"
+
+
+def test_only_the_end_of_a_long_log_is_saved(provider: Provider) -> None:
+    provider.library.streams = {"ip.i.cfn-init": "\n".join(str(line) for line in range(2000))}
+    _save(provider)
+    kept = provider.saved["cfn-init.log"].splitlines()
+    assert (len(kept), kept[-1]) == (500, "1999")
+
+
+def test_it_is_saved_once(provider: Provider) -> None:
+    _save(provider)
+    before = dict(provider.aws.objects)
+    provider.aws.console = "another text"
+    assert _save(provider) == URL
+    assert provider.aws.objects == before
+
+
+def test_each_failure_of_a_cluster_has_its_own_folder(provider: Provider) -> None:
+    _save(provider)
+    provider.library.becomes("UPDATE_FAILED", changed="2026-02-02T00:00:00+00:00")
+    url = _save(provider)
+    assert url is not None
+    assert url.endswith("/logs/training/2026-02-02T00-00-00+00-00-UPDATE_ROLLBACK_COMPLETE/")
+    assert len(provider.aws.objects) == 10
+
+
+@pytest.mark.parametrize(
+    ("operation", "missing"),
+    [("stack_events", "stack-events.json"), ("log_tail", "chef-client.log")],
+)
+@pytest.mark.parametrize("kind", ["throttled", "refused"])
+def test_what_the_library_does_not_have_is_named_and_the_rest_is_saved(
+    provider: Provider, kind: str, operation: str, missing: str
+) -> None:
+    error = getattr(provider, kind)()
+    provider.library.fail(operation, error)
+    assert _save(provider) == URL
+    assert missing not in provider.saved
+    assert provider.saved["missing.txt"] == f"{missing}: {error}"
+    assert len(provider.saved) == 5
+
+
+def test_the_head_nodes_logs_are_named_when_they_cannot_be_listed(provider: Provider) -> None:
+    provider.library.fail("head_node_log_streams", provider.refused("there is no log group"))
+    assert _save(provider) == URL
+    assert provider.saved["missing.txt"] == "head-node-logs: there is no log group"
+    assert sorted(provider.saved) == [
+        "console-output.txt",
+        "failures.json",
+        "missing.txt",
+        "stack-events.json",
+    ]
+
+
+def test_a_console_that_ec2_does_not_show_is_named(provider: Provider) -> None:
+    provider.aws.unreachable.add("ec2")
+    _save(provider)
+    assert provider.saved["missing.txt"].startswith("console-output.txt: Could not connect")
+
+
+def test_all_that_is_missing_is_named_line_by_line(provider: Provider) -> None:
+    provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
+    provider.library.fail("log_tail", provider.throttled(), times=2)
+    _save(provider)
+    named = [line.partition(":")[0] for line in provider.saved["missing.txt"].splitlines()]
+    assert named == ["console-output.txt", "chef-client.log", "slurmctld.log"]
+
+
+def test_nothing_is_missing_where_nothing_failed(provider: Provider) -> None:
+    _save(provider)
+    assert "missing.txt" not in provider.saved
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"head_node_instance_id": None}, "There was no head node."),
+        ({}, "EC2 had no console output yet."),
+    ],
+)
+def test_a_console_without_a_word_says_why(provider: Provider, changes: dict[str, Any], text: str) -> None:
+    provider.aws.console = None
+    provider.library.becomes("CREATE_FAILED", **changes)
+    _save(provider)
+    assert provider.saved["console-output.txt"] == text
+
+
+@pytest.mark.parametrize("call", ["s3.list_objects_v2", "s3.put_object"])
+def test_a_bucket_that_takes_nothing_stops_nothing_and_is_not_named(provider: Provider, call: str) -> None:
+    provider.aws.denied[call] = "AccessDenied"
+    assert _save(provider) is None
+    said = str(provider.evidence.failure("training", provider.library.cluster))
+    assert "Boot: script" in said
+    assert "Saved" not in said
+
+
+def test_what_was_saved_in_part_is_completed(provider: Provider) -> None:
+    provider.aws.objects[f"{FOLDER}/stack-events.json"] = "cut off"
+    assert _save(provider) == URL
+    assert json.loads(provider.saved["stack-events.json"]) == provider.library.events
+    assert "console-output.txt" in provider.saved
+
+
+def test_what_tells_that_all_is_saved_is_saved_last(provider: Provider) -> None:
+    provider.aws.denied["ec2.get_console_output"] = "UnauthorizedOperation"
+    _save(provider)
+    assert list(provider.saved)[-2:] == ["missing.txt", "failures.json"]
+
+
+def test_what_shows_a_failed_deletion_is_saved_beside_that_of_the_failed_create(provider: Provider) -> None:
+    provider.delete().poll()
+    provider.library.events = [{"logicalResourceId": "Vpc", "resourceStatus": "DELETE_FAILED"}]
+    provider.library.becomes("DELETE_FAILED")
+    _save(provider)
+    assert any("Vpc" in text for text in provider.aws.objects.values())
+
+
+def _event(name: str, status: str, reason: str = "") -> dict[str, Any]:
+    return {"logicalResourceId": name, "resourceStatus": status, "resourceStatusReason": reason} | {
+        "physicalResourceId": name,
+        "stackId": "training",
+    }
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_only_what_failed_in_the_last_operation_explains_a_failure(
+    provider: Provider, operation: str
+) -> None:
+    provider.library.events = [
+        _event("training", f"{operation}_FAILED", "it failed"),
+        _event("Queue", f"{operation}_FAILED", "quota"),
+        _event("Queue", f"{operation}_IN_PROGRESS"),
+        _event("training", f"{operation}_IN_PROGRESS"),
+        _event("Former", "UPDATE_FAILED", "of last week"),
+        _event("training", "UPDATE_IN_PROGRESS"),
+    ]
+    said = str(provider.evidence.failure("training", provider.library.cluster))
+    assert said.endswith(" | Queue: quota | training: it failed")
+    assert "of last week" not in said
+
+
+def test_a_rollback_of_the_clusters_stack_belongs_to_what_it_undoes(provider: Provider) -> None:
+    provider.library.events = [
+        _event("training", "UPDATE_ROLLBACK_COMPLETE"),
+        _event("training", "UPDATE_ROLLBACK_IN_PROGRESS"),
+        _event("Queue", "UPDATE_FAILED", "quota"),
+        _event("training", "UPDATE_IN_PROGRESS"),
+    ]
+    assert str(provider.evidence.failure("training", provider.library.cluster)).endswith(" | Queue: quota")
+
+
+def test_the_console_of_an_instance_that_shows_only_its_boot_is_taken_as_it_is(provider: Provider) -> None:
+    provider.aws.is_nitro = False
+    _save(provider)
+    assert provider.saved["console-output.txt"] == "Linux boots"
+    assert "missing.txt" not in provider.saved
+
+
+def test_the_console_is_asked_for_as_it_is_now(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[dict[str, Any]]()
+
+    def answer(**arguments: Any) -> dict[str, Any]:
+        asked.append(arguments)
+        return {}
+
+    monkeypatch.setattr(provider.aws, "ec2_get_console_output", answer)
+    _save(provider)
+    assert [each["Latest"] for each in asked] == [True]

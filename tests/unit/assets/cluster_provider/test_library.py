@@ -1,0 +1,428 @@
+"""The one module that calls ParallelCluster, against one that answers as told (slow tests ask the real)."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import inspect
+import json
+import os
+import shlex
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from awscli.shorthand import ShorthandParser  # type: ignore[import-untyped]
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
+
+from tests.unit.assets.cluster_provider import provider_library_fakes
+from tests.unit.assets.cluster_provider.provider_fake_aws import client_error
+from tests.unit.assets.cluster_provider.provider_fake_library import FakeLibrary
+from tests.unit.assets.cluster_provider.provider_fakes import PROVIDER, Provider
+from tests.unit.assets.cluster_provider.provider_library_fakes import ApiError, AwsError, Pcluster, because
+
+THROTTLED, DENIED = "ThrottlingException", "AccessDenied"
+FOUND = {
+    "clusterStatus": "UPDATE_FAILED",
+    "cloudFormationStackStatus": "UPDATE_ROLLBACK_COMPLETE",
+    "tags": [{"key": "team", "value": "language"}],
+    "headNode": {"instanceId": "i-1"},
+    "creationTime": "monday",
+    "lastUpdatedTime": "tuesday",
+}
+
+
+@pytest.fixture
+def pcluster() -> Pcluster:
+    return Pcluster()
+
+
+@pytest.fixture
+def library(
+    provider: Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> types.ModuleType:
+    return provider_library_fakes.load(provider, pcluster, monkeypatch, tmp_path)
+
+
+def test_the_played_library_has_the_functions_of_the_real_one_and_their_parameters() -> None:
+    tree = ast.parse((PROVIDER / "library.py").read_text())
+    real = {
+        node.name: [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    played = {
+        name: list(inspect.signature(function).parameters)[1:]
+        for name, function in inspect.getmembers(FakeLibrary, inspect.isfunction)
+        if name in real
+    }
+    assert played == real
+
+
+def test_a_cluster_is_described_as_far_as_the_provider_needs_it(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [FOUND]
+    assert library.find("c") == provider.answers.ClusterState(
+        status="UPDATE_FAILED",
+        tags={"team": "language"},
+        failures=(),
+        head_node_instance_id="i-1",
+        stack_status="UPDATE_ROLLBACK_COMPLETE",
+        created="monday",
+        changed="tuesday",
+    )
+
+
+def test_a_cluster_that_was_never_updated_changed_when_it_was_made(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [{"clusterStatus": "CREATE_COMPLETE", "creationTime": "monday"}]
+    found = library.find("c")
+    assert (found.changed, found.head_node_instance_id, found.tags) == ("monday", None, {})
+
+
+def test_a_cluster_that_is_not_there_is_none(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [ApiError(404, message="Cluster c does not exist")]
+    assert library.find("c") is None
+
+
+def test_caches_of_the_call_before_are_cleared_at_each_call(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [FOUND, FOUND]
+    library.find("c")
+    library.find("c")
+    assert pcluster.resets == ["cache", "session"] * 2
+
+
+def test_what_became_of_a_url_is_forgotten_too(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [FOUND]
+    pcluster.urls["s3://bucket/bootstrap.sh"] = "no connection"
+    library.find("c")
+    assert pcluster.urls == {}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AwsError("slow down", "Throttling"),
+        because(ApiError(500, message="failed"), AwsError("slow down", "RequestLimitExceeded")),
+        because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
+        because(ApiError(500, message="failed"), client_error("ExpiredToken")),
+        because(ApiError(500, message="failed"), client_error("503")),
+        AwsError('Could not connect to the endpoint URL: "https://ec2"'),
+        EndpointConnectionError(endpoint_url="https://ec2"),
+        because(ApiError(500, message="failed"), NoCredentialsError()),
+        ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
+    ],
+    ids=str,
+)
+def test_what_passes_by_itself_is_transient(
+    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
+) -> None:
+    pcluster.answers = [error]
+    with pytest.raises(provider.answers.TransientError):
+        library.delete("c")
+
+
+def _invalid(*findings: tuple[str, str]) -> ApiError:
+    errors = [{"level": level, "type": "V", "message": message} for level, message in findings]
+    return ApiError(400, message="Invalid cluster configuration.", configuration_validation_errors=errors)
+
+
+NO_ANSWER = ("ERROR", 'Read timeout on endpoint URL: "https://fsx"')
+
+
+def test_a_config_is_not_invalid_because_aws_did_not_answer_a_validator(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))]
+    with pytest.raises(provider.answers.TransientError):
+        library.create("c", {})
+    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "no such subnet"))]
+    with pytest.raises(provider.answers.RefusedError):
+        library.create("c", {})
+    pcluster.answers = [_invalid(("WARNING", "Rate exceeded"))]
+    with pytest.raises(provider.answers.RefusedError):
+        library.create("c", {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApiError(400, message="Invalid"),
+        because(ApiError(500, message="failed"), client_error(DENIED)),
+        AwsError("you may not", DENIED),
+        TypeError("endpoint URL"),
+    ],
+    ids=str,
+)
+def test_what_does_not_pass_is_refused(
+    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
+) -> None:
+    pcluster.answers = [error]
+    with pytest.raises(provider.answers.RefusedError):
+        library.delete("c")
+
+
+def test_of_several_codes_of_aws_the_outermost_counts(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    denied = because(AwsError("no", DENIED), client_error(THROTTLED))
+    pcluster.answers = [because(ApiError(500, message="failed"), denied)]
+    with pytest.raises(provider.answers.RefusedError):
+        library.delete("c")
+
+
+def test_an_unexpected_fatal_exception_is_told_by_its_own_name(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    error = OSError("no space left")
+    error.content = {"message": "Unexpected fatal exception. Please look at the logs"}  # type: ignore[attr-defined]
+    pcluster.answers = [error]
+    with pytest.raises(provider.answers.RefusedError, match="OSError: no space left"):
+        library.delete("c")
+
+
+def test_a_deleted_cluster_is_not_found_whichever_of_its_errors_says_so(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [
+        ApiError(404, message="gone"),
+        AwsError("Stack with id c does not exist", "Validation"),
+    ]
+    for _ in range(2):
+        with pytest.raises(provider.answers.ClusterNotFoundError):
+            library.delete("c")
+
+
+def test_reading_is_patient_for_half_a_minute(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [AwsError("slow down", "Throttling")] * 4 + [FOUND]
+    assert library.find("c").status == "UPDATE_FAILED"
+    assert provider.slept == [2, 4, 8, 16]
+
+
+def test_patience_ends(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [AwsError("slow down", "Throttling")] * 9
+    with pytest.raises(provider.answers.TransientError):
+        library.find("c")
+    assert len(pcluster.asked) == 5
+
+
+@pytest.mark.parametrize("operation", ["create", "update"])
+def test_a_change_is_asked_for_once_since_its_answer_may_be_what_was_lost(
+    provider: Provider, library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    pcluster.answers = [AwsError("slow down", "Throttling")] * 9
+    with pytest.raises(provider.answers.TransientError):
+        getattr(library, operation)("c", {})
+    assert len(pcluster.asked) == 1
+    assert provider.slept == []
+
+
+@pytest.mark.parametrize("operation", ["check_create", "check_update"])
+def test_a_dry_run_that_passed_tells_changes_and_warnings(
+    library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    change = {"parameter": "P", "current_value": "1", "requested_value": "2"}
+    warning = {"level": "WARNING", "type": "T", "message": "m"}
+    pcluster.answers = [ApiError(412, message="ok", change_set=[change], validation_messages=[warning])]
+    would = getattr(library, operation)("c", {"Region": "r"})
+    assert (would.changes, would.validation) == (("P: 1 -> 2",), ("WARNING T: m",))
+    ((_, arguments),) = pcluster.asked
+    assert arguments == {"cluster_name": "c", "cluster_configuration": {"Region": "r"}, "dryrun": True}
+
+
+DENIED_VOLUME = (
+    "You are not authorized to perform this operation. User: arn:aws:sts::123456789012:assumed-role/r/s is "
+    "not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-east-1:123456789012:volume/* "
+    "with an explicit deny in a service control policy. Encoded authorization failure message: abc"
+)
+OUR_TAGS = [
+    {"Key": "training-cluster:cluster", "Value": "training"},
+    {"Key": "training-cluster:stack-id", "Value": "arn"},
+]
+TAGGED = {"Region": "r", "Tags": [*OUR_TAGS, {"Key": "team", "Value": "language"}]}
+LAUNCHES = ["HeadNodeLaunchTemplateValidator", "ComputeResourceLaunchTemplateValidator"]
+
+
+def _denied(message: str, *validators: str) -> ApiError:
+    errors = [{"level": "ERROR", "type": each, "message": message} for each in validators]
+    return ApiError(400, message="Invalid cluster configuration.", configuration_validation_errors=errors)
+
+
+@pytest.mark.parametrize("operation", ["check_create", "check_update"])
+def test_a_policy_that_wants_tags_on_volumes_is_no_refusal_since_launches_tag_them(
+    library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    warning = {"level": "WARNING", "type": "T", "message": "m"}
+    passed = ApiError(412, message="ok", validation_messages=[warning])
+    pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
+    would = getattr(library, operation)("c", TAGGED)
+    *said, last = would.validation
+    assert last == "WARNING T: m"
+    assert [each.split(":")[0] for each in said] == [f"WARNING {each}" for each in LAUNCHES]
+    assert all("volume/* with an explicit deny in a service control policy" in each for each in said)
+    assert "Encoded" not in "".join(said)
+    (_, first), (_, second) = pcluster.asked
+    assert "suppress_validators" not in first
+    assert second == first | {"suppress_validators": [f"type:{each}" for each in LAUNCHES]}
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        _denied(DENIED_VOLUME.replace("volume/*", "instance/*"), *LAUNCHES),
+        _denied(DENIED_VOLUME.replace(" with an explicit deny in a service control policy", ""), *LAUNCHES),
+        _denied(DENIED_VOLUME, *LAUNCHES, "SubnetsValidator"),
+        _denied("no such subnet", *LAUNCHES),
+    ],
+    ids=["instances", "no right at all", "more than launches", "another error"],
+)
+def test_a_launch_that_is_refused_for_anything_else_stays_refused(
+    provider: Provider, library: Any, pcluster: Pcluster, refused: ApiError
+) -> None:
+    pcluster.answers = [refused]
+    with pytest.raises(provider.answers.RefusedError):
+        library.check_create("c", TAGGED)
+    assert len(pcluster.asked) == 1
+
+
+@pytest.mark.parametrize("config", [{}, {"Tags": OUR_TAGS}], ids=["no tags", "only ours"])
+def test_a_policy_against_volumes_stays_a_refusal_where_no_tag_of_the_organisation_is_set(
+    provider: Provider, library: Any, pcluster: Pcluster, config: dict[str, Any]
+) -> None:
+    passed = ApiError(412, message="ok", validation_messages=[])
+    pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
+    with pytest.raises(provider.answers.RefusedError):
+        library.check_create("c", config)
+    assert len(pcluster.asked) == 1
+
+
+def test_no_changes_are_no_refusal(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [ApiError(400, message="No changes found in your cluster configuration.")] * 2
+    assert library.check_update("c", {}) is None
+    assert library.update("c", {}) is False
+
+
+@pytest.mark.parametrize("operation", ["check_update", "update"])
+def test_a_refused_update_keeps_the_librarys_answer(
+    provider: Provider, library: Any, pcluster: Pcluster, operation: str
+) -> None:
+    pcluster.answers = [ApiError(400, message="Update failure", update_validation_errors=[{"message": "no"}])]
+    with pytest.raises(provider.answers.RefusedError) as refused:
+        getattr(library, operation)("c", {})
+    assert refused.value.content["update_validation_errors"] == [{"message": "no"}]
+
+
+def test_a_failed_cluster_is_kept_and_what_was_validated_is_not_validated_again(
+    library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [{}, {}]
+    library.create("c", {})
+    assert library.update("c", {}) is True
+    (_, create), (_, update) = pcluster.asked
+    assert create["rollback_on_failure"] is False
+    assert create["suppress_validators"] == update["suppress_validators"] == ["ALL"]
+
+
+def test_compute_nodes_that_run_or_are_about_to_are_counted(library: Any, pcluster: Pcluster) -> None:
+    states = ["pending", "running", "shutting-down", "terminated", "stopping", "running"]
+    pcluster.answers = [{"instances": [{"state": state} for state in states]}, {}]
+    assert library.running_compute_nodes("c") == 3
+    assert library.running_compute_nodes("c") == 0
+    assert pcluster.asked[0][1]["node_type"] == "ComputeNode"
+
+
+@pytest.mark.parametrize("code", [THROTTLED, DENIED])
+def test_a_fleet_of_unknown_status_is_asked_for_again_when_its_table_does_not_answer(
+    library: Any, pcluster: Pcluster, code: str
+) -> None:
+    pcluster.answers = [{"status": "UNKNOWN"}, {"status": "PROTECTED"}]
+    pcluster.fleet_item = AwsError("no answer", code)
+    with pytest.raises(library.TransientError, match="parallelcluster-c did not say"):
+        library.fleet_status("c")
+    assert library.fleet_status("c") == "PROTECTED"
+
+
+def test_a_fleets_status_is_read_where_the_library_got_no_answer_for_a_moment(
+    library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.answers = [{"status": "UNKNOWN"}]
+    pcluster.fleet_item = {"Item": {"Id": "COMPUTE_FLEET", "Data": {"status": "STOPPED"}}}
+    assert library.fleet_status("c") == "STOPPED"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"Item": {"Id": "COMPUTE_FLEET"}},
+        {"Item": {"Id": "COMPUTE_FLEET", "Data": {"status": "CLOSED"}}},
+        AwsError("Requested resource not found", "ResourceNotFoundException"),
+    ],
+    ids=str,
+)
+def test_a_table_without_the_fleets_status_is_told_with_the_command_that_puts_it_back(
+    library: Any, pcluster: Pcluster, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    pcluster.answers, pcluster.fleet_item = [{"status": "UNKNOWN"}], answer
+    with pytest.raises(library.RefusedError) as refusal:
+        library.fleet_status("c")
+    words = shlex.split(str(refusal.value).partition("aws dynamodb ")[2].partition(" | ")[0])
+    assert words[:5] == ["put-item", "--region", "eu-west-1", "--table-name", "parallelcluster-c"]
+    item = ShorthandParser().parse(words[words.index("--item") + 1])
+    at = item["Data"]["M"].pop("lastStatusUpdatedTime")["S"]
+    assert datetime.datetime.fromisoformat(at).tzinfo == datetime.UTC
+    assert item == {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "START_REQUESTED"}}}}
+    # Nobody's status is written over, unless it is one that the library does not know.
+    has_item = isinstance(answer, dict) and "Item" in answer
+    assert words[words.index("--item") + 2 :] == (
+        [] if has_item else ["--condition-expression", "attribute_not_exists(Id)"]
+    )
+
+
+def test_the_command_that_puts_a_fleets_status_back_is_the_same_in_a_log_that_is_json(
+    library: Any, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    pcluster.answers = [{"status": "UNKNOWN"}]
+    with pytest.raises(library.RefusedError) as refusal:
+        library.fleet_status("c")
+    assert json.dumps(str(refusal.value)) == f'"{refusal.value}"'
+
+
+def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    failed = ApiError(400, message="A concurrent update of the status. Please retry the operation.")
+    pcluster.answers = [because(failed, client_error("ConditionalCheckFailedException"))]
+    with pytest.raises(provider.answers.TransientError, match="concurrent update"):
+        library.request_fleet("c", "START_REQUESTED")
+
+
+def test_a_clusters_files_are_there_when_its_config_can_be_read(library: Any, pcluster: Pcluster) -> None:
+    assert library.stored_config("c") == {"Region": "r"}
+    pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("no such key", "NoSuchKey"))
+    assert library.stored_config("c") is None
+    assert pcluster.resets == ["cache", "session"] * 2
+
+
+def test_a_clusters_files_are_not_given_up_for_a_throttled_call(
+    provider: Provider, library: Any, pcluster: Pcluster
+) -> None:
+    pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
+    with pytest.raises(provider.answers.TransientError, match="Unable to load"):
+        library.stored_config("c")
+
+
+def test_the_end_of_a_log_is_text(library: Any, pcluster: Pcluster) -> None:
+    pcluster.answers = [
+        {"events": [{"timestamp": "t1", "message": "a"}, {"timestamp": "t2", "message": "b"}]}
+    ]
+    assert library.log_tail("c", "s", lines=5) == "t1 a\nt2 b"
+    assert pcluster.asked[0][1]["limit"] == 5
+
+
+def test_the_library_writes_where_lambda_may(library: Any, tmp_path: Path) -> None:
+    assert os.environ["HOME"] == os.environ["XDG_CACHE_HOME"] == str(tmp_path / "pcluster-home")
+    assert (tmp_path / "pcluster-home").is_dir()

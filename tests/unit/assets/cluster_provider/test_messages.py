@@ -1,0 +1,187 @@
+"""What a person reads in CloudFormation when the provider refuses or fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.assets.cluster_provider.provider_fake_library import (
+    LOGIN_NODES,
+    NEVER,
+    OR_DRAIN,
+    OR_TERMINATE,
+    STOP,
+    refused_change,
+)
+from tests.unit.assets.cluster_provider.provider_fakes import Provider
+
+HUGE = ["x", "é", "集", '"', "\n", "😀"]
+# A custom resource's answer; the rest is ids, the address of the log and the framework's stack trace.
+ANSWER_BYTES, REST_BYTES = 4096, 1500
+
+
+def _state(provider: Provider, **more: Any) -> Any:
+    provider.library.exists("CREATE_FAILED", **more)
+    return provider.library.cluster
+
+
+def _failure(provider: Provider, state: Any, **more: Any) -> str:
+    told: dict[str, Any] = {"events": [], "log_group": "/aws/group", "saved_to": "s3://bucket/logs/"} | more
+    return str(provider.messages.failure("training", state, **told))
+
+
+def test_errors_come_before_warnings_and_notes(provider: Provider) -> None:
+    levels = ["INFO", "WARNING", "ODD", "ERROR"]
+    problems = [{"level": each, "type": "T", "message": each.lower()} for each in levels]
+    refused = provider.refused("Invalid.", configuration_validation_errors=problems)
+    said = provider.messages.refusal("training", refused)
+    assert said == "Invalid. | ERROR T: error | WARNING T: warning | INFO T: info | ODD T: odd"
+
+
+def test_a_refused_change_names_the_parameter_both_values_and_the_reason(provider: Provider) -> None:
+    refused = provider.refused("Update failure", update_validation_errors=[refused_change(STOP)])
+    said = provider.messages.refusal("training", refused)
+    assert said == f"Update failure | SlurmQueues[q].CapacityType: ONDEMAND -> SPOT: {STOP}"
+
+
+def test_an_answer_without_a_message_is_a_sentence_too(provider: Provider) -> None:
+    refused = provider.answers.RefusedError({})
+    assert provider.messages.refusal("training", refused) == (
+        "The ParallelCluster library refused the request"
+    )
+
+
+@pytest.mark.parametrize("length", [8, 40, 60])
+def test_the_second_clusters_name_is_another_and_not_too_long(provider: Provider, length: int) -> None:
+    said = provider.messages.not_ours("c" * length)
+    name = said.rpartition("cluster_name=")[2].partition(";")[0]
+    assert name.endswith("-2")
+    assert len(name) <= 40
+
+
+def test_a_failure_tells_the_most_useful_first(provider: Provider) -> None:
+    failures = (
+        {"failureCode": "Boot", "failureReason": "script"},
+        {"failureCode": "Two", "failureReason": "b"},
+    )
+    said = _failure(provider, _state(provider, failures=failures), events=["A: first", "B: second"])
+    assert said.split(" | ") == [
+        "Cluster training is CREATE_FAILED",
+        "Boot: script",
+        "Two: b",
+        "Saved: s3://bucket/logs/",
+        "Log group: /aws/group",
+        "More: pcluster get-cluster-stack-events --cluster-name training",
+        "A: first",
+        "B: second",
+    ]
+
+
+def test_a_failure_names_no_address_that_there_is_not(provider: Provider) -> None:
+    said = _failure(provider, _state(provider), log_group=None, saved_to=None)
+    assert said == (
+        "Cluster training is CREATE_FAILED | More: pcluster get-cluster-stack-events --cluster-name training"
+    )
+
+
+@pytest.mark.parametrize("character", HUGE)
+def test_a_long_reason_leaves_room_for_where_more_is(provider: Provider, character: str) -> None:
+    failures = ({"failureCode": "Boot", "failureReason": character * 9000},)
+    said = _failure(provider, _state(provider, failures=failures))
+    assert said.startswith("Cluster training is CREATE_FAILED | Boot: ")
+    for told in ("s3://bucket/logs/", "/aws/group", "pcluster get-cluster-stack-events"):
+        assert told in said
+
+
+@pytest.mark.parametrize("character", HUGE)
+def test_no_message_is_longer_than_cloudformation_takes(provider: Provider, character: str) -> None:
+    long, refused = character * 9000, provider.refused(character * 9000)
+    messages, change = provider.messages, refused_change(OR_DRAIN, parameter=character * 9000)
+    wants = provider.refused("m", update_validation_errors=[change])
+    never = provider.refused("m", update_validation_errors=[change | {"message": character * 9000}])
+    failures = ({"failureCode": "Boot", "failureReason": long},)
+    said = [
+        messages.refusal("training", refused),
+        messages.refusal("training", never),
+        messages.busy("training", 3, [long], wants),
+        messages.cannot_drain("training", [long], wants),
+        messages.no_answer("training", Exception(long)),
+        _failure(provider, _state(provider, failures=failures), events=[long]),
+    ]
+    for each in said:
+        assert len(json.dumps(each)) <= ANSWER_BYTES - REST_BYTES
+        assert each.endswith("(cut; the function's log has all of it)")
+
+
+def test_a_message_that_fits_is_left_alone(provider: Provider) -> None:
+    text = "é" * 400
+    assert provider.messages.fit(text) == text
+    assert provider.messages.fit("abc", 5) == "abc"
+
+
+@pytest.mark.parametrize("character", HUGE)
+def test_a_text_is_as_long_as_its_json(provider: Provider, character: str) -> None:
+    for length in (100, 600, 1100):
+        assert len(json.dumps(provider.messages.fit(character * length, 1200))) <= 1200
+
+
+def test_a_cut_keeps_as_much_of_the_beginning_as_fits(provider: Provider) -> None:
+    cut = provider.messages.fit("ab" * 5000, 1000)
+    kept = cut.partition(" ... (cut")[0]
+    assert ("ab" * 5000).startswith(kept)
+    assert 900 < len(json.dumps(cut)) <= 1000
+
+
+def test_many_jobs_are_shown_in_part(provider: Provider) -> None:
+    jobs = [f"{n} job (ann, 1:00)" for n in range(30)]
+    wants = provider.refused("m", update_validation_errors=[refused_change(STOP)])
+    said = provider.messages.busy("training", 30, jobs, wants)
+    assert "9 job (ann, 1:00) ..." in said
+    assert "10 job" not in said
+    assert "..." not in provider.messages.busy("training", 30, jobs[:10], wants)
+    assert "10 job" not in provider.messages.cannot_drain("training", jobs, wants)
+
+
+def test_draining_without_known_jobs_names_none(provider: Provider) -> None:
+    wants = provider.refused("m", update_validation_errors=[refused_change(STOP)])
+    assert "Jobs" not in provider.messages.cannot_drain("training", None, wants)
+
+
+@pytest.mark.parametrize(
+    ("library_says", "stop", "drain", "impossible"),
+    [
+        ([], False, False, False),
+        ([STOP], True, False, False),
+        ([OR_DRAIN], True, True, False),
+        ([OR_TERMINATE], True, False, False),
+        ([OR_DRAIN, OR_DRAIN], True, True, False),
+        ([OR_DRAIN, STOP], True, False, False),
+        ([NEVER], False, False, True),
+        ([STOP, NEVER], False, False, True),
+        ([OR_DRAIN, NEVER], False, False, True),
+        ([STOP, LOGIN_NODES], False, False, False),
+    ],
+)
+def test_the_librarys_words_tell_what_would_make_a_change_possible(
+    provider: Provider, library_says: list[str], stop: bool, drain: bool, impossible: bool
+) -> None:
+    changes = [refused_change(each) for each in library_says]
+    refused: Any = provider.refused("Update failure", update_validation_errors=changes)
+    assert (refused.wants_stopped_fleet, refused.may_drain, refused.is_impossible) == (
+        stop,
+        drain,
+        impossible,
+    )
+
+
+def test_anothers_cluster_comes_with_the_command_that_removes_it(provider: Provider) -> None:
+    assert "pcluster delete-cluster --cluster-name abandoned" in provider.messages.not_ours("abandoned")
+
+
+def test_login_nodes_that_must_stop_are_no_reason_for_a_second_cluster(provider: Provider) -> None:
+    refused = provider.refused("Update failure", update_validation_errors=[refused_change(LOGIN_NODES)])
+    said = provider.messages.refusal("training", refused)
+    assert "cannot take this change" not in said
+    assert LOGIN_NODES in said

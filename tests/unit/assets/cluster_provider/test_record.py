@@ -1,0 +1,332 @@
+"""The provider's notes: found again by the same request, begun anew by another, small enough, published."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.unit.assets.cluster_provider.provider_fake_aws import LOG_GROUP, PARAMETER, PARAMETER_BYTES
+from tests.unit.assets.cluster_provider.provider_fakes import Provider
+
+# CDK's framework polls every 30 s (constructs/training_cluster/cluster/cluster.py), 58 minutes at most.
+POLLS = 58 * 2
+BEFORE, LATER = "2026-01-01T11:00:00.000000+00:00", "2026-01-01T13:00:00.000000+00:00"
+_BEGINS = {"stackId": "stack/cluster", "resourceStatus": "CREATE_IN_PROGRESS"}
+BOOTING = _BEGINS | {"logicalResourceId": "HeadNode", "resourceType": "AWS::EC2::Instance"}
+QUEUE = _BEGINS | {"logicalResourceId": "Queue", "resourceType": "AWS::CloudFormation::Stack"}
+
+
+def test_the_stages_of_a_create_are_noted_in_order_with_their_times(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.events = [QUEUE]
+    asked.poll()
+    provider.library.events = [BOOTING]
+    asked.poll()
+    asked.poll()
+    provider.library.becomes("CREATE_COMPLETE")
+    asked.poll()
+    expected = ["validating", "validated", "creating", "fleet", "head node booting", "done"]
+    assert provider.stages == expected
+    for _, time in provider.notes["stages"]:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", time)
+
+
+def test_each_stage_is_one_line_of_the_log(provider: Provider) -> None:
+    provider.library.validation = ("WARNING B: maybe",)
+    asked = provider.create()
+    asked.poll()
+    assert provider.aws.log == {
+        f"{LOG_GROUP}/progress": [
+            "Create training: validating",
+            "Create training: validated: WARNING B: maybe",
+            "Create training: creating",
+        ]
+    }
+
+
+def test_a_stage_that_lasts_is_one_line_of_the_log(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.events = [BOOTING]
+    for _ in range(3):
+        asked.poll()
+    assert provider.aws.log[f"{LOG_GROUP}/progress"].count("Create training: head node booting") == 1
+
+
+def test_a_stage_with_something_new_to_say_is_still_one_stage(provider: Provider) -> None:
+    provider.library.exists()
+    provider.library.fail("update", provider.throttled())
+    asked = provider.update()
+    asked.poll()
+    asked.poll()
+    assert provider.stages == ["validating", "updating"]
+
+
+def test_a_stage_that_nobody_names_is_still_progress(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.fail("stack_events", provider.throttled())
+    asked.poll()
+    assert provider.stages[-1] == "in progress"
+
+
+@pytest.mark.parametrize("call", ["logs.create_log_stream", "logs.put_log_events"])
+def test_a_log_that_takes_nothing_stops_nothing(provider: Provider, call: str) -> None:
+    provider.aws.denied[call] = "AccessDeniedException"
+    asked = provider.create()
+    asked.poll()
+    provider.library.becomes("CREATE_COMPLETE")
+    assert asked.poll()
+
+
+def test_the_same_request_finds_its_notes_again(provider: Provider) -> None:
+    provider.create().poll()
+    before = provider.notes
+    assert before["begun"]
+    provider.create()
+    assert provider.notes["stages"][: len(before["stages"])] == before["stages"]
+    assert provider.notes["begun"]
+
+
+def test_another_request_begins_anew(provider: Provider) -> None:
+    provider.create().poll()
+    provider.library.becomes("CREATE_FAILED")
+    provider.delete()
+    notes = provider.notes
+    assert (notes["request_id"], notes["request"]) == ("Delete-1", "Delete")
+    assert (notes["begun"], notes["checked"], notes["removing"]) == (False, False, False)
+    assert (notes["replaces"], notes["fleet_before"], notes["stages"]) == (None, None, [])
+
+
+def _stopped(provider: Provider) -> dict[str, Any]:
+    """Notes of an update that stopped a fleet that ran."""
+    values = {"begun": True, "checked": True, "unchanged": True, "removing": True}
+    texts = {"fleet_before": "RUNNING", "messages": "m", "replaces": "r"}
+    return (
+        {"request_id": "Update-0", "request": "Update", "cluster_name": "training", "began": BEFORE}
+        | values
+        | texts
+    )
+
+
+def test_an_update_takes_over_what_the_one_before_did_to_the_fleet_and_no_more(
+    provider: Provider,
+) -> None:
+    provider.library.exists()
+    provider.aws.parameters[PARAMETER] = json.dumps(_stopped(provider))
+    provider.roll_back()
+    notes = provider.notes
+    assert notes["fleet_before"] == "RUNNING"
+    assert (notes["begun"], notes["unchanged"], notes["replaces"]) == (False, False, None)
+    assert (notes["checked"], notes["removing"]) == (False, False)
+    assert notes["messages"] == ""
+
+
+@pytest.mark.parametrize("kind", ["create", "delete"])
+def test_a_new_or_a_deleted_cluster_has_no_fleet_of_before(provider: Provider, kind: str) -> None:
+    provider.aws.parameters[PARAMETER] = json.dumps(_stopped(provider))
+    getattr(provider, kind)()
+    assert provider.notes["fleet_before"] is None
+
+
+def test_a_parameter_that_does_not_exist_yet_is_written(provider: Provider) -> None:
+    provider.aws.parameters.clear()
+    provider.create()
+    assert provider.notes["request_id"] == "Create-1"
+
+
+@pytest.mark.parametrize("call", ["ssm.get_parameter", "ssm.put_parameter"])
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_what_cannot_be_noted_is_not_begun(provider: Provider, kind: str, call: str) -> None:
+    provider.aws.denied[call] = "AccessDeniedException"
+    said = provider.refuses(getattr(provider, kind))
+    assert PARAMETER in said
+    assert "nothing was changed" in said
+    assert provider.library.asked == []
+
+
+@pytest.mark.parametrize("call", ["ssm.get_parameter", "ssm.put_parameter"])
+def test_a_poll_that_cannot_read_or_write_its_notes_comes_back_later(provider: Provider, call: str) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.becomes("CREATE_COMPLETE")
+    provider.aws.unreachable.add(call)
+    done = asked.poll()
+    assert done == (call == "ssm.put_parameter")  # the last stage is for people only
+    provider.aws.unreachable.clear()
+    assert asked.poll()
+    assert provider.library.changes == ["create"]
+
+
+@pytest.mark.parametrize("character", ["x", "é", "集", '"', "\n", "😀"])
+def test_the_longest_messages_fit_into_the_parameter(provider: Provider, character: str) -> None:
+    provider.library.validation = (character * 9000,)
+    provider.create()
+    assert provider.notes["messages"].endswith("has all of it)")
+    assert len(provider.aws.parameters[PARAMETER]) < PARAMETER_BYTES
+
+
+def test_a_stage_at_every_poll_for_an_hour_fits_into_the_parameter(provider: Provider) -> None:
+    provider.library.validation = ("x" * 9000,)
+    asked = provider.create()
+    asked.poll()
+    for poll in range(POLLS):
+        provider.library.events = [BOOTING if poll % 2 else QUEUE]
+        asked.poll()
+    assert provider.stages[-1] == "head node booting"
+    assert len(provider.stages) == 24
+
+
+def test_the_requests_of_before_fit_into_the_fullest_parameter_and_the_last_ones_are_kept(
+    provider: Provider,
+) -> None:
+    provider.library.exists()
+    requests = [str(uuid.UUID(int=number)) for number in range(12)]
+    for request in requests:
+        provider.update(request=request)
+    notes = provider.record.load()
+    assert notes.former == requests[-9:-1]
+    notes.stages = []
+    notes.cluster_name = "c" * 40
+    for number in range(30):
+        notes.enter(f"removing the failed cluster of before {number % 10}", "x" * 9000)
+    assert len(provider.aws.parameters[PARAMETER]) < PARAMETER_BYTES
+    assert len(provider.stages) == 24
+
+
+@pytest.mark.parametrize("call", ["ssm.get_parameter", "ssm.put_parameter"])
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_notes_that_are_throttled_are_opened_patiently(provider: Provider, kind: str, call: str) -> None:
+    provider.aws.throttled[call] = 4
+    provider.library.exists()
+    getattr(provider, kind)()
+    assert provider.slept == [2, 4, 8, 16]
+    assert provider.notes["request"] == kind.capitalize()
+
+
+@pytest.mark.parametrize(
+    "text", ["broken", "null", "[]", "{}", '{"request_id": "Create-1", "former_field": 1}', '"Create-1"']
+)
+def test_notes_that_this_version_does_not_understand_are_none(provider: Provider, text: str) -> None:
+    provider.aws.parameters[PARAMETER] = text
+    assert provider.record.load() is None
+    provider.create()
+    assert provider.notes["request_id"] == "Create-1"
+
+
+def _another(provider: Provider, began: str) -> Any:
+    """Have another request's notes."""
+    another = provider.record.Record(
+        request_id="Another-1", request="Update", cluster_name="training", began=began
+    )
+    provider.aws.parameters[PARAMETER] = json.dumps(vars(another))
+    return another
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provider, kind: str) -> None:
+    began = "2026-01-01T12:00:00.000000+00:00"
+    own = provider.record.Record(request_id="Own-1", request=kind, cluster_name="training", began=began)
+    _another(provider, LATER)
+    with pytest.raises(provider.record.SupersededError):
+        own.save()
+    assert provider.notes["request_id"] == "Another-1"
+    _another(provider, BEFORE)
+    own.save()
+    assert provider.notes["request_id"] == "Own-1"
+
+
+def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) -> None:
+    _another(provider, LATER)
+    own = provider.record.Record(
+        request_id="Delete-1", request="Delete", cluster_name="training", began=BEFORE
+    )
+    own.save()
+    assert provider.notes["request_id"] == "Delete-1"
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_poll_that_finds_the_notes_of_an_earlier_request_does_nothing_yet(
+    provider: Provider, kind: str
+) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    own = provider.aws.parameters[PARAMETER]
+    _another(provider, BEFORE)
+    provider.library.asked.clear()
+    assert not asked.poll()
+    assert provider.library.asked == []
+    provider.aws.parameters[PARAMETER] = own
+    assert not asked.poll()
+    assert provider.library.changes == [kind]
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_poll_that_finds_the_notes_of_a_later_request_ends(provider: Provider, kind: str) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    _another(provider, LATER)
+    assert "another request came after this one" in asked.fails()
+    assert provider.library.changes == []
+    assert provider.notes["request_id"] == "Another-1"
+
+
+def test_a_deletion_goes_on_whatever_notes_it_finds(provider: Provider) -> None:
+    provider.library.exists()
+    asked = provider.delete()
+    _another(provider, LATER)
+    assert not asked.poll()
+    assert provider.library.changes == ["delete"]
+
+
+@pytest.mark.parametrize("kind", ["create", "update", "delete"])
+def test_an_event_that_comes_twice_began_when_it_first_came(provider: Provider, kind: str) -> None:
+    first = getattr(provider, kind)()
+    provider.clock.goes_on(minutes=1)
+    assert getattr(provider, kind)().event["Began"] == first.event["Began"] == provider.notes["began"]
+
+
+def test_notes_that_are_forgotten_are_none(provider: Provider) -> None:
+    provider.create()
+    provider.record.forget()
+    assert provider.aws.parameters == {}
+    assert provider.record.load() is None
+    provider.record.forget()
+
+
+def test_a_deletion_opens_its_notes_patiently_and_goes_on_without(provider: Provider) -> None:
+    provider.aws.denied["ssm.put_parameter"] = "AccessDeniedException"
+    provider.delete()
+    assert provider.slept == [2, 4, 8, 16]
+    assert provider.aws.parameters == {}
+
+
+def test_a_request_that_fails_ends_in_a_stage_that_says_why(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.becomes("CREATE_FAILED")
+    said = asked.fails()
+    assert provider.stages[-1] == "failed"
+    assert provider.notes["messages"] == said
+
+
+def test_a_request_that_is_refused_fails_with_the_librarys_words(provider: Provider) -> None:
+    asked = provider.create()
+    provider.library.fail("create", provider.refused("no right to iam:CreateRole"))
+    asked.fails()
+    assert (provider.stages[-1], provider.notes["messages"]) == ("failed", "no right to iam:CreateRole")
+
+
+def test_a_failure_that_cannot_be_noted_is_told_all_the_same(provider: Provider) -> None:
+    asked = provider.create()
+    asked.poll()
+    provider.library.becomes("CREATE_FAILED")
+    provider.aws.denied["ssm.put_parameter"] = "AccessDeniedException"
+    assert "CREATE_FAILED" in asked.fails()

@@ -1,0 +1,105 @@
+"""The provider's parameter is deleted while it works: it goes on from what AWS and the event still say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.assets.cluster_provider.provider_fake_aws import PARAMETER
+from tests.unit.assets.cluster_provider.provider_fake_library import STOP, refused_change
+from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+
+START, STOPS = "START_REQUESTED", "STOP_REQUESTED"
+
+
+def _lose(provider: Provider) -> None:
+    del provider.aws.parameters[PARAMETER]
+    provider.clock.goes_on(minutes=3)
+
+
+def _ends(provider: Provider, asked: Asked) -> bool:
+    provider.library.fleet = {STOPS: "STOPPED", START: "RUNNING"}.get(
+        provider.library.fleet, provider.library.fleet
+    )
+    if provider.library.cluster.is_changing:
+        provider.library.becomes(provider.library.cluster.status.replace("IN_PROGRESS", "COMPLETE"))
+    return asked.poll()
+
+
+@pytest.mark.parametrize("polls", [1, 2, 3])
+def test_an_update_that_loses_its_notes_ends_with_the_fleet_as_before(provider: Provider, polls: int) -> None:
+    provider.library.exists()
+    provider.library.wants = [refused_change(STOP)]
+    asked = provider.update()
+    for _ in range(polls):
+        assert not _ends(provider, asked)
+    _lose(provider)
+    assert any(_ends(provider, asked) for _ in range(6))
+    assert provider.library.changes == [STOPS, "update", START]
+    assert provider.library.fleet == "RUNNING"
+    assert "going on without the notes of before" in provider.stages
+
+
+def test_a_fleet_that_somebody_stopped_before_stays_stopped(provider: Provider) -> None:
+    provider.library.exists()
+    provider.library.fleet = "STOPPED"
+    asked = provider.update()
+    asked.poll()
+    _lose(provider)
+    assert any(_ends(provider, asked) for _ in range(4))
+    assert provider.library.changes == ["update"]
+
+
+def test_a_rollback_that_loses_its_notes_starts_the_fleet_that_the_update_stopped(provider: Provider) -> None:
+    provider.library.exists()
+    provider.library.wants = [refused_change(STOP)]
+    provider.update().poll()
+    rollback = provider.roll_back()
+    _lose(provider)
+    assert any(_ends(provider, rollback) for _ in range(4))
+    assert provider.library.fleet == "RUNNING"
+
+
+@pytest.mark.parametrize("polls", [1, 2])
+def test_a_create_that_loses_its_notes_makes_one_cluster(provider: Provider, polls: int) -> None:
+    asked = provider.create()
+    for _ in range(polls):
+        asked.poll()
+    _lose(provider)
+    assert not asked.poll()
+    assert _ends(provider, asked)
+    assert provider.library.changes == ["create"]
+
+
+def test_a_create_that_found_its_cluster_and_loses_its_notes_still_updates_it(provider: Provider) -> None:
+    provider.library.exists("CREATE_COMPLETE")
+    provider.library.config["Scheduling"]["SlurmQueues"][0]["CapacityType"] = "SPOT"
+    asked = provider.create()
+    _lose(provider)
+    assert any(_ends(provider, asked) for _ in range(4))
+    assert provider.library.changes == ["update"]
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_request_that_nobody_awaits_any_more_does_not_begin_anew(provider: Provider, kind: str) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    provider.aws.parent_status = "DELETE_IN_PROGRESS"
+    _lose(provider)
+    provider.library.asked.clear()
+    assert "another request came after this one" in asked.fails()
+    assert provider.library.asked == []
+    assert provider.aws.parameters == {}
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_request_whose_stack_cannot_be_asked_for_waits(provider: Provider, kind: str) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    _lose(provider)
+    provider.aws.unreachable.add("cloudformation")
+    assert not asked.poll()
+    provider.aws.unreachable.clear()
+    assert not asked.poll()
+    assert provider.library.changes == [kind]

@@ -1,0 +1,233 @@
+"""The guard's function: what it refuses, with what words, and when it lets everything pass."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from ops.account.stacks import LIFT_PROTECTION
+from tests.unit.assets.function_fakes import MOST_CHARACTERS, FakeRegion, load, refused
+
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/TrainingCluster-Storage/0a1b"
+DENIED = refused("DescribeStacks", "AccessDenied", "not allowed")
+THROTTLED = refused("DescribeStacks", "Throttling", "Rate exceeded")
+
+
+class Guard:
+    """The deployed function, as CDK's framework calls it."""
+
+    def __init__(self, modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.region, self.slept = FakeRegion(stack_id=STACK), list[float]()
+        self.most_bytes: int = modules["transitions"].MAX_REASON_BYTES
+        self._on_event = modules["handler"].on_event
+        self.region.play(monkeypatch)
+        monkeypatch.setattr(time, "sleep", self.slept.append)
+
+    def ask(self, kind: str, **more: Any) -> dict[str, Any]:
+        """Send an event; raises RuntimeError when it is refused."""
+        event = {"RequestType": kind, "StackId": STACK, "ResourceProperties": {"Values": {}}, **more}
+        answer: dict[str, Any] = self._on_event(event, None)
+        return answer
+
+    def update(self, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        """Send an Update from these values to those."""
+        return self.ask("Update", OldResourceProperties={"Values": old}, ResourceProperties={"Values": new})
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, Any]:
+    return load("guard")
+
+
+@pytest.fixture
+def guard(modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Guard:
+    return Guard(modules, monkeypatch)
+
+
+def _kept(value: str, may: str = "never", safe_way: str = "Keep {old}, and not {new}.") -> dict[str, str]:
+    return {"value": value, "may": may, "safe_way": safe_way}
+
+
+@pytest.mark.parametrize(
+    ("may", "old", "new"),
+    [
+        ("never", "persistent2", "persistent2"),
+        ("grows", "1200", "2400"),
+        ("grows", "9600", "12000"),
+        ("adopts", "", "fs-1"),
+        ("adopts", "fs-1", "fs-1"),
+        ("changes", "250", "125"),
+        ("alone", "", "100"),
+    ],
+)
+def test_what_replaces_nothing_passes_and_asks_nobody(guard: Guard, may: str, old: str, new: str) -> None:
+    assert guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)}) == {"PhysicalResourceId": "guard"}
+    assert guard.region.stack_calls == 0
+
+
+@pytest.mark.parametrize(
+    ("may", "old", "new", "why"),
+    [
+        ("never", "persistent2", "scratch2", "something empty"),
+        ("never", "", "mine", "something empty"),
+        ("grows", "2400", "1200", "it only grows"),
+        ("grows", "12000", "9600", "it only grows"),
+        ("grows", "1200", "many", "it only grows"),
+        ("adopts", "fs-1", "", "a new, empty one in its place"),
+        ("adopts", "fs-1", "fs-2", "another one in its place"),
+        ("of a later release", "1", "2", "something empty"),
+    ],
+)
+def test_what_would_replace_data_is_refused(guard: Guard, may: str, old: str, new: str, why: str) -> None:
+    with pytest.raises(RuntimeError, match=why):
+        guard.update({"x": _kept(old, may)}, {"x": _kept(new, may)})
+
+
+def test_a_refusal_names_flag_both_values_and_the_safe_way(guard: Guard) -> None:
+    with pytest.raises(RuntimeError) as refusal:
+        guard.update({"fsx_type": _kept("persistent2")}, {"fsx_type": _kept("scratch2")})
+    assert str(refusal.value) == (
+        "Nothing was changed. | fsx_type: persistent2 -> scratch2 would replace what holds data by something "
+        "empty. Keep persistent2, and not scratch2."
+    )
+
+
+def test_our_own_is_shown_as_such(guard: Guard) -> None:
+    with pytest.raises(RuntimeError, match=r"bucket_name: \(own\) -> mine .* Keep \(own\), and not mine\."):
+        guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine")})
+
+
+def test_several_refused_flags_are_one_message(guard: Guard) -> None:
+    old = {"a": _kept("1"), "b": _kept("fs-1", "adopts"), "c": _kept("1200", "grows")}
+    new = {"a": _kept("2"), "b": _kept("", "adopts"), "c": _kept("2400", "grows")}
+    with pytest.raises(RuntimeError, match=r"a: 1 -> 2 .* \| b: fs-1 -> \(own\)") as refusal:
+        guard.update(old, new)
+    assert "c: " not in str(refusal.value), "which is allowed"
+
+
+@pytest.mark.parametrize(("may", "old", "new"), [("changes", "100", "50"), ("adopts", "", "fs-1")])
+def test_what_cannot_be_taken_back_comes_alone(guard: Guard, may: str, old: str, new: str) -> None:
+    """Were the other change to fail, the rollback would have to make smaller what has grown."""
+    before = {"gib": _kept("1200", "grows"), "x": _kept(old, may), "y": _kept("same")}
+    after = {"gib": _kept("2400", "grows"), "x": _kept(new, may), "y": _kept("same")}
+    with pytest.raises(RuntimeError, match=r"change of x failed. Deploy -c gib=2400 first, with x as before"):
+        guard.update(before, after)
+    guard.update(before, {**before, "gib": after["gib"]})
+    guard.update({**before, "gib": after["gib"]}, after)
+
+
+def test_a_change_that_may_come_alone_only_is_refused_beside_another(guard: Guard) -> None:
+    before = {"mibps": _kept("100", "alone"), "x": _kept("1", "changes")}
+    after = {"mibps": _kept("", "alone"), "x": _kept("2", "changes")}
+    with pytest.raises(RuntimeError, match=r"mibps: 100 -> \(own\) .* Deploy without -c mibps=... first"):
+        guard.update(before, after)
+    guard.update(before, {**before, "mibps": after["mibps"]})
+
+
+def test_a_refusal_of_everything_fits_into_an_answer(guard: Guard) -> None:
+    long = "What to type, in many words. " * 20
+    names = [f"flag{i}" for i in range(20)]
+    with pytest.raises(RuntimeError) as refusal:
+        guard.update({n: _kept("1") for n in names}, {n: _kept("2", safe_way=long) for n in names})
+    assert len(json.dumps(str(refusal.value))) <= guard.most_bytes
+    assert str(refusal.value).endswith("(cut)")
+
+
+def test_a_value_that_comes_or_goes_with_what_it_protects_is_no_change(guard: Guard) -> None:
+    """The own file system's type goes when fsx_id is given; it comes with a release that knows it."""
+    guard.update({"fsx_id": _kept("", "adopts"), "fsx_type": _kept("a")}, {"fsx_id": _kept("fs-1", "adopts")})
+    guard.update({}, {"fsx_type": _kept("a")})
+
+
+def test_the_rule_is_that_of_the_new_values(guard: Guard) -> None:
+    """A bucket may be adopted together with the file system that was linked to the own one."""
+    guard.update({"bucket_name": _kept("")}, {"bucket_name": _kept("mine", "adopts")})
+
+
+def test_a_delete_does_nothing_and_asks_nobody(guard: Guard) -> None:
+    assert guard.ask("Delete") == {"PhysicalResourceId": "guard"}
+    assert guard.region.stack_calls == 0
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
+def test_a_create_in_a_new_stack_passes(guard: Guard, status: str) -> None:
+    guard.region.stack_answers = [status]
+    assert guard.ask("Create") == {"PhysicalResourceId": "guard"}
+
+
+def test_a_create_in_a_stack_that_existed_before_is_refused(guard: Guard) -> None:
+    """Another app's stack of this name: what the new template lacks would be deleted at the end."""
+    guard.region.stack_answers = ["UPDATE_IN_PROGRESS"]
+    with pytest.raises(RuntimeError) as refusal:
+        guard.ask("Create")
+    said = str(refusal.value)
+    assert "Nothing was deleted" in said
+    assert "TrainingCluster-Storage" in said
+    assert "export AWS_REGION=" in said
+    assert f"{LIFT_PROTECTION} TrainingCluster-Storage, then: aws cloudformation delete-stack" in said
+    assert "aws cloudformation delete-stack --stack-name TrainingCluster-Storage" in said
+    assert len(said) < MOST_CHARACTERS
+
+
+def test_a_create_is_refused_while_nobody_says_whether_the_stack_is_new(guard: Guard) -> None:
+    """A first deploy that is refused loses nothing."""
+    guard.region.stack_answers = [DENIED]
+    with pytest.raises(RuntimeError, match=r"not allowed.*cloudformation:DescribeStacks"):
+        guard.ask("Create")
+
+
+def test_a_role_that_is_not_known_everywhere_yet_is_no_reason_to_refuse(guard: Guard) -> None:
+    guard.region.stack_answers = [DENIED, DENIED, "CREATE_IN_PROGRESS"]
+    guard.ask("Create")
+    assert guard.slept == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("status", "passes"),
+    [
+        ("UPDATE_ROLLBACK_IN_PROGRESS", True),
+        ("UPDATE_ROLLBACK_COMPLETE", False),
+        ("UPDATE_IN_PROGRESS", False),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", False),
+    ],
+)
+def test_a_rollback_always_passes_and_an_update_does_not(guard: Guard, status: str, passes: bool) -> None:
+    """It comes as an Update with old and new swapped; refused, it would leave the stack stuck."""
+    guard.region.stack_answers = [status]
+    old, new = {"fsx_gib": _kept("2400", "grows")}, {"fsx_gib": _kept("1200", "grows")}
+    if passes:
+        guard.update(old, new)
+    else:
+        with pytest.raises(RuntimeError, match="fsx_gib: 2400 -> 1200"):
+            guard.update(old, new)
+    assert guard.region.stack_calls == 1
+
+
+def test_a_throttled_question_is_asked_again(guard: Guard) -> None:
+    guard.region.stack_answers = [THROTTLED, THROTTLED, "UPDATE_ROLLBACK_IN_PROGRESS"]
+    guard.update({"a": _kept("1")}, {"a": _kept("2")})
+    assert guard.slept == [1, 2]
+
+
+def test_when_nobody_says_whether_it_rolls_back_it_refuses_and_says_how_to_go_on(
+    guard: Guard, modules: dict[str, Any]
+) -> None:
+    guard.region.stack_answers = [DENIED]
+    with pytest.raises(RuntimeError) as refusal:
+        guard.update({"a": _kept("1")}, {"a": _kept("2")})
+    assert "a: 1 -> 2" in str(refusal.value)
+    assert "not allowed" in str(refusal.value)
+    assert "aws cloudformation continue-update-rollback --stack-name TrainingCluster-Storage" in str(
+        refusal.value
+    )
+    assert sum(guard.slept) < 5 * 60, "the function's life"
+
+
+def test_the_physical_id_never_changes(guard: Guard) -> None:
+    """Another one would be a replacement, whose Delete CloudFormation sends."""
+    guard.region.stack_answers = ["CREATE_IN_PROGRESS"]
+    answers = (guard.ask("Create"), guard.update({}, {}), guard.ask("Delete"))
+    assert len({answer["PhysicalResourceId"] for answer in answers}) == 1

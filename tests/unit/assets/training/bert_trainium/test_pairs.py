@@ -1,0 +1,158 @@
+"""bert-trainium's data: sentence pairs, masks, and text in pieces."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.assets.training.bert_modules import Import, bert_on_the_path
+
+CONTEXT = 32
+# Ids of the special tokens are 0 to 4; a document's tokens say which sentence they come from.
+FIRST_ORDINARY = 10
+EVERY = 5
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    with bert_on_the_path(monkeypatch) as load:
+        yield load
+
+
+def documents(count: int = 40, sentences: int = 12) -> list[list[list[int]]]:
+    """Each sentence is of one number, which no other sentence has."""
+    numbers = itertools.count(FIRST_ORDINARY)
+    return [[[next(numbers)] * (3 + (i + j) % 7) for j in range(sentences)] for i in range(count)]
+
+
+def rows(load: Import, made_of: list[list[list[int]]]) -> list[list[int]]:
+    pairs = load("pairs")
+    special = pairs.Special(0, 1, 2, 3, 4)
+    length = CONTEXT + pairs.ROW_HEAD
+    flat = [
+        n
+        for each in pairs.rows_of(made_of, context=CONTEXT, special=special, validation_every=EVERY)
+        for n in each
+    ]
+    assert len(flat) % length == 0
+    return [flat[i : i + length] for i in range(0, len(flat), length)]
+
+
+def segments(row: list[int]) -> tuple[list[int], list[int]]:
+    first = row[2 : 2 + row[0]]
+    second = [token for token in row[2 + row[0] :] if token]
+    assert (first[0], first[-1], second[-1]) == (2, 3, 3)
+    return first[1:-1], second[:-1]
+
+
+def test_the_second_segment_follows_the_first_or_comes_from_another_document(load: Import) -> None:
+    made_of = documents()
+    of_document = {s[0]: i for i, document in enumerate(made_of) for s in document}
+    found = rows(load, made_of)
+    for row in found:
+        first, second = segments(row)
+        assert len({of_document[token] for token in first}) == 1
+        if row[1]:
+            away = of_document[second[0]] - of_document[first[0]]
+            assert away != 0
+            # So that no text that is held back for validation comes into training.
+            assert away % EVERY == 0
+        else:
+            # What does not fit is cut off, which may be whole sentences of so few tokens.
+            assert of_document[second[0]] == of_document[first[0]]
+            assert 1 <= second[0] - first[-1] <= 3
+    share = sum(row[1] for row in found) / len(found)
+    assert 0.35 < share < 0.75
+
+
+def test_rows_are_the_same_whenever_they_are_made_and_none_is_longer_than_the_context(load: Import) -> None:
+    first, second = rows(load, documents()), rows(load, documents())
+    assert first == second
+    assert max(sum(token != 0 for token in row[2:]) for row in first) == CONTEXT
+
+
+@pytest.mark.parametrize("made_of", [[[]], [[[], []]], [[[7] * 500]], [[[7] * 500, [8] * 500]]])
+def test_odd_documents_make_no_row_that_lacks_a_segment(load: Import, made_of: list[list[list[int]]]) -> None:
+    for row in rows(load, made_of):
+        first, second = segments(row)
+        assert first
+        assert second
+
+
+def test_a_long_sentence_is_cut_and_nothing_of_it_lost(load: Import) -> None:
+    assert load("pairs").cut([[1, 2, 3, 4, 5], [], [6]], 2) == [[1, 2], [3, 4], [5], [6]]
+
+
+def test_text_is_cut_at_full_stops_and_line_ends(load: Import) -> None:
+    text = "One sentence. Another!\n\nA heading\nIs it 3.5?  Yes.\n"
+    assert load("pairs").sentences(text) == ["One sentence.", "Another!", "A heading", "Is it 3.5?", "Yes."]
+
+
+@pytest.fixture
+def batch(load: Import) -> Any:
+    np = pytest.importorskip("numpy")
+    found = np.array(rows(load, documents()), dtype=np.int64)
+    masking = load("masking")
+    special = load("pairs").Special(0, 1, 2, 3, 4)
+    made = masking.mask(found, np.random.default_rng([1, 2]), special=special, vocab_size=1000)
+    again = masking.mask(found, np.random.default_rng([1, 2]), special=special, vocab_size=1000)
+    other = masking.mask(found, np.random.default_rng([1, 3]), special=special, vocab_size=1000)
+    return found, made, again, other
+
+
+def test_of_the_tokens_15_percent_are_hidden_and_never_a_special_one(batch: Any) -> None:
+    found, made, _, _ = batch
+    ids = found[:, 2:]
+    predicted = made.labels != -100
+    assert (made.labels[predicted] == ids[predicted]).all()
+    assert (ids[predicted] >= FIRST_ORDINARY).all()
+    assert (made.input_ids[~predicted] == ids[~predicted]).all()
+    ordinary = (ids >= FIRST_ORDINARY).sum(axis=1)
+    assert abs(predicted.sum(axis=1) - 0.15 * ordinary).max() <= 1
+    assert predicted.sum(axis=1).max() <= CONTEXT * 20 / 128
+    hidden = (made.input_ids[predicted] == 4).mean()
+    kept = (made.input_ids[predicted] == ids[predicted]).mean()
+    assert 0.7 < hidden < 0.9
+    assert 0.02 < kept < 0.2
+
+
+def test_the_key_decides_the_masks(batch: Any) -> None:
+    _, made, again, other = batch
+    assert (made.input_ids == again.input_ids).all()
+    assert (made.labels == again.labels).all()
+    assert (made.labels != other.labels).any()
+
+
+def test_segments_and_padding_are_told(batch: Any) -> None:
+    found, made, _, _ = batch
+    for row, types, there in zip(found, made.token_type_ids, made.attention_mask, strict=True):
+        tokens = int((row[2:] != 0).sum())
+        assert list(there) == [1] * tokens + [0] * (CONTEXT - tokens)
+        assert list(types) == [0] * row[0] + [1] * (tokens - row[0]) + [0] * (CONTEXT - tokens)
+    assert list(made.next_sentence_label) == list(found[:, 1])
+
+
+@pytest.mark.parametrize("piece_bytes", [7, 100, 4096])
+def test_pieces_together_are_the_text_however_it_is_cut(
+    load: Import, tmp_path: Path, piece_bytes: int
+) -> None:
+    file = tmp_path / "text.txt"
+    text = "".join(f"Line {i} of some text, with an é.\n" + "\n" * (i % 9 == 0) for i in range(60)) + "no end"
+    file.write_text(text, encoding="utf-8")
+    module = load("text_pieces")
+    pieces = module.pieces_of([file], context=128, piece_bytes=piece_bytes)
+    read = [document for piece in pieces for document in module.documents_of(piece)]
+    assert "".join(block for block, _ in read) == text
+    assert sum(size for _, size in read) == sum(piece.size_bytes for piece in pieces) == file.stat().st_size
+    assert len({piece.fingerprint for piece in pieces}) == len(pieces)
+
+
+def test_a_piece_is_another_one_for_another_context(load: Import, tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("text\n", encoding="utf-8")
+    pieces_of = load("text_pieces").pieces_of
+    assert pieces_of([file], context=128)[0].fingerprint != pieces_of([file], context=512)[0].fingerprint

@@ -1,0 +1,114 @@
+"""bert-trainium's settings, its learning rate, and what it says of the cache of compiled graphs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.training.bert_modules import Import, bert_on_the_path
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    for name in ("DEVICE", "MIXED_PRECISION", "PRECOMPILE", "EXPECTED_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ACCELERATOR_KIND", "neuron")
+    monkeypatch.setenv("FAMILY", "trn1")
+    with bert_on_the_path(monkeypatch) as load:
+        yield load
+
+
+def test_the_defaults_are_phase_1_of_the_walk_through_on_a_neuron_core(load: Import) -> None:
+    settings = load("bert_settings").read_settings([])
+    assert (settings.bert_layers, settings.bert_width, settings.bert_context) == (24, 1024, 128)
+    assert (settings.batch_size, settings.gradient_accumulation, settings.max_steps) == (16, 32, 28125)
+    assert settings.device == "neuron"
+
+
+def test_an_argument_wins_over_the_environment(load: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAX_STEPS", "7")
+    read = load("bert_settings").read_settings
+    assert read([]).max_steps == 7
+    assert read(["--max-steps", "9"]).max_steps == 9
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"BATCH_SIZE": "0"}, "BATCH_SIZE is 0: give 1 or more"),
+        ({"BATCH_SIZE": "many"}, "argument --batch-size: invalid int value: 'many'"),
+        ({"LEARNING_RATE": "nan"}, "LEARNING_RATE is nan: give 0 or more"),
+        ({"BERT_HEADS": "5"}, "BERT_WIDTH 1024 is no multiple of BERT_HEADS 5"),
+        ({"BERT_CONTEXT": "513"}, "BERT_CONTEXT is 513: give a number from 8 to 512"),
+        ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: neuron, cpu, xla-cpu'),
+        ({"MIXED_PRECISION": "fp16"}, "MIXED_PRECISION is fp16"),
+        ({"VERIFY_DATA": "maybe"}, 'VERIFY_DATA is "maybe"; allowed: yes, no'),
+        ({"PRECOMPILE": "1", "DEVICE": "cpu"}, "PRECOMPILE=1 compiles for Trainium, and DEVICE is cpu"),
+        ({"DEVICE": "xla-cpu", "EXPECTED_WORLD_SIZE": "2"}, "DEVICE=xla-cpu trains in one process"),
+        ({"ACCELERATOR_KIND": "gpu", "FAMILY": "p4d"}, "bert-trainium runs on Trainium, and p4d has none"),
+        (
+            {"ACCELERATOR_KIND": "gpu", "FAMILY": "p4d", "DEVICE": "neuron"},
+            "DEVICE is neuron, and p4d has no Trainium",
+        ),
+    ],
+)
+def test_a_wrong_setting_ends_in_one_sentence(
+    load: Import,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    said: str,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        load("bert_settings").read_settings([])
+    assert said in str(ended.value)
+    assert "\n" not in str(ended.value)
+
+
+def test_the_learning_rate_rises_in_a_line_and_falls_to_almost_nothing(load: Import) -> None:
+    module = load("bert_settings")
+    settings = module.Settings(max_steps=100, warmup_steps=20, learning_rate=4e-4)
+    rates = [module.learning_rate(step, settings) for step in range(1, 101)]
+    assert rates[0] == pytest.approx(4e-4 / 20)
+    assert rates[19] == max(rates) == pytest.approx(4e-4)
+    assert rates[20] < rates[19]
+    assert 0 < rates[-1] < 1e-5
+    falls = [before - after for before, after in itertools.pairwise(rates[19:])]
+    assert falls == pytest.approx([falls[0]] * len(falls))
+
+
+def test_without_warm_up_the_first_step_has_the_highest_rate(load: Import) -> None:
+    module = load("bert_settings")
+    settings = module.Settings(max_steps=10, warmup_steps=0, learning_rate=1.0)
+    assert module.learning_rate(1, settings) == pytest.approx(10 / 11)
+
+
+def graph(cache: Path, name: str, *files: str) -> None:
+    folder = cache / "neuronxcc-2.26.6360.0+abc" / f"MODULE_{name}+d41d8cd9"
+    folder.mkdir(parents=True)
+    for file in files:
+        (folder / file).write_bytes(b"")
+
+
+def test_compiled_graphs_are_counted_and_those_that_are_missing(load: Import, tmp_path: Path) -> None:
+    module = load("compile_cache")
+    graph(tmp_path, "1", "model.hlo_module.pb.gz", "model.neff")
+    graph(tmp_path, "2", "model.hlo_module.pb", "model.neff")
+    graph(tmp_path, "3", "model.hlo_module.pb")
+    graph(tmp_path, "4", "model.lock")
+    assert module.graphs(str(tmp_path)) == module.Graphs(compiled=2, missing=1)
+    assert "compiled graphs: 2 in " in module.describe(str(tmp_path))
+
+
+def test_an_empty_cache_says_how_to_fill_it(load: Import, tmp_path: Path) -> None:
+    described = load("compile_cache").describe(str(tmp_path / "none"))
+    assert "compiled graphs: none in " in described
+    assert "PRECOMPILE=1" in described
+
+
+def test_a_cache_in_s3_is_not_looked_at(load: Import) -> None:
+    assert load("compile_cache").graphs("s3://bucket/cache") is None

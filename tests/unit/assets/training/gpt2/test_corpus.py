@@ -1,0 +1,179 @@
+"""The text that gpt2 trains on: the machine's, the user's own, and how it is cut into documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.unit.assets.training.gpt2_modules import Import, gpt2_on_the_path
+
+
+@pytest.fixture(autouse=True)
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    with gpt2_on_the_path(monkeypatch) as load:
+        yield load
+
+
+@pytest.fixture
+def machine_text(load: Import) -> ModuleType:
+    return load("trainkit.data.corpus")
+
+
+@pytest.fixture
+def documents(load: Import) -> ModuleType:
+    return load("documents")
+
+
+@pytest.fixture
+def corpus(load: Import) -> ModuleType:
+    return load("corpus")
+
+
+@pytest.fixture
+def stdlib(tmp_path: Path) -> Path:
+    folder = tmp_path / "stdlib"
+    for name, source in {
+        "b.py": '"""Module b."""\nraise RuntimeError("imported")\n',
+        "a.py": '"""Module a."""\nclass A:\n    """Class A."""\n    def f(self):\n        """Method f."""\n',
+        "silent.py": "x = 1\n",
+        "broken.py": "def (:\n",
+        "test/test_a.py": '"""A test."""\n',
+        "site-packages/other.py": '"""Someone else\'s."""\n',
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(source, encoding="utf-8")
+    return folder
+
+
+def test_documentation_is_read_from_source_and_nothing_is_imported(
+    machine_text: ModuleType, stdlib: Path
+) -> None:
+    assert list(machine_text.documentation(stdlib)) == ["Module a.\n\nClass A.\n\nMethod f.", "Module b."]
+
+
+def test_text_of_the_machine_is_gathered_once(machine_text: ModuleType, stdlib: Path, tmp_path: Path) -> None:
+    licences = tmp_path / "licences"
+    licences.mkdir()
+    (licences / "MIT-2").write_text("Permission is granted.\n", encoding="utf-8")
+    (licences / "MIT").symlink_to("MIT-2")
+
+    def gather() -> list[Path]:
+        found: list[Path] = machine_text.gather(tmp_path / "to", licences=licences, stdlib=stdlib)
+        return found
+
+    first, second = gather()
+    assert first.read_text(encoding="utf-8") == "Permission is granted.\n"
+    assert "Class A." in second.read_text(encoding="utf-8")
+    before = second.stat().st_mtime_ns
+    assert gather()[1].stat().st_mtime_ns == before
+    (licences / "BSD").write_text("Redistribution and use are permitted.\n", encoding="utf-8")
+    assert "Redistribution" in gather()[0].read_text(encoding="utf-8")
+
+
+def test_a_machine_without_licences_still_has_documentation(
+    machine_text: ModuleType, stdlib: Path, tmp_path: Path
+) -> None:
+    (only,) = machine_text.gather(tmp_path / "to", licences=tmp_path / "none", stdlib=stdlib)
+    assert only.name == "documentation.txt"
+
+
+def test_own_text_is_taken_where_there_is_any_unless_another_corpus_is_named(
+    corpus: ModuleType, tmp_path: Path
+) -> None:
+    assert corpus.choose("", data=tmp_path) == "openwebtext"
+    (tmp_path / "raw").mkdir()
+    for name in ("b.txt", "a.jsonl", "ignored.md"):
+        (tmp_path / "raw" / name).write_text('{"text": "x"}\n', encoding="utf-8")
+    assert corpus.choose("", data=tmp_path) == "raw"
+    assert [unit.name for unit in corpus.units("raw", data=tmp_path)] == ["a.jsonl", "b.txt"]
+    assert corpus.choose("machine", data=tmp_path) == "machine"
+
+
+def test_a_corpus_that_there_is_not_is_refused_with_those_that_there_are(
+    load: Import, corpus: ModuleType, tmp_path: Path
+) -> None:
+    error = load("trainkit.data.shards").ShardError
+    with pytest.raises(error, match='CORPUS is "wikipedia"; allowed: openwebtext, machine, raw'):
+        corpus.choose("wikipedia", data=tmp_path)
+    with pytest.raises(error, match=r"there is no text for CORPUS=raw: put \*.txt, .* into .*/raw"):
+        corpus.units("raw", data=tmp_path)
+
+
+def test_the_fingerprint_changes_with_the_text_and_only_then(corpus: ModuleType, tmp_path: Path) -> None:
+    assert corpus.fingerprint("raw", data=tmp_path) is None, "tokens without their text are taken as they are"
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.txt").write_text("one", encoding="utf-8")
+    one = corpus.fingerprint("raw", data=tmp_path)
+    assert one == corpus.fingerprint("raw", data=tmp_path)
+    (tmp_path / "raw" / "a.txt").write_text("two!", encoding="utf-8")
+    assert corpus.fingerprint("raw", data=tmp_path) != one
+
+
+def test_pieces_of_a_text_are_together_the_text_wherever_it_is_cut(
+    documents: ModuleType, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.txt"
+    text = "".join(f"line {i} of it: äöü €\n" + "\n" * (i % 3) for i in range(60)) + "no end"
+    file.write_text(text, encoding="utf-8")
+    for size in (1, 7, 100, 1000, 10**6):
+        pieces = documents.pieces_of(file, piece_bytes=size)
+        assert sum(piece.size_bytes for piece in pieces) == file.stat().st_size
+        read = [line for piece in pieces for line in documents.text_lines(piece)]
+        assert "".join(read) == text, size
+
+
+def test_a_line_longer_than_memory_should_hold_is_read_in_parts(
+    documents: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "LINE_BYTES", 10)
+    file = tmp_path / "a.txt"
+    text = "é" * 33 + "\nnext\n" + "ü" * 20
+    file.write_text(text, encoding="utf-8")
+    for size in (8, 10**6):
+        parts = [
+            p for piece in documents.pieces_of(file, piece_bytes=size) for p in documents.text_lines(piece)
+        ]
+        assert "".join(parts) == text
+        assert max(len(part) for part in parts) <= 10
+
+
+def test_what_is_no_utf_8_is_read_all_the_same(documents: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 and more\n")
+    (piece,) = documents.pieces_of(tmp_path / "a.txt")
+    assert "".join(documents.text_lines(piece)) == "caf� and more\n"
+
+
+def test_json_lines_give_their_text_and_a_wrong_one_its_place(
+    load: Import, documents: ModuleType, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.jsonl"
+    lines = [json.dumps({"text": text, "more": 1}) for text in ("one", "two\nlines", "")]
+    file.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    for size in (5, 10**6):
+        pieces = documents.pieces_of(file, piece_bytes=size)
+        assert [text for p in pieces for text, _ in documents.documents_of(p)] == ["one", "two\nlines", ""]
+    error = load("trainkit.data.shards").ShardError
+    for wrong in ("[]", '{"text": 1}', '{"other": ""}', "x"):
+        file.write_text(f'{{"text": ""}}\n{wrong}\n', encoding="utf-8")
+        (piece,) = documents.pieces_of(file)
+        with pytest.raises(
+            error, match=r'a.jsonl, byte 13: this line is no JSON object with a string "text"'
+        ):
+            list(documents.documents_of(piece))
+
+
+def test_blocks_together_are_the_text_and_end_at_empty_lines(machine_text: ModuleType) -> None:
+    lines = [line for i in range(40) for line in (f"a line with the number {i}\n", "\n")]
+    blocks = list(machine_text.blocks(lines, characters=100))
+    assert "".join(blocks) == "".join(lines)
+    assert len(blocks) > 5
+    assert all(block.endswith("\n\n") for block in blocks)
+
+
+def test_text_without_empty_lines_is_cut_all_the_same(machine_text: ModuleType) -> None:
+    blocks = list(machine_text.blocks(["x" * 99 + "\n"] * 100, characters=1000))
+    assert [len(block) for block in blocks] == [2000] * 5

@@ -1,0 +1,194 @@
+"""Lines of text as fairseq's numbers: order, sizes, interruptions; fairseq is not here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.assets.training.roberta_modules import Import, roberta_on_the_path
+
+END = 2
+# An id is a byte; its index is four more, as behind fairseq's own symbols.
+INDICES = np.array([*range(4, 260), END], dtype=np.uint16)
+LINES = [f"line {number}\n" if number % 4 else "\n" for number in range(10)]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    with roberta_on_the_path(monkeypatch) as load:
+        yield load
+
+
+class Letters:
+    """A tokenizer with an id a byte; the power goes out after so many batches."""
+
+    def __init__(self, *, after: int | None = None) -> None:
+        self.after, self.batches, self.lines = after, 0, 0
+
+    def encode_batch_fast(self, lines: list[str], *, add_special_tokens: bool) -> list[SimpleNamespace]:
+        """The bytes of each line."""
+        assert not add_special_tokens
+        if self.batches == self.after:
+            raise KeyboardInterrupt
+        self.batches += 1
+        self.lines += len(lines)
+        return [SimpleNamespace(ids=list(line.encode())) for line in lines]
+
+
+def given(tokenizer: Any, *, workers: int = 1) -> dict[str, Any]:
+    return {"tokenizer": tokenizer, "indices": INDICES, "workers": workers}
+
+
+def a_split(load: Import, folder: Path) -> Any:
+    folder.mkdir(exist_ok=True)
+    return load("split_files").Split(binary=folder / "train.bin", work=folder)
+
+
+def numbers(line: str) -> list[int]:
+    return [byte + 4 for byte in line.strip().encode()] + [END]
+
+
+def test_each_line_becomes_its_indices_and_an_end_an_empty_one_the_end_alone(
+    load: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encode_split, split = load("split_files").encode_split, a_split(load, tmp_path)
+    lines = ["ab\n", "\n", " \t b \n", "\u00e9"]
+    assert encode_split(iter(lines), split, total_bytes=12, **given(Letters())) == 9
+    found = np.fromfile(split.binary, dtype=np.uint16).tolist()
+    assert found == [101, 102, END, END, 102, END, 0xC3 + 4, 0xA9 + 4, END]
+    assert list(split.read_sizes()) == [3, 1, 2, 3]
+    assert "data: train, 0.0 of 0.0 MB encoded" in capsys.readouterr().out
+    # It is done: the text is not read again.
+    assert encode_split(iter([]), split, total_bytes=12, **given(Letters())) == 9
+
+
+@pytest.mark.parametrize("after", range(5))
+def test_encoding_goes_on_where_it_was_interrupted(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    split_files = load("split_files")
+    monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
+    monkeypatch.setattr(split_files, "NOTE_EVERY_BATCHES", 2)
+    whole, resumed = a_split(load, tmp_path / "whole"), a_split(load, tmp_path / "resumed")
+    tokens = split_files.encode_split(iter(LINES), whole, total_bytes=70, **given(Letters()))
+    with pytest.raises(KeyboardInterrupt):
+        split_files.encode_split(iter(LINES), resumed, total_bytes=70, **given(Letters(after=after)))
+    assert not resumed.binary.exists()
+    assert resumed.read_note().lines == after // 2 * 4
+    again = Letters()
+    assert split_files.encode_split(iter(LINES), resumed, total_bytes=70, **given(again)) == tokens
+    assert again.lines == len(LINES) - after // 2 * 4, "what was noted is not encoded again"
+    assert resumed.binary.read_bytes() == whole.binary.read_bytes()
+    assert resumed.read_sizes() == whole.read_sizes()
+
+
+def test_what_was_written_after_the_last_note_is_written_anew(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split_files = load("split_files")
+    monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
+    monkeypatch.setattr(split_files, "NOTE_EVERY_BATCHES", 2)
+    split = a_split(load, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        split_files.encode_split(iter(LINES), split, total_bytes=70, **given(Letters(after=3)))
+    # One file got further than the other before the power went.
+    with split.partial.open("ab") as file:
+        file.write(b"torn")
+    split.sizes.write_bytes(split.sizes.read_bytes()[:-3])
+    split_files.encode_split(iter(LINES), split, total_bytes=70, **given(Letters()))
+    assert np.fromfile(split.binary, dtype=np.uint16).tolist() == [n for line in LINES for n in numbers(line)]
+    assert list(split.read_sizes()) == [len(numbers(line)) for line in LINES]
+
+
+def test_two_workers_encode_side_by_side_and_the_order_stays(
+    load: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding = load("encoding")
+    monkeypatch.setattr(encoding, "BATCH_LINES", 1)
+    both, slow = threading.Barrier(2, timeout=30), threading.Event()
+
+    class Together(Letters):
+        def encode_batch_fast(self, lines: list[str], *, add_special_tokens: bool) -> list[SimpleNamespace]:
+            both.wait()
+            # The first of two is ready last.
+            if lines[0].startswith("even"):
+                slow.wait(timeout=30)
+                slow.clear()
+            else:
+                slow.set()
+            return super().encode_batch_fast(lines, add_special_tokens=add_special_tokens)
+
+    lines = [f"{('even', 'odd')[number % 2]} {number}\n" for number in range(8)]
+    found = encoding.encoded(lines, **given(Together(), workers=2))
+    assert (
+        b"".join(each.indices for each in found)
+        == np.array([n for line in lines for n in numbers(line)], dtype=np.uint16).tobytes()
+    )
+
+
+def test_the_text_is_read_only_a_little_ahead_of_what_is_taken(
+    load: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding = load("encoding")
+    monkeypatch.setattr(encoding, "BATCH_LINES", 5)
+    endless = itertools.count()
+    taken = encoding.encoded((f"{number}\n" for number in endless), **given(Letters(), workers=3))
+    for number in range(1, 10):
+        assert next(taken).lines == 5
+        assert next(endless) < (number + encoding.AHEAD * 3) * 6
+    taken.close()
+
+
+def test_a_batch_of_long_lines_has_fewer_of_them(load: Import) -> None:
+    encoding = load("encoding")
+    long = "x" * (encoding.BATCH_CHARACTERS // 3)
+    lines = [*[long] * 8, *["y"] * encoding.BATCH_LINES, "z"]
+    found = list(encoding.batches(iter(lines)))
+    assert [line for batch in found for line in batch] == lines
+    assert [len(batch) for batch in found] == [4, 4, encoding.BATCH_LINES, 1]
+
+
+def fairseq_format(first: int) -> Any:
+    """What fairseq decides, with other numbers for each dictionary."""
+    indices = np.array([*range(first, first + 256), END], dtype=np.uint16)
+    return SimpleNamespace(
+        read_numbering=lambda _: SimpleNamespace(indices=indices, dictionary=f"{first} 1\n"),
+        write_index=lambda file, sizes, **_: file.write_text(json.dumps(list(sizes))),
+    )
+
+
+def test_what_was_encoded_with_another_dictionary_is_encoded_anew(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
+    monkeypatch.setattr(load("split_files"), "NOTE_EVERY_BATCHES", 2)
+
+    def binarise(folder: Path, tokenizer: Letters, *, first: int) -> bytes:
+        monkeypatch.setitem(sys.modules, "fairseq_format", fairseq_format(first))
+        bpe = SimpleNamespace(tokenizer=lambda: tokenizer, dictionary=folder / "dict.txt")
+        place = {"to": folder / "data", "work": folder / "work", "workers": 1}
+        folder.mkdir(exist_ok=True)
+        sizes = {"train": 70, "valid": 70}
+        tokens = load("binarise").binarise(lambda _: iter(LINES), sizes, bpe=bpe, **place)
+        assert tokens == {split: sum(len(numbers(line)) for line in LINES) for split in sizes}
+        assert json.loads((folder / "data" / "valid.idx").read_text()) == [len(numbers(n)) for n in LINES]
+        return b"".join((folder / "data" / f"{split}.bin").read_bytes() for split in sizes)
+
+    whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        binarise(interrupted, Letters(after=9), first=4)
+    kept = Letters(after=5)
+    with pytest.raises(KeyboardInterrupt):
+        binarise(interrupted, kept, first=5)
+    same = Letters()
+    assert binarise(interrupted, same, first=5) == binarise(whole, Letters(), first=5)
+    assert (kept.lines, same.lines) == (10, 10), "one split is done, and not encoded again"

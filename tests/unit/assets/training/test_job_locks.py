@@ -1,0 +1,123 @@
+"""Two jobs on two nodes: what one locks in the shared folder, the other waits for.
+
+A lock on a folder of Lustre or NFS holds on one node only. The stand-in for `flock` here does the same: two
+jobs that lock a folder lock a file of their own node each; of a regular file all nodes have the same lock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import TRAINING
+
+FLOCK = shutil.which("flock")
+STAND_IN = f"""\
+#!/usr/bin/env bash
+case $1 in
+  *[!0-9]*) locked="$1" ;;
+  *) locked="$(readlink "/proc/$$/fd/$1")" ;;
+esac
+if [[ ! -d $locked ]]; then exec {FLOCK} "$@"; fi
+exec {{lock}}>"$NODE_DISK/${{locked//\\//-}}"
+if [[ $1 == "$locked" ]]; then exec {FLOCK} "$NODE_DISK/${{locked//\\//-}}" "${{@:2}}"; fi
+"""
+# Root without the right to write where its folders' modes say no.
+AS_A_USER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()
+PREPARE = """\
+mkdir "$DATA_DIR/busy" || { echo "two jobs prepare at once" >&2; exit 1; }
+sleep 1
+rmdir "$DATA_DIR/busy"
+"""
+
+
+class Cluster:
+    """A shared folder, and jobs that run beside each other, each on a node of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.shared = folder, folder / "fsx"
+        shutil.copytree(TRAINING, self.shared / "training")
+        tiny = self.shared / "training" / "tiny"
+        tiny.mkdir()
+        (tiny / "train.sh").write_text("")
+        (tiny / "prepare.sh").write_text(PREPARE)
+        (folder / "etc" / "partitions").mkdir(parents=True)
+        (folder / "etc" / "partitions" / "cpu.env").write_text("export RANKS_PER_NODE=1\n")
+        self._program("flock", STAND_IN)
+        self._program(
+            "scontrol",
+            '#!/bin/sh\nif [ "$2" = hostnames ]; then echo n1; else echo "Name=n1 NodeAddr=127.0.0.1 "; fi\n',
+        )
+        # Slow, so that two jobs ask at the same time.
+        self._program("squeue", "#!/bin/sh\nsleep 1\nprintf '8\\n9\\n'\n")
+
+    def _program(self, name: str, text: str) -> None:
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def submit(self, job: int, **settings: str) -> subprocess.Popen[str]:
+        """Start a job that prepares the workload and ends."""
+        disk = self.folder / f"node-{job}"
+        disk.mkdir()
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "TRAINING"))
+        }
+        environment = clean | {
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "NODE_DISK": str(disk),
+            "TRAINING_SHARED": str(self.shared),
+            "TRAINING_ETC": str(self.folder / "etc"),
+            "SLURM_JOB_ID": str(job),
+            "SLURM_JOB_PARTITION": "cpu",
+            "SLURM_JOB_NODELIST": "n1",
+            "SLURM_JOB_NUM_NODES": "1",
+            "PREPARE_ONLY": "1",
+        }
+        return subprocess.Popen(
+            [*AS_A_USER, "bash", str(TRAINING / "job.slurm"), "tiny"],
+            env=environment | settings,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def said(*jobs: subprocess.Popen[str]) -> list[tuple[int, str]]:
+    """Exit codes and words of jobs that end."""
+    words = [job.communicate(timeout=30)[1] for job in jobs]
+    return [(job.returncode, each) for job, each in zip(jobs, words, strict=True)]
+
+
+def test_of_two_jobs_on_two_nodes_one_prepares_and_the_other_waits(cluster: Cluster) -> None:
+    for code, words in said(cluster.submit(8), cluster.submit(9)):
+        assert code == 0, words
+
+
+def test_of_two_jobs_that_claim_a_run_at_the_same_time_one_is_refused(cluster: Cluster) -> None:
+    owner = cluster.shared / "runs" / "tiny" / "mine" / "owner"
+    owner.parent.mkdir(parents=True)
+    owner.write_text("7\n")  # which ended
+    done = sorted(said(cluster.submit(8, RUN_NAME="mine"), cluster.submit(9, RUN_NAME="mine")))
+    assert [code for code, _ in done] == [0, 1], done
+    assert re.search(r"job [89] already trains the run mine of tiny", done[1][1])
+
+
+def test_a_run_that_this_user_may_not_write_is_refused_with_its_owner(cluster: Cluster) -> None:
+    run = cluster.shared / "runs" / "tiny" / "mine"
+    run.mkdir(parents=True)
+    run.chmod(0o555)
+    ((code, words),) = said(cluster.submit(8, RUN_NAME="mine"))
+    assert code == 1
+    assert f"may not write to the run mine of tiny: {run} belongs to {run.owner()}." in words
+    assert "RUN_NAME=other sbatch" in words

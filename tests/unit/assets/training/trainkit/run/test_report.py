@@ -1,0 +1,220 @@
+"""What the head node tells of a run: one line that fits, made of rows that are read once."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.account.head_node import MAX_OUTPUT_BYTES
+from ops.report.record import Run, unpack
+from tools.pictures.example_run import write_all_reduce, write_training
+from training_cluster.paths import TRAINING
+
+sys.path.insert(0, str(TRAINING))
+try:
+    from trainkit.run.buckets import Buckets, Median
+    from trainkit.run.run_files import node_count
+finally:
+    sys.path.remove(str(TRAINING))
+
+
+def tell(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """As on the head node: no package but the standard library."""
+    return subprocess.run(
+        [sys.executable, "-S", "-B", "-m", "trainkit.run.report", *map(str, arguments)],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(TRAINING)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def recorded(run_dir: Path, *options: str) -> Run:
+    done = tell(run_dir, "--record", *options)
+    assert done.returncode == 0, done.stderr
+    return unpack(done.stdout)
+
+
+def write(
+    run_dir: Path, rows: list[dict[str, Any]], starts: str = "0 0 2026-03-02T09:00:00Z n-[1-2] 7\n"
+) -> Path:
+    run_dir.mkdir(parents=True)
+    (run_dir / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run_dir / "starts").write_text(starts)
+    return run_dir
+
+
+def row(step: int, **changes: Any) -> dict[str, Any]:
+    found = {"step": step, "loss": 3.0, "tokens": step * 100, "tokens_per_s": 50.0, "world_size": 2}
+    return {**found, "time": f"2026-03-02T09:{step // 60:02}:{step % 60:02}+00:00", **changes}
+
+
+def test_a_hundred_thousand_rows_of_six_series_fit_what_systems_manager_hands_back(tmp_path: Path) -> None:
+    noise, run_dir = random.Random(1), tmp_path / "runs" / "gpt2" / "long"
+    run_dir.mkdir(parents=True)
+    with (run_dir / "metrics.jsonl").open("w") as file:
+        for step in range(1, 100_001):
+            values = {name: noise.random() * 1e6 for name in ("loss", "tokens_per_s", "mfu", "learning_rate")}
+            more = {"memory_bytes": noise.randrange(2**36), "step_s": 1.0, "data_s": noise.random()}
+            file.write(
+                json.dumps({"step": step, "tokens": step * 524_288, **values, **more, "world_size": 16})
+                + "\n"
+            )
+    (run_dir / "starts").write_text("".join(f"{n} 0 2026-03-02T09:00:00Z n-[1-2] {n}\n" for n in range(500)))
+    done = tell(run_dir, "--record")
+    assert len(done.stdout) < MAX_OUTPUT_BYTES
+    run = unpack(done.stdout)
+    assert run.rows == 100_000
+    assert len(run.series) == 6
+    assert 20 <= 2 * len(run.axes["step"]) <= 300
+    assert (run.start_count, run.starts[-1].job) == (500, "499")
+
+
+def test_buckets_keep_the_least_and_the_most_however_many_rows_there_are() -> None:
+    buckets, noise = Buckets(), random.Random(2)
+    values = [noise.gauss(0, 1) for _ in range(50_000)]
+    values[31_234], values[7] = 99.0, -99.0
+    for step, value in enumerate(values):
+        buckets.add({"step": step}, {"loss": value})
+    found = buckets.at_most(100)
+    spans = [bucket.spans["loss"] for bucket in found]
+    assert len(found) <= 100
+    assert sum(bucket.rows for bucket in found) == 50_000
+    assert max(span.high for span in spans) == 99.0
+    assert min(span.low for span in spans) == -99.0
+    assert sum(span.total for span in spans) == pytest.approx(sum(values))
+    assert found[-1].at == {"step": 49_999}
+    # Asked again, with fewer: the first answer has not used them up.
+    assert sum(bucket.rows for bucket in buckets.at_most(10)) == 50_000
+
+
+def test_few_rows_are_told_as_they_are(tmp_path: Path) -> None:
+    run = recorded(write(tmp_path / "runs" / "gpt2" / "few", [row(1, loss=4.0), row(2, loss=3.5)]))
+    assert run.series["loss"].mean == [4.0, 3.5]
+    assert run.series["loss"].low == []
+    assert run.axes["step"] == [1, 2]
+    assert run.axes["seconds"] == [1, 2]
+
+
+def test_no_more_points_than_asked_for(tmp_path: Path) -> None:
+    run_dir = write_training(tmp_path, steps=700)
+    assert len(recorded(run_dir, "--points", "60").axes["step"]) <= 30
+
+
+def test_losses_that_are_no_numbers_are_counted_and_left_out(tmp_path: Path) -> None:
+    # Metrics writes null; older versions wrote bare NaN and Infinity.
+    rows = [row(1), row(2, loss=None), row(3, loss=math.nan), row(4, loss=math.inf)]
+    run_dir = write(tmp_path / "runs" / "gpt2" / "diverged", rows)
+    run = recorded(run_dir)
+    assert (run.not_finite["loss"].count, run.not_finite["loss"].first_step) == (3, 2)
+    assert run.series["loss"].mean == [3.0, None, None, None]
+    assert "loss 3.0000 -> not a number" in tell(run_dir).stdout
+
+
+def test_a_line_that_is_torn_and_a_run_without_rows_do_no_harm(tmp_path: Path) -> None:
+    torn = write(tmp_path / "runs" / "gpt2" / "torn", [row(1)])
+    with (torn / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "lo')
+    (torn / "starts").write_text("0 0 2026-03-02T09:00:00Z n-1 7\n1 1 2026-03-")
+    assert (recorded(torn).rows, recorded(torn).start_count) == (1, 1)
+    empty = recorded(write(tmp_path / "runs" / "gpt2" / "empty", []))
+    assert (empty.rows, empty.summary.steps, empty.state) == (0, None, "runs, or was killed")
+
+
+def test_an_all_reduce_has_bandwidths_over_message_sizes_in_each_form(tmp_path: Path) -> None:
+    run_dir = write_all_reduce(tmp_path)
+    said = tell(run_dir).stdout
+    assert "25 message sizes, at most 44.916 GB/s (bus) at 17,179,869,184 bytes, world size 16" in said
+    assert json.loads(tell(run_dir, "--json").stdout)["busbw_gb_per_s"] == 44.916
+    run = recorded(run_dir)
+    assert run.axes["message_bytes"][0] == 1024
+    assert len(run.series["busbw_gb_per_s"].mean) == 25
+
+
+def test_a_run_tells_its_starts_ends_checkpoints_settings_and_published_figures(tmp_path: Path) -> None:
+    run = recorded(write_training(tmp_path, steps=1000))
+    assert [start.step for start in run.starts] == [0, 500]
+    assert run.starts[0].node_count == 2
+    assert [each.step for each in run.checkpoints] == [250, 500, 750, 1000]
+    assert run.checkpoints[0].bytes == 1_493_000_000
+    assert run.settings["LEARNING_RATE"] == "6e-4"
+    assert {figure.family for figure in run.figures} == {"p4d"}
+    assert (run.state, run.summary.restarts) == ("finished", 1)
+    assert run.use[0].node_s == pytest.approx(2 * sum(start.seconds for start in run.starts), abs=1)
+
+
+def test_a_start_whose_node_was_lost_lasts_to_its_last_row(tmp_path: Path) -> None:
+    starts = "0 0 2026-03-02T09:00:00Z n-1 7\n1 20 2026-03-02T10:00:00Z n-1 7\n"
+    rows = [row(20), row(21, time="2026-03-02T10:00:30+00:00")]
+    run_dir = write(tmp_path / "runs" / "gpt2" / "lost", rows, starts)
+    assert [start.seconds for start in recorded(run_dir).starts] == [20, 30]
+    (run_dir / "ends").write_text("7 1 2026-03-02T10:01:00Z 1\n")
+    again = recorded(run_dir)
+    assert [start.seconds for start in again.starts] == [20, 60]
+    assert again.state == "ended with exit code 1"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "count"),
+    [("n-1", 1), ("n-[1-3,7],b", 5), ("n-[08-11]", 4), ("a-[1-2]-[1-3]", 6), ("a,b,c-[1,2]", 4)],
+)
+def test_nodes_are_counted_from_slurms_list(nodes: str, count: int) -> None:
+    assert node_count(nodes) == count
+
+
+def test_the_median_is_the_middle_one_to_five_digits() -> None:
+    median = Median()
+    assert median.value() is None
+    for value in (5.0, 1.0, math.nan, 123_456.0):
+        median.add(value)
+    assert median.value() == 5.0
+
+
+def test_runs_are_found_by_job_id_name_and_label(tmp_path: Path) -> None:
+    write_training(tmp_path, steps=20, run="mine", job="19", deaths=())
+    write(tmp_path / "runs" / "roberta" / "job-7", [])
+    found = {
+        name: json.loads(tell(tmp_path / "runs", "--find", name).stdout)["found"]
+        for name in ("7", "job-7", "roberta/job-7", "mine", "19", "99")
+    }
+    roberta, gpt2 = ["roberta/job-7"], ["gpt2/mine"]
+    assert found == {
+        "7": roberta,
+        "job-7": roberta,
+        "roberta/job-7": roberta,
+        "mine": gpt2,
+        "19": gpt2,
+        "99": [],
+    }
+    assert set(json.loads(tell(tmp_path / "runs", "--find", "99").stdout)["newest"]) == {*roberta, *gpt2}
+
+
+def test_it_needs_no_newer_python_than_a_head_node_has() -> None:
+    """Amazon Linux 2023's python3 is 3.9; what takes a newer one must not be imported."""
+    listing = (
+        "import sys, trainkit.run.report\n"
+        "print(*(name for name in sys.modules if name.startswith('trainkit.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-B", "-c", listing],
+        env={"PYTHONPATH": str(TRAINING)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = [TRAINING / f"{name.replace('.', '/')}.py" for name in done.stdout.split()]
+    assert len(files) > 3
+    for file in files:
+        text = file.read_text()
+        ast.parse(text, feature_version=(3, 9))
+        assert "from __future__ import annotations" in text
+        for newer in ("strict=", "kw_only", "slots=", "pairwise", "datetime.UTC"):
+            assert newer not in text, f"{file.name}: {newer}"

@@ -1,0 +1,105 @@
+"""What the benchmark of many nodes reads out of slurmctld's words, and the rows that it makes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench import nodes
+from bench.scale import job_rows, provider_rows, slurm_rows
+from bench.subjects.provider import Created
+from bench.subjects.scale_config import NODES, QUEUES, main
+from bench.subjects.scale_job import JobWork, make_shared, parse_calls
+from bench.subjects.scale_slurm import Allocation, chosen, hosts, last_said, read_log
+from rehearsal.local_slurm import SlurmError
+
+LOG = """\
+slurmctld: starting
+[2026-11-22T07:00:00.500] _slurm_rpc_submit_batch_job: JobId=7 InitPrio=1 usec=5
+[2026-11-22T07:00:01.000] sched: Allocate JobId=7 NodeList=gpu-dy-p5-[1-2]
+[2026-11-22T07:00:02.000] sched/backfill: _start_job: Started JobId=70 in gpu on gpu-dy-p5-1
+[2026-11-22T07:00:03.250] Node gpu-dy-p5-1 now responding
+"""
+SDIAG = """\
+Jobs started:   1
+Remote Procedure Call statistics by message type
+\tREQUEST_STATS_INFO                      ( 2035) count:129    ave_time:657    total_time:86115
+\tREQUEST_JOB_STEP_CREATE                 ( 5001) count:1      ave_time:433    total_time:433
+Remote Procedure Call statistics by user
+\troot            (       0) count:140    ave_time:826    total_time:117427
+"""
+
+
+def allocation(count: int, seconds: float) -> Allocation:
+    return Allocation(
+        nodes=count, chosen_s=seconds, registered_s=9, running_s=seconds, released_s=3 * seconds
+    )
+
+
+def job(count: int, calls: int, files: int) -> JobWork:
+    return JobWork(nodes=count, seconds=1, calls={"A": calls}, of_nodes=0, files=["f"] * files)
+
+
+def test_times_come_from_slurmctlds_log_of_that_very_job() -> None:
+    log = read_log(LOG)
+    assert last_said(log, *chosen(7)) - last_said(log, "_slurm_rpc_submit_batch_job: JobId=7 ") == 0.5
+    assert last_said(log, *chosen(70)) - last_said(log, *chosen(7)) == 1
+    with pytest.raises(SlurmError, match="gpu-dy-p5-2"):
+        last_said(log, "Node gpu-dy-p5-2 now responding ")
+
+
+def test_calls_are_those_by_kind_without_sdiags_own() -> None:
+    assert parse_calls(SDIAG) == {"REQUEST_JOB_STEP_CREATE": 1}
+
+
+def test_jobs_get_nodes_that_no_other_had() -> None:
+    assert hosts(65, 128) == "gpu-dy-p5-[65-192]"
+
+
+def test_slower_than_linear_is_missed() -> None:
+    verdicts = [row.verdict for row in slurm_rows([allocation(64, 1), allocation(512, 9)])]
+    assert verdicts == ["", "missed", "missed"]
+    verdicts = [row.verdict for row in slurm_rows([allocation(64, 1), allocation(512, 7)])]
+    assert verdicts == ["", "met", "met"]
+
+
+def test_calls_and_files_must_not_grow_with_the_nodes_of_a_job() -> None:
+    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 8, 3))] == ["met", "met", ""]
+    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 520, 514))] == ["missed", "missed", ""]
+
+
+def test_memory_is_judged_by_what_the_function_has() -> None:
+    one = Created(calls=60, peak_mib=700, seconds=9)
+    assert provider_rows(one, Created(calls=200, peak_mib=1000, seconds=9))[0].verdict == "met"
+    assert provider_rows(one, Created(calls=200, peak_mib=1100, seconds=9))[0].verdict == "missed"
+
+
+def test_the_config_has_all_queues_and_nodes(tmp_path: Path) -> None:
+    main(tmp_path / "config.yaml")
+    queues = json.loads((tmp_path / "config.yaml").read_text())["Scheduling"]["SlurmQueues"]
+    assert len(queues) == QUEUES
+    assert {queue["ComputeResources"][0]["MaxCount"] for queue in queues} == {NODES}
+
+
+def test_the_stub_starts_its_rank_by_the_shipped_launch_script(tmp_path: Path) -> None:
+    variables = make_shared(tmp_path)
+    training = tmp_path / "shared" / "training"
+    assert (training / "job.slurm").is_file()
+    ranks = {"LAUNCHER": "srun", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "EXPECTED_WORLD_SIZE": "1"}
+    rest = {"NPROC_PER_NODE": "1", "MASTER_ADDR": "127.0.0.1", "PATH": "/usr/bin:/bin"}
+    train = ["bash", str(training / "stub" / "train.sh")]
+    done = subprocess.run(train, env=variables | ranks | rest, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "shared" / "venvs" / "stub" / "bin" / "python").unlink()
+    assert subprocess.run(train, env=variables | ranks | rest, capture_output=True).returncode != 0
+
+
+def test_seconds_of_a_nodes_start_are_those_between_what_it_said() -> None:
+    said = [(1.0, "bootstrap: x runs the bundle 12"), (1.5, "noise"), (3.0, "bootstrap: step 10-a: done")]
+    took = nodes.read_steps(said, began=0.0)
+    assert took == {"fetch and verify the bundle": 1.0, "10-a": 2.0}
+    assert [row.verdict for row in nodes.rows([took, took])] == ["met", ""]
+    assert nodes.rows([{"10-a": 11.0}])[0].verdict == "missed"

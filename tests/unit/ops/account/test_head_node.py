@@ -1,0 +1,178 @@
+"""A command on the head node: how long it may take, and what is known of one that gives no answer."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from ops.account.head_node import CommandError, HeadNode, NoEndError, NotStartedError
+from rehearsal.local_aws.head_node.agent import BUFFER, WORKERS
+from tests.unit.ops.jobs_head_node import PlayedCluster, cluster
+
+__all__ = ["cluster"]
+HANG = "for _ in {1..200}; do sleep 0.1; done"
+
+
+def test_each_command_has_an_end_on_the_head_node(cluster: PlayedCluster) -> None:
+    cluster.head_node.run("squeue")
+    (sent,) = cluster.sent
+    assert sent["TimeoutSeconds"] == 30
+    assert sent["Parameters"]["executionTimeout"] == ["90"]
+
+
+def test_commands_that_hang_let_go_of_the_agent(cluster: PlayedCluster) -> None:
+    cluster.does("squeue", HANG)
+    head_node, ended = cluster.head_node, list[str]()
+
+    def hang() -> None:
+        with pytest.raises(NoEndError) as given_up:
+            head_node.run("squeue", limit_s=1)
+        ended.append(str(given_up.value))
+
+    threads = [threading.Thread(target=hang) for _ in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    assert head_node.run("sinfo").startswith("gpu*")
+    for thread in threads:
+        thread.join(60)
+    assert len(ended) == WORKERS
+    assert "squeue did not end within 1 s" in ended[0]
+
+
+class _Busy:
+    """Commands that hang on the head node until they are let go."""
+
+    def __init__(self, cluster: PlayedCluster, count: int) -> None:
+        self._over = cluster.shared.parent / "over"
+        cluster.does("squeue", f"for _ in {{1..300}}; do [[ ! -e {self._over} ]] || exit 0; sleep 0.1; done")
+        self._pool = ThreadPoolExecutor(count)
+        self._hung = [self._pool.submit(cluster.head_node.run, "squeue") for _ in range(count)]
+        while len(cluster.taken) < count or len(cluster.calls) < min(count, WORKERS):
+            time.sleep(0.02)
+
+    def let_go(self) -> None:
+        self._over.touch()
+        assert [each.result(60) for each in self._hung] == [""] * len(self._hung)
+        self._pool.shutdown()
+
+
+def test_a_command_that_no_agent_took_was_not_run_and_is_told_so(cluster: PlayedCluster) -> None:
+    busy = _Busy(cluster, WORKERS + BUFFER)
+    cluster.delivery_s = 0.2
+    with pytest.raises(NotStartedError) as refused:
+        cluster.head_node.run("sinfo")
+    busy.let_go()
+    assert "so it was not run" in str(refused.value)
+    assert not [each for each in cluster.calls if each[0] == "sinfo"]
+
+
+def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not_run(
+    cluster: PlayedCluster,
+) -> None:
+    busy = _Busy(cluster, WORKERS)
+    cluster.delivery_s = 0.2
+    with pytest.raises(NoEndError, match="is cancelled"):
+        cluster.head_node.run("sinfo", limit_s=1)
+    assert "CancelCommand" in cluster.account.asked
+    busy.let_go()
+    time.sleep(0.5)
+    assert not [each for each in cluster.calls if each[0] == "sinfo"]
+
+
+@pytest.mark.parametrize("details", ["DeliveryTimedOut", "Delivery Timed Out", "Undeliverable"])
+def test_only_the_end_of_a_delivery_says_that_a_command_was_not_run(
+    cluster: PlayedCluster, details: str
+) -> None:
+    ended = {"Status": "TimedOut", "StatusDetails": details, "ExecutionStartDateTime": ""}
+    cluster.account.answers["GetCommandInvocation"] = ended
+    with pytest.raises(NotStartedError):
+        cluster.head_node.run("squeue")
+    cluster.account.answers["GetCommandInvocation"] = ended | {"StatusDetails": "Execution Timed Out"}
+    with pytest.raises(NoEndError):
+        cluster.head_node.run("squeue")
+
+
+def test_a_command_without_any_answer_is_cancelled(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.account.head_node._GRACE_S", -30)
+    cluster.account.answers["GetCommandInvocation"] = {"Status": "InProgress"}
+    cluster.does("squeue", HANG)
+    with pytest.raises(NoEndError):
+        cluster.head_node.run("squeue", limit_s=1)
+    assert "CancelCommand" in cluster.account.asked
+
+
+def test_an_interrupt_cancels_the_command(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: dict[str, Any]) -> Any:
+        raise KeyboardInterrupt
+
+    cluster.account.answers["GetCommandInvocation"] = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        cluster.head_node.run("squeue")
+    assert "CancelCommand" in cluster.account.asked
+
+
+def test_what_a_failed_program_said_on_both_outputs_is_told_and_nothing_of_the_agent(
+    cluster: PlayedCluster,
+) -> None:
+    cluster.says("squeue", "partly done\n", error="no contact\n", code=3)
+    with pytest.raises(CommandError) as failed:
+        cluster.head_node.run("squeue")
+    assert str(failed.value) == "squeue: no contact\npartly done"
+    cluster.says("squeue", "", code=3)
+    with pytest.raises(CommandError) as failed:
+        cluster.head_node.run("squeue")
+    assert str(failed.value) == "squeue: exit code 3"
+
+
+class _Silent(http.server.BaseHTTPRequestHandler):
+    asked = 0
+
+    def do_POST(self) -> None:
+        type(self).asked += 1
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/fails"):
+            self.send_error(500)
+        self.connection.close()
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An endpoint that takes each request and closes the connection."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Silent)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("answer", ["none", "fails"])
+@pytest.mark.parametrize(("reads_only", "times"), [(False, 1), (True, 3)])
+def test_a_request_whose_answer_is_lost_is_repeated_only_for_a_command_that_only_reads(
+    silent: str, answer: str, reads_only: bool, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.account.head_node._PAUSES_S", (0.0, 0.0))
+    _Silent.asked = 0
+    ssm = boto3.client(
+        "ssm",
+        region_name="us-east-1",
+        endpoint_url=f"{silent}/{answer}",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
+        config=Config(retries={"mode": "standard", "max_attempts": 3}),
+    )
+    head_node = HeadNode(cluster_name="training", instance_id="i-0aaaaaaaaaaaaaaaa", ssm=ssm)
+    with pytest.raises(NoEndError, match="may have run"):
+        head_node.run("sbatch", "x", reads_only=reads_only)
+    assert _Silent.asked == times

@@ -1,0 +1,162 @@
+"""What trainctl prints to be typed is for the account and region that it was given itself."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from ops.__main__ import main
+from ops.account import options as account_options
+from ops.preflight.finding import Finding
+from tests.printed_aws_commands import printed_aws_commands
+from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.jobs_head_node import PlayedCluster, cluster
+from tests.unit.ops.teardown.teardown_account import everything
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.paths import ROOT
+
+__all__ = ["cluster"]
+Said = Callable[..., str]
+LOGS = sorted(str(path) for path in (ROOT / "tests/unit/ops/diagnose/logs").iterdir())
+BARE = re.compile(
+    r"(?<![\w./'-])(?:aws [a-z0-9][a-z0-9-]* [a-z]|(?<!AWS_REGION=eu-west-1 )npx cdk|npx cdk [a-z]|"
+    r"trainctl (?!deletes nothing)[a-z]|pcluster [a-z]+-[a-z-]+ (?!--region eu-west-1)).*"
+)
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Call trainctl in this process, for prod in eu-west-1; gives all that it printed."""
+    config = tmp_path / "config"
+    config.write_text("[profile prod]\naws_access_key_id = AKIA\naws_secret_access_key = secret\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", *account_options._OTHER_CREDENTIALS):
+        monkeypatch.setenv(name, "before")
+    monkeypatch.setattr(account_options, "_chosen", account_options._Chosen())
+    # Another test's session has read the profiles before this file was named.
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+    def call(*arguments: str) -> str:
+        monkeypatch.setattr(
+            sys, "argv", ["trainctl", "--region", "eu-west-1", "--profile", "prod", *arguments]
+        )
+        with contextlib.suppress(SystemExit):
+            main()
+        shown = capsys.readouterr()
+        return shown.out + shown.err
+
+    return call
+
+
+def check(said: str, *, has: str) -> None:
+    assert has in said
+    assert BARE.findall(said) == []
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_the_plan_of_a_teardown(how: tuple[str, ...], said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: everything().client)
+    shown = said("destroy", "--plan", *how)
+    steps = shown[shown.index('"steps"') :] if how else shown
+    check(steps, has="aws --profile prod --region eu-west-1 fsx delete-file-system")
+    assert "AWS_PROFILE=prod AWS_REGION=eu-west-1 .venv/bin/python -c 'import boto3" in steps
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_the_mends_of_preflight(how: tuple[str, ...], said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    mend = "aws fsx describe-file-systems, then npx cdk deploy StorageStack, then trainctl status"
+    findings = [Finding(check="a", found="b", verdict="problem", mend=mend)]
+    monkeypatch.setattr("ops.preflight.checks.run_checks", lambda *_, **__: findings)
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: None)
+    check(
+        said("preflight", *how),
+        has="aws --profile prod --region eu-west-1 fsx describe-file-systems, then "
+        "AWS_REGION=eu-west-1 npx cdk --profile prod deploy StorageStack, then "
+        "trainctl --region eu-west-1 --profile prod status",
+    )
+
+
+def test_the_mends_of_a_diagnosis(said: Said) -> None:
+    shown = "".join(said("diagnose", log) for log in LOGS)
+    mends = "\n".join(re.findall(r"^(?:   mend:   |           )(.*)$", shown, re.MULTILINE))
+    check(mends, has="pcluster update-compute-fleet --region eu-west-1 --cluster-name")
+
+
+def test_what_follows_a_submit(said: Said, cluster: PlayedCluster) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "17\n")
+    check(
+        said("submit", "gpt2", "--nodes", "1"),
+        has="trainctl --region eu-west-1 --profile prod logs 17 --follow",
+    )
+
+
+def test_the_stacks(said: Said, cluster: PlayedCluster) -> None:
+    cluster.account.answers |= {
+        "DescribeStacks": {"Stacks": []},
+        "GetParameter": Refused("ParameterNotFound"),
+    }
+    check(said("status"), has="AWS_REGION=eu-west-1 npx cdk --profile prod deploy TrainingClusterStack")
+
+
+def test_errors(said: Said, cluster: PlayedCluster) -> None:
+    cluster.account.answers["DescribeInstances"] = {
+        "Reservations": [{"Instances": [{"State": {"Name": "a"}}]}]
+    }
+    check(said("connect", "--ssh"), has="trainctl --region eu-west-1 --profile prod status --cluster")
+    check(said("destroy"), has="AWS_REGION=eu-west-1 npx cdk --profile prod destroy TrainingClusterStack")
+
+
+def test_the_command_of_a_session(said: Said, cluster: PlayedCluster) -> None:
+    tags = [{"Key": "parallelcluster:attributes", "Value": f"ubuntu2204, slurm, {PCLUSTER_VERSION}, x86_64"}]
+    instance = {"State": {"Name": "running"}, "Tags": tags}
+    cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
+    check(said("connect", "--print"), has="aws --profile prod ssm start-session --region us-east-1")
+
+
+def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
+    """As in backticks within double quotes, which a shell runs."""
+    changed = {}
+    for command in printed_aws_commands():
+        script = f"set -f -- {command}\nprintf '%s\\0' \"$@\""
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        if done.stderr or done.stdout.split("\0")[:-1] != shlex.split(command):
+            changed[command] = done.stderr or done.stdout
+    assert changed == {}
+
+
+def test_every_cdk_command_is_typed_with_npx() -> None:
+    """The pinned CLI is in node_modules, which is not on the path after set-up."""
+    folders = ("assets/cluster_provider", "assets/guard", "constructs", "stacks", "ops", "rehearsal", "tools")
+    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    pages = [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "assets").glob("training/*/README.md"),
+    ]
+    texts = [(path, text) for path in modules for text in _texts_that_are_printed(path)]
+    texts += [(path, line) for path in pages for line in path.read_text().splitlines()]
+    bare = {
+        f"{path.name}: {text}"
+        for path, text in texts
+        if re.search(r"(?<!npx )\bcdk (?:deploy|destroy) [A-Z]", text)
+    }
+    assert bare == set()
+
+
+def _texts_that_are_printed(path: Path) -> Iterator[str]:
+    """List the texts of a module that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    statements = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
+            yield node.value

@@ -1,0 +1,164 @@
+"""An account with a cluster that failed, for trainctl diagnose."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ops.account.stacks import DESCRIPTION
+from ops.diagnose.account import gather
+from ops.diagnose.diagnose import diagnose_evidence
+from ops.diagnose.render import Diagnosis
+from ops.diagnose.texts import Gathered
+from tests.unit.ops.fake_account import Account, Refused
+
+HEAD, GROUP = "i-0aaaaaaaaaaaaaaaa", "/aws/parallelcluster/training-202611051010"
+AT = datetime.datetime(2026, 11, 5, 10, 10, tzinfo=datetime.UTC)
+STATUSES = {
+    "TrainingCluster-Network": "CREATE_COMPLETE",
+    "TrainingCluster-Storage": "CREATE_COMPLETE",
+    "TrainingClusterStack": "ROLLBACK_COMPLETE",
+    "training": "CREATE_FAILED",
+    "SomebodyElses": "UPDATE_ROLLBACK_FAILED",
+}
+Answers = dict[str, Any]
+
+
+def failing(
+    *,
+    reason: str = "WaitCondition timed out. Received 0 conditions when expecting 1",
+    saved: Mapping[str, str] | None = None,
+    logs: Mapping[str, str] | None = None,
+    console: str = "",
+    commands: Callable[[str], str] = lambda _script: "",
+    statuses: Mapping[str, str] | None = None,
+) -> Answers:
+    """Answers of such an account.
+
+    Args:
+        reason: of the event that failed in ParallelCluster's own stack.
+        saved: what the provider saved, by key below logs/training/.
+        logs: messages in CloudWatch, by the last part of the stream's name.
+        commands: what the head node answers to a script.
+    """
+    stacks = dict(STATUSES if statuses is None else statuses)
+    return {
+        "GetCallerIdentity": {"Account": "111122223333"},
+        **_stack_answers(stacks, reason),
+        **_bucket_answers(saved or {}),
+        **_instance_answers(console, commands, is_there="training" in stacks),
+        **_log_answers(logs or {}),
+    }
+
+
+def _stack_answers(stacks: Mapping[str, str], reason: str) -> Answers:
+    def described(name: str) -> Answers:
+        outputs = [{"OutputKey": "BucketName", "OutputValue": "amzn-s3-demo-bucket"}]
+        return {
+            "StackName": name,
+            "StackId": f"arn:aws:cloudformation:us-east-1:111122223333:stack/{name}/1",
+            "StackStatus": stacks[name],
+            "CreationTime": AT,
+            "EnableTerminationProtection": name == "TrainingCluster-Storage",
+            "Outputs": outputs if name == "TrainingCluster-Storage" else [],
+        }
+
+    def describe(asked: Answers) -> Any:
+        name = asked.get("StackName")
+        if name and name not in stacks:
+            return Refused("ValidationError", f"Stack with id {name} does not exist")
+        return {"Stacks": [described(each) for each in ([name] if name else stacks)]}
+
+    def events(asked: Answers) -> Answers:
+        name = asked["StackName"]
+        stack_id = described(name)["StackId"]
+
+        def event(id_: str, status: str, why: str, physical_id: str = "x") -> Answers:
+            return {
+                "StackId": stack_id,
+                "EventId": id_ + status,
+                "StackName": name,
+                "LogicalResourceId": id_,
+                "PhysicalResourceId": physical_id,
+                "ResourceType": "AWS::CloudFormation::WaitCondition",
+                "ResourceStatus": status,
+                "ResourceStatusReason": why,
+                "Timestamp": AT,
+            }
+
+        failed = [event("HeadNodeWaitCondition", "CREATE_FAILED", reason)] if name == "training" else []
+        before = [event("Old", "UPDATE_FAILED", "VcpuLimitExceeded of an operation before")]
+        return {"StackEvents": [*failed, event(name, "CREATE_IN_PROGRESS", "", stack_id), *before]}
+
+    return {
+        "DescribeStacks": describe,
+        "DescribeStackEvents": events,
+        "GetTemplate": {"TemplateBody": json.dumps({"Description": f"{DESCRIPTION} it", "Resources": {}})},
+        "ListStackResources": {"StackResourceSummaries": []},
+    }
+
+
+def _bucket_answers(saved: Mapping[str, str]) -> Answers:
+    def listed(asked: Answers) -> Answers:
+        keys = [f"logs/training/{key}" for key in saved if f"logs/training/{key}".startswith(asked["Prefix"])]
+        if "Delimiter" in asked:
+            folders = sorted({f"{key.rpartition('/')[0]}/" for key in keys})
+            return {"CommonPrefixes": [{"Prefix": folder} for folder in folders]}
+        sizes = {key: len(saved[key.removeprefix("logs/training/")]) for key in keys}
+        return {"Contents": [{"Key": key, "Size": size} for key, size in sizes.items()]}
+
+    def read(asked: Answers) -> Answers:
+        return {"Body": io.BytesIO(saved[asked["Key"].removeprefix("logs/training/")].encode())}
+
+    return {"ListObjectsV2": listed, "GetObject": read}
+
+
+def _instance_answers(console: str, commands: Callable[[str], str], *, is_there: bool) -> Answers:
+    scripts: list[str] = []
+
+    def send(asked: Answers) -> Answers:
+        scripts.append(asked["Parameters"]["commands"][0])
+        return {"Command": {"CommandId": "00000000-0000-0000-0000-000000000000"}}
+
+    def invocation(_asked: Answers) -> Answers:
+        return {"Status": "Success", "StandardOutputContent": commands(scripts[-1])}
+
+    head = {"InstanceId": HEAD, "LaunchTime": AT}
+    return {
+        "DescribeInstances": {"Reservations": [{"Instances": [head]}] if is_there else []},
+        "GetConsoleOutput": {"Output": console},
+        "SendCommand": send,
+        "GetCommandInvocation": invocation,
+    }
+
+
+def _log_answers(logs: Mapping[str, str]) -> Answers:
+    def events(asked: Answers) -> Answers:
+        said = logs[asked["logStreamName"].rpartition(".")[2]]
+        return {"events": [{"timestamp": 1793873400000, "message": line} for line in said.splitlines()]}
+
+    groups = [
+        GROUP,
+        "/aws/parallelcluster/training-202601010101",
+        "/aws/parallelcluster/training-two-202612010101",
+    ]
+    return {
+        "DescribeLogGroups": {"logGroups": [{"logGroupName": name} for name in groups] if logs else []},
+        "DescribeLogStreams": lambda asked: {
+            "logStreams": [
+                {"logStreamName": f"ip-10-0-0-9.{HEAD}.{log}"}
+                for log in logs
+                if asked["logGroupName"] == GROUP
+            ]
+        },
+        "GetLogEvents": events,
+    }
+
+
+def ask(answers: Answers, *, cluster: str = "training", job: str | None = None) -> tuple[Gathered, Diagnosis]:
+    """What is gathered there, and what it shows."""
+    found = gather(cluster, Account(answers).client, job=job, progress=lambda _line: None)
+    return found, diagnose_evidence(found, cluster=cluster, about=f"job-{job}" if job else None)

@@ -1,0 +1,124 @@
+"""trainctl diagnose on an account: what it asks, and that no source hides another."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+
+from ops.diagnose.account import gather
+from ops.usage import OpsError
+from tests.unit.ops.diagnose.diagnose_account import HEAD, ask, failing
+from tests.unit.ops.fake_account import Account, Refused
+
+STEP = "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel"
+
+
+def test_the_events_of_the_cluster_s_own_stack_are_read_and_no_earlier_operation_s() -> None:
+    gathered, found = ask(failing())
+    assert [cause.id for cause in found.causes] == ["head-node-timeout"]
+    assert found.causes[0].evidence[0].file == "training-stack-events.txt"
+    assert found.silent == {}
+    stacks = next(text.stream.read().decode() for text in gathered.texts() if text.name == "stacks.txt")
+    assert "TrainingCluster-Storage  CREATE_COMPLETE  termination protection on" in stacks
+    assert "SomebodyElses" not in stacks
+
+
+def test_what_the_provider_saved_last_explains_the_timeout() -> None:
+    saved = {
+        "2026-11-05T09-00-00-CREATE_FAILED/cfn-init.log": "CUDA out of memory, of a failure before",
+        "2026-11-05T10-10-00-CREATE_FAILED/cfn-init.log": STEP,
+    }
+    _, found = ask(failing(saved=saved))
+    assert [cause.id for cause in found.causes] == ["bootstrap-step", "head-node-timeout"]
+    assert found.causes[0].evidence[0].file.startswith("s3/logs/training/2026-11-05T10-10-00")
+
+
+def test_the_newest_log_group_of_this_very_cluster_is_read_and_the_console() -> None:
+    logs = {
+        "clustermgtd": "Setting cluster into protected mode due to failures detected in node provisioning",
+        "cloud-init-output": STEP,
+        "dcv-agent": "CUDA out of memory, in a log that tells nothing of this",
+    }
+    _, found = ask(failing(logs=logs, console="This AMI was not baked by ParallelCluster."))
+    assert {cause.id for cause in found.causes} == {
+        "ami-foreign",
+        "bootstrap-step",
+        "fleet-protected",
+        "head-node-timeout",
+    }
+
+
+def test_slurm_s_reasons_and_a_job_s_log_come_from_the_head_node() -> None:
+    log = "x\n" * 70_000 + "CUDA out of memory. Tried to allocate 2.00 GiB\n"
+
+    def answer(script: str) -> str:
+        words = script.split()
+        if "scontrol" in words:
+            return "JobId=7\n   StdErr=/home/ubuntu/train-7.log\n   StdOut=/home/ubuntu/train-7.log\n"
+        if "stat" in words:
+            return f"{len(log)}\n"
+        if "dd" in words:
+            skip, count = (
+                int(word.partition("=")[2]) for word in words if word.startswith(("skip", "count"))
+            )
+            assert "if=/home/ubuntu/train-7.log" in words
+            return log[skip : skip + count]
+        assert "sinfo" in words
+        return "REASON NODELIST\ntraining-cluster: nvidia-smi lists 7 of 8 GPUs      gpu-dy-p4d-2\n"
+
+    before = {"slurm_resume": "An error occurred (InsufficientInstanceCapacity) when calling the CreateFleet"}
+    account = failing(reason="Resource creation cancelled", commands=answer, logs=before)
+    _, found = ask(account, job="7")
+    assert [cause.id for cause in found.causes] == ["cuda-oom", "no-capacity", "node-unfit"]
+    assert found.causes[0].evidence[0].file == "job-7.log"
+
+
+def test_a_source_that_refuses_is_one_line_and_hides_no_other() -> None:
+    answers = failing(saved={"2026-11-05T10-10-00-CREATE_FAILED/cfn-init.log": STEP})
+    for operation in ("DescribeLogGroups", "GetConsoleOutput", "DescribeStackEvents"):
+        answers[operation] = Refused("AccessDeniedException", f"may not {operation}")
+    answers["SendCommand"] = Refused("InvalidInstanceId", "")
+    _, found = ask(answers)
+    assert [cause.id for cause in found.causes] == ["bootstrap-step"]
+    assert set(found.silent) == {"stacks", "console of the head node", "CloudWatch logs", "sinfo -R"}
+    assert "may not DescribeLogGroups" in found.silent["CloudWatch logs"]
+    assert HEAD in found.silent["sinfo -R"]
+    assert all("\n" not in why for why in found.silent.values())
+
+
+def test_a_job_that_slurm_has_forgotten_hides_nothing_else() -> None:
+    _, found = ask(failing(commands=lambda _script: ""), job="99")
+    assert "does not say where the log of job 99 is" in found.silent["job-99"]
+    assert [cause.id for cause in found.causes] == ["head-node-timeout"]
+
+
+def test_an_account_without_such_a_cluster_says_so() -> None:
+    with pytest.raises(OpsError, match="There is no cluster"):
+        ask(failing(statuses={}))
+
+
+def test_another_cluster_s_name_among_stacks_of_ours_is_said() -> None:
+    _, found = ask(failing(), cluster="mine")
+    assert "There is no cluster mine in us-east-1" in found.silent["the cluster"]
+    assert "training" in found.silent["the cluster"]
+
+
+def test_credentials_that_are_missing_or_refused_are_no_silent_source() -> None:
+    answers = failing()
+    answers["GetCallerIdentity"] = Refused("ExpiredToken", "expired")
+    with pytest.raises(ClientError, match="expired"):
+        ask(answers)
+
+    def no_client(_service: str) -> object:
+        raise NoCredentialsError
+
+    with pytest.raises(NoCredentialsError):
+        gather("training", no_client, job=None, progress=lambda _line: None)
+
+
+def test_nothing_is_asked_that_changes_anything() -> None:
+    account = Account(failing(saved={"a/cfn-init.log": STEP}, logs={"clustermgtd": "x"}))
+    gather("training", account.client, job=None, progress=lambda _line: None)
+    assert {name for name in account.asked if not name.startswith(("Describe", "Get", "List"))} == {
+        "SendCommand"
+    }

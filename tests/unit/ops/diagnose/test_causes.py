@@ -1,0 +1,142 @@
+"""What trainctl diagnose knows, against logs as AWS, Slurm, NCCL and our own scripts write them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ops.diagnose.causes import load_causes, placeholders
+from ops.diagnose.diagnose import diagnose_evidence
+from ops.diagnose.files import Files
+from ops.diagnose.render import Diagnosis
+
+CORPUS = Path(__file__).parent / "logs"
+LOGS = sorted(CORPUS.iterdir())
+NOTHING = ("unknown", "healthy")
+
+
+def expected(log: Path) -> str:
+    first = log.read_text(encoding="utf-8").splitlines()[0]
+    found = re.fullmatch(r"# expected: ([a-z0-9-]+)", first)
+    assert found, f"{log.name} does not name its cause"
+    return found[1]
+
+
+def read(*paths: Path) -> Diagnosis:
+    return diagnose_evidence(Files(paths), cluster="training")
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+def test_a_log_has_its_cause_on_top_with_a_line_that_is_really_there(log: Path) -> None:
+    found, wanted = read(log), expected(log)
+    if wanted in NOTHING:
+        assert [cause.id for cause in found.causes] == []
+        return
+    assert found.causes, "nothing found"
+    top = found.causes[0]
+    assert top.id == wanted, [(cause.id, cause.score) for cause in found.causes]
+    assert not top.follows_from
+    evidence = top.evidence[0]
+    assert evidence.file == str(log)
+    line = log.read_text(encoding="utf-8").splitlines()[evidence.line - 1]
+    assert evidence.text == line.strip()
+    assert top.mend
+    assert not re.search(r"\{[a-z]+\}", "\n".join(top.mend))
+
+
+def test_every_cause_is_on_top_of_a_log_and_some_logs_have_none() -> None:
+    names = Counter(map(expected, LOGS))
+    assert set(names) - set(NOTHING) == set(load_causes())
+    assert names["unknown"] >= 3
+    assert names["healthy"] >= 2
+
+
+def test_nothing_of_ours_that_went_well_has_a_cause() -> None:
+    good = sorted((CORPUS.parent / "nccl_logs").glob("good-*.log"))
+    assert good
+    assert read(*good).causes == ()
+
+
+def test_causes_explain_causes_that_there_are_and_no_two_each_other() -> None:
+    causes = load_causes()
+    for cause in causes.values():
+        assert set(cause.explains) <= set(causes), cause.id
+        assert len(set(cause.explains)) == len(cause.explains), cause.id
+    explained = {(cause.id, other) for cause in causes.values() for other in cause.explains}
+    assert not {(one, other) for one, other in explained if (other, one) in explained or one == other}
+
+
+def test_every_cause_says_something_without_a_placeholder_and_every_placeholder_can_be_filled() -> None:
+    for cause in load_causes().values():
+        groups = {"cluster"}
+        for pattern in cause.patterns:
+            groups |= set(re.compile(pattern.match or "").groupindex)
+        assert any(placeholders(line) <= {"cluster"} for line in cause.mend), cause.id
+        for line in cause.mend:
+            assert placeholders(line) <= groups, f"{cause.id}: {line}"
+
+
+def test_no_pattern_takes_long_on_a_line_made_to_be_slow() -> None:
+    """Lines are cut at 4 kB; a pattern that backtracks without a bound takes seconds on these."""
+    fillers = ["a", "a ", "1", " ", "/", "x-y ", "failed ", "'\"", "(a:", "s3://a/", "=", "calling the "]
+    worst: list[tuple[float, str]] = []
+    for cause in load_causes().values():
+        for pattern in cause.patterns:
+            matcher = re.compile(pattern.match or re.escape(pattern.has))
+            # The pattern's own words again and again bring it furthest.
+            words = re.sub(r"\\.|[^\w :./-]", "", pattern.match or pattern.has)
+            for filler in (*fillers, f"{pattern.has} ", f"{words} "):
+                line = f"{pattern.has} {filler * 4096}"[:4096]
+                began = time.process_time()
+                matcher.search(line)
+                worst.append((time.process_time() - began, f"{cause.id}: {pattern.match}"))
+    slowest = max(worst)
+    assert slowest[0] < 0.5, slowest
+
+
+def test_a_root_cause_stands_above_what_follows_from_it(tmp_path: Path) -> None:
+    (tmp_path / "a-stack-events.json").write_text(
+        '"resourceStatusReason": "WaitCondition timed out. Received 0 conditions when expecting 1"\n'
+        '"resourceStatusReason": "Resource creation cancelled"\n'
+    )
+    (tmp_path / "cfn-init.log").write_text(
+        "10:12:43 bootstrap: step 20-install-python failed after 3 s: no wheel\n"
+        "Failed to execute OnNodeConfigured script 1 s3://b/bootstrap.sh, return code: 1.\n"
+    )
+    found = read(tmp_path)
+    assert [cause.id for cause in found.causes] == ["bootstrap-step", "custom-script", "head-node-timeout"]
+    step = "A step of our bootstrap failed"
+    assert found.causes[1].follows_from == (step,)
+    assert step in found.causes[2].follows_from
+    assert "no wheel" in found.causes[0].mend[0]
+
+
+def test_the_mend_names_what_the_error_itself_names() -> None:
+    def mend(name: str) -> str:
+        return "\n".join(read(CORPUS / name).causes[0].mend)
+
+    assert "p4d.24xlarge in us-east-1a, us-east-1b, and none in us-east-1d" in mend("no-capacity-resume.log")
+    assert "the quota is 96 vCPUs" in mend("vcpu-quota.log")
+    assert "L-417A185B" in mend("vcpu-quota.log")
+    assert "allow iam:CreateRole" in mend("permission-denied-stack-events.txt")
+    assert "nodename=gpu-dy-p4d-2" in mend("node-unfit-health.log")
+    assert "steps/75-install-training-scripts.sh" in mend("bootstrap-step-cfn-init.log")
+    assert "--stack-name TrainingClusterStack" in mend("rollback-stuck-stacks.txt")
+    assert "cluster_name=training-2" in mend("not-ours.log")
+
+
+def test_several_lines_of_one_cause_raise_it_and_are_counted(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("CUDA out of memory.\n" * 3)
+    few = read(log).causes[0]
+    log.write_text("CUDA out of memory.\n" * 3 + "CUBLAS_STATUS_ALLOC_FAILED\n")
+    more = read(log).causes[0]
+    assert few.evidence[0].count == 3
+    assert more.score > few.score
+    log.write_text("CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    one = read(log).causes[0]
+    assert len(one.evidence) == 1, "one line is shown once, whatever it says"

@@ -1,0 +1,267 @@
+"""`trainctl submit`, `jobs`, `logs` and `cancel`: what they send, what they say, how they end."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.unit.ops.jobs.test_slurm import job_text
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster, stack
+
+__all__ = ["call", "cluster"]
+
+
+def submitted(cluster: PlayedCluster) -> list[str]:
+    (command,) = [each for each in cluster.calls if each[0] == "sbatch"]
+    return command
+
+
+def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    seen = cluster.shared / "seen"
+    cluster.does("sbatch", f'printf "%s\\n" "$RUN_NAME" "$NOTE" >{seen}; echo 31')
+    cluster.says("scontrol", job_text("RUNNING"))
+    code, said, _ = call(
+        *(
+            "submit",
+            "gpt2",
+            "--nodes",
+            "2",
+            "--partition",
+            "gpu",
+            "--set",
+            "NOTE=a 'b' $c",
+            "--name",
+            "my-run",
+        ),
+        *("--after", "30", "--time", "1:00:00", "--", "--lr", "1 e"),
+    )
+    assert code == 0
+    command = submitted(cluster)
+    (token,) = [each for each in command if each.startswith("--comment=trainctl-")]
+    assert command == [
+        *("sbatch", "--parsable", "--nodes=2", "--job-name=gpt2", "--partition=gpu"),
+        *("--dependency=afterok:30", "--time=1:00:00", f"--output={cluster.shared}/runs/job-%j.log", token),
+        *(f"{cluster.shared}/training/job.slurm", "gpt2", "--lr", "1 e"),
+    ]
+    assert seen.read_text() == "my-run\na 'b' $c\n"
+    for next_ in ("trainctl logs 31 --follow", "trainctl jobs", "trainctl cancel 31", "trainctl report 31"):
+        assert next_ in said
+
+
+def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = "") -> None:
+    """Play an sbatch that does `before`, puts its comment in the queue, and is `slow` the first time."""
+    queue = cluster.shared.parent / "queue"
+    cluster.does("squeue", f"cat {queue} 2>/dev/null; true")
+    cluster.does(
+        "sbatch",
+        f"{before or ':'}\n"
+        f'for word; do case $word in --comment=*) echo "${{word#*=}} 31" >>{queue};; esac; done\n'
+        f"if (($(wc -l <{queue}) == 1)); then {slow or ':'}; fi; echo 31",
+    )
+
+
+def test_a_job_whose_answer_is_lost_is_submitted_once(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 3)
+    cluster.has_workload("gpt2")
+    slurm_with_a_queue(cluster, slow="sleep 20")
+    code, said, _ = call("submit", "gpt2", "--nodes", "1")
+    assert (code, said.splitlines()[0]) == (0, "Job 31: gpt2 on 1 node(s)")
+    submitted(cluster)
+
+
+def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> None:
+    cluster.has_workload("gpt2")
+    # Long enough for every caller to ask for the queue before the first job is in it.
+    slurm_with_a_queue(cluster, before="sleep 1")
+    command = ("trainctl-1", "sbatch", "--comment=trainctl-1")
+    head_node = cluster.head_node
+    with ThreadPoolExecutor() as pool:
+        said = [pool.submit(head_node.run_script, "submit-once.sh", *command) for _ in range(3)]
+        assert [each.result().strip() for each in said] == ["31"] * 3
+    submitted(cluster)
+
+
+def test_a_slurm_that_never_answers_is_not_said_to_have_refused(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.jobs.submit.LIMIT_S", 1)
+    cluster.has_workload("gpt2")
+    cluster.does("sbatch", "sleep 20")
+    code, _, said = call("submit", "gpt2", "--nodes", "1")
+    assert code == 1
+    assert "It may have the job, once at most" in said
+    assert "type:   trainctl jobs, and submit it again only if it is not there" in said
+
+
+def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "31;training\n")
+    code, said, _ = call("submit", "gpt2", "--nodes", "1", "--json")
+    told = json.loads(said)
+    assert (code, told["job_id"], told["notes"]) == (0, "31", [])
+    assert told["command"].endswith("/fsx/training/job.slurm gpt2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("gtp2",), 1, 'Did you mean "gpt2"?'),
+        (("trainkit",), 1, "allowed: gpt2, roberta"),
+        (("../gpt2",), 1, "allowed: gpt2, roberta"),
+        (("gpt2", "--nodes", "5"), 1, "allowed: 1 to 4"),
+        (("gpt2", "--nodes", "0"), 2, "Invalid value"),
+        (("gpt2", "--partition", "gpus"), 1, 'Did you mean "gpu"?'),
+        (("gpt2", "--set", "LR"), 2, "is not KEY=VALUE"),
+        (("gpt2", "--set", "2LR=1"), 2, "is not KEY=VALUE"),
+        (("gpt2", "--set", "LR=1\n2"), 2, "control character"),
+        (("gpt2", "--name", "a/b"), 2, "can name no run"),
+        (("gpt2", "--name", "a", "--set", "RUN_NAME=b"), 2, "give one of them"),
+        (("gpt2", "--after", "x"), 2, "no job id"),
+        (("gpt2", "--after", "7"), 1, "does not know job 7"),
+        (("gpt2", "--follow", "--json"), 2, "give one of them"),
+    ],
+)
+def test_what_cannot_run_is_not_submitted(
+    arguments: tuple[str, ...], code: int, said: str, cluster: PlayedCluster, call: Call
+) -> None:
+    for name in ("gpt2", "roberta"):
+        cluster.has_workload(name)
+    (cluster.shared / "training" / "trainkit").mkdir()
+    cluster.says("scontrol", "", error="slurm_load_jobs error: Invalid job id specified", code=1)
+    nodes = () if "--nodes" in arguments else ("--nodes", "2")
+    ended, out, err = call("submit", *arguments, *nodes)
+    assert (ended, out) == (code, "")
+    assert said in err
+    assert not [each for each in cluster.calls if each[0] == "sbatch"]
+
+
+def test_a_refusal_is_told_in_slurms_own_words(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "", error="sbatch: error: Invalid --time specification", code=1)
+    code, _, said = call("submit", "gpt2", "--nodes", "1", "--time", "x", "--set", "A=b")
+    assert code == 1
+    assert said.startswith("Slurm did not take the job: sbatch: error: Invalid --time specification\n")
+
+
+def test_a_partition_that_starts_nothing_is_told(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "31\n")
+    cluster.says("sinfo", "gpu*|inact|idle~|4|gpu-dy-p4d-[1-4]|Unknown|none\n")
+    code, said, _ = call("submit", "gpt2", "--nodes", "1")
+    assert code == 0
+    assert "starts no jobs now (inact)" in said
+
+
+QUEUE = """\
+33|ubuntu|gpu|PENDING|Resources|2|0:00|UNLIMITED|(null)|gpt2|/fsx/training/job.slurm gpt2
+31|ubuntu|gpu|RUNNING|None|1|1:00|UNLIMITED|(null)|gpt2|/fsx/training/job.slurm gpt2
+29|ubuntu|gpu|FAILED|NonZeroExitCode|1|0:01|UNLIMITED|(null)|roberta|/fsx/training/job.slurm roberta
+"""
+
+
+def test_the_queue_says_why_a_job_waits(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("squeue", QUEUE.replace("29|", "30|").partition("30|")[0])
+    code, said, _ = call("jobs")
+    assert code == 0
+    lines = said.splitlines()
+    assert [line.split()[0] for line in lines] == ["job", "31", "33"]
+    assert lines[2].endswith("no nodes are free for it yet")
+    assert "--states=all" not in cluster.calls[-1]
+
+
+def test_ended_jobs_come_from_slurm_and_from_its_accounts(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("squeue", QUEUE)
+    cluster.says(
+        "sacct",
+        "29|ubuntu|gpu|FAILED|None|1|0:01|UNLIMITED|roberta\n28|ubuntu|gpu|TIMEOUT|None|1|0:01|1:00|gpt2\n",
+    )
+    code, said, _ = call("jobs", "--all", "--json")
+    told = json.loads(said)
+    assert (code, told["notes"]) == (0, [])
+    assert [job["id"] for job in told["queue"]] == ["31", "33"]
+    assert [(job["id"], job["state"]) for job in told["ended"]] == [("29", "FAILED"), ("28", "TIMEOUT")]
+
+
+def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("sacct", "", error="Slurm accounting storage is disabled", code=1)
+    code, said, _ = call("jobs", "--all")
+    assert code == 0
+    assert said.startswith("No job waits or runs.\nSlurm knows of no job that has ended.\n")
+    assert "Slurm accounting storage is disabled" in said
+
+
+def test_a_running_job_is_cancelled_and_one_can_go_on_with_it(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("scontrol", job_text("RUNNING", "None"))
+    cluster.says("scancel", "")
+    code, said, _ = call("cancel", "30")
+    assert code == 0
+    assert ["scancel", "30"] in cluster.calls
+    assert "SIGTERM" in said
+    assert "trainctl submit gpt2 --nodes 2 --name job-30" in said
+
+
+def test_what_to_type_next_names_another_cluster(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "30\n")
+    cluster.says("scontrol", job_text("RUNNING", "None"))
+    cluster.says("scancel", "")
+    said = (
+        call("submit", "gpt2", "--nodes", "1", "--cluster", "b")[1]
+        + call("cancel", "30", "--cluster", "b")[1]
+    )
+    typed = [line for line in said.splitlines() if line.startswith("  trainctl")]
+    assert len(typed) == 5
+    assert all(" --cluster b" in line for line in typed)
+
+
+def test_a_job_that_has_not_begun_leaves_nothing_to_go_on_with(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("scontrol", job_text("PENDING", "Resources").replace("Restarts=1", "Restarts=0"))
+    cluster.says("scancel", "")
+    code, said, _ = call("cancel", "30")
+    assert (code, said) == (0, "Job 30 (gpt2) is cancelled; it had not begun.\n")
+
+
+def test_ended_and_unknown_jobs_are_refused_and_the_others_cancelled(
+    cluster: PlayedCluster, call: Call
+) -> None:
+    texts = {"30": job_text("RUNNING", "None"), "31": job_text("COMPLETED", "None").replace("=30", "=31")}
+    cases = "".join(f"{id_}) echo '{text}';;" for id_, text in texts.items())
+    cluster.does(
+        "scontrol", f'case "${{@: -1}}" in {cases} *) echo "Invalid job id specified" >&2; exit 1;; esac'
+    )
+    cluster.says("scancel", "")
+    code, said, refused = call("cancel", "31", "32", "30")
+    assert code == 1
+    assert refused.splitlines() == [
+        "Job 31 has ended already: COMPLETED.",
+        "Slurm does not know job 32, or no more.",
+    ]
+    assert said.startswith("Job 30 (gpt2) is cancelled")
+    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "30"]]
+
+
+def test_without_a_head_node_every_command_says_so(cluster: PlayedCluster, call: Call) -> None:
+    cluster.account.answers["DescribeStacks"] = {
+        "Stacks": [
+            stack("TrainingClusterStack", status="CREATE_IN_PROGRESS"),
+        ]
+    }
+    for command in (("submit", "gpt2", "--nodes", "1"), ("jobs",), ("logs", "1"), ("cancel", "1")):
+        code, out, said = call(*command)
+        assert (code, out) == (1, "")
+        assert "has no head node yet: TrainingClusterStack is CREATE_IN_PROGRESS" in said
+
+
+def test_one_job_with_odd_words_hides_no_other(cluster: PlayedCluster, call: Call) -> None:
+    rest = "gpu|RUNNING|None|1|0:01|UNLIMITED|(null)"
+    cluster.says("squeue", f"31|ann|{rest}|a\nb|/x\n40+0|bob|{rest}|\x1b[31mroot|/y\n41|eve|{rest}|c|/z\n")
+    code, said, _ = call("jobs")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()[1:4]] == ["31", "40+0", "41"]
+    assert "\x1b" not in said
+    assert "1 line(s) that squeue printed are no jobs" in said

@@ -1,0 +1,179 @@
+"""`trainctl logs`, and the watching of `trainctl submit --follow`."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ops.jobs.output import CHUNK_BYTES, Output
+from ops.jobs.reasons import plain_reason
+from tests.unit.ops.jobs.test_slurm import job_text
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster
+
+__all__ = ["call", "cluster"]
+
+
+def test_the_last_lines_of_a_job_are_shown(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("scontrol", job_text("FAILED", "None", "3:0"))
+    cluster.has_log("30", "".join(f"{'x' * 90} {n}\n" for n in range(1000)))
+    code, said, note = call("logs", "30", "--lines", "300")
+    assert code == 0
+    assert [line.split()[1] for line in said.splitlines()] == [str(n) for n in range(700, 1000)]
+    assert note == "Job 30 ended: FAILED (exit code 3)\n"
+
+
+def test_a_job_that_slurm_has_forgotten_still_has_its_log(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("scontrol", "", error="slurm_load_jobs error: Invalid job id specified", code=1)
+    cluster.has_log("12", "old\n")
+    assert call("logs", "12")[:2] == (0, "old\n")
+    code, _, said = call("logs", "13")
+    assert code == 1
+    assert "Slurm does not know job 13, or no more, and there is no /fsx/runs/job-13.log." in said
+
+
+def test_logs_as_json_have_the_text(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("scontrol", job_text("RUNNING", "None"))
+    cluster.has_log("30", "one\ntwo\n")
+    told = json.loads(call("logs", "30", "--json", "--lines", "1")[1])
+    assert (told["job"]["state"], told["output"], told["text"]) == (
+        "RUNNING",
+        "/fsx/runs/job-30.log",
+        "two\n",
+    )
+
+
+def becomes(cluster: PlayedCluster, *looks: tuple[str, str]) -> None:
+    """What scontrol says, look after look, and what the log has grown by until then; the last one stays."""
+    folder = cluster.shared.parent / "looks"
+    folder.mkdir()
+    log = cluster.has_log("30", "")
+    for number, (said, written) in enumerate(looks):
+        (folder / f"{number}.job").write_text(said)
+        (folder / f"{number}.log").write_text(written)
+    last = len(looks) - 1
+    cluster.does(
+        "scontrol",
+        f"cd {folder}; n=$(cat n 2>/dev/null || echo 0); echo $((n < {last} ? n + 1 : n)) >n\n"
+        f'cat "$n.log" >>{log}; : >"$n.log"; cat "$n.job"',
+    )
+
+
+def test_a_job_is_followed_through_waiting_restart_and_end(cluster: PlayedCluster, call: Call) -> None:
+    running = job_text("RUNNING", "None")
+    becomes(
+        cluster,
+        (job_text("PENDING", "Resources"), ""),
+        (job_text("PENDING", "Resources"), ""),
+        (job_text("CONFIGURING", "None"), ""),
+        (running, "step 1\n"),
+        (running, "ste"),
+        (job_text("PENDING", "BeginTime"), "p 2\n"),
+        (running, "start again\n"),
+        (job_text("COMPLETED", "None"), "done é\n"),
+    )
+    code, said, notes = call("logs", "30", "--follow")
+    assert (code, said) == (0, "step 1\nstep 2\nstart again\ndone é\n")
+    assert notes.splitlines() == [
+        "Job 30 waits, after 1 restart(s): no nodes are free for it yet",
+        "Job 30 has its nodes, after 1 restart(s); they start",
+        "Job 30 is RUNNING, after 1 restart(s)",
+        f"Job 30 waits, after 1 restart(s): {plain_reason('BeginTime')}",
+        "Job 30 is RUNNING, after 1 restart(s)",
+        "Job 30 ended: COMPLETED",
+    ]
+
+
+def test_submit_goes_on_to_the_end_of_a_job_that_fails(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "30\n")
+    becomes(cluster, (job_text("RUNNING", "None"), "a\n"), (job_text("FAILED", "None", "2:0"), "b\n"))
+    code, said, note = call("submit", "gpt2", "--nodes", "1", "--follow")
+    assert (code, said) == (1, "Job 30: gpt2 on 1 node(s)\na\nb\n")
+    assert note == "Job 30 ended: FAILED (exit code 2)\n"
+
+
+def test_an_interrupt_ends_the_watching_and_not_the_job(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    becomes(cluster, (job_text("RUNNING", "None"), "a\n"))
+    # Of this module alone: the head node is asked with pauses, too.
+    monkeypatch.setattr("ops.jobs.follow.time", SimpleNamespace(sleep=interrupted))
+    code, said, note = call("logs", "30", "--follow")
+    assert (code, said) == (130, "a\n")
+    assert "job 30 did not. To end it: trainctl cancel 30" in note
+    assert not [each for each in cluster.calls if each[0] == "scancel"]
+
+
+def test_a_lost_answer_does_not_end_the_watching_and_many_do(cluster: PlayedCluster, call: Call) -> None:
+    states = cluster.shared.parent / "n"
+    states.write_text("")
+    cluster.has_log("30", "a\n")
+    cluster.does(
+        "scontrol",
+        f"echo >>{states}; case $(wc -l <{states}) in 2) echo 'no contact' >&2; exit 1;; esac\n"
+        f"echo '{job_text('COMPLETED', 'None')}'",
+    )
+    code, said, notes = call("logs", "30", "--follow")
+    assert (code, said) == (0, "a\n")
+    assert "No answer, asking again: scontrol: no contact" in notes
+    cluster.does(
+        "scontrol",
+        f"echo >>{states}; [ $(wc -l <{states}) -gt 4 ] && {{ echo 'no contact' >&2; exit 1; }}\n"
+        f"echo '{job_text('RUNNING', 'None')}'",
+    )
+    code, _, notes = call("logs", "30", "--follow")
+    assert code == 1
+    assert notes.splitlines()[-1] == "scontrol: no contact"
+
+
+def test_a_look_at_a_job_is_one_command_and_quiet_jobs_are_looked_at_less_often(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = list[float]()
+    monkeypatch.setattr("ops.jobs.follow.POLL_S", 2.0)
+    monkeypatch.setattr("ops.jobs.follow.time", SimpleNamespace(sleep=pauses.append))
+    running = job_text("RUNNING", "None")
+    quiet = [(running, "")] * 8
+    becomes(cluster, (running, "a\n"), *quiet, (running, "b\n"), (job_text("COMPLETED", "None"), ""))
+    assert call("logs", "30", "--follow")[:2] == (0, "a\nb\n")
+    # Two commands find the job and its log's end.
+    assert len(cluster.sent) <= len(quiet) + 3 + 2
+    assert sorted(pauses[:-1]) == pauses[:-1]
+    assert (pauses[0], max(pauses), pauses[-1]) == (2.0, 15.0, 2.0)
+
+
+def test_a_long_output_is_followed_in_pieces_and_none_is_lost(cluster: PlayedCluster, call: Call) -> None:
+    lines = "".join(f"{'x' * 90} {n}\n" for n in range(1000))
+    becomes(cluster, (job_text("RUNNING", "None"), ""), (job_text("COMPLETED", "None"), lines))
+    assert call("logs", "30", "--follow")[:2] == (0, lines)
+
+
+def test_a_log_that_is_emptied_is_followed_from_its_beginning(cluster: PlayedCluster) -> None:
+    cluster.says("scontrol", job_text("RUNNING", "None"))
+    log = cluster.has_log("30", "a long beginning\n")
+    output = Output("/fsx/runs/job-30.log", cluster.head_node)
+    assert output.look("30").text == "a long beginning\n"
+    log.write_text("anew\n")
+    assert [output.look("30").text for _ in range(2)] == ["anew\n", ""]
+
+
+def test_output_is_read_in_pieces_that_fit_and_none_is_lost(cluster: PlayedCluster) -> None:
+    # Bytes that are no text come with another length than they have in the file.
+    content = b"\xff\xfe" + "é".encode() * CHUNK_BYTES + b"end\n"
+    log = cluster.has_log("30", content)
+    output = Output("/fsx/runs/job-30.log", cluster.head_node)
+    text = "".join(output.read_on())
+    assert text.count("é") >= CHUNK_BYTES - 2
+    assert text.endswith("end\n")
+    with log.open("a") as file:
+        file.write("more\n")
+    assert list(output.read_on()) == ["more\n"]
+    assert list(output.read_on()) == []
+    log.write_text("anew\n")
+    assert list(output.read_on()) == ["anew\n"]

@@ -1,0 +1,169 @@
+"""A head node for the commands about jobs: Slurm's programs are played, `dd`, `stat`, `ls`, `df` are real.
+
+What is sent goes through the rehearsal's own stand-in for the head node's agent, so a command that it would
+refuse fails here, too, and one that hangs hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.__main__ import main
+from ops.account.head_node import HeadNode, find_head_node
+from rehearsal.local_aws.head_node.agent import Agent, Outcome
+from rehearsal.local_aws.head_node.run_commands import run
+from tests.unit.ops.fake_account import Account, Refused
+
+HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
+Call = Callable[..., tuple[int, str, str]]
+SINFO = "gpu*|up|idle~|4|gpu-dy-p4d-[1-4]|Unknown|none\n"
+
+
+class PlayedCluster:
+    """An account with one cluster, and what its head node answers."""
+
+    def __init__(self, root: Path) -> None:
+        self.shared, self._bin, self._calls = root / "fsx", root / "bin", root / "calls"
+        for folder in (self.shared / "runs", self.shared / "training", root / "efs", self._bin):
+            folder.mkdir(parents=True)
+        self.environment = {
+            "PATH": f"{self._bin}:{os.environ['PATH']}",
+            "TRAINING_SHARED": str(self.shared),
+            "TRAINING_EFS": str(root / "efs"),
+            "TMPDIR": str(root),
+        }
+        self.sent: list[dict[str, Any]] = []
+        """What Systems Manager was asked to run."""
+        self.delivery_s: float | None = None
+        """How long a command may wait for the agent, where a test does not wait for TimeoutSeconds."""
+        self.taken: set[str] = set()
+        """Ids of the commands that the agent has taken."""
+        self._agent = Agent()
+        self._began: set[str] = set()
+        self._cancelled: dict[str, threading.Event] = {}
+        self._ended: dict[str, Outcome] = {}
+        self.says("sinfo", SINFO)
+        self.says("squeue", "")
+        self.answers = {
+            "DescribeStacks": {"Stacks": [stack("TrainingClusterStack", HeadNodeInstanceId=HEAD_NODE)]},
+            "SendCommand": self._send,
+            "GetCommandInvocation": self._invocation,
+            "CancelCommand": self._cancel,
+        }
+        self.account = Account(self.answers)
+        self.client = self.account.client
+
+    @property
+    def head_node(self) -> HeadNode:
+        return find_head_node("training", self.client)
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """Slurm's programs that were called, with their arguments."""
+        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        return [shlex.split(line) for line in lines]
+
+    def says(self, program: str, output: str, *, error: str = "", code: int = 0) -> None:
+        """What one of Slurm's programs answers from now on."""
+        printed, complained = (f"printf %s {shlex.quote(text)}" for text in (output, error))
+        self.does(program, f"{printed}; {complained} >&2; exit {code}")
+
+    def does(self, program: str, script: str) -> None:
+        path = self._bin / program
+        note = f'printf "%q " {program} "$@" >>{self._calls}; echo >>{self._calls}'
+        path.write_text(f"#!/bin/bash\n{note}\n{script}\n")
+        path.chmod(0o755)
+
+    def has_workload(self, name: str) -> None:
+        (self.shared / "training" / name).mkdir()
+        (self.shared / "training" / name / "train.sh").write_text("true\n")
+
+    def has_log(self, job_id: str, text: str | bytes) -> Path:
+        path = self.shared / "runs" / f"job-{job_id}.log"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def _send(self, asked: dict[str, Any]) -> Any:
+        if HEAD_NODE not in asked["InstanceIds"]:
+            return Refused("InvalidInstanceId")
+        id_ = str(uuid.uuid4())
+        self.sent.append(asked)
+        self._cancelled[id_] = threading.Event()
+        threading.Thread(target=self._run, args=(id_, asked), daemon=True).start()
+        return {"Command": {"CommandId": id_}}
+
+    def _run(self, id_: str, asked: dict[str, Any]) -> None:
+        self._ended[id_] = run(
+            asked["Parameters"]["commands"][0],
+            self.environment,
+            agent=self._agent,
+            delivery_s=self.delivery_s or asked.get("TimeoutSeconds", 3600),
+            execution_s=float(asked["Parameters"].get("executionTimeout", ["3600"])[0]),
+            cancelled=self._cancelled[id_],
+            take=lambda: self.taken.add(id_),
+            start=lambda: self._began.add(id_),
+        )
+
+    def _cancel(self, asked: dict[str, Any]) -> Any:
+        self._cancelled[asked["CommandId"]].set()
+        return {}
+
+    def _invocation(self, asked: dict[str, Any]) -> Any:
+        id_ = asked["CommandId"]
+        began = {"ExecutionStartDateTime": "2026-01-01T00:00:00Z" if id_ in self._began else ""}
+        if (ended := self._ended.get(id_)) is None:
+            return {"Status": "InProgress" if id_ in self.taken else "Pending", "ResponseCode": -1, **began}
+        return {
+            "Status": ended.status,
+            "StatusDetails": ended.details,
+            "ResponseCode": ended.code,
+            "StandardOutputContent": ended.stdout[:24_000],
+            "StandardErrorContent": ended.stderr[:8_000],
+            **began,
+        }
+
+
+def stack(name: str, *, status: str = "CREATE_COMPLETE", **outputs: str) -> dict[str, Any]:
+    """A stack as CloudFormation describes it."""
+    return {
+        "StackName": name,
+        "StackStatus": status,
+        "CreationTime": "2026-01-01",
+        "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()],
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedCluster]:
+    """A cluster, asked by every command of trainctl that runs in this process; no one waits."""
+    played = PlayedCluster(tmp_path)
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: played.client)
+    monkeypatch.setattr("ops.account.head_node._FIRST_POLL_S", 0.01)
+    monkeypatch.setattr("ops.jobs.follow.POLL_S", 0)
+    yield played
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """trainctl in this process: exit code, stdout, stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trainctl", *arguments])
+        try:
+            code = main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return code, said.out, said.err
+
+    return run

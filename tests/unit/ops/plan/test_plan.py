@@ -1,0 +1,283 @@
+"""`trainctl plan`: what a deploy would change, by the real library's policies and the guards' own rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ops.pcluster.dry_run import DryRun, Message
+from ops.plan.change import Change
+from ops.plan.plan import Plan, read_plan
+from ops.plan.policies import Config, Judge, Refused, ask_library
+from ops.plan.render import show_plan
+from ops.price.book import catalog_book
+from tests.unit.ops import fake_account
+from tests.unit.ops.fake_account import Account
+from tests.unit.ops.plan.plan_account import deployed
+from training_cluster.rules.context import read_settings
+
+JOBS = "17|ana|1:02:03|2|gpt2\n18|bo|0:10|1|my | job\n19|b"
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
+    ({}, {"nodes": "4"}, "nodes", "live"),
+    ({"nodes": "4"}, {}, "nodes", "fleet stops"),
+    ({"family": "g5"}, {"family": "g5", "instance_type": "g5.12xlarge"}, "instance_type", "fleet stops"),
+    ({}, {"cpu_queue": "on"}, "cpu_queue", "live"),
+    ({}, {"capacity": "spot"}, "capacity", "fleet stops"),
+    ({}, {"capacity": "spot", "on_busy": "drain"}, "capacity", "rolling"),
+    ({}, {"family": "p5"}, "family", "fleet stops"),
+    ({}, {"head_node_type": "m6i.8xlarge"}, "head_node_type", "impossible"),
+    ({}, {"os": "ubuntu2404"}, "os", "impossible"),
+    ({}, {"home": "efs"}, "home", "impossible"),
+    ({}, {"permissions_boundary": BOUNDARY}, "permissions_boundary", "impossible"),
+    ({"permissions_boundary": BOUNDARY}, {}, "permissions_boundary", "impossible"),
+    ({}, {"login_nodes": "1"}, "login_nodes", "live"),
+    ({"login_nodes": "1"}, {}, "login_nodes", "impossible"),
+    ({}, {"key_name": "mine"}, "key_name", "impossible"),
+    ({}, {"budget_usd": "500", "alarm_email": "a@example.com"}, "budget_usd", "live"),
+    # Neither goes without the others: a budget wants an address, a size its family.
+    (
+        {},
+        {"budget_usd": "500", "alarm_email": "a@example.com", "capacity": "spot"},
+        "budget_usd",
+        "live",
+    ),
+    ({}, {"family": "g5", "instance_type": "g5.12xlarge"}, "instance_type", "fleet stops"),
+    ({}, {"endpoints": "private"}, "endpoints", "live"),
+    ({}, {"fsx_gib": "2400"}, "fsx_gib", "live"),
+    ({"fsx_gib": "2400"}, {}, "fsx_gib", "impossible"),
+    ({}, {"fsx_type": "scratch2"}, "fsx_type", "impossible"),
+    ({}, {"fsx_id": "fs-0123456789abcdef0"}, "fsx_id", "impossible"),
+    ({}, {"zone": "use1-az1"}, "zone", "impossible"),
+)
+"""Flags before, flags now, and what becomes of one of them."""
+OTHER = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/1"
+
+
+class Library:
+    """The real one, asked once for all cases: to load it takes a second."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Refused] = {}
+
+    def __call__(self, pairs: Sequence[tuple[Config, Config]]) -> list[Refused]:
+        new = [pair for pair in pairs if json.dumps(pair) not in self._answers]
+        if new:
+            answers = ask_library(new)
+            self._answers |= {json.dumps(pair): said for pair, said in zip(new, answers, strict=True)}
+        return [self._answers[json.dumps(pair)] for pair in pairs]
+
+
+LIBRARY = Library()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pause() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ops.account.head_node.time.sleep", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ask_at_once(_no_pause: None) -> None:
+    asked: list[tuple[Config, Config]] = []
+
+    def note(pairs: Sequence[tuple[Config, Config]]) -> list[Refused]:
+        asked.extend(pairs)
+        return [Refused()] * len(pairs)
+
+    for before, after, _, _ in CASES:
+        plan(deployed(**before), judge=note, **after)
+    LIBRARY(asked)
+
+
+def plan(account: Account, *, dry_run: Any = None, judge: Judge = LIBRARY, **flags: str) -> Plan:
+    return read_plan(
+        read_settings(flags),
+        account.client,
+        judge=judge,
+        prices=lambda _: catalog_book(),
+        dry_run=dry_run,
+    )
+
+
+def changes(account: Account, **flags: Any) -> dict[str, Change]:
+    """By what they change; the scripts apart, which a flag may change, too."""
+    return {each.what: each for each in plan(account, **flags).changes if each.what != "scripts"}
+
+
+def shown(found: Plan) -> str:
+    with open("/dev/null", "w") as nowhere:  # noqa: PTH123
+        console = Console(record=True, width=200, file=nowhere)
+        show_plan(found, console)
+    return console.export_text()
+
+
+def test_the_flags_that_stand_change_nothing_but_the_scripts() -> None:
+    found = plan(deployed(nodes="3"), nodes="3")
+    assert [(each.what, each.verdict) for each in found.changes] == [("scripts", "live")]
+    assert found.cost_before == found.cost_after
+    assert found.state == "update"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what", "verdict"),
+    CASES,
+    ids=lambda each: "-".join(each) or "defaults" if isinstance(each, dict) else str(each),
+)
+def test_a_flag_is_judged_as_the_deploy_would(
+    before: dict[str, Any], after: dict[str, Any], what: str, verdict: str
+) -> None:
+    found = changes(deployed(**before), **after)
+    assert found[what].verdict == verdict, found[what]
+    assert set(found) <= {what, *after, *before}, "no other change is told"
+    assert bool(found[what].way) == (verdict == "impossible")
+
+
+def test_words_are_the_flags_own_and_so_is_the_cost() -> None:
+    found = plan(deployed(), nodes="4")
+    (change,) = (each for each in found.changes if each.what == "nodes")
+    assert (change.old, change.new) == ("2", "4")
+    assert found.cost_before and found.cost_after.nodes == 4
+    more = found.cost_after.full_usd_per_hour - found.cost_before.full_usd_per_hour
+    assert more == pytest.approx(2 * (21.96 + 256 * 0.08 / 730))
+    assert found.cost_after.idle_usd_per_month == pytest.approx(found.cost_before.idle_usd_per_month)
+
+
+@pytest.mark.parametrize(
+    ("flags", "verdict", "fate"),
+    [
+        ({"capacity": "spot"}, "not while nodes run", "go on, since the deploy would fail"),
+        ({"capacity": "spot", "on_busy": "drain"}, "rolling", "end first"),
+        ({"capacity": "spot", "on_busy": "stop"}, "fleet stops", "end"),
+        ({"min_nodes": "1", "on_busy": "drain"}, "not while nodes run", "go on, since the deploy would fail"),
+        ({"nodes": "4"}, "live", "go on"),
+    ],
+    ids=str,
+)
+def test_while_jobs_run_on_busy_decides(flags: dict[str, Any], verdict: str, fate: str) -> None:
+    found = plan(deployed(running=2, jobs=JOBS), **flags)
+    (change,) = (each for each in found.changes if each.what in flags)
+    assert change.verdict == verdict
+    text = shown(found)
+    assert f"Jobs: 2 run, and {fate}:" in text
+    assert "17 gpt2 (ana, 2 node(s), 1:02:03)" in text
+    assert "18 my | job (bo, 1 node(s), 0:10)" in text
+    assert bool(found.refused) == (verdict == "not while nodes run")
+
+
+def test_what_needs_a_stopped_fleet_stops_it_for_what_could_be_drained() -> None:
+    flags: dict[str, Any] = {"capacity": "spot", "min_nodes": "1", "on_busy": "drain"}
+    found = changes(deployed(running=1), **flags)
+    assert {each.verdict for each in found.values()} == {"not while nodes run"}
+
+
+def test_a_refusal_names_flag_values_and_the_safe_way() -> None:
+    found = plan(deployed(fsx_gib="2400"), fsx_gib="1200")
+    text = shown(found)
+    assert "impossible: fsx_gib 2400 -> 1200: is not possible, it only grows." in text
+    assert "keep -c fsx_gib=2400, or more" in text
+    assert "1 change(s) are refused" in text
+
+
+def test_two_changes_of_storage_are_refused_together() -> None:
+    found = changes(deployed(), fsx_gib="2400", efs_mibps="100")
+    assert found["fsx_gib"].verdict == "impossible"
+    assert "efs_mibps" in found["fsx_gib"].why + found["fsx_gib"].way
+
+
+def test_storage_that_another_cluster_changed_since_is_told_as_it_stands() -> None:
+    account = deployed()
+    changed = deployed(fsx_gib="4800")
+    own = account.answers["GetTemplate"]
+
+    def template(asked: dict[str, Any]) -> Any:
+        return (changed.answers["GetTemplate"] if asked["StackName"] == "TrainingCluster-Storage" else own)(
+            asked
+        )
+
+    account.answers["GetTemplate"] = template
+    found = plan(account, fsx_gib="4800")
+    assert [each.what for each in found.changes] == ["scripts"]
+    assert found.cost_before == found.cost_after
+
+
+def test_without_the_former_flags_keys_are_told_and_no_former_cost() -> None:
+    found = plan(deployed(metadata=False), nodes="4", head_node_type="m6i.8xlarge")
+    verdicts = {each.what: each.verdict for each in found.changes}
+    assert verdicts["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"] == "live"
+    assert verdicts["HeadNode.InstanceType"] == "impossible"
+    assert found.cost_before is None
+    assert "What it cost before is not told: it was deployed by a release" in shown(found)
+
+
+def test_without_a_cluster_all_is_new() -> None:
+    account = deployed(
+        without=("training", "TrainingClusterStack", "TrainingCluster-Network", "TrainingCluster-Storage")
+    )
+    found = plan(account, family="p3dn")
+    assert (found.state, found.changes, found.running) == ("new", (), None)
+    assert found.minutes == 10 + 20 + 90, "Lustre, head node, image"
+    assert found.cost_before is None
+    text = shown(found)
+    assert "there is no such cluster, so all of it is new: about 120 minutes" in text
+    assert "not told" not in text
+
+
+def test_a_new_cluster_on_a_network_that_stands_is_refused_what_that_refuses() -> None:
+    account = deployed(without=("training", "TrainingClusterStack"))
+    found = plan(account, fsx_gib="2400", fsx_type="scratch2")
+    assert {each.what: each.verdict for each in found.refused} == {"fsx_type": "impossible"}
+    assert found.minutes == 20
+
+
+def test_a_cluster_that_never_stood_is_replaced() -> None:
+    found = plan(deployed(status="CREATE_FAILED"), head_node_type="m6i.8xlarge")
+    assert (found.state, found.changes) == ("replaced", ())
+    assert "replaces it by a new cluster" in shown(found)
+
+
+def test_somebody_elses_cluster_is_impossible() -> None:
+    found = plan(deployed(owner=OTHER))
+    assert found.state == "foreign"
+    (refused,) = found.refused
+    assert "-c cluster_name=training-2" in refused.way
+
+
+def test_another_version_of_parallelcluster_is_impossible() -> None:
+    (refused,) = plan(deployed(version="3.15.0")).refused
+    assert (refused.what, refused.old) == ("pcluster_version", "3.15.0")
+
+
+def test_a_head_node_that_does_not_answer_is_said() -> None:
+    account = deployed(running=3)
+    account.answers["SendCommand"] = fake_account.Refused("InvalidInstanceId")
+    text = shown(plan(account, nodes="4"))
+    assert "Jobs: not known (The head node i-0123456789abcdef0 of training does not answer" in text
+    assert "3 compute node(s) run" in text
+
+
+def test_the_validators_errors_are_told() -> None:
+    asked = []
+
+    def dry_run(name: str, config: Any) -> DryRun:
+        asked.append((name, config["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"]))
+        error = Message(level="ERROR", validator="SubnetsValidator", text="no such subnet")
+        return DryRun(exists=True, messages=(error,))
+
+    (refused,) = plan(deployed(), nodes="4", dry_run=dry_run).refused
+    assert (refused.what, refused.why) == ("SubnetsValidator", "no such subnet")
+    assert asked == [("training", 4)]
+
+
+def test_the_validators_are_not_asked_about_what_is_not_there_yet() -> None:
+    def dry_run(*_: Any) -> DryRun:
+        raise AssertionError
+
+    found = plan(deployed(), login_nodes="1", image="build", dry_run=dry_run)
+    assert found.not_judged == ("the login nodes' policy", "the image")
+    assert "were not asked: the deploy makes the login nodes' policy, the image first" in shown(found)

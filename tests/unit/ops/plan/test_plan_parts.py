@@ -1,0 +1,153 @@
+"""The parts of a plan that need no account: the CDK's lines, squeue's, differences, messages, exit codes."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.__main__ import main
+from ops.plan.config_diff import covers, differences, shown
+from ops.plan.jobs import parse_jobs
+from ops.plan.policies import ask_library
+from ops.plan.resources import parse_diff, read_resource_changes
+from ops.usage import OpsError
+from tests.unit.ops.plan.plan_account import deployed
+
+# As the pinned CLI's formatter writes (aws-cdk 2.1148.1, @aws-cdk/cloudformation-diff/lib/format.ts).
+DIFF = """\
+start: Building ...
+Stack NetworkStack
+There were no differences
+Stack TrainingClusterStack (TrainingClusterStack-two)
+IAM Statement Changes
+│ + │ ${Cluster/Role.Arn} │ Allow │ sts:AssumeRole │
+Metadata
+[~] Metadata training-cluster:flags: {"family":"p4d"} to {"family":"p5"}
+
+Resources
+[~] Custom::TrainingCluster Cluster/Cluster/Default ClusterE5 may be replaced
+ └─ [~] ClusterName (may cause replacement)
+     ├─ [-] a
+     └─ [+] b
+[+] AWS::IAM::ManagedPolicy LoginPolicy LoginPolicy0C
+[-] AWS::EC2::PlacementGroup PlacementGroup PlacementGroup9D destroy
+[-] AWS::S3::Bucket Bucket Bucket1 orphan
+[~] AWS::EC2::KeyPair KeyPair KeyPair16 replace
+
+Outputs
+[+] Output Dashboard: {"Value":"x"}
+
+Number of stacks with differences: 1
+"""
+
+
+def test_resource_lines_of_each_stack_are_read_and_nothing_else() -> None:
+    found = [(each.stack, each.kind, each.type, each.name) for each in parse_diff(DIFF)]
+    stack = "TrainingClusterStack"
+    assert found == [
+        (stack, "may be replaced", "Custom::TrainingCluster", "Cluster/Cluster/Default"),
+        (stack, "added", "AWS::IAM::ManagedPolicy", "LoginPolicy"),
+        (stack, "removed", "AWS::EC2::PlacementGroup", "PlacementGroup"),
+        (stack, "removed, and kept", "AWS::S3::Bucket", "Bucket"),
+        (stack, "replaced", "AWS::EC2::KeyPair", "KeyPair"),
+    ]
+
+
+def _cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    cdk = tmp_path / "cdk"
+    cdk.write_text(f"#!/bin/sh\n{script}\n")
+    cdk.chmod(cdk.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr("ops.plan.resources._CDK", cdk)
+
+
+def test_the_cdk_gets_the_flags_and_makes_no_change_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _cdk(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked; echo "Stack A"; echo "[+] AWS::X::Y Name Id"')
+    (found,) = read_resource_changes(["nodes=4", "tags=a=b c"])
+    assert (found.stack, found.name) == ("A", "Name")
+    asked = (tmp_path / "asked").read_text()
+    assert asked.startswith("diff TrainingClusterStack --method=template")
+    assert "--context nodes=4 --context tags=a=b c" in asked
+    assert not Path(asked.split("--output ")[1].split()[0]).exists(), "its cloud assembly is removed"
+
+
+def test_a_cdk_that_fails_or_is_missing_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _cdk(tmp_path, monkeypatch, "echo no such flag >&2; exit 1")
+    with pytest.raises(OpsError, match=r"(?s)cdk diff failed:\n  no such flag\n  type: .*--no-diff"):
+        read_resource_changes([])
+    monkeypatch.setattr("ops.plan.resources._CDK", tmp_path / "none")
+    with pytest.raises(OpsError, match="npm ci"):
+        read_resource_changes([])
+
+
+def test_a_library_that_is_missing_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.plan.policies._PYTHON", tmp_path / "none")
+    with pytest.raises(OpsError, match="make setup"):
+        ask_library([({}, {})])
+
+
+def test_differences_have_the_librarys_paths() -> None:
+    before = {"Queues": [{"Name": "gpu", "Max": 2, "List": [1]}, {"Name": "old"}], "Same": 1}
+    after = {
+        "Queues": [{"Name": "gpu", "Max": 4, "List": [1, 2]}, {"Name": "new"}],
+        "Same": 1,
+        "More": {"A": 1},
+    }
+    assert list(differences(before, after)) == [
+        ("Queues[gpu].Max", 2, 4),
+        ("Queues[gpu].List", [1], [1, 2]),
+        ("Queues[old]", {"Name": "old"}, None),
+        ("Queues[new]", None, {"Name": "new"}),
+        ("More", None, {"A": 1}),
+    ]
+    assert covers("Queues", "Queues[gpu].Max")
+    assert covers("Queues[gpu].Max", "Queues[gpu]")
+    assert not covers("Queues[gpu].Max", "Queues[gpu].MaxCount")
+    assert (shown(None), shown({"Name": "gpu"}), shown("x" * 99)) == ("-", "gpu", f"{'x' * 60} ...")
+
+
+def test_a_job_may_be_called_anything_and_a_cut_line_is_left_out() -> None:
+    jobs = parse_jobs("7|ana|1:00|2|a|b c\n8|bo|0:01|1|x\n9|b")
+    assert [(each.id, each.nodes, each.name) for each in jobs] == [("7", 2, "a|b c"), ("8", 1, "x")]
+
+
+def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["trainctl", "plan", "--no-diff", "--no-validate", *arguments])
+    monkeypatch.setattr("ops.account.head_node.time.sleep", lambda _: None)
+    try:
+        return main()
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+@pytest.mark.parametrize(("flag", "code"), [("nodes=4", 0), ("os=ubuntu2404", 1)])
+def test_the_exit_code_is_1_where_the_deploy_would_fail(
+    flag: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account: Any = deployed()
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
+    assert _trainctl(monkeypatch, "--json", "--offline-prices", "-c", flag) == code
+    said = json.loads(capsys.readouterr().out)
+    assert bool(said["refused"]) == bool(code)
+    assert said["plan"]["cost_before"]["rows"]
+    assert "CreateChangeSet" not in account.asked
+    writes = ("Create", "Update", "Put", "Delete")
+    assert not [each for each in account.asked if each.startswith(writes)], "a plan only reads"
+
+
+def test_a_wrong_flag_asks_nobody(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: pytest.fail("asked"))
+    assert _trainctl(monkeypatch, "-c", "family=p55") == 1
+    assert "allowed:" in capsys.readouterr().err

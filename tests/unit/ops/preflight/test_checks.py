@@ -1,0 +1,259 @@
+"""`trainctl preflight`: each single thing that is wrong with an account gets its line, and no other does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.preflight.preflight_account import (
+    ACCOUNT,
+    DAY,
+    P_SPOT,
+    RESERVATION,
+    STANDARD,
+    VPCS,
+    P,
+    instance,
+    now,
+)
+from tests.unit.ops.preflight.preflight_network import OWN, PRIVATE, Network, bad, findings
+
+Change = Callable[[Network], Any]
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+RESERVED = {"capacity": f"reservation:{RESERVATION}"}
+BLOCK = {"capacity": f"capacity-block:{RESERVATION}"}
+NAMED = {
+    "permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/bound",
+    "accounting": "db.example.com",
+    "accounting_secret": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:slurm-AbCdEf",
+    "placement_group": "mine",
+}
+ON_DEMAND_P = "quota: Running On-Demand P instances"
+ON_DEMAND_STANDARD = "quota: Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
+SPOT_P = "quota: All P4, P3 and P2 Spot Instance Requests"
+EC2_DENIED = Refused("UnauthorizedOperation", "You are not authorized to perform this operation.")
+
+
+def as_block(**more: Any) -> Change:
+    return lambda n: n.reservation.update({"ReservationType": "capacity-block", **more})
+
+
+def of_reservation(**more: Any) -> Change:
+    return lambda n: n.reservation.update(more)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"capacity": "spot"},
+        RESERVED,
+        {**RESERVED, **OWN},
+        {"endpoints": "private", "login_nodes": "1", "budget_usd": "100", "alarm_email": "a@example.com"},
+        {"fsx_type": "scratch2"},
+        NAMED,
+    ],
+)
+def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
+    network = Network()
+    network.quotas["L-AD2FC696"] = 1200
+    network.offered["use1-az4"].append("m6i.xlarge")
+    found = findings(network, **flags)
+    assert [each for each in found if each.verdict != "ok" or each.mend] == []
+    assert {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD} <= {e.check for e in found}
+
+
+@pytest.mark.parametrize(
+    ("change", "flags", "check", "mend"),
+    [
+        (
+            lambda n: setattr(n, "opted_in", "not-opted-in"),
+            {},
+            "region us-east-1",
+            "aws account enable-region",
+        ),
+        (
+            lambda n: n.parameters.pop(BOOTSTRAP),
+            {},
+            "CDK bootstrap",
+            f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1",
+        ),
+        (lambda n: n.parameters.update({BOOTSTRAP: "5"}), {}, "CDK bootstrap", "npx cdk bootstrap"),
+        (lambda n: n.quotas.update({P: 191}), {}, ON_DEMAND_P, "--quota-code L-417A185B --desired-value 192"),
+        (
+            lambda n: n.instances.append(instance("p4d.24xlarge")),
+            {},
+            ON_DEMAND_P,
+            "--service-code ec2 --quota-code L-417A185B --desired-value 288",
+        ),
+        (
+            of_reservation(AvailableInstanceCount=1),
+            {},
+            ON_DEMAND_P,
+            "--desired-value 288",
+        ),
+        (lambda n: n.quotas.update({P_SPOT: 96}), {"capacity": "spot"}, SPOT_P, "--quota-code L-7212CCBC"),
+        (
+            lambda n: n.instances.append(instance("p3dn.24xlarge", lifecycle="spot")),
+            {"capacity": "spot"},
+            SPOT_P,
+            "--desired-value 288",
+        ),
+        (lambda n: n.quotas.update({STANDARD: 5}), {}, ON_DEMAND_STANDARD, "--desired-value 16"),
+        (
+            lambda n: n.quotas.update({STANDARD: 16 + 4 - 1}),
+            {"login_nodes": "1"},
+            ON_DEMAND_STANDARD,
+            "value 20",
+        ),
+        (
+            lambda n: n.quotas.update({STANDARD: 16 + 4 * 64 - 1}),
+            {"cpu_queue": "on"},
+            ON_DEMAND_STANDARD,
+            "--desired-value 272",
+        ),
+        (lambda n: n.quotas.update({VPCS: 1}), {}, "quota: VPCs per Region", "--service-code vpc"),
+        (lambda n: setattr(n, "addresses", 5), {}, "quota: EC2-VPC Elastic IPs", "--quota-code L-0263D0A3"),
+        (
+            lambda n: setattr(n, "nat_subnets", [PRIVATE] * 5),
+            {},
+            "quota: NAT gateways per Availability Zone",
+            "--quota-code L-FE5A380F --desired-value 6",
+        ),
+        (
+            lambda n: n.file_systems.append(
+                {"StorageCapacity": 100000, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"}}
+            ),
+            {},
+            "quota: Lustre Persistent_2 storage capacity",
+            "--service-code fsx --quota-code L-8F1B9C74 --desired-value 101200",
+        ),
+        (
+            lambda n: n.offered.update({"use1-az4": ["c5.4xlarge"]}),
+            {},
+            "zone with c5.4xlarge, p4d.24xlarge",
+            "another region",
+        ),
+        (lambda n: setattr(n, "reservation", None), RESERVED, f"capacity {RESERVATION}", "cr-..."),
+        (of_reservation(State="cancelled"), RESERVED, f"capacity {RESERVATION}", "cr-..."),
+        (as_block(State="expired", EndDate=now() - DAY), BLOCK, f"capacity {RESERVATION}", "-c capacity="),
+        (
+            lambda n: n.reservation.update(InstanceType="p4de.24xlarge"),
+            RESERVED,
+            "reservation: instance type",
+            "-c instance_type=p4de.24xlarge",
+        ),
+        (of_reservation(TotalInstanceCount=1), RESERVED, "reservation: instances", "-c nodes=1"),
+        (
+            of_reservation(Tenancy="dedicated"),
+            RESERVED,
+            "reservation: tenancy and platform",
+            "default tenancy",
+        ),
+        (as_block(), RESERVED, "reservation: kind", f"-c capacity=capacity-block:{RESERVATION}"),
+        (
+            of_reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1a"),
+            RESERVED,
+            "zone with c5.4xlarge, p4d.24xlarge",
+            "-c zone=use1-az4",
+        ),
+        (
+            of_reservation(AvailabilityZoneId="use1-az1", AvailabilityZone="us-east-1a"),
+            {**RESERVED, **OWN},
+            "reservation: zone",
+            "-c private_subnet_id=...",
+        ),
+        (
+            lambda n: n.endpoints.update(sts=["us-east-1a"]),
+            {"endpoints": "private"},
+            "endpoints=private in us-east-1d",
+            "-c endpoints=none",
+        ),
+        (
+            lambda n: setattr(n, "boundary", Refused("NoSuchEntity")),
+            NAMED,
+            f"permissions_boundary {NAMED['permissions_boundary']}",
+            "-c permissions_boundary=...",
+        ),
+        (
+            lambda n: setattr(n, "secret", Refused("ResourceNotFoundException")),
+            NAMED,
+            "accounting_secret",
+            "aws secretsmanager list-secrets",
+        ),
+        (
+            lambda n: n.roles.clear(),
+            {"capacity": "spot"},
+            "capacity=spot: role AWSServiceRoleForEC2Spot",
+            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+        ),
+        (
+            lambda n: setattr(n, "volume_key", f"arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d"),
+            {},
+            "key of the root volumes: policy",
+            '"kms:ViaService": ["ec2.us-east-1.amazonaws.com"]',
+        ),
+        (lambda n: n.group_strategies.clear(), NAMED, "placement_group mine", "--strategy cluster"),
+        (lambda n: n.images.clear(), {}, "official image", "-c os=..."),
+    ],
+)
+def test_one_thing_that_is_wrong_is_one_problem(
+    change: Change, flags: dict[str, str], check: str, mend: str
+) -> None:
+    network = Network()
+    network.offered["use1-az4"] += ["m6i.xlarge", "m6i.16xlarge"]
+    change(network)
+    (problem,) = bad(network, **flags)
+    assert (problem.check, problem.verdict) == (check, "problem")
+    assert mend in problem.mend
+
+
+@pytest.mark.parametrize(
+    ("change", "flags", "check", "said"),
+    [
+        (lambda n: setattr(n, "arn", f"arn:aws:iam::{ACCOUNT}:root"), {}, "credentials", "the root user"),
+        (
+            of_reservation(InstanceMatchCriteria="open"),
+            RESERVED,
+            "reservation: for named instances only",
+            "open",
+        ),
+        (
+            as_block(State="scheduled", StartDate=now() + DAY, TotalInstanceCount=0),
+            BLOCK,
+            f"capacity {RESERVATION}",
+            f"scheduled: starts {now() + DAY:%Y-%m-%d}",
+        ),
+        (
+            lambda n: n.refused.update(DescribeAddresses=EC2_DENIED),
+            {},
+            "quota of elastic IP addresses",
+            "not checked: these credentials lack DescribeAddresses",
+        ),
+        (
+            lambda n: n.refused.update(DescribeImages=Refused("InternalError", "AWS has trouble")),
+            {},
+            "image",
+            "not checked: An error occurred (InternalError) when calling the DescribeImages operation",
+        ),
+        (
+            lambda n: setattr(
+                n, "budgets", Refused("AccessDeniedException", "perform: budgets:ViewBudget on")
+            ),
+            {"budget_usd": "100", "alarm_email": "a@example.com"},
+            "budget_usd",
+            "not checked: these credentials lack budgets:ViewBudget",
+        ),
+    ],
+)
+def test_what_is_not_known_or_works_worse_is_one_warning(
+    change: Change, flags: dict[str, str], check: str, said: str
+) -> None:
+    network = Network()
+    change(network)
+    (warning,) = bad(network, **flags)
+    assert (warning.check, warning.verdict) == (check, "warning")
+    assert said in warning.found

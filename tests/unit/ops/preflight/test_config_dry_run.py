@@ -1,0 +1,220 @@
+"""`trainctl preflight --dryrun`: ParallelCluster's real validators, with ids that exist."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.pcluster import dry_run as pcluster_dry_run
+from ops.pcluster.dry_run import Change, DryRun, Message, account_environment, dry_run
+from ops.preflight.config import check_validators
+from ops.preflight.finding import Finding
+from ops.preflight.place import read_place
+from ops.usage import OpsError
+from tests.unit.ops.preflight.preflight_network import GROUP, PRIVATE, PUBLIC, VPC, Network
+from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
+
+STORAGE = {"BucketName": "training-bucket", "FileSystemId": "fs-1", "EfsId": "fs-2"}
+NEW = DryRun(exists=False)
+
+
+def _deployed() -> Network:
+    network = Network()
+    network.network_stack = {"VpcId": VPC, "PublicSubnetId": PUBLIC, "PrivateSubnetId": PRIVATE}
+    network.network_stack["NodeSecurityGroupId"] = GROUP
+    network.storage_stack = dict(STORAGE)
+    return network
+
+
+def _asked(
+    network: Network, said: DryRun = NEW, **flags: str
+) -> tuple[list[Finding], list[Mapping[str, Any]]]:
+    """The lines, and the configs that the library was asked about."""
+    settings, client = read_settings(flags), network.account().client
+    configs: list[Mapping[str, Any]] = []
+
+    def judge(name: str, config: Mapping[str, Any]) -> DryRun:
+        assert name == settings.cluster_name
+        configs.append(config)
+        return said
+
+    return list(check_validators(settings, read_place(settings, client), client, judge)), configs
+
+
+def test_before_network_and_storage_it_says_what_to_deploy_first() -> None:
+    (warning,), configs = _asked(Network())
+    assert (warning.verdict, configs) == ("warning", [])
+    assert warning.mend.startswith("npx cdk deploy NetworkStack StorageStack, with your flags")
+    (warning,), _ = _asked(_deployed(), accounting="new")
+    assert warning.mend.startswith("npx cdk deploy AccountingStack")
+
+
+def test_the_config_has_the_ids_that_are_there_and_nothing_that_the_first_deploy_makes() -> None:
+    (fine,), (config,) = _asked(_deployed(), login_nodes="1")
+    assert (fine.verdict, fine.found) == ("ok", "none objects to a new cluster")
+    text, queue = json.dumps(config), config["Scheduling"]["SlurmQueues"][0]
+    assert config["HeadNode"]["Networking"] == {"SubnetId": PUBLIC, "SecurityGroups": [GROUP]}
+    assert queue["Networking"]["SubnetIds"] == [PRIVATE]
+    assert {STORAGE["FileSystemId"]} <= {
+        each.get("FsxLustreSettings", {}).get("FileSystemId") for each in config["SharedStorage"]
+    }
+    assert queue["Networking"]["PlacementGroup"] == {"Enabled": True}
+    assert "Ssh" not in config["HeadNode"]
+    for made_with_the_cluster in ("CustomActions", "AdditionalIamPolicies", "aaaaaaaa-key", "0ccccccc"):
+        assert made_with_the_cluster not in text
+
+
+def test_a_key_of_one_s_own_is_there_before_the_first_deploy() -> None:
+    _, (config,) = _asked(_deployed(), key_name="mine")
+    assert config["HeadNode"]["Ssh"] == {"KeyName": "mine"}
+
+
+def test_of_a_cluster_that_is_there_its_own_policies_and_scripts_are_named() -> None:
+    network = _deployed()
+    network.cluster_resources = {
+        "NodesPolicy7EE66815": ("AWS::IAM::ManagedPolicy", "arn:aws:iam::1:policy/p"),
+        "PlacementGroup68E91A0F": ("AWS::EC2::PlacementGroup", "group-1"),
+    }
+    _, (config,) = _asked(network)
+    assert config["HeadNode"]["Iam"]["AdditionalIamPolicies"] == [{"Policy": "arn:aws:iam::1:policy/p"}]
+    assert config["HeadNode"]["Ssh"] == {"KeyName": "training-key"}
+    (queue,) = config["Scheduling"]["SlurmQueues"]
+    assert queue["Networking"]["PlacementGroup"] == {"Enabled": True, "Name": "group-1"}
+    assert "CustomActions" in queue
+
+
+def test_what_an_update_of_the_cluster_would_make_is_not_looked_for() -> None:
+    network = _deployed()
+    network.cluster_resources = {
+        "NodesPolicy7EE66815": ("AWS::IAM::ManagedPolicy", "arn:aws:iam::1:policy/p")
+    }
+    _, (config,) = _asked(network, login_nodes="1")
+    (queue,), (pool,) = config["Scheduling"]["SlurmQueues"], config["LoginNodes"]["Pools"]
+    assert queue["Networking"]["PlacementGroup"] == {"Enabled": True}
+    for node in (queue, pool):
+        assert node["Iam"]["AdditionalIamPolicies"] == [{"Policy": "arn:aws:iam::1:policy/p"}]
+
+
+def test_each_validator_that_objects_is_a_line_by_its_level() -> None:
+    said = DryRun(
+        exists=False,
+        messages=(
+            Message(level="ERROR", validator="SubnetsValidator", text="no such subnet"),
+            Message(level="WARNING", validator="FsxValidator", text="slow"),
+            Message(level="INFO", validator="Note", text="by the way"),
+        ),
+    )
+    found, _ = _asked(_deployed(), said)
+    assert [(each.check, each.verdict) for each in found] == [
+        ("ParallelCluster: SubnetsValidator", "problem"),
+        ("ParallelCluster: FsxValidator", "warning"),
+        ("ParallelCluster: Note", "ok"),
+    ]
+    assert [bool(each.mend) for each in found] == [True, False, False]
+
+
+def test_what_the_caller_may_not_ask_is_no_fault_of_the_config() -> None:
+    text = "User: x is not authorized to perform: iam:GetPolicy on resource: y"
+    refused = Message(level="ERROR", validator="IamPolicyValidator", text=text)
+    (warning,), _ = _asked(_deployed(), DryRun(exists=False, messages=(refused,)))
+    assert (warning.verdict, warning.found) == ("warning", f"not checked: {text}")
+
+
+def test_the_key_that_the_first_deploy_makes_is_not_missed() -> None:
+    missed = Message(level="WARNING", validator="KeyPairValidator", text="no key pair")
+    (fine,), _ = _asked(_deployed(), DryRun(exists=False, messages=(missed,)))
+    assert fine.verdict == "ok"
+    (warning,), _ = _asked(_deployed(), DryRun(exists=True, messages=(missed,)))
+    assert warning.verdict == "warning"
+
+
+def test_a_change_that_the_cluster_refuses_is_a_warning_since_a_deploy_may_know_a_way() -> None:
+    change = Change(parameter="MaxCount", old="4", new="2", policy="RESIZE", refusal="stop the fleet")
+    (warning,), _ = _asked(_deployed(), DryRun(exists=True, changes=(change,)))
+    assert (warning.check, warning.verdict) == ("ParallelCluster: MaxCount", "warning")
+    assert warning.found == "stop the fleet"
+
+
+def test_a_cluster_that_is_being_changed_is_not_judged() -> None:
+    (warning,), _ = _asked(_deployed(), DryRun(exists=True, refusal="UPDATE_IN_PROGRESS"))
+    assert (warning.verdict, warning.found) == ("warning", "not checked: UPDATE_IN_PROGRESS")
+
+
+def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pcluster_dry_run, "_PYTHON", tmp_path / "python")
+    with pytest.raises(OpsError, match="make setup"):
+        dry_run("training", {}, environment={})
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo 'ImportError: no pcluster' >&2; exit 1", "ImportError: no pcluster"),
+        ("exit 3", "exit code 3"),
+        ("exit 0", "exit code 0"),
+    ],
+)
+def test_a_library_that_ends_without_an_answer_says_its_last_line(
+    script: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(pcluster_dry_run, "_PYTHON", python)
+    with pytest.raises(OpsError, match=f"ended without an answer: {says}"):
+        dry_run("training", {}, environment={"PATH": "/usr/bin:/bin"})
+
+
+def test_the_library_gets_the_keys_and_the_region_and_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    found = account_environment()
+    assert [found[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN")] == ["key", "token"]
+    assert found["AWS_REGION"] == found["AWS_DEFAULT_REGION"] == "eu-north-1"
+    assert "AWS_PROFILE" not in found
+
+
+def test_the_real_library_that_reaches_no_aws_judges_nothing_and_says_why() -> None:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
+    said = dry_run("training", {"Region": "us-east-1"}, environment=environment)
+    assert (said.exists, said.messages, said.changes) == (False, (), ())
+    assert "http://127.0.0.1:9" in said.refusal
+
+
+_CHANGES = """
+import json, sys, types
+sys.path.insert(0, "ops")
+from judge_config import _changes
+from pcluster.config.config_patch import ConfigPatch
+
+def config(head, count, idle):
+    return {"HeadNode": {"InstanceType": head}, "Scheduling": {"SlurmSettings": {"ScaledownIdletime": idle},
+        "SlurmQueues": [{"Name": "gpu", "ComputeResources": [{"Name": "p4d", "MaxCount": count}]}]}}
+
+cluster = types.SimpleNamespace(name="training", stack_name="training", has_running_capacity=lambda **_: True)
+patch = ConfigPatch(cluster, config("c5.xlarge", 2, 10), config("c5.4xlarge", 4, 20))
+print(json.dumps(_changes(patch.check()[1])))
+"""
+
+
+def test_changes_carry_the_library_s_own_update_policy_and_its_reason() -> None:
+    python = ROOT / ".venv-pcluster" / "bin" / "python"
+    done = subprocess.run([python, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = {change.parameter: change for change in (Change(**each) for each in json.loads(done.stdout))}
+    head = found["HeadNode.InstanceType"]
+    assert (head.old, head.new, head.policy) == ("c5.xlarge", "c5.4xlarge", "UNSUPPORTED")
+    assert "not currently supported" in head.refusal
+    grown = found["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"]
+    assert (grown.old, grown.new, grown.refusal) == ("2", "4", "")
+    assert "stop" in found["Scheduling.SlurmSettings.ScaledownIdletime"].refusal.lower()

@@ -1,0 +1,170 @@
+"""`trainctl preflight`: the nodes' image is looked at as the deploy will look at it, in the same words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ops.preflight.finding import Finding
+from ops.preflight.image_code import ARCHITECTURE, image_code, region_of
+from tests.unit.assets.cluster_image import image_fakes
+from tests.unit.assets.cluster_image.image_fakes import OLD, OWN, VERSION, image, tagged
+from tests.unit.ops.preflight.preflight_network import Network, bad, findings
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.image.lookup import CLUSTER_IMAGE_CODE, NODE_ARCHITECTURE
+from training_cluster.image.names import image_parameter
+from training_cluster.rules.context import read_settings
+
+STACK = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
+PARAMETER = image_parameter(read_settings({"image": "build"}))
+AGAIN = "aws imagebuilder start-image-pipeline-execution --image-pipeline-arn arn"
+
+
+def _of_the_image(network: Network, **flags: str) -> list[Finding]:
+    return [each for each in findings(network, **flags) if each.check.startswith(("image ", STACK))]
+
+
+def _built() -> Network:
+    network = Network()
+    network.image_stack = {"BuildAgain": AGAIN}
+    network.parameters[PARAMETER] = OWN
+    return network
+
+
+def test_an_image_of_yours_that_fits_is_named_with_its_size() -> None:
+    (found,) = _of_the_image(Network(), image=OWN)
+    assert (found.check, found.verdict) == (f"image {OWN}", "ok")
+    assert found.found == f"{OWN} (training), of 2026-11-01, 35 GiB"
+
+
+@pytest.mark.parametrize(
+    ("described", "why"),
+    [
+        (image(Tags=tagged(version="3.15.0")), "it is of ParallelCluster 3.15.0"),
+        (image(Tags=tagged(os="alinux2023")), "the cluster's os is ubuntu2204"),
+        (image(Tags=tagged(build_status=None)), "aws ec2 create-tags"),
+        (image(Tags=tagged(), Architecture="arm64"), "it is for arm64, and the nodes are x86_64"),
+        (image(Tags=tagged(), State="pending"), "its state is pending"),
+        (image(Tags=tagged(), root_gib=2000), "its root volume has 2000 GiB"),
+    ],
+)
+def test_an_image_that_the_deploy_would_refuse_is_a_problem_in_the_deploys_words(
+    described: dict[str, Any], why: str
+) -> None:
+    network = Network()
+    network.images[OWN] = described
+    (problem,) = bad(network, image=OWN)
+    assert (problem.check, problem.verdict) == (f"image {OWN}", "problem")
+    assert why in problem.found
+    assert "-c image=ami-..." in problem.mend
+
+
+def test_an_image_of_another_region_is_a_problem_with_the_command_that_copies_it() -> None:
+    (problem,) = bad(Network(), image="ami-0ffffffffffffffff")
+    assert problem.verdict == "problem"
+    assert "aws ec2 copy-image --region us-east-1" in problem.found
+
+
+def test_an_image_whose_tags_are_lost_is_a_warning() -> None:
+    network = Network()
+    network.images[OWN] = image()
+    (warning,) = bad(network, image=OWN)
+    assert warning.verdict == "warning"
+    assert "has no tag parallelcluster:version and no tag parallelcluster:os" in warning.found
+
+
+@pytest.mark.parametrize("wanted", ["official", OWN])
+def test_the_head_node_s_image_is_official_whatever_the_others_is(wanted: str) -> None:
+    (there,) = (each for each in findings(Network(), image=wanted) if each.check == "official image")
+    assert there.found.startswith(f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64")
+    network = Network()
+    del network.images[OLD]
+    (problem,) = bad(network, image=wanted)
+    assert (problem.check, problem.verdict) == ("official image", "problem")
+    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204" in problem.found
+
+
+def test_before_the_first_build_it_says_what_that_takes_and_what_it_is_made_from() -> None:
+    parent, build = _of_the_image(Network(), image="build")
+    assert (parent.check, parent.verdict) == (f"{STACK}: made from", "ok")
+    assert parent.found.startswith(
+        f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64"
+    )
+    assert (build.check, build.verdict) == (STACK, "ok")
+    # 90 minutes of an m6i.8xlarge at 1.536 an hour.
+    assert build.found == (
+        "not there: the first deploy builds an image, about 90 minutes and 2.30 USD, as estimated"
+    )
+
+
+def test_a_region_without_the_official_image_is_a_problem_before_the_first_build() -> None:
+    network = Network()
+    del network.images[OLD]
+    parent, _ = _of_the_image(network, image="build")
+    assert parent.verdict == "problem"
+    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204" in parent.found
+
+
+def test_a_stack_whose_first_deploy_failed_has_built_nothing_yet() -> None:
+    network = Network()
+    network.image_stack = {"Parameter": PARAMETER}
+    assert "the first deploy builds an image" in _of_the_image(network, image="build")[-1].found
+
+
+def test_once_it_was_built_the_image_that_the_parameter_holds_is_named() -> None:
+    (found,) = _of_the_image(_built(), image="build")
+    assert (found.check, found.verdict) == (f"{STACK}: newest image", "ok")
+    assert found.found == f"{OWN} (training), of 2026-11-01, 35 GiB"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            lambda network: network.parameters.pop(PARAMETER),
+            f"no parameter {PARAMETER}: the deploy would stop",
+        ),
+        (lambda network: network.images.pop(OWN), "us-east-1 has none such for this account"),
+        (
+            lambda network: network.images.update({OWN: image(Tags=tagged(), State="failed")}),
+            "state is failed",
+        ),
+    ],
+)
+def test_a_parameter_or_an_image_that_is_gone_comes_with_the_command_that_builds_again(
+    change: Callable[[Network], Any], why: str
+) -> None:
+    network = _built()
+    change(network)
+    (problem,) = _of_the_image(network, image="build")
+    assert problem.verdict == "problem"
+    assert why in problem.found
+    assert problem.mend == AGAIN
+
+
+def test_a_stack_of_others_by_the_image_stacks_name_is_a_problem_only_when_an_image_is_built() -> None:
+    network = _built()
+    network.description = "Their images"
+    assert bad(network) == []
+    assert f"stack {STACK}" in {each.check for each in bad(network, image="build")}
+
+
+def test_the_function_s_code_is_asked_and_leaves_no_module_of_its_plain_names_behind() -> None:
+    before = {name: sys.modules.get(name) for name in ("wish", "region", "own", "official")}
+    image_code.cache_clear()
+    code = image_code()
+    assert code.own.__file__ == str(CLUSTER_IMAGE_CODE / "own.py")
+    assert {name: sys.modules.get(name) for name in before} == before
+    assert ARCHITECTURE == NODE_ARCHITECTURE
+
+
+def test_the_client_of_the_session_is_the_one_that_is_asked() -> None:
+    network = Network()
+    account = network.account()
+    region = region_of(account.client("ec2"))
+    assert region.image(OWN).name == image_fakes.image()["Name"]
+    assert [each.id for each in region.official_images("aws-parallelcluster-")] == [OLD]
+    assert account.asked == ["DescribeImages", "DescribeImages"]

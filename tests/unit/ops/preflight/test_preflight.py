@@ -1,0 +1,280 @@
+"""`trainctl preflight`: an own network is looked at before anything is deployed into it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ops.context import read_context
+from ops.preflight.checks import run_checks
+from ops.preflight.finding import Finding
+from ops.preflight.report import report
+from tests.unit.ops.preflight.preflight_account import P
+from tests.unit.ops.preflight.preflight_network import (
+    EFS,
+    FSX,
+    GROUP,
+    IGW,
+    ITSELF,
+    NAT,
+    OWN,
+    PRIVATE,
+    PUBLIC,
+    VPC,
+    WORLD,
+    Network,
+    bad,
+    findings,
+)
+from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+Change = Callable[[Network], Any]
+
+
+def test_a_good_network_has_nothing_to_mend() -> None:
+    found = findings(Network(), **OWN, security_group_id=GROUP)
+    assert [each for each in found if each.verdict != "ok" or each.mend] == []
+    assert {"both subnets in one zone", "private subnet: way out", "p4d.24xlarge in use1-az4"} <= {
+        each.check for each in found
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "mend"),
+    [
+        (lambda n: n.dns.update(enableDnsHostnames=False), "VPC: dns-hostnames", "--enable-dns-hostnames"),
+        (lambda n: n.dns.update(enableDnsSupport=False), "VPC: dns-support", "--enable-dns-support"),
+        (
+            lambda n: n.subnets[PUBLIC].update(VpcId="vpc-0ffffffffffffffff"),
+            f"public_subnet_id {PUBLIC}",
+            "-c public_subnet_id=...",
+        ),
+        (
+            lambda n: n.subnets[PRIVATE].update(OwnerId="210987654321"),
+            "private_subnet_id: owner",
+            "no nodes in a shared one",
+        ),
+        (
+            lambda n: n.subnets[PUBLIC].update(AvailabilityZoneId="use1-az1"),
+            "both subnets in one zone",
+            "public subnet in use1-az4",
+        ),
+        (
+            lambda n: n.subnets[PUBLIC].update(MapPublicIpOnLaunch=False),
+            "public subnet: gives public addresses",
+            f"--subnet-id {PUBLIC} --map-public-ip-on-launch",
+        ),
+        (lambda n: n.routes.update({PUBLIC: [NAT]}), "public subnet: way out", "internet gateway"),
+        (
+            lambda n: n.routes.update({PRIVATE: []}),
+            "private subnet: way out",
+            f"--route-table-id rtb-{PRIVATE}",
+        ),
+        (lambda n: n.routes.update({PRIVATE: [IGW]}), "private subnet: way out", "NAT gateway"),
+        (
+            lambda n: n.routes.update({PRIVATE: [NAT | {"State": "blackhole"}]}),
+            "private subnet: way out",
+            "create-route",
+        ),
+        (
+            lambda n: n.subnets[PRIVATE].update(AvailableIpAddressCount=65),
+            "private subnet: free addresses",
+            "-c nodes=...",
+        ),
+        (lambda n: n.offered.pop("use1-az4"), "p4d.24xlarge in use1-az4", "in a zone that has all types"),
+        (lambda n: n.group.update({"in": [WORLD]}), "security group: all ingress to itself", "-ingress"),
+        (lambda n: n.group.update(out=[WORLD]), "security group: all egress to itself", "-egress"),
+        (lambda n: n.group.update(vpc="vpc-0ffffffffffffffff"), f"security_group_id {GROUP}", "-c security_"),
+    ],
+)
+def test_what_would_fail_is_a_problem_with_what_to_type(change: Change, check: str, mend: str) -> None:
+    network = Network()
+    change(network)
+    found = {each.check: each for each in bad(network, **OWN, security_group_id=GROUP)}
+    assert found[check].verdict == "problem"
+    assert mend in found[check].mend
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "mend"),
+    [
+        (lambda n: n.s3_endpoint_of.clear(), "private subnet: S3 gateway endpoint", "create-vpc-endpoint"),
+        (
+            lambda n: n.routes.update({PRIVATE: [{"TransitGatewayId": "tgw-1"}]}),
+            "private subnet: way out",
+            "curl",
+        ),
+        (lambda n: n.group.update(out=[ITSELF]), "security group: HTTPS to the world", "FromPort=443"),
+    ],
+)
+def test_what_works_worse_is_a_warning(change: Change, check: str, mend: str) -> None:
+    network = Network()
+    change(network)
+    (warning,) = bad(network, **OWN, security_group_id=GROUP)
+    assert (warning.check, warning.verdict) == (check, "warning")
+    assert mend in warning.mend
+
+
+def test_a_node_with_efa_takes_one_address_whatever_its_network_cards() -> None:
+    """Eight p5 nodes, of 32 cards each, in a subnet of 251 addresses."""
+    network = Network()
+    network.subnets[PRIVATE].update(AvailableIpAddressCount=8 + 64)
+    found = {each.check: each for each in findings(network, **OWN, family="p5", nodes="8")}
+    assert found["private subnet: free addresses"].verdict == "ok"
+
+
+def test_a_subnet_without_a_table_of_its_own_has_the_main_one() -> None:
+    network = Network()
+    network.routes = {PUBLIC: [IGW], "main": [NAT]}
+    network.s3_endpoint_of = ["main"]
+    assert bad(network, **OWN) == []
+
+
+def test_a_vpc_that_is_not_there_is_one_problem() -> None:
+    network = Network()
+    network.vpcs = []
+    found = findings(network, **OWN)
+    assert [each.verdict for each in found if each.check == "VPC"] == ["problem"]
+    assert not any("subnet:" in each.check for each in found)
+
+
+def test_addresses_are_those_of_all_nodes_and_the_reserve() -> None:
+    network = Network()
+    network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed = 10 + 4 + 64
+    network.offered["use1-az4"].append("m6i.16xlarge")
+    network.quotas[P] = 960
+    flags = {**OWN, "nodes": "10", "cpu_queue": "on"}
+    assert bad(network, **flags) == []
+    network.subnets[PRIVATE]["AvailableIpAddressCount"] = needed - 1
+    (short,) = bad(network, **flags)
+    assert short.found == "77, of which a full cluster takes 78"
+
+
+def _of_the_zone(network: Network, **flags: str) -> Finding:
+    (found,) = (each for each in findings(network, **flags) if each.check.startswith("zone with "))
+    return found
+
+
+def test_without_a_network_of_yours_the_zone_is_the_one_that_the_deploy_takes() -> None:
+    network = Network()
+    network.offered["use1-az1"].append("p4d.24xlarge")
+    found = _of_the_zone(network)
+    assert (found.check, found.verdict) == ("zone with c5.4xlarge, p4d.24xlarge", "ok")
+    assert found.found == (
+        "a deploy takes use1-az1 (us-east-1a); -c zone=... takes another that has them: use1-az4"
+    )
+    for zone in network.offered.values():
+        zone.remove("c5.4xlarge")
+    problem = _of_the_zone(network)
+    assert problem.verdict == "problem"
+    assert problem.found.startswith("No zone of us-east-1 offers all instance types (c5.4xlarge: none;")
+    assert "another region" in problem.mend
+
+
+def test_a_zone_that_was_asked_for_must_have_each_type() -> None:
+    problem = _of_the_zone(Network(), zone="use1-az1")
+    assert problem.verdict == "problem"
+    assert "zone=use1-az1 is use1-az1 (us-east-1a), which does not offer p4d.24xlarge." in problem.found
+    assert problem.mend == "-c zone=use1-az4"
+
+
+def test_a_network_stack_that_is_there_decides_the_zone() -> None:
+    network = Network()
+    network.network_stack = {"VpcId": VPC, "PrivateSubnetId": PRIVATE}
+    assert _of_the_zone(network).found == "use1-az4 (us-east-1d), where the network is"
+    problem = _of_the_zone(network, zone="use1-az1")
+    assert "The network stays in use1-az4 (us-east-1d) for good" in problem.found
+
+
+def test_a_stack_of_others_by_our_name_is_a_problem() -> None:
+    network = Network()
+    network.network_stack, network.description = {"VpcId": "vpc-0ffffffffffffffff"}, "Their network"
+    (problem,) = bad(network)
+    assert (problem.check, problem.verdict) == ("stack TrainingCluster-Network", "problem")
+    assert "a deploy would take it over" in problem.found
+    assert "another region or account" in problem.mend
+
+
+def test_a_budget_where_cloudformation_has_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = {"budget_usd": "100", "alarm_email": "a@example.com"}
+    assert bad(Network(), **flags) == []
+    monkeypatch.setattr("ops.preflight.account.leftovers.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
+    (problem,) = bad(Network(), **flags)
+    assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
+
+
+def test_it_asks_and_changes_nothing() -> None:
+    account = Network().account()
+    own = {**OWN, "security_group_id": GROUP, "bucket_name": "mine", "fsx_id": FSX, "efs_id": EFS}
+    run_checks(read_settings(own), account.client)
+    assert all(name.startswith(("Describe", "List", "Get", "Head")) for name in account.asked)
+
+
+def _reported(*findings: Finding, width: int = 80) -> tuple[int, str]:
+    console = Console(file=io.StringIO(), width=width, soft_wrap=True)
+    code = report(findings, console)
+    assert isinstance(console.file, io.StringIO)
+    return code, console.file.getvalue()
+
+
+def test_network_stack_says_what_it_made_under_the_names_that_are_read(
+    synthesise: Callable[..., Any],
+) -> None:
+    outputs = synthesise()["NetworkStack"].to_json()["Outputs"]
+    assert {"VpcId", "PublicSubnetId", "PrivateSubnetId", "NodeSecurityGroupId"} <= set(outputs)
+
+
+def test_only_a_problem_makes_the_exit_code_1() -> None:
+    warning = Finding(check="a", found="b", verdict="warning", mend="c")
+    assert _reported(Finding(check="a", found="b"), warning)[0] == 0
+    assert _reported(warning, Finding(check="a", found="b", verdict="problem", mend="c"))[0] == 1
+
+
+def test_what_to_type_stands_in_one_piece_below_the_table() -> None:
+    command = "aws " + "x" * 200
+    _, shown = _reported(Finding(check="a", found="b", verdict="problem", mend=command), width=60)
+    assert f"  type:   {command}\n" in shown
+
+
+def test_flags_are_read_where_the_cdk_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text('{"context": {"family": "p5", "nodes": 4, "os": "alinux2023"}}')
+    (tmp_path / "cdk.context.json").write_text('{"nodes": 8, "home": "efs"}')
+    (tmp_path / ".cdk.json").write_text('{"context": {"home": "ebs", "login_nodes": 1}}')
+    context = read_context(["family=g5", "tags=a=b"], folder=tmp_path, home=tmp_path)
+    assert context == {
+        "family": "g5",
+        "tags": "a=b",
+        "nodes": 4,
+        "os": "alinux2023",
+        "home": "efs",
+        "login_nodes": 1,
+    }
+
+
+@pytest.mark.parametrize("pair", ["family", "=p5"])
+def test_a_flag_without_a_value_is_refused(pair: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is not FLAG=VALUE"):
+        read_context([pair], folder=tmp_path, home=tmp_path)
+
+
+def test_a_wrong_flag_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ops", "preflight", "-c", "family=p55"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert 'family=p55: no such instance family. Did you mean "p5"?' in done.stderr
+    assert "Traceback" not in done.stderr

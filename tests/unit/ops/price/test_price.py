@@ -1,0 +1,287 @@
+"""`trainctl price`: rows that add up, each with the source of its price, and what a token costs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import NoCredentialsError, NoRegionError
+from rich.console import Console
+
+from ops.__main__ import main
+from ops.price.book import PriceBook, ask_prices, catalog_book
+from ops.price.quote import Quote, Row, make_quote
+from ops.price.render import show_quote
+from ops.price.training import published_speeds, read_run, told_speed, training_cost
+from ops.usage import UsageError
+from tests.unit.ops.fake_account import Account, Refused
+from training_cluster.advice.idle_cost import idle_cost
+from training_cluster.catalog.families import instance_hour, load_base
+from training_cluster.flags.settings import Settings
+from training_cluster.rules.context import read_settings
+
+NODE = 21.96 + 256 * 0.08 / 730
+"""A p4d.24xlarge with its disk, an hour."""
+RESERVED = "reservation:cr-0123456789abcdef0"
+BLOCK = "capacity-block:cr-0123456789abcdef0"
+
+
+def _settings(**flags: str) -> Settings:
+    return read_settings(flags)
+
+
+def _quote(**flags: str) -> Quote:
+    return make_quote(_settings(**flags), catalog_book())
+
+
+def _nodes(quote: Quote) -> Row:
+    return next(row for row in quote.rows if f"x {quote.instance_type}," in row.what)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"family": "p5", "nodes": "16", "min_nodes": "4", "cpu_queue": "on"},
+        {"family": "trn1", "login_nodes": "2", "accounting": "new", "endpoints": "private"},
+        {"family": "m6i", "capacity": "spot"},
+        {"capacity": RESERVED},
+        {"family": "p5", "capacity": BLOCK},
+        {"head_node_type": "c7i.8xlarge"},
+    ],
+    ids=str,
+)
+def test_the_rows_sum_to_the_totals(flags: dict[str, str]) -> None:
+    quote = _quote(**flags)
+    assert quote.idle_usd_per_hour == pytest.approx(sum(row.idle_usd_per_hour or 0 for row in quote.rows))
+    assert quote.full_usd_per_hour == pytest.approx(sum(row.full_usd_per_hour or 0 for row in quote.rows))
+    assert quote.idle_usd_per_month == pytest.approx(quote.idle_usd_per_hour * 730)
+    assert quote.full_usd_per_hour >= quote.idle_usd_per_hour > 0
+    for row in quote.rows:
+        assert (row.source == "") == (row.full_usd_per_hour is None), "a price has a source"
+        assert row.full_usd_per_hour is not None or row.note, "what is not known says why"
+
+
+@pytest.mark.parametrize("flags", [{}, {"min_nodes": "2"}, {"login_nodes": "1", "fsx_gib": "4800"}])
+def test_idle_is_what_synth_says(flags: dict[str, str]) -> None:
+    assert _quote(**flags).idle_usd_per_month == pytest.approx(idle_cost(_settings(**flags)).usd_per_month)
+
+
+@pytest.mark.parametrize(
+    ("flags", "idle", "full"),
+    [
+        ({}, 0, 2 * NODE),
+        ({"nodes": "4", "min_nodes": "1"}, NODE, 4 * NODE),
+        ({"nodes": "3", "capacity": RESERVED}, 3 * NODE, 3 * NODE),
+        ({"capacity": "spot"}, None, None),
+        ({"capacity": BLOCK}, None, None),
+    ],
+)
+def test_nodes_cost_as_they_are_bought(flags: dict[str, str], idle: float | None, full: float | None) -> None:
+    row = _nodes(_quote(**flags))
+    assert row.idle_usd_per_hour == (None if idle is None else pytest.approx(idle))
+    assert row.full_usd_per_hour == (None if full is None else pytest.approx(full))
+
+
+def test_a_reservation_is_billed_anyway_and_a_block_was_paid() -> None:
+    assert "billed anyway" in _nodes(_quote(capacity=RESERVED)).note
+    assert "paid in advance" in _nodes(_quote(capacity=BLOCK)).note
+
+
+def _product(usd: str, **more: str) -> str:
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": usd}} | more
+    offer = {"effectiveDate": "2026-09-01T00:00:00Z", "priceDimensions": {"b": dimension}}
+    return json.dumps({"product": {}, "terms": {"OnDemand": {"a": offer}}})
+
+
+def _price_list(prices: dict[str, list[str]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def answer(asked: dict[str, Any]) -> dict[str, Any]:
+        filters = {each["Field"]: each["Value"] for each in asked["Filters"]}
+        assert asked["ServiceCode"] == "AmazonEC2"
+        assert filters["regionCode"] == "us-east-1"
+        assert (filters["operatingSystem"], filters["tenancy"]) == ("Linux", "Shared")
+        assert (filters["preInstalledSw"], filters["capacitystatus"]) == ("NA", "Used")
+        return {"PriceList": prices.get(filters["instanceType"], []), "FormatVersion": "aws_v1"}
+
+    return answer
+
+
+def _ask(account: Account, **flags: str) -> tuple[Quote, PriceBook]:
+    settings = _settings(**flags)
+    book = ask_prices([settings], client=lambda: account.client, pricing=lambda: account.client("pricing"))
+    return make_quote(settings, book), book
+
+
+def test_the_price_list_is_taken_and_named_row_by_row() -> None:
+    products = {"p4d.24xlarge": [_product("30.5")], "c5.4xlarge": [_product("0.7"), _product("0.0000")]}
+    quote, book = _ask(Account({"GetProducts": _price_list(products)}))
+    assert book.why_catalog == ""
+    row = _nodes(quote)
+    assert row.full_usd_per_hour == pytest.approx(2 * (30.5 + 256 * 0.08 / 730))
+    assert row.source.startswith("Price List API 2026-09-01; catalog ")
+    head = next(each for each in quote.rows if each.what.startswith("head node"))
+    assert head.full_usd_per_hour == pytest.approx(0.7 + 0.005 + 128 * 0.08 / 730)
+    assert next(each for each in quote.rows if each.what.startswith("NAT")).source.startswith("catalog")
+
+
+@pytest.mark.parametrize(
+    "products",
+    [
+        {"c5.4xlarge": [_product("0.7")]},
+        {"c5.4xlarge": [_product("0.7")], "p4d.24xlarge": [_product("1"), _product("2")]},
+        {"c5.4xlarge": [_product("0.7")], "p4d.24xlarge": [_product("9", unit="Quantity")]},
+    ],
+    ids=["not there", "two prices", "not by the hour"],
+)
+def test_a_type_without_one_clear_price_has_the_catalogs_and_says_so(products: dict[str, list[str]]) -> None:
+    quote, book = _ask(Account({"GetProducts": _price_list(products)}))
+    assert book.why_catalog == "the Price List API has no p4d.24xlarge in us-east-1"
+    assert _nodes(quote).source.startswith("catalog")
+    assert _nodes(quote).full_usd_per_hour == pytest.approx(2 * NODE)
+
+
+def test_a_price_list_that_may_not_be_asked_is_one_reason_and_no_error() -> None:
+    denied = Refused("AccessDeniedException", "not authorized to perform: pricing:GetProducts")
+    quote, book = _ask(Account({"GetProducts": denied}))
+    assert "pricing:GetProducts" in book.why_catalog
+    assert "\n" not in book.why_catalog
+    assert quote.full_usd_per_hour == pytest.approx(_quote().full_usd_per_hour)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"), [(NoRegionError(), "no AWS region"), (NoCredentialsError(), "no AWS credentials")]
+)
+def test_without_an_account_the_catalog_answers(error: Exception, why: str) -> None:
+    def client() -> Any:
+        raise error
+
+    book = ask_prices([_settings()], client=client, pricing=client)
+    assert why in book.why_catalog
+    assert book.hour("p4d.24xlarge") == instance_hour("p4d.24xlarge")
+
+
+def _spot(*prices: tuple[str, str, int]) -> dict[str, Any]:
+    """Zone, price, and the hour at which it began."""
+    history = [
+        {
+            "AvailabilityZone": zone,
+            "SpotPrice": usd,
+            "Timestamp": datetime.datetime(2026, 9, 1, hour, tzinfo=datetime.UTC),
+        }
+        for zone, usd, hour in prices
+    ]
+    return {
+        "GetProducts": _price_list({}),
+        "DescribeStacks": {"Stacks": []},
+        "DescribeSpotPriceHistory": {"SpotPriceHistory": history},
+    }
+
+
+def test_spot_costs_what_ec2_says_in_the_zone_that_is_asked_for() -> None:
+    answers = _spot(("us-east-1a", "7", 3), ("us-east-1a", "9", 1), ("us-east-1b", "12", 2))
+    row = _nodes(_ask(Account(answers), capacity="spot", zone="us-east-1a")[0])
+    assert row.full_usd_per_hour == pytest.approx(2 * (7 + 256 * 0.08 / 730)), "the newest of the zone"
+    assert row.source.startswith("spot price in us-east-1a, ")
+    assert row.idle_usd_per_hour == 0
+
+
+def test_without_a_known_zone_spot_is_counted_at_the_dearest() -> None:
+    answers = _spot(("us-east-1a", "7", 3), ("us-east-1b", "12", 2))
+    row = _nodes(_ask(Account(answers), capacity="spot")[0])
+    assert row.full_usd_per_hour == pytest.approx(2 * (12 + 256 * 0.08 / 730))
+    assert "us-east-1b, the dearest of 2 zone(s)" in row.source
+
+
+def test_spot_that_ec2_does_not_name_is_left_out_with_the_reason() -> None:
+    quote, _ = _ask(Account(_spot()), capacity="spot")
+    assert quote.unknown == (_nodes(quote),)
+    assert "EC2 names no spot price of p4d.24xlarge" in _nodes(quote).note
+
+
+def test_a_million_tokens_and_an_epoch_cost_what_their_hours_do() -> None:
+    quote = _quote(nodes="4")
+    cost = training_cost(told_speed(100_000, _settings(nodes="4")), quote, 3.6e9)
+    assert cost
+    by_hour = quote.standing_usd_per_hour + 4 * NODE
+    assert cost.usd_per_hour == pytest.approx(by_hour)
+    assert cost.usd_per_million == pytest.approx(by_hour / 360)  # 100,000 a second are 360 million an hour
+    assert cost.hours_per_epoch == pytest.approx(10)
+    assert cost.usd_per_epoch == pytest.approx(10 * by_hour)
+
+
+def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    file.write_text('{"tokens_per_s": 5e4, "world_size": 24, "loss": 1, "figures": []}')
+    speed = read_run(file, _settings(nodes="8"))
+    assert (speed.nodes, speed.per_s) == (3, 5e4)
+    file.write_text('{"tokens_per_s": 50, "world_size": 2}')
+    assert read_run(file, _settings(family="m6i")).nodes == 2, "a CPU node is one rank"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("report: the run wrote no metrics", "not the report of a run"),
+        ("{}", "tokens_per_s: Field required"),
+        ('{"tokens_per_s": 0, "world_size": 8}', "tokens_per_s: Input should be greater than 0"),
+        ('{"tokens_per_s": 5, "world_size": 12}', "world size 12 is no whole number of p4d.24xlarge nodes"),
+        ("\udcff", "no text"),
+    ],
+)
+def test_a_wrong_report_is_one_message_that_says_what_to_type(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError, match=said) as error:
+        read_run(file, _settings())
+    assert "type:" in str(error.value)
+
+
+def test_published_figures_are_the_familys_own_and_not_measured() -> None:
+    (speed,) = published_speeds(_settings(family="p4d"))
+    assert (speed.per_s, speed.nodes, speed.is_measured) == (853_000, 1, False)
+    assert speed.what.startswith("gpt2: ")
+    (words,) = published_speeds(_settings(family="p3dn"))
+    assert words.unit == "words"
+    assert list(published_speeds(_settings(family="g5", instance_type="g5.12xlarge"))) == []
+
+
+def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["trainctl", "price", *arguments])
+    try:
+        return main()
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def test_offline_asks_nobody_and_json_adds_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: pytest.fail("asked"))
+    assert _trainctl(monkeypatch, "--offline", "--json", "-c", "cpu_queue=on", "--dataset-tokens", "9e9") == 0
+    said = json.loads(capsys.readouterr().out)
+    quote = said["quote"]
+    assert quote["full_usd_per_hour"] == pytest.approx(sum(row["full_usd_per_hour"] for row in quote["rows"]))
+    assert "AWS was not asked" in quote["why_catalog"]
+    assert said["training"][0]["usd_per_epoch"] > 0
+
+
+def test_two_speeds_are_one_too_many(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _trainctl(monkeypatch, "--tokens-per-s", "5", "--run", "x.json") == 2
+    assert "give one of them" in capsys.readouterr().err
+
+
+def test_a_person_sees_the_sums_and_what_is_not_in_them() -> None:
+    console = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    quote = _quote(capacity="spot")
+    show_quote(quote, console)
+    shown = console.export_text()
+    assert f"{quote.idle_usd_per_month:,.2f}" in shown
+    assert "Not in the sums: 2 x p4d.24xlarge, spot: --offline" in shown
+    assert f"list prices of {load_base().prices.region}" in shown

@@ -1,0 +1,249 @@
+"""`trainctl report`: runs of this machine and of a cluster, cost, published figures, files, messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ops.account.head_node import CommandError
+from ops.commands.report import report
+from ops.report.compared import compare
+from ops.report.money import cost_of
+from ops.report.panels import floors_of
+from ops.report.record import Run
+from ops.report.source import read_folder, read_on_cluster
+from ops.report.tables import settings_table
+from ops.report.text import bars
+from ops.usage import OpsError, UsageError
+from tools.pictures.example_run import P4D, write_all_reduce, write_training
+from training_cluster.catalog.families import instance_hour
+from training_cluster.paths import TRAINING
+
+PNG = b"\x89PNG"
+# Its list of fonts takes seconds to make.
+MATPLOTLIB = str(TRAINING.parents[1] / ".cache" / "matplotlib")
+
+
+class ClusterWith:
+    """A head node whose /fsx is a folder of this machine."""
+
+    cluster_name = "training"
+
+    def __init__(self, shared: Path) -> None:
+        self.shared = shared
+
+    def run(self, *argv: str, reads_only: bool = False) -> str:
+        assert reads_only
+        words = [
+            word.replace("/fsx/training", str(TRAINING)).replace("/fsx/", f"{self.shared}/") for word in argv
+        ]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode:
+            raise CommandError(done.stderr)
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short runs that nothing changes."""
+    folder = tmp_path_factory.mktemp("fsx")
+    write_training(folder, steps=800)
+    slower = P4D | {"LEARNING_RATE": "3e-4"}
+    write_training(folder, run="mine", job="19", steps=300, deaths=(), settings=slower)
+    rehearsed = P4D | {"TRAINING_REHEARSAL": "1"}
+    write_training(folder, run="rehearsed", job="20", steps=60, deaths=(), settings=rehearsed)
+    write_training(folder, workload="roberta", run="mine", job="30", steps=20, deaths=())
+    write_all_reduce(folder)
+    return folder
+
+
+@pytest.fixture
+def run_of(shared: Path) -> Callable[[str], Run]:
+    return lambda name: read_folder(shared / "runs" / name)
+
+
+def changed(run: Run, **changes: object) -> Run:
+    return run.model_copy(update=changes)
+
+
+def test_a_cost_is_node_hours_times_the_catalogs_price(run_of: Callable[[str], Run]) -> None:
+    run, price = run_of("gpt2/job-17"), instance_hour("p4d.24xlarge")
+    assert price
+    cost = cost_of(run)
+    assert cost.usd
+    hours = 2 * sum(start.seconds for start in run.starts) / 3600
+    assert cost.node_hours == pytest.approx(hours, rel=1e-3)
+    assert cost.usd == pytest.approx(hours * price.usd, rel=1e-3)
+    assert cost.usd_per_million_tokens == pytest.approx(cost.usd / (run.summary.tokens or 0) * 1e6)
+    assert f"list price on demand, us-east-1, {price.date}" in cost.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rehearsal": True}, "nothing was paid"),
+        ({"instance_type": None}, "cost not known"),
+        ({"instance_type": "x9.large"}, "the catalog has no price"),
+    ],
+)
+def test_what_has_no_price_has_no_cost_and_says_so(
+    changes: dict[str, object], said: str, run_of: Callable[[str], Run]
+) -> None:
+    run = run_of("gpt2/mine")
+    cost = cost_of(changed(run, use=[run.use[0].model_copy(update=changes)]))
+    assert cost.usd is None
+    assert said in cost.lines[0]
+
+
+def test_spot_says_that_it_costs_less(run_of: Callable[[str], Run]) -> None:
+    run = run_of("gpt2/mine")
+    bought = changed(run, use=[run.use[0].model_copy(update={"capacity": "spot"})])
+    assert "Bought as spot, which costs less than that." in cost_of(bought).lines
+
+
+def test_a_published_figure_stands_beside_the_runs_own(run_of: Callable[[str], Run]) -> None:
+    loss, rate = compare(run_of("gpt2/job-17"))
+    assert loss.share == pytest.approx((run_of("gpt2/job-17").summary.last_loss or 0) / 2.85)
+    assert loss.sentence().startswith("published 2.85 nats a token, this run ")
+    assert loss.sentence().endswith("%; not reproduced here")
+    assert rate.share is None
+    assert "this run has 2 nodes: not comparable" in rate.remark
+
+
+def test_a_rehearsal_is_not_held_against_real_hardware(run_of: Callable[[str], Run]) -> None:
+    assert all(each.share is None for each in compare(run_of("gpt2/rehearsed")))
+
+
+def test_an_all_reduce_is_compared_at_the_published_message_size(run_of: Callable[[str], Run]) -> None:
+    run = run_of("nccl-tests/job-21")
+    measured = dict(zip(run.axes["message_bytes"], run.series["busbw_gb_per_s"].mean, strict=True))
+    figure = run.figures[0]
+
+    def own(message_gib: float | None) -> str:
+        figures = [figure.model_copy(update={"message_gib": message_gib})]
+        return compare(changed(run, figures=figures))[0].own
+
+    assert figure.message_gib == 1
+    assert compare(run)[0].own == f"{measured[2**30]:.4g}"
+    assert own(0.0625) == f"{measured[2**26]:.4g}"
+    assert own(None) == "44.92", "the best of all sizes"
+    assert floors_of(run) == [(2**30, 41.0)]
+
+
+def test_settings_that_differ_come_first_and_are_marked(run_of: Callable[[str], Run]) -> None:
+    table = settings_table([run_of("gpt2/job-17"), run_of("gpt2/mine")])
+    assert table.rows[0] == ("LEARNING_RATE", "6e-4", "3e-4")
+    assert table.different == {0}
+    assert settings_table([run_of("gpt2/mine")]).different == frozenset()
+
+
+@pytest.mark.parametrize("name", ["17", "job-17", "gpt2/job-17"])
+def test_a_run_of_a_cluster_is_the_same_as_that_of_a_folder(name: str, shared: Path) -> None:
+    on_cluster = read_on_cluster(name, ClusterWith(shared))  # type: ignore[arg-type]
+    assert on_cluster == read_folder(shared / "runs" / "gpt2" / "job-17")
+
+
+def test_a_run_that_is_not_there_or_is_several_names_those_that_are(shared: Path) -> None:
+    cluster = ClusterWith(shared)
+    with pytest.raises(UsageError, match=r"no run \"99\" on training(.|\n)*gpt2/rehearsed"):
+        read_on_cluster("99", cluster)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"names 2 runs of training(.|\n)*gpt2/mine, roberta/mine"):
+        read_on_cluster("mine", cluster)  # type: ignore[arg-type]
+
+
+def test_older_scripts_on_a_cluster_are_named_as_that(shared: Path) -> None:
+    class Older(ClusterWith):
+        def run(self, *argv: str, **_: bool) -> str:
+            raise CommandError(f"env: report.py: error: unrecognized arguments: {argv[-2]} 17")
+
+    with pytest.raises(OpsError, match="older than this trainctl"):
+        read_on_cluster("17", Older(shared))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("line", ["", "H4sIAAAA", "nonsense", "eyJhIjoxfQ=="])
+def test_what_is_no_record_is_one_message(line: str, shared: Path) -> None:
+    class Torn(ClusterWith):
+        def run(self, *argv: str, **_: bool) -> str:
+            return line if "--record" in argv else '{"found": ["gpt2/mine"], "newest": []}'
+
+    with pytest.raises(OpsError, match="no record of a run"):
+        read_on_cluster("mine", Torn(shared))  # type: ignore[arg-type]
+
+
+def test_bars_show_the_course_of_a_series() -> None:
+    assert bars([0.0, 1.0, 2.0, 4.0], height=2, least=0.0) == ["   █", "▁▄██"]
+    assert bars([3.0, 3.0], height=1, least=3.0) == ["▁▁"]
+    assert len(bars([1.0] * 500, least=0.0)[0]) == 60
+
+
+def trainctl(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The installed command, without an account or a network to ask."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "AWS_EC2_METADATA_DISABLED": "true"}
+    return subprocess.run(
+        [Path(sys.executable).with_name("trainctl"), "report", *map(str, arguments)],
+        cwd=folder,
+        env=environment | {"COLUMNS": "100", "NO_COLOR": "1", "MPLCONFIGDIR": MATPLOTLIB},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
+    shared: Path, tmp_path: Path
+) -> None:
+    run = shared / "runs" / "gpt2" / "job-17"
+    done = trainctl(run, "--html", "run.html", "--png", "run.png", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "run.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "run.png").read_bytes().startswith(PNG)
+    for said in ("Loss", "█", "restart 1", "Checkpoints: 3", "USD", "not reproduced here", "run.html"):
+        assert said in done.stdout
+    (tmp_path / "run.html").write_text("mine")
+    again = trainctl(run, "--html", "run.html", folder=tmp_path)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "run.html is there already" in again.stderr
+    assert (tmp_path / "run.html").read_text() == "mine"
+    assert trainctl(run, "--html", "run.html", "--force", folder=tmp_path).returncode == 0
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".html", ".png"]
+
+
+def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_path: Path) -> None:
+    runs = [shared / "runs" / "gpt2" / name for name in ("job-17", "mine")]
+    done = trainctl(*runs, "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["runs"]
+    assert [each["name"] for each in found] == ["gpt2/job-17", "gpt2/mine"]
+    assert found[0]["cost"]["usd"] > 0
+    assert found[0]["compared"][0]["published"] == "2.85 nats a token"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((".",), 2, "is no run: it has neither metrics.jsonl nor starts"),
+        (("99",), 1, "no AWS region is given"),
+        ((), 2, "Missing argument"),
+        ((".", "--html", "none/run.html"), 2, "there is no folder none"),
+        ((".", "--png", "."), 2, "is a folder"),
+    ],
+)
+def test_wrong_usage_is_one_message(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
+    done = trainctl(*arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_page_without_its_library_says_what_to_type(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.report.page._UPLOT", tmp_path / "none")
+    with pytest.raises(OpsError, match="npm ci"):
+        report(runs=[str(shared / "runs" / "gpt2" / "mine")], html=tmp_path / "run.html")
+    assert not (tmp_path / "run.html").exists()

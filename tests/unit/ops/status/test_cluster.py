@@ -1,0 +1,218 @@
+"""`trainctl status` of a cluster that stands: each part by itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ops.__main__ import main
+from ops.status.cluster import ClusterState, Fill, read_cluster_state, read_standing, render_cluster_state
+from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, cluster, stack
+
+__all__ = ["cluster"]
+FLEET = {"Item": {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "RUNNING"}}}}}
+SINFO = """\
+gpu*|up|idle~|3|gpu-dy-p4d-[1-3]|Unknown|none
+gpu*|up|mixed|1|gpu-dy-p4d-4|Unknown|none
+gpu*|up|drained|1|gpu-dy-p4d-5|2026-11-22T07:04:40|gpu lost: XID 79
+"""
+
+
+def instances(state: str) -> dict[str, Any]:
+    return {"Reservations": [{"Instances": [{"InstanceId": HEAD_NODE, "State": {"Name": state}}]}]}
+
+
+@pytest.fixture
+def standing(cluster: PlayedCluster) -> PlayedCluster:
+    cluster.account.answers |= {
+        "DescribeInstances": instances("running"),
+        "dynamodb.GetItem": FLEET,
+        "ssm.GetParameter": Refused("ParameterNotFound"),
+    }
+    cluster.says("sinfo", SINFO)
+    cluster.says("squeue", "RUNNING\nCONFIGURING\nPENDING\n")
+    return cluster
+
+
+def look(standing: PlayedCluster) -> ClusterState:
+    found = read_standing("training", standing.client)
+    assert found
+    return found
+
+
+def shown(state: ClusterState) -> str:
+    return "\n".join(render_cluster_state(state))
+
+
+def test_every_part_is_shown(standing: PlayedCluster) -> None:
+    state = look(standing)
+    assert (state.head_node, state.fleet, state.running_jobs, state.waiting_jobs) == (
+        "running",
+        "RUNNING",
+        2,
+        1,
+    )
+    assert [fill.mount for fill in state.storage] == ["/fsx", "/efs", "/home"]
+    assert all(0 < fill.used < fill.size for fill in state.storage)
+    assert state.unanswered == ()
+    said = shown(state)
+    for words in (
+        f"head node      running, {HEAD_NODE}",
+        "compute fleet  RUNNING: nodes start when jobs want them",
+        "jobs           2 running, 1 waiting (trainctl jobs says why they wait)",
+        "gpu-dy-p4d-5 drained since 2026-11-22 07:04:40: gpu lost: XID 79",
+    ):
+        assert words in said
+    head, counts = (line for line in said.splitlines() if line.startswith(("partition ", "gpu ")))
+    at = {name: head.index(name) for name in ("allocated", "idle", "powered down")}
+    assert {name: counts[column:].split()[0] for name, column in at.items()} == {
+        "allocated": "1",
+        "idle": "0",
+        "powered down": "3",
+    }
+    assert counts.split()[-1] == "1", "down"
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "part", "why"),
+    [
+        ("DescribeInstances", Refused("UnauthorizedOperation", "no"), "head node", "may not do that"),
+        ("DescribeInstances", {"Reservations": []}, "head node", "EC2 knows no instance"),
+        (
+            "dynamodb.GetItem",
+            Refused("ResourceNotFoundException"),
+            "compute fleet",
+            "no table parallelcluster-t",
+        ),
+        ("dynamodb.GetItem", {}, "compute fleet", "nothing is written of it"),
+        ("dynamodb.GetItem", Refused("AccessDeniedException", "no"), "compute fleet", "may not do that"),
+    ],
+)
+def test_a_part_that_gives_no_answer_says_so_and_hides_no_other(
+    operation: str, answer: Any, part: str, why: str, standing: PlayedCluster
+) -> None:
+    standing.account.answers[operation] = answer
+    state = look(standing)
+    (line,) = state.unanswered
+    assert line.startswith(f"{part}: ")
+    assert why in line
+    assert f"not known: {line}" in shown(state)
+    assert state.partitions
+    assert state.storage
+    assert (state.head_node is None) == (part == "head node")
+    assert (state.fleet is None) == (part == "compute fleet")
+
+
+def test_a_head_node_that_cannot_be_reached_is_told_once(standing: PlayedCluster) -> None:
+    standing.account.answers["SendCommand"] = Refused("InvalidInstanceId")
+    standing.account.answers["DescribeInstances"] = instances("stopped")
+    state = look(standing)
+    (line,) = state.unanswered
+    assert line.startswith("partitions, jobs, storage: The head node")
+    assert "does not answer Systems Manager" in line
+    assert (state.head_node, state.fleet, state.partitions, state.running_jobs) == (
+        "stopped",
+        "RUNNING",
+        None,
+        None,
+    )
+
+
+def test_one_of_slurms_programs_that_fails_hides_no_other(standing: PlayedCluster) -> None:
+    standing.says("sinfo", "", error="slurm_load_partitions: Unable to contact slurm controller", code=1)
+    state = look(standing)
+    assert state.unanswered == (
+        "partitions: sinfo: slurm_load_partitions: Unable to contact slurm controller",
+    )
+    assert state.running_jobs == 2
+
+
+def test_a_file_system_that_hangs_is_left_alone_and_hides_nothing(
+    standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.status.cluster._FILL_S", 3)
+    hung, over = f"*{standing.shared}", standing.shared.parent / "over"
+    # Nobody can kill it: 20 seconds, or until the test is over.
+    standing.does(
+        "df",
+        f"trap '' TERM; case \"$*\" in {hung})\n"
+        f"for _ in {{1..200}}; do [[ ! -e {over} ]] || exit; sleep 0.1; done;; esac\necho 100 90",
+    )
+    looks = [look(standing) for _ in range(2)]
+    over.touch()
+    for state in looks:
+        assert state.unanswered == ("/fsx: no answer within 3 s",)
+        assert [fill.mount for fill in state.storage] == ["/efs", "/home"]
+        assert (state.running_jobs, state.head_node) == (2, "running")
+    asked = [each[-1] for each in standing.calls if each[0] == "df"]
+    assert asked.count(str(standing.shared)) == 1, "one df hangs there already"
+    assert len(standing.sent) == 3 * len(looks)
+
+
+def test_a_mount_that_is_not_there_says_so(standing: PlayedCluster) -> None:
+    standing.environment["TRAINING_EFS"] = "/no/such/folder"
+    state = look(standing)
+    assert [fill.mount for fill in state.storage] == ["/fsx", "/home"]
+    (line,) = state.unanswered
+    assert line.startswith("/efs: df: ")
+
+
+@pytest.mark.parametrize("status", ["STOPPED", "PROTECTED"])
+def test_a_fleet_that_starts_nothing_comes_with_what_starts_it(status: str, standing: PlayedCluster) -> None:
+    standing.account.answers["dynamodb.GetItem"] = {"Item": {"Data": {"M": {"status": {"S": status}}}}}
+    said = shown(look(standing))
+    assert f"compute fleet  {status}: " in said
+    assert "pcluster update-compute-fleet --cluster-name training --status START_REQUESTED" in said
+
+
+@pytest.mark.parametrize(("used", "full"), [(89, False), (90, True)])
+def test_storage_that_is_nearly_full_says_so(used: int, full: bool, standing: PlayedCluster) -> None:
+    fill = Fill(mount="/fsx", size=100 * 2**30, used=used * 2**30)
+    state = read_cluster_state("training", HEAD_NODE, standing.client)
+    said = shown(ClusterState(**{**vars(state), "storage": (fill,)}))
+    assert f"/fsx           {used}% of 100 GiB used" in said
+    assert ("nearly full" in said) == full
+
+
+def test_before_a_head_node_is_there_nothing_of_it_is_asked(standing: PlayedCluster) -> None:
+    young = stack("TrainingClusterStack", status="CREATE_IN_PROGRESS")
+    standing.account.answers["DescribeStacks"] = {"Stacks": [young]}
+    assert read_standing("training", standing.client) is None
+    assert standing.account.asked == ["DescribeStacks"]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["trainctl", "status", *arguments])
+        with pytest.raises(SystemExit) as end:
+            sys.exit(main())
+        assert not end.value.code
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_the_command_shows_the_deploy_and_the_cluster(
+    standing: PlayedCluster, call: Callable[..., str]
+) -> None:
+    said = call()
+    assert said.index("TrainingClusterStack  CREATE_COMPLETE") < said.index("head node      running")
+    told = json.loads(call("--json"))
+    assert told["stacks"] == [["TrainingClusterStack", "CREATE_COMPLETE"]]
+    assert told["cluster"]["partitions"][0]["nodes"]["powered_down"] == 3
+    assert told["cluster"]["unfit"][0]["reason"] == "gpu lost: XID 79"
+
+
+def test_a_watch_shows_both_and_ends(
+    standing: PlayedCluster, call: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.commands.status._POLL_S", 0)
+    said = call("--watch")
+    assert "CREATE_COMPLETE" in said
+    assert "compute fleet  RUNNING" in said

@@ -1,0 +1,222 @@
+"""`make status`: what a person sees while CloudFormation shows one line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ops.status.deploy import Progress, Stage, Status, read_status, render
+from tests.unit.assets.cluster_image.image_fakes import VERSION
+
+NOW = datetime.datetime(2026, 11, 21, 12, 10, tzinfo=datetime.UTC)
+
+
+class _Errors:
+    class ClientError(Exception):
+        pass
+
+    class ParameterNotFound(Exception):  # noqa: N818
+        pass
+
+
+class Aws:
+    """Stacks by name, and the value of the parameter."""
+
+    exceptions = _Errors
+
+    def __init__(self, stacks: dict[str, str], value: str | None = None) -> None:
+        self.stacks, self.value, self.asked = stacks, value, list[str]()
+
+    def get_paginator(self, operation_name: str, /) -> Any:
+        assert operation_name == "describe_stacks"
+        return SimpleNamespace(paginate=self.describe_stacks_by_page)
+
+    def describe_stacks_by_page(self) -> Any:
+        """One stack a page."""
+        for name, status in self.stacks.items():
+            yield {"Stacks": [{"StackName": name, "StackStatus": status}]}
+
+    def get_parameter(self, *, Name: str) -> Any:  # noqa: N803
+        self.asked.append(Name)
+        if self.value is None:
+            raise _Errors.ParameterNotFound
+        return {"Parameter": {"Value": self.value}}
+
+
+def _read(aws: Aws, cluster_name: str = "training") -> Status:
+    return read_status(cluster_name, cloudformation=aws, ssm=aws)
+
+
+def _progress(*stages: tuple[str, int], request: str = "Create", messages: str = "") -> Progress:
+    return Progress(
+        request=request,
+        stages=tuple(Stage(name=name, began=NOW.replace(minute=minute)) for name, minute in stages),
+        messages=tuple(messages.splitlines()),
+    )
+
+
+def _lines(status: Status) -> str:
+    return "\n".join(render(status, NOW))
+
+
+def test_stacks_that_are_there_are_shown_with_the_clusters_own() -> None:
+    aws = Aws({"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack": "CREATE_IN_PROGRESS"})
+    aws.stacks["training"] = "CREATE_IN_PROGRESS"
+    status = _read(aws)
+    assert status.is_moving
+    assert "TrainingCluster-Storage" not in _lines(status)
+    assert "training                 CREATE_IN_PROGRESS  ParallelCluster's own stack" in _lines(status)
+
+
+def test_another_cluster_has_its_own_stack_and_parameter() -> None:
+    aws = Aws({"TrainingClusterStack-b": "UPDATE_COMPLETE", "TrainingClusterStack": "CREATE_COMPLETE"})
+    status = _read(aws, "b")
+    assert status.stacks == (("TrainingClusterStack-b", "UPDATE_COMPLETE"),)
+    assert aws.asked == ["/training-cluster/stacks/TrainingClusterStack-b/progress"]
+    assert not status.is_moving
+
+
+def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None:
+    aws = Aws(
+        {
+            f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": "CREATE_IN_PROGRESS",
+            "TrainingCluster-Network": "CREATE_COMPLETE",
+        }
+    )
+    aws.stacks |= {
+        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}": "CREATE_COMPLETE",
+        "TrainingCluster-Image-of-others": "CREATE_COMPLETE",
+    }
+    status = _read(aws)
+    assert [name for name, _ in status.stacks] == [
+        "TrainingCluster-Network",
+        f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}",
+        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}",
+    ]
+    assert status.is_moving
+
+
+def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
+    log = f"/aws/imagebuilder/training-gpu-ubuntu2204-{VERSION}"
+    build = f"a build takes about 90 minutes: aws logs tail --follow {log}"
+    for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "CREATE_COMPLETE"):
+        shown = _lines(_read(Aws({f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": state})))
+        assert (build in shown) == (state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")), state
+
+
+@pytest.mark.parametrize("state", ["CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"])
+def test_a_build_that_failed_says_where_its_logs_are(state: str) -> None:
+    shown = _lines(_read(Aws({f"TrainingCluster-Image-volta-alinux2023-{VERSION}": state})))
+    assert f"logs/images/training-volta-alinux2023-{VERSION}/" in shown
+    removes = "npx cdk destroy ImageStack --exclusively -c image=build -c family=p3dn -c os=alinux2023"
+    assert (removes in shown) == (state == "CREATE_FAILED")
+    assert "TrainingClusterStack" not in shown, "the cluster is as it was"
+
+
+def test_an_error_of_aws_is_not_taken_for_a_stack_that_is_not_there() -> None:
+    class Denied(Aws):
+        def describe_stacks_by_page(self) -> Any:
+            raise _Errors.ClientError("not authorized")
+
+    with pytest.raises(_Errors.ClientError, match="not authorized"):
+        _read(Denied({}))
+
+
+def test_the_providers_notes_are_read_as_it_writes_them() -> None:
+    written = {
+        "request": "Update",
+        "stages": [["validating", "2026-11-21T12:00:00+00:00"]],
+        "messages": "a\nb",
+        "begun": False,
+    }
+    progress = _read(Aws({}, json.dumps(written))).progress
+    assert progress == _progress(("validating", 0), request="Update", messages="a\nb")
+
+
+def test_before_the_provider_began_there_is_nothing_to_tell() -> None:
+    assert _read(Aws({})).progress is None
+
+
+def test_a_request_that_has_not_begun_a_stage_has_lasted_no_time() -> None:
+    stacks = (("TrainingClusterStack", "DELETE_IN_PROGRESS"),)
+    progress = _progress(request="Delete")
+    assert not progress.is_over
+    shown = _lines(Status(cluster_name="training", stacks=stacks, progress=progress))
+    assert "Delete of the cluster, for 0 s:" in shown
+
+
+def test_each_stage_has_its_beginning_and_its_time() -> None:
+    stacks = (("TrainingClusterStack", "CREATE_IN_PROGRESS"),)
+    stages = _progress(("validating", 0), ("head node booting", 1))
+    shown = _lines(Status(cluster_name="training", stacks=stacks, progress=stages))
+    assert "Create of the cluster, for 10 min 0 s:" in shown
+    assert "12:00:00Z  validating" in shown
+    assert "1 min 0 s" in shown
+    assert "... 9 min 0 s" in shown
+
+
+def test_the_stage_that_lasts_has_the_usual_time_beside_its_own() -> None:
+    stacks = (("TrainingClusterStack", "CREATE_IN_PROGRESS"),)
+    stages = _progress(("validating", 0), ("head node booting", 1))
+    shown = _lines(Status(cluster_name="training", stacks=stacks, progress=stages)).splitlines()
+    assert shown[-1].endswith("... 9 min 0 s  usually about 10 to 20 min")
+    assert "usually" not in shown[-2], "it is over"
+    ended = _progress(("validating", 0), ("head node booting", 1), ("done", 9))
+    assert "usually" not in _lines(Status(cluster_name="training", stacks=stacks, progress=ended))
+
+
+def test_lustre_takes_its_time() -> None:
+    for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "CREATE_COMPLETE"):
+        shown = _lines(_read(Aws({"TrainingCluster-Storage": state})))
+        assert ("usually about 10 min for Lustre" in shown) == (state == "CREATE_IN_PROGRESS")
+
+
+@pytest.mark.parametrize("end", ["done", "failed"])
+def test_work_that_has_ended_says_how_long_it_took(end: str) -> None:
+    stacks = (("TrainingClusterStack", "CREATE_COMPLETE"),)
+    shown = _lines(
+        Status(cluster_name="training", stacks=stacks, progress=_progress(("validating", 0), (end, 4)))
+    )
+    assert "took 4 min 0 s" in shown
+    assert "..." not in shown
+
+
+def test_without_a_stack_it_says_what_to_type() -> None:
+    shown = _lines(Status(cluster_name="training", stacks=(), progress=None))
+    assert "npx cdk deploy TrainingClusterStack" in shown
+
+
+@pytest.mark.parametrize(
+    ("stack", "state", "command"),
+    [
+        (
+            "TrainingCluster-Storage",
+            "ROLLBACK_COMPLETE",
+            "--no-enable-termination-protection --stack-name TrainingCluster-Storage",
+        ),
+        (
+            "TrainingCluster-Accounting",
+            "ROLLBACK_COMPLETE",
+            "--no-enable-termination-protection --stack-name TrainingCluster-Accounting",
+        ),
+        ("training", "UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name training"),
+        ("TrainingClusterStack", "CREATE_FAILED", "npx cdk destroy TrainingClusterStack"),
+        ("TrainingCluster-Network", "CREATE_FAILED", "npx cdk destroy NetworkStack"),
+        (
+            "TrainingCluster-Storage",
+            "CREATE_FAILED",
+            "--stack-name TrainingCluster-Storage\n  npx cdk destroy StorageStack",
+        ),
+    ],
+)
+def test_a_stack_that_stands_still_comes_with_the_command_that_moves_it(
+    stack: str, state: str, command: str
+) -> None:
+    status = Status(cluster_name="training", stacks=((stack, state),), progress=None)
+    assert command in _lines(status)
+    healthy = Status(cluster_name="training", stacks=((stack, "CREATE_COMPLETE"),), progress=None)
+    assert command not in _lines(healthy)

@@ -1,0 +1,266 @@
+"""`make teardown-plan`: ImageStacks, and the images that outlive them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ops.account.image_stacks import destroy_image_stack, image_stacks
+from ops.teardown.left_images import PARAMETERS
+from tests.unit.assets.cluster_image.image_fakes import VERSION
+from tests.unit.ops.fake_account import Account
+from tests.unit.ops.teardown.teardown_account import (
+    ALL,
+    OURS,
+    THEIRS,
+    Stacks,
+    Tags,
+    account_with,
+    everything,
+    in_order,
+    shown_plan,
+)
+from training_cluster.catalog.families import load_base
+from training_cluster.image.names import IMAGE_TAG, image_parameter, image_stack_name
+from training_cluster.rules.context import read_settings
+from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
+
+STACK, OTHER_STACK = (f"TrainingCluster-Image-{each}-ubuntu2204-{VERSION}" for each in ("gpu", "volta"))
+AMI, OLD = "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
+PARAMETER = image_parameter(read_settings({"image": "build"}))
+NAME = f"training-gpu-ubuntu2204-{VERSION}"
+BUILDER = "arn:aws:imagebuilder:us-east-1:1:"
+BUILD, RECIPE = f"{BUILDER}image/{NAME}/1.0.0/1", f"{BUILDER}image-recipe/{NAME}/1.0.0"
+COMPONENT = f"{BUILDER}component/{NAME}/1.0.0/1"
+OF_AN_IMAGE = [{"Key": IMAGE_TAG, "Value": NAME}]
+WITH_IMAGES: Stacks = ALL | {STACK: {}, OTHER_STACK: {}}
+
+
+def _image(id_: str, tags: Tags = OF_AN_IMAGE) -> dict[str, Any]:
+    disk = {"DeviceName": "/dev/sda1", "Ebs": {"SnapshotId": id_.replace("ami-", "snap-"), "VolumeSize": 150}}
+    none = {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}
+    return {"ImageId": id_, "Name": f"{NAME} {id_[-1]}", "Tags": tags, "BlockDeviceMappings": [none, disk]}
+
+
+def _images(
+    *images: dict[str, Any],
+    stacks: Stacks | None = None,
+    taken_by: dict[str, str] | None = None,
+    gib: dict[str, int] | None = None,
+    **more: Any,
+) -> Account:
+    """Everything, and images: with what Image Builder keeps of ours, and of others by the same name."""
+
+    def described(asked: dict[str, Any]) -> Any:
+        assert asked["Owners"] == ["self"]
+        return {"Images": list(images)}
+
+    def by_path(asked: dict[str, Any]) -> Any:
+        here = asked["Path"] == PARAMETERS
+        return {"Parameters": [{"Name": PARAMETER, "Value": AMI}] if here else []}
+
+    def versions(asked: dict[str, Any]) -> Any:
+        assert asked["Versions"] == ["$Latest", "$Default"]
+        templates = (taken_by or {}).items()
+        return {
+            "LaunchTemplateVersions": [
+                {"LaunchTemplateName": name, "LaunchTemplateData": {"ImageId": id_}}
+                for name, id_ in templates
+            ]
+        }
+
+    ours, theirs = {each["Key"]: each["Value"] for each in OURS}, {"Name": "theirs"}
+    answers: dict[str, Any] = {
+        "DescribeImages": described,
+        "DescribeSnapshots": {
+            "Snapshots": [
+                {"SnapshotId": id_, "FullSnapshotSizeInBytes": size * 2**30}
+                for id_, size in (gib or {}).items()
+            ]
+        },
+        "DescribeLaunchTemplateVersions": versions,
+        "GetParametersByPath": by_path,
+        "ListImages": {"imageVersionList": [{"arn": BUILD.rpartition("/")[0]}]},
+        "ListImageBuildVersions": {
+            "imageSummaryList": [
+                {"arn": BUILD, "tags": {IMAGE_TAG: NAME}},
+                {"arn": f"{BUILDER}image/theirs/1.0.0/1", "tags": theirs},
+            ]
+        },
+        "ListImageRecipes": {
+            "imageRecipeSummaryList": [
+                {"arn": RECIPE, "tags": ours},
+                {"arn": f"{BUILDER}image-recipe/theirs/1.0.0", "tags": theirs},
+            ]
+        },
+        "ListComponents": {"componentVersionList": [{"arn": COMPONENT.rpartition("/")[0]}]},
+        "ListComponentBuildVersions": {
+            "componentSummaryList": [
+                {"arn": COMPONENT, "tags": ours},
+                {"arn": f"{BUILDER}component/theirs/1.0.0/1"},
+            ]
+        },
+    }
+    return everything(stacks=WITH_IMAGES if stacks is None else stacks, **(answers | more))
+
+
+def _commands(shown: str) -> str:
+    return shown[shown.index("To delete everything") :]
+
+
+def test_every_image_stack_is_named_and_goes_after_the_clusters_and_before_the_network() -> None:
+    shown = shown_plan(_images())
+    assert f"  {STACK}  CREATE_COMPLETE, free but for what its builds take" in shown
+    for stack, family in {STACK: "p4d", OTHER_STACK: "p3dn"}.items():
+        destroy = (
+            f"npx cdk destroy ImageStack --exclusively -c image=build -c family={family} -c os=ubuntu2204"
+        )
+        assert in_order(
+            _commands(shown),
+            "npx cdk destroy TrainingClusterStack\n",
+            stack,
+            destroy,
+            "destroy StorageStack",
+            "npx cdk destroy NetworkStack",
+        )
+
+
+def test_the_command_of_each_image_stack_is_for_that_stack_and_for_no_other() -> None:
+    recipes = {read_settings({"family": name}).family_facts.image_recipe for name in ("p4d", "trn1", "m6i")}
+    built = {name.removeprefix(IMAGE_STACKS).partition("-")[0] for name in image_stacks()}
+    assert built == set(load_base().image_recipes) > recipes
+    for name in image_stacks():
+        words = shlex.split(destroy_image_stack(name))
+        assert words[:5] == ["npx", "cdk", "destroy", IMAGE_ID, "--exclusively"]
+        flags = dict(word.split("=") for word in words[5:] if word != "-c")
+        assert image_stack_name(read_settings(flags)) == name
+
+
+def test_the_stack_of_another_release_is_named_and_goes_before_the_network() -> None:
+    older = f"{STACK.removesuffix(VERSION)}3-15-0"
+    shown = shown_plan(_images(stacks=ALL | {older: {}}))
+    assert f"  {older}  CREATE_COMPLETE" in shown
+    delete = f"aws cloudformation delete-stack --stack-name {older} && "
+    wait = f"aws cloudformation wait stack-delete-complete --stack-name {older}\n"
+    assert in_order(_commands(shown), delete, wait, "npx cdk destroy NetworkStack")
+
+
+def test_an_image_that_nothing_takes_is_deleted_with_its_snapshot_after_its_stack() -> None:
+    shown = _commands(shown_plan(_images(_image(AMI), _image(OLD))))
+    for id_ in (AMI, OLD):
+        snapshot = id_.replace("ami-", "snap-")
+        assert in_order(
+            shown,
+            f"destroy {IMAGE_ID}",
+            f"aws ec2 deregister-image --image-id {id_}\naws ec2 delete-snapshot --snapshot-id {snapshot}\n",
+        )
+    assert f"aws ssm delete-parameter --name {PARAMETER}\n" in shown
+
+
+def test_what_image_builder_keeps_is_deleted_first_builds_then_recipes_then_components() -> None:
+    shown = shown_plan(_images())
+    assert in_order(
+        shown,
+        f"aws imagebuilder delete-image --image-build-version-arn {BUILD}\n",
+        f"aws imagebuilder delete-image-recipe --image-recipe-arn {RECIPE}\n",
+        f"aws imagebuilder delete-component --component-build-version-arn {COMPONENT}\n",
+    )
+    assert "theirs" not in shown
+
+
+def test_an_image_that_a_queue_takes_is_in_no_command_though_no_node_runs() -> None:
+    queue = "training-p4d-p4d"
+    shown = shown_plan(_images(_image(AMI), _image(OLD), taken_by={queue: AMI}))
+    assert f"deregister-image --image-id {OLD}" in shown
+    for kept in (f"--image-id {AMI}", AMI.replace("ami-", "snap-"), f"delete-parameter --name {PARAMETER}"):
+        assert kept not in _commands(shown)
+    assert in_order(
+        shown, f"in use: {queue}", f"{AMI} is in no command above", f"{queue}. Once they are gone"
+    )
+    assert "is in no command above" not in shown_plan(_images(_image(AMI)))
+
+
+def test_images_cost_what_their_snapshots_store() -> None:
+    shown = shown_plan(_images(_image(AMI), gib={AMI.replace("ami-", "snap-"): 80}))
+    line = next(line for line in shown.splitlines() if AMI in line)
+    # 80 GiB x 0.05.
+    assert re.search(rf"{AMI}  image {NAME} a, snapshots of 80 GiB +4$", line)
+    assert "costs about 392 USD a month" in shown  # 388 without it
+
+
+def test_a_snapshot_of_unknown_size_costs_at_most_its_volume() -> None:
+    shown = shown_plan(_images(_image(AMI)))
+    assert re.search(rf"{AMI}  image .*, snapshots of 150 GiB +8  at most: what was never", shown)
+
+
+def test_an_image_of_others_is_not_named() -> None:
+    shown = shown_plan(_images(_image(AMI, tags=THEIRS)))
+    assert AMI not in shown
+
+
+def test_when_the_stacks_are_gone_the_images_are_still_found() -> None:
+    shown = shown_plan(_images(_image(OLD), stacks={"TrainingCluster-Network": {}}))
+    assert f"--image-id {OLD}" in shown
+    assert f"destroy {IMAGE_ID}" not in shown
+
+
+def test_without_images_nobody_is_asked_for_snapshots_and_launch_templates() -> None:
+    account = everything()
+    shown = shown_plan(account)
+    assert "image" not in shown.lower()
+    assert {"DescribeSnapshots", "DescribeLaunchTemplateVersions"}.isdisjoint(account.asked)
+
+
+def test_it_asks_for_images_and_changes_none() -> None:
+    account = _images(_image(AMI), taken_by={"training-p4d-p4d": AMI})
+    shown_plan(account)
+    assert all(re.match("Describe|List|Get", name) for name in account.asked)
+
+
+@pytest.mark.parametrize("foreign", [(), (STACK,)])
+def test_logs_of_an_image_stack_are_named_and_those_of_a_stack_of_others_are_not(
+    foreign: tuple[str, ...],
+) -> None:
+    log, of_lambda = f"{STACK}-ParentLog1", f"/aws/lambda/{STACK}-Handler1"
+    stacks: Stacks = {
+        STACK: {"Handler": ("AWS::Lambda::Function", f"{STACK}-Handler1", None)},
+        "TrainingCluster-Network": {},
+    }
+    shown = shown_plan(
+        account_with(
+            stacks,
+            log_groups=(log, of_lambda),
+            theirs=(of_lambda, *((log,) if foreign else ())),
+            foreign=foreign,
+        )
+    )
+    for name in (log, of_lambda):
+        assert (f"--log-group-name {name}\n" in shown) == (not foreign)
+    assert shown.startswith(f"{STACK} is not Training Cluster's") == bool(foreign)
+
+
+def test_a_stack_that_only_begins_like_ours_is_nobodys() -> None:
+    assert (
+        shown_plan(account_with({"TrainingCluster-Image-mine": {}}))
+        == "There is nothing of ours in us-east-1."
+    )
+
+
+def test_what_an_image_stack_retains_carries_the_tags_that_the_plan_looks_for(
+    synthesise: Callable[..., Any],
+) -> None:
+    resources = synthesise(image="build", family="m6i")[IMAGE_ID].to_json()["Resources"].values()
+    (shared,) = OURS
+    by_type = {each["Type"]: each["Properties"] for each in resources}
+    for kind in ("ImageRecipe", "Component"):
+        assert by_type[f"AWS::ImageBuilder::{kind}"]["Tags"][shared["Key"]] == shared["Value"]
+    assert IMAGE_TAG in by_type["AWS::ImageBuilder::Image"]["Tags"]
+    assert IMAGE_TAG in by_type["AWS::ImageBuilder::ImagePipeline"]["ImageTags"]
+    (spread,) = by_type["AWS::ImageBuilder::DistributionConfiguration"]["Distributions"]
+    assert IMAGE_TAG in spread["AmiDistributionConfiguration"]["AmiTags"]
+    (published,) = spread["SsmParameterConfigurations"]
+    assert published["ParameterName"].startswith(f"{PARAMETERS}/")

@@ -1,0 +1,174 @@
+"""`trainctl connect`: a shell on the head node, or one command there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ops import connect
+from ops.__main__ import main
+from ops.usage import OpsError
+from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, cluster
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+
+__all__ = ["cluster"]
+Call = Callable[..., tuple[int, str, str]]
+DOCUMENT = ["--document-name", "AWS-StartInteractiveCommand", "--parameters"]
+SESSION = [
+    *("aws", "ssm", "start-session", "--region", "us-east-1", "--target", HEAD_NODE),
+    *(*DOCUMENT, "command=sudo --login --user ubuntu"),
+]
+
+
+@pytest.fixture
+def call(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trainctl", "connect", *arguments])
+        try:
+            code = main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os: str = "ubuntu2204") -> None:
+    tags = (
+        [{"Key": "parallelcluster:attributes", "Value": f"{os}, slurm, {PCLUSTER_VERSION}, x86_64"}]
+        if os
+        else []
+    )
+    instance: dict[str, Any] = {"State": {"Name": "running"}, "Tags": tags}
+    instance |= {"PublicIpAddress": address} if address else {}
+    cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
+
+
+def test_a_command_is_run_on_the_head_node_word_by_word(cluster: PlayedCluster, call: Call) -> None:
+    cluster.does("sinfo", 'printf "%s\\n" "$@"')
+    assert call("--", "sinfo", "--format", "%R %T", "'a b'") == (0, "--format\n%R %T\n'a b'\n", "")
+    told = json.loads(call("--json", "--", "sinfo", "-a")[1])
+    assert told == {"command": ["sinfo", "-a"], "output": "-a\n"}
+
+
+def test_a_command_that_fails_says_what_it_said(cluster: PlayedCluster, call: Call) -> None:
+    cluster.says("sinfo", "", error="Unable to contact slurm controller", code=1)
+    assert call("--", "sinfo") == (1, "", "sinfo: Unable to contact slurm controller\n")
+
+
+def test_output_that_was_cut_off_says_so(cluster: PlayedCluster, call: Call) -> None:
+    cluster.does("squeue", "head -c 30000 /dev/zero | tr '\\0' x")
+    code, said, note = call("--", "squeue")
+    assert (code, len(said)) == (0, 24_000)
+    assert "keeps no more" in note
+
+
+def test_the_command_that_opens_a_session_is_printed(cluster: PlayedCluster, call: Call) -> None:
+    head_node(cluster)
+    assert call("--print") == (0, shlex.join(SESSION) + "\n", "")
+    assert json.loads(call("--json")[1]) == {"command": SESSION}
+
+
+@pytest.mark.parametrize(("os", "user"), [("alinux2023", "ec2-user"), ("ubuntu2404", "ubuntu")])
+def test_a_session_is_a_login_shell_of_the_clusters_user(
+    os: str, user: str, cluster: PlayedCluster, call: Call
+) -> None:
+    head_node(cluster, os=os)
+    assert shlex.split(call("--print")[1])[-4:] == [*DOCUMENT, f"command=sudo --login --user {user}"]
+
+
+def test_a_shell_takes_the_place_of_trainctl(
+    cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head_node(cluster)
+    became = list[list[str]]()
+    monkeypatch.setattr(connect.found, "__kwdefaults__", {"which": lambda name: f"/bin/{name}"})
+    monkeypatch.setattr("os.execv", lambda path, argv: became.append([path, *argv]))
+    assert call()[0] == 0
+    assert became == [["/bin/aws", "/bin/aws", *SESSION[1:]]]
+
+
+@pytest.mark.parametrize(
+    ("here", "command", "missing"),
+    [
+        (set(), SESSION, "aws, session-manager-plugin"),
+        ({"aws"}, SESSION, "session-manager-plugin"),
+        ({"session-manager-plugin"}, SESSION, "aws"),
+        ({"aws", "session-manager-plugin"}, ["ssh", "a@b"], "ssh"),
+    ],
+)
+def test_a_program_that_is_missing_is_named_with_where_to_get_it(
+    here: set[str], command: list[str], missing: str
+) -> None:
+    with pytest.raises(OpsError) as error:
+        connect.found(command, which=lambda name: name if name in here else None)
+    said = str(error.value)
+    assert said.startswith(f"Not on this machine: {missing}.\n")
+    assert said.count("install: ") == len(missing.split(", "))
+
+
+def test_with_all_programs_here_the_first_has_its_whole_path() -> None:
+    assert connect.found(SESSION, which=lambda name: f"/opt/{name}") == ["/opt/aws", *SESSION[1:]]
+
+
+@pytest.mark.parametrize(
+    ("os", "user"),
+    [("alinux2023", "ec2-user"), ("ubuntu2204", "ubuntu"), ("rhel9", "ec2-user"), ("rocky8", "rocky")],
+)
+def test_ssh_has_the_clusters_user_address_and_key(
+    os: str, user: str, cluster: PlayedCluster, call: Call, tmp_path: Path
+) -> None:
+    head_node(cluster, os=os)
+    key = tmp_path / "training-key.pem"
+    key.touch()
+    assert call("--ssh", "-i", str(key), "--print")[1] == f"ssh -i {key} {user}@203.0.113.7\n"
+    assert call("--ssh", "--print")[1] == f"ssh {user}@203.0.113.7\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "node", "said"),
+    [
+        (
+            ("--ssh", "-i", "/none.pem"),
+            {},
+            "There is no key /none.pem.\n  type:   the command of",
+        ),
+        (("--ssh",), {"address": None}, "without public address"),
+        (("--ssh",), {"os": ""}, "names no known os"),
+        (("--ssh",), {"os": "windows"}, "names no known os: windows"),
+        ((), {"os": "windows"}, "names no known os: windows"),
+    ],
+)
+def test_a_shell_that_cannot_be_says_why(
+    arguments: tuple[str, ...], node: dict[str, Any], said: str, cluster: PlayedCluster, call: Call
+) -> None:
+    head_node(cluster, **node)
+    code, out, err = call(*arguments, "--print")
+    assert (code, out) == (1, "")
+    assert said in err
+
+
+@pytest.mark.parametrize("arguments", [("--ssh", "--", "squeue"), ("-i", "key"), ("--print", "--", "squeue")])
+def test_options_that_cannot_go_together_are_wrong_usage(arguments: tuple[str, ...], call: Call) -> None:
+    assert call(*arguments)[0] == 2
+
+
+@pytest.mark.parametrize("endpoint", ["https://localhost:4566", "https://127.0.0.1:9", "http://[::1]:1"])
+def test_a_local_aws_has_no_shell_and_says_what_there_is(endpoint: str, cluster: PlayedCluster) -> None:
+    def client(service: str) -> Any:
+        local = SimpleNamespace(meta=SimpleNamespace(endpoint_url=endpoint))
+        return local if service == "ssm" else cluster.client(service)
+
+    head_node(cluster)
+    with pytest.raises(OpsError, match=r"trainctl connect -- squeue"):
+        connect.session_command("training", client)
+    with pytest.raises(OpsError, match=r"trainctl connect -- squeue"):
+        connect.ssh_command("training", client, key=None)

@@ -1,0 +1,154 @@
+"""`trainctl new-workload`: a folder that is whole, named throughout, and like those that are there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ops.lint.command import lint_files
+from ops.new_workload import TEMPLATE, create_workload
+from ops.usage import UsageError
+from training_cluster.paths import TRAINING
+from training_cluster.problems import ConfigurationError
+
+FILES = {
+    "README.md",
+    "prepare.sh",
+    "train.sh",
+    "train.py",
+    "requirements.txt",
+    "rehearsal.env",
+    "figures.json",
+}
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    """A folder of workloads with one in it."""
+    for name in ("job.slurm", "launch.sh"):
+        (tmp_path / name).touch()
+    old = tmp_path / "bert"
+    (old / "__pycache__").mkdir(parents=True)
+    (tmp_path / "trainkit").mkdir()
+    (old / "train.sh").write_text("# sbatch /fsx/training/job.slurm bert\nBERT=bert-large\n")
+    (old / "vocab.bin").write_bytes(b"\xff\x00bert")
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_it_has_every_file_of_the_contract_under_its_own_name(training: Path) -> None:
+    made = create_workload("my-model", into=training)
+    assert made == training / "my-model"
+    assert set(contents(made)) == FILES
+    for name, text in contents(made).items():
+        assert TEMPLATE.name.encode() not in text, name
+    assert "job.slurm my-model" in (made / "README.md").read_text()
+    assert json.loads((made / "figures.json").read_text()) == []
+    assert lint_files(made.glob("*.sh")) == []
+
+
+def test_its_scripts_are_read_by_bash_and_its_trainer_by_python(training: Path) -> None:
+    made = create_workload("my-model", into=training)
+    for script in made.glob("*.sh"):
+        subprocess.run(["bash", "-n", script], check=True)
+    ast.parse((made / "train.py").read_text(), feature_version=(3, 10))
+
+
+def test_a_rehearsal_changes_sizes_and_device_and_nothing_else() -> None:
+    tree = ast.parse((TEMPLATE / "train.py").read_text())
+    (settings,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
+    fields = {
+        node.target.id.upper()
+        for node in settings.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    names = set(re.findall(r"^export (\w+)=", (TEMPLATE / "rehearsal.env").read_text(), flags=re.MULTILINE))
+    assert "MAX_STEPS" in names & fields
+    assert names - fields == {"NPROC_PER_NODE", "OMP_NUM_THREADS"}
+
+
+def test_the_templates_environment_is_that_of_gpt2_where_both_name_a_package() -> None:
+    """One torch in all of a cluster's environments."""
+
+    def pins(file: Path) -> set[str]:
+        return set(re.findall(r"^torch==\S+", file.read_text(), re.MULTILINE))
+
+    assert pins(TEMPLATE / "requirements.txt") == pins(TRAINING / "gpt2" / "requirements.txt") != set()
+
+
+def test_another_workload_is_copied_and_renamed_only_where_its_name_is_a_place(training: Path) -> None:
+    made = create_workload("my-bert", into=training, source="bert")
+    assert contents(made) == {
+        "train.sh": b"# sbatch /fsx/training/job.slurm my-bert\nBERT=bert-large\n",
+        "vocab.bin": b"\xff\x00bert",
+    }
+    assert (training / "bert" / "train.sh").read_text().endswith("job.slurm bert\nBERT=bert-large\n")
+
+
+@pytest.mark.parametrize("name", ["", "Model", "1st", "a b", "../up", "a/b", ".hidden", "-x", "a" * 41])
+def test_a_name_that_no_workload_can_have_is_refused(name: str, training: Path) -> None:
+    before = contents(training)
+    with pytest.raises(UsageError, match="allowed: a small letter"):
+        create_workload(name, into=training)
+    assert contents(training) == before
+
+
+@pytest.mark.parametrize("name", ["trainkit", "none"])
+def test_a_name_that_means_something_else_is_refused(name: str, training: Path) -> None:
+    with pytest.raises(UsageError, match="it means"):
+        create_workload(name, into=training)
+
+
+def test_a_folder_that_is_there_stays_as_it_is(training: Path) -> None:
+    before = contents(training)
+    with pytest.raises(ConfigurationError, match="is there, and stays as it is"):
+        create_workload("bert", into=training)
+    assert contents(training) == before
+
+
+def test_an_unknown_source_is_refused_with_those_that_there_are(training: Path) -> None:
+    with pytest.raises(UsageError, match=r'Did you mean "bert"\?\n  allowed: bert'):
+        create_workload("my-bert", into=training, source="brt")
+    assert not (training / "my-bert").exists()
+
+
+def test_a_folder_without_the_job_script_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"has no job\.slurm, launch\.sh, trainkit"):
+        create_workload("my-model", into=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_of_one_that_could_not_be_made(
+    training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", fail)
+    before = contents(training)
+    with pytest.raises(KeyboardInterrupt):
+        create_workload("my-model", into=training)
+    assert contents(training) == before
+    assert not list(training.glob(".new-*"))
+
+
+def test_the_command_says_what_to_type_next(training: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ops", "new-workload", "my-model", "--into", str(training)],
+        cwd=TRAINING.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"made {training / 'my-model'}\n" in done.stdout
+    assert "make rehearse WORKLOAD=my-model" in done.stdout

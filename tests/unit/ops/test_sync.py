@@ -1,0 +1,192 @@
+"""`trainctl sync`: what it lets `aws s3 sync` do, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.__main__ import main
+from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.ops.jobs_head_node import stack
+
+BUCKET = "trainingcluster-storage-bucket-x1"
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def account() -> Account:
+    def listed(asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked["Bucket"] == BUCKET
+        objects = ("datasets/a/1", "checkpoints/gpt2/my-run/latest_step")
+        below = [each for each in objects if each.startswith(asked["Prefix"])]
+        folders = {each.removeprefix(asked["Prefix"]).partition("/")[0] for each in below}
+        common = [{"Prefix": f"{asked['Prefix']}{each}/"} for each in sorted(folders)]
+        return {"KeyCount": len(below), "CommonPrefixes": common if asked.get("Delimiter") else []}
+
+    stacks = [stack("TrainingCluster-Storage", BucketName=BUCKET)]
+    return Account({"DescribeStacks": {"Stacks": stacks}, "ListObjectsV2": listed})
+
+
+@pytest.fixture
+def call(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Call:
+    """trainctl in this process, with an `aws` that says what it was asked."""
+    (tmp_path / "bin").mkdir()
+    aws = tmp_path / "bin" / "aws"
+    aws.write_text('#!/bin/bash\necho "aws $*"\nexit "${AWS_ENDS_WITH:-0}"\n')
+    aws.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: account.client)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with monkeypatch.context() as typed:
+            typed.setattr(sys, "argv", ["trainctl", "sync", *arguments])
+            try:
+                code = main()
+            except SystemExit as end:
+                code = int(end.code or 0)
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus"
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("target", ["datasets/corpus", "datasets/corpus/", "/fsx/datasets/corpus"])
+def test_a_folder_goes_to_the_bucket_and_appears_on_the_nodes(target: str, call: Call, folder: Path) -> None:
+    code, said, _ = call("up", str(folder), target)
+    copied, note = said.splitlines()
+    assert code == 0
+    assert copied == f"aws s3 sync {folder} s3://{BUCKET}/datasets/corpus/ --region us-east-1"
+    assert "appear below /fsx/datasets/corpus by themselves" in note
+
+
+def test_checkpoints_come_from_the_bucket(call: Call, tmp_path: Path) -> None:
+    code, said, _ = call("down", "checkpoints/gpt2/my-run", str(tmp_path / "new"))
+    copied, note = said.splitlines()
+    assert code == 0
+    source = f"s3://{BUCKET}/checkpoints/gpt2/my-run/"
+    assert copied == f"aws s3 sync {source} {tmp_path / 'new'} --region us-east-1"
+    assert "reaches the bucket by itself" in note
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("checkpoints/gpt2/myrun", 'Did you mean "checkpoints/gpt2/my-run"?'),
+        ("dataset", "there is: checkpoints, datasets"),
+        ("datasets/a/none/b", "nothing either beside it"),
+    ],
+)
+def test_what_is_not_in_the_bucket_is_not_called_copied(
+    source: str, said: str, call: Call, tmp_path: Path
+) -> None:
+    code, out, error = call("down", source, str(tmp_path / "new"))
+    assert (code, out) == (1, "")
+    assert f"There is nothing below {source}/ in the bucket." in error
+    assert said in error
+    assert not (tmp_path / "new").exists()
+
+
+def test_nothing_is_ever_deleted(call: Call, folder: Path) -> None:
+    for arguments in (("up", str(folder), "datasets/a"), ("down", "datasets/a", str(folder))):
+        assert "--delete" not in call(*arguments)[1]
+    assert call("up", str(folder), "datasets/a", "--delete")[0] == 2
+
+
+def test_a_dry_run_copies_nothing_and_promises_nothing(call: Call, folder: Path) -> None:
+    code, said, _ = call("up", str(folder), "datasets/a", "--dry-run")
+    assert code == 0
+    assert said.endswith(" --dryrun\n")
+
+
+def test_json_leaves_stdout_to_the_object(call: Call, folder: Path) -> None:
+    code, said, shown = call("up", str(folder), "my-own/a", "--json")
+    told = json.loads(said)
+    assert (code, told["dry_run"], told["transfer"]["target"]) == (0, False, f"s3://{BUCKET}/my-own/a/")
+    assert "in the bucket only" in told["transfer"]["note"]
+    assert shown.startswith("aws s3 sync ")
+
+
+def test_a_copy_that_failed_ends_with_1(call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDS_WITH", "2")
+    code, _, said = call("up", str(folder), "datasets/a")
+    assert code == 1
+    assert said.startswith("`aws s3 sync` ended with 2")
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("bootstrap/training", "a deploy puts there what nodes run"),
+        ("bootstrap", "a deploy puts there what nodes run"),
+        ("logs/training", "leave their logs there"),
+        ("checkpoints/gpt2", "put what a training starts from below datasets/"),
+        ("/fsx/checkpoints/gpt2", "put what a training starts from below datasets/"),
+        ("training/gpt2", "put them into assets/training/"),
+        ("datasets/../bootstrap", "no place in the bucket"),
+        ("", "no place in the bucket"),
+        ("/", "no place in the bucket"),
+        ("/fsx/", "no place in the bucket"),
+        ("s3://other/datasets", "no place in the bucket"),
+        ("datasets//a", "no place in the bucket"),
+    ],
+)
+def test_what_deploys_and_lustre_own_is_refused_with_the_reason(
+    target: str, why: str, call: Call, folder: Path, account: Account
+) -> None:
+    code, said, error = call("up", str(folder), target)
+    assert (code, said) == (2, "")
+    assert why in error
+    assert account.asked == []
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_file_is_no_folder(direction: str, call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "corpus.txt"
+    file.touch()
+    arguments = (str(file), "datasets/a") if direction == "up" else ("datasets/a", str(file))
+    code, _, error = call(direction, *arguments)
+    assert code == 2
+    assert "is no folder" in error
+
+
+def test_a_folder_that_is_not_there_is_not_copied(call: Call, tmp_path: Path) -> None:
+    code, _, error = call("up", str(tmp_path / "none"), "datasets/a")
+    assert code == 2
+    assert "is not there" in error
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            Refused("ValidationError", "Stack with id TrainingCluster-Storage does not exist"),
+            "There is no TrainingCluster-Storage in us-",
+        ),
+        (
+            {"Stacks": [stack("TrainingCluster-Storage", status="CREATE_IN_PROGRESS")]},
+            "it is CREATE_IN_PROGRESS",
+        ),
+    ],
+)
+def test_without_a_bucket_it_says_so(
+    answer: Any, said: str, call: Call, folder: Path, account: Account
+) -> None:
+    account.answers["DescribeStacks"] = answer
+    code, _, error = call("up", str(folder), "datasets/a")
+    assert code == 1
+    assert said in error

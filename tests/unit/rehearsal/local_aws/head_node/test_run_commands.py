@@ -1,0 +1,162 @@
+"""What a rehearsal's head node runs: the commands of the provider and of trainctl, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ops.account.head_node import as_user
+from rehearsal.local_aws.head_node.agent import BUFFER, WORKERS, Agent, Outcome
+from rehearsal.local_aws.head_node.run_commands import SCRIPTS, run
+
+ROOT = "PATH=$PATH:/opt/slurm/bin "
+
+
+def execute(script: str, environment: dict[str, str]) -> tuple[int, str, str]:
+    outcome = run(script, environment, agent=Agent())
+    return outcome.code, outcome.stdout, outcome.stderr
+
+
+def environment(shared: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "TRAINING_SHARED": str(shared)}
+
+
+def test_the_shared_folder_is_the_one_that_nodes_mount(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "job-7.log").write_text(f"run folder {tmp_path}/runs/gpt2\n")
+    code, said, _ = execute(as_user("cat", "/fsx/runs/job-7.log"), environment(tmp_path))
+    assert (code, said) == (0, "run folder /fsx/runs/gpt2\n")
+
+
+def test_efs_is_the_folder_that_stands_for_it(tmp_path: Path) -> None:
+    shell = environment(tmp_path / "shared") | {"TRAINING_EFS": str(tmp_path / "efs")}
+    (tmp_path / "efs").mkdir()
+    code, said, _ = execute(as_user("stat", "--format=%F %n", "/efs"), shell)
+    assert (code, said) == (0, "directory /efs\n")
+    code, _, said = execute(as_user("ls", "/efs"), environment(tmp_path))
+    assert code != 0
+    assert "/efs" in said
+
+
+def test_settings_reach_the_program(tmp_path: Path) -> None:
+    program = tmp_path / "sbatch"
+    program.write_text('#!/bin/sh\necho "$MAX_STEPS $RUN_NAME $*"\n[ -d "${2%/training/*}" ]\n')
+    program.chmod(0o755)
+    shell = environment(tmp_path) | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    asked = as_user("env", "MAX_STEPS=3", "RUN_NAME=a b", "sbatch", "--nodes=2", "/fsx/training/job.slurm")
+    assert execute(asked, shell)[:2] == (0, "3 a b --nodes=2 /fsx/training/job.slurm\n")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "touch {target}",
+        ROOT + "touch {target}",
+        ROOT + "squeue; touch {target}",
+        ROOT + "sinfo $(touch {target})",
+        ROOT + "sbatch {target}",
+        as_user("touch", "{target}"),
+        as_user("env", "A=b", "touch", "{target}"),
+        as_user("env", "-i", "touch", "{target}"),
+        as_user("python3", "-c", "open('{target}', 'w')"),
+        as_user("cat") + " /dev/null; touch {target}",
+        as_user("cat") + " 'not closed",
+        "",
+    ],
+)
+def test_nothing_else_is_run(script: str, tmp_path: Path) -> None:
+    target = tmp_path / "made"
+    code, _, said = execute(script.replace("{target}", str(target)), environment(tmp_path))
+    assert code != 0
+    assert said
+    assert not target.exists()
+
+
+def test_a_script_of_ours_is_run_word_for_word_only(tmp_path: Path) -> None:
+    script = (SCRIPTS / "measure-storage.sh").read_text()
+    code, said, _ = execute(as_user("bash", "-c", script, "x", "5", "/fsx"), environment(tmp_path))
+    assert code == 0
+    assert re.fullmatch(r"/fsx: +\d+ +\d+\n", said)
+    changed = as_user("bash", "-c", script + "\ntrue\n", "x", "5", "/fsx")
+    assert execute(changed, environment(tmp_path))[0] == 126
+
+
+def played(folder: Path, script: str) -> dict[str, str]:
+    """A head node whose squeue is this script."""
+    program = folder / "squeue"
+    program.write_text(f"#!/bin/bash\n{script}\n")
+    program.chmod(0o755)
+    return environment(folder) | {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_command_that_fails_has_the_agents_line_in_its_errors(tmp_path: Path) -> None:
+    code, said, errors = execute(as_user("squeue"), played(tmp_path, "echo out; echo bad >&2; exit 3"))
+    assert (code, said, errors) == (3, "out\n", "bad\nfailed to run commands: exit status 3")
+
+
+def test_a_command_that_runs_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    shell = played(tmp_path, f"sleep 60 & echo $! >{tmp_path}/child; echo begun; trap '' TERM; sleep 60")
+    ended = run(as_user("squeue"), shell, agent=Agent(), execution_s=0.5)
+    assert ended == Outcome(status="TimedOut", details="Execution Timed Out", code=137, stdout="begun\n")
+    child = Path("/proc") / (tmp_path / "child").read_text().strip() / "stat"
+    for _ in range(100):
+        if not child.exists() or child.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("what the command started lives on")
+
+
+def test_a_command_that_is_cancelled_ends(tmp_path: Path) -> None:
+    cancelled = threading.Event()
+    shell = played(tmp_path, "sleep 60")
+    ended = run(as_user("squeue"), shell, agent=Agent(), cancelled=cancelled, start=cancelled.set)
+    assert (ended.status, ended.code) == ("Cancelled", 137)
+
+
+def test_five_commands_run_at_a_time_five_more_are_held_and_the_next_is_not_delivered(tmp_path: Path) -> None:
+    agent, cancelled = Agent(), threading.Event()
+    taken, begun = threading.Semaphore(0), list[int]()
+    shell = played(tmp_path, "sleep 60")
+
+    def hang() -> Outcome:
+        return run(
+            as_user("squeue"),
+            shell,
+            agent=agent,
+            cancelled=cancelled,
+            take=taken.release,
+            start=lambda: begun.append(1),
+        )
+
+    with ThreadPoolExecutor(WORKERS + BUFFER) as pool:
+        hung = [pool.submit(hang) for _ in range(WORKERS + BUFFER)]
+        assert all(taken.acquire(timeout=10) for _ in hung)
+        ended = run(as_user("squeue"), shell, agent=agent, delivery_s=0.3)
+        assert (ended.status, ended.details, ended.code) == ("TimedOut", "Delivery Timed Out", -1)
+        assert len(begun) == WORKERS
+        cancelled.set()
+        assert {each.result(10).status for each in hung} == {"Cancelled"}
+
+
+def test_a_command_that_is_held_starts_late_even_where_it_was_given_up(tmp_path: Path) -> None:
+    agent, cancelled, begun = Agent(), threading.Event(), threading.Semaphore(0)
+    shell = played(tmp_path, f"[[ $1 == late ]] && touch {tmp_path}/ran || sleep 60")
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for _ in range(WORKERS):
+            pool.submit(run, as_user("squeue"), shell, agent=agent, cancelled=cancelled, start=begun.release)
+        assert all(begun.acquire(timeout=10) for _ in range(WORKERS))
+        ended = run(as_user("squeue", "late"), shell, agent=agent, delivery_s=0.1, execution_s=0.1)
+        assert (ended.status, ended.code) == ("TimedOut", -1)
+        assert not (tmp_path / "ran").exists()
+        cancelled.set()
+    for _ in range(100):
+        if (tmp_path / "ran").exists():
+            return
+        time.sleep(0.05)
+    pytest.fail("it never started")

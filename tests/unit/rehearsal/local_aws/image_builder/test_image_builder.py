@@ -1,0 +1,300 @@
+"""Image Builder on the local AWS: versions, builds, pipelines, and what AWS refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.local_aws.cloudformation.moto_types import Created, Handler, Properties, ec2
+from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.image_builder import actions as image_builder_actions
+from rehearsal.local_aws.image_builder import resources as image_builder
+from rehearsal.local_aws.image_builder.records import RECORDS, RefusedError
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+
+ARN = "arn:aws:imagebuilder:us-east-1:123456789012"
+PARAMETER = "/imagebuilder/training-cluster/gpu"
+
+
+def document(*phases: dict[str, Any], **more: Any) -> str:
+    build = {"name": "build", "steps": [{"name": "Do", "action": "Reboot"}]}
+    return yaml.safe_dump({"schemaVersion": 1.0, "phases": list(phases or [build]), **more})
+
+
+@pytest.fixture
+def types(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Handler]]:
+    """The handlers as CloudFormation's engine calls them, on an account with a parent image and a profile."""
+    handlers: dict[str, Handler] = {}
+    monkeypatch.setattr(image_builder, "register", handlers.__setitem__)
+    image_builder.install()
+    profiles = hooks.find(hooks.INSTANCE_PROFILES)
+    profiles["builder"] = {}
+    yield handlers
+    RECORDS.clear()
+    profiles.pop("builder")
+
+
+@pytest.fixture
+def parent() -> Any:
+    found = ec2().register_image("parent", "")
+    found.architecture, found.virtualization_type, found.ena_support = "x86_64", "hvm", True
+    yield found
+    ec2().deregister_image(found.id)
+
+
+class Stack:
+    """The resources of an image's stack, made and changed one by one."""
+
+    def __init__(self, types: dict[str, Handler], parent: Any) -> None:
+        self._types, self.parent = types, parent
+
+    def create(self, name: str, **properties: Any) -> Created:
+        created: Created = self._types[f"AWS::ImageBuilder::{name}"]["create"]("Id", properties, "stack")
+        return created
+
+    def update(self, name: str, arn: str, old: Properties, new: Properties) -> Created:
+        handler = self._types[f"AWS::ImageBuilder::{name}"]
+        updated: Created = handler["update"](arn, old, new, "stack", "Id")
+        return updated
+
+    def delete(self, name: str, arn: str) -> None:
+        self._types[f"AWS::ImageBuilder::{name}"]["delete"](arn, {})
+
+    def component(self, **more: Any) -> Created:
+        wanted = {"Name": "node", "Version": "1.0.0", "Platform": "Linux", "Data": document(), **more}
+        return self.create("Component", **wanted)
+
+    def recipe(self, *components: str, **more: Any) -> Created:
+        wanted = {
+            "Name": "Node Image",
+            "Version": "1.0.x",
+            "ParentImage": self.parent.id,
+            "Components": [{"ComponentArn": arn} for arn in components],
+            **more,
+        }
+        return self.create("ImageRecipe", **wanted)
+
+    def order(self, recipe: str, **distribution: Any) -> Properties:
+        """What an image and a pipeline are made of."""
+        wanted = {
+            "Region": "us-east-1",
+            "AmiDistributionConfiguration": {
+                "Name": "node {{ imagebuilder:buildDate }}",
+                "AmiTags": {"parallelcluster:version": PCLUSTER_VERSION},
+            },
+            "SsmParameterConfigurations": [{"ParameterName": PARAMETER, "DataType": "aws:ec2:image"}],
+        }
+        infrastructure = self.create(
+            "InfrastructureConfiguration", Name="node", InstanceProfileName="builder"
+        )
+        made = self.create(
+            "DistributionConfiguration", Name="node", Distributions=[{**wanted, **distribution}]
+        )
+        return {
+            "ImageRecipeArn": recipe,
+            "InfrastructureConfigurationArn": infrastructure[0],
+            "DistributionConfigurationArn": made[0],
+        }
+
+
+@pytest.fixture
+def stack(types: dict[str, Handler], parent: Any) -> Stack:
+    return Stack(types, parent)
+
+
+def published() -> str:
+    from ministack.services import ssm  # noqa: PLC0415
+
+    return str(ssm.resolve_parameter_value(PARAMETER))
+
+
+def test_names_and_versions_make_arns_as_on_aws(stack: Stack) -> None:
+    component, attributes = stack.component()
+    assert component == attributes["Arn"] == f"{ARN}:component/node/1.0.0/1"
+    assert attributes["Type"] == "BUILD"
+    recipe, attributes = stack.recipe(component)
+    assert recipe == f"{ARN}:image-recipe/node-image/1.0.0"
+    assert attributes["LatestVersion.Minor"] == f"{ARN}:image-recipe/node-image/1.0.x"
+
+
+def test_a_component_of_the_same_version_is_its_next_build_and_x_of_a_recipe_counts_up(stack: Stack) -> None:
+    assert [stack.component()[0][-7:] for _ in range(2)] == ["1.0.0/1", "1.0.0/2"]
+    assert [stack.recipe()[0][-5:] for _ in range(2)] == ["1.0.0", "1.0.1"]
+    assert stack.recipe(f"{ARN}:component/node/x.x.x")[0].endswith("1.0.2")
+
+
+@pytest.mark.parametrize("version", ["1.0.x", "1.0", "1.0.1073741824", "01.0.0"])
+def test_a_component_has_a_version_of_three_numbers(stack: Stack, version: str) -> None:
+    with pytest.raises(RefusedError, match="'semanticVersion' is not valid"):
+        stack.component(Version=version)
+
+
+def test_a_recipe_of_the_same_version_and_a_configuration_of_the_same_name_are_refused(stack: Stack) -> None:
+    stack.recipe(Version="1.0.0")
+    with pytest.raises(RefusedError, match=r"ImageRecipe'.*node-image/1.0.0' already exists"):
+        stack.recipe(Version="1.0.0", Description="another")
+    properties = {"Name": "node", "InstanceProfileName": "builder"}
+    stack.create("InfrastructureConfiguration", **properties)
+    with pytest.raises(RefusedError, match="already exists"):
+        stack.create("InfrastructureConfiguration", **properties)
+
+
+def test_what_a_resource_names_has_to_be_there(stack: Stack) -> None:
+    with pytest.raises(RefusedError, match="The image ami-0 does not exist"):
+        stack.recipe(ParentImage="ami-0")
+    with pytest.raises(RefusedError, match=r"/none/1.* does not exist"):
+        stack.recipe(f"{ARN}:component/none/1.0.0/1")
+    with pytest.raises(RefusedError, match="instance profile does not exist: nobody"):
+        stack.create("InfrastructureConfiguration", Name="node", InstanceProfileName="nobody")
+    with pytest.raises(Exception, match=r"p5\.tiny"):
+        stack.create(
+            "InfrastructureConfiguration",
+            Name="one",
+            InstanceProfileName="builder",
+            InstanceTypes=["p5.tiny"],
+        )
+    with pytest.raises(RefusedError, match=r"/none/1.* does not exist"):
+        stack.create("Image", **stack.order(f"{ARN}:image-recipe/none/1.0.0"))
+
+
+def test_a_recipe_gives_what_its_components_declare(stack: Stack) -> None:
+    component, _ = stack.component(Data=document(parameters=[{"Recipe": {"type": "string"}}]))
+    with pytest.raises(RefusedError, match="node: parameters without a value: Recipe"):
+        stack.recipe(component)
+    with pytest.raises(RefusedError, match="document is not valid: build: there are no steps"):
+        stack.component(Data=document({"name": "build", "steps": []}))
+
+
+def test_a_build_makes_an_ami_like_its_parent_and_publishes_its_id(stack: Stack) -> None:
+    recipe, _ = stack.recipe(
+        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 100}}],
+        AmiTags={"of": "recipe"},
+    )
+    arn, attributes = stack.create("Image", **stack.order(recipe))
+    assert (arn, attributes["Name"]) == (f"{ARN}:image/node-image/1.0.0/1", "Node Image")
+    ami = ec2().amis[attributes["ImageId"]]
+    assert (ami.architecture, ami.virtualization_type, ami.ena_support) == ("x86_64", "hvm", True)
+    assert (ami.root_gib, ami.description) == (100, "")
+    assert ami.name.startswith("node 20")
+    assert {tag["key"]: tag["value"] for tag in ami.get_tags()} == {
+        "parallelcluster:version": PCLUSTER_VERSION,
+        "of": "recipe",
+        "CreatedBy": "EC2 Image Builder",
+        "Ec2ImageBuilderArn": arn,
+    }
+    assert published() == ami.id
+
+
+def test_a_build_that_fails_on_aws_says_why(stack: Stack) -> None:
+    small, _ = stack.recipe(BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 8}}])
+    order = stack.order(small)
+    with pytest.raises(RefusedError, match=r"was not built: Volume of size 8GB is smaller than snapshot"):
+        stack.create("Image", **order)
+    named, _ = stack.recipe(BlockDeviceMappings=[{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}])
+    stack.create("Image", **{**order, "ImageRecipeArn": named})  # that is no root volume here
+    logs = {"LoggingConfiguration": {"LogGroupName": "/mine"}}
+    with pytest.raises(RefusedError, match="not authorized to perform: logs:PutLogEvents on /mine"):
+        stack.create("Image", **{**order, **logs, "ImageRecipeArn": named})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "words"),
+    [
+        (
+            {"SsmParameterConfigurations": [{"ParameterName": "/training-cluster/gpu"}]},
+            "not authorized to perform: ssm:PutParameter on /training-cluster/gpu",
+        ),
+        ({"Region": "eu-west-1"}, "us-east-1, where the image is built, is not in the distribution"),
+        ({"AmiDistributionConfiguration": {"Name": "parent"}}, "AMI name parent is already in use"),
+    ],
+)
+def test_a_distribution_that_fails_on_aws_says_why(
+    stack: Stack, distribution: dict[str, Any], words: str
+) -> None:
+    recipe, _ = stack.recipe()
+    with pytest.raises(RefusedError, match=words):
+        stack.create("Image", **stack.order(recipe, **distribution))
+
+
+def test_an_execution_role_may_write_elsewhere(stack: Stack) -> None:
+    recipe, _ = stack.recipe()
+    elsewhere = {"SsmParameterConfigurations": [{"ParameterName": "/training-cluster/gpu"}]}
+    assert stack.create("Image", ExecutionRole="builder", **stack.order(recipe, **elsewhere))
+
+
+def test_an_image_is_built_again_for_another_recipe_only(stack: Stack) -> None:
+    order = stack.order(stack.recipe()[0])
+    arn, attributes = stack.create("Image", **order)
+    assert stack.update("Image", arn, order, {**order, "Tags": {"a": "b"}}) == (arn, attributes)
+    again, newer = stack.update("Image", arn, order, {**order, "ImageRecipeArn": stack.recipe()[0]})
+    assert again == f"{ARN}:image/node-image/1.0.1/1"
+    assert newer["ImageId"] != attributes["ImageId"]
+    assert published() == newer["ImageId"]
+
+
+def test_what_others_need_is_not_deleted(stack: Stack) -> None:
+    component, _ = stack.component()
+    recipe, _ = stack.recipe(component)
+    image, _ = stack.create("Image", **stack.order(recipe))
+    for name, arn in (("Component", component), ("ImageRecipe", recipe)):
+        with pytest.raises(RefusedError, match="has other resources that depend on it"):
+            stack.delete(name, arn)
+    ami = RECORDS[image].details["ami"]
+    for name, arn in (("Image", image), ("ImageRecipe", recipe), ("Component", component)):
+        stack.delete(name, arn)
+    assert ami in ec2().amis
+
+
+def call(action: str, **request: Any) -> tuple[int, dict[str, Any]]:
+    status, body = image_builder_actions.answer(f"/{action}", b"", json.dumps(request).encode())
+    return status, json.loads(body)
+
+
+def test_a_pipeline_makes_a_newer_image_each_time(stack: Stack) -> None:
+    recipe, _ = stack.recipe()
+    order = stack.order(recipe)
+    first = stack.create("Image", **order)[1]["ImageId"]
+    pipeline, _ = stack.create("ImagePipeline", Name="node", **order)
+    status, started = call("StartImagePipelineExecution", imagePipelineArn=pipeline, clientToken="t")
+    assert (status, started["imageBuildVersionArn"]) == (200, f"{ARN}:image/node-image/1.0.0/2")
+    image = call("GetImage", imageBuildVersionArn=started["imageBuildVersionArn"])[1]["image"]
+    (ami,) = image["outputResources"]["amis"]
+    assert image["state"] == {"status": "AVAILABLE"}
+    assert first != ami["image"] == published()
+    summaries = call("ListImagePipelineImages", imagePipelineArn=pipeline)[1]["imageSummaryList"]
+    assert [each["version"] for each in summaries] == ["1.0.0/2"]
+    assert len(call("ListImages")[1]["imageVersionList"]) == 1
+    assert len(call("ListImagePipelines")[1]["imagePipelineList"]) == 1
+
+
+def test_a_pipelines_build_that_fails_is_an_image_that_failed(stack: Stack) -> None:
+    recipe, _ = stack.recipe()
+    pipeline, _ = stack.create("ImagePipeline", Name="node", **stack.order(recipe, Region="eu-west-1"))
+    _, started = call("StartImagePipelineExecution", imagePipelineArn=pipeline, clientToken="t")
+    image = call("GetImage", imageBuildVersionArn=started["imageBuildVersionArn"])[1]["image"]
+    assert image["state"]["status"] == "FAILED"
+    assert image["outputResources"] == {"amis": []}
+
+
+def test_an_image_of_a_pipeline_is_built_again_when_that_changed_and_it_says_so(stack: Stack) -> None:
+    order = stack.order(stack.recipe()[0])
+    properties = {"Name": "node", **order}
+    pipeline, before = stack.create("ImagePipeline", **properties)
+    settings = {"DeploymentId": before["DeploymentId"], "OnUpdate": "true"}
+    image, _ = stack.create("Image", ImagePipelineExecutionSettings=settings)
+    new = {**properties, "ImageRecipeArn": stack.recipe()[0]}
+    _, after = stack.update("ImagePipeline", pipeline, properties, new)
+    assert after["DeploymentId"] != before["DeploymentId"]
+    changed = {"ImagePipelineExecutionSettings": {**settings, "DeploymentId": after["DeploymentId"]}}
+    again, _ = stack.update("Image", image, {"ImagePipelineExecutionSettings": settings}, changed)
+    assert again == f"{ARN}:image/node-image/1.0.1/1"
+
+
+def test_an_action_or_a_pipeline_that_is_not_there_is_an_error(stack: Stack) -> None:
+    assert call("DeleteImage")[0] == 400
+    status, said = call("StartImagePipelineExecution", imagePipelineArn=f"{ARN}:image-pipeline/none")
+    assert (status, said["__type"]) == (400, "ResourceNotFoundException")

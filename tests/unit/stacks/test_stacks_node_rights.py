@@ -1,0 +1,112 @@
+"""Rights of roles: those of the templates, and those that nodes get by the cluster config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+
+import pytest
+from aws_cdk.assertions import Template
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+from tests.unit.stacks.security_proofs import App, Json, attached_aws_policies
+from tools.synth_families import OTHERS
+from training_cluster.acknowledgements import flat
+
+EVERYTHING = OTHERS["everything"]
+
+
+@pytest.fixture
+def app(synthesise: Callable[..., dict[str, Template]]) -> Callable[..., App]:
+    return lambda **flags: App.of({s: deepcopy(t.to_json()) for s, t in synthesise(**flags).items()})
+
+
+def test_roles_in_the_templates_have_one_policy_of_aws_the_right_to_log(app: Callable[..., App]) -> None:
+    for flags in ({}, *OTHERS.values()):
+        assert attached_aws_policies(app(**flags)) == {"policy/service-role/AWSLambdaBasicExecutionRole"}
+    broken = app()
+    role = next(properties for _, properties in broken.resources("AWS::IAM::Role"))
+    role["ManagedPolicyArns"] = ["arn:aws:iam::aws:policy/AdministratorAccess"]
+    assert "policy/AdministratorAccess" in attached_aws_policies(broken)
+
+
+def names(app: App, kind: str) -> list[tuple[str, Json]]:
+    return [(name.partition("/")[2], properties) for name, properties in app.resources(kind)]
+
+
+def own_policy(app: App, part: str) -> tuple[str, Json]:
+    """Reference and only statement of a policy of ours, by a part of its name."""
+    ((ours, policy),) = [
+        each
+        for each in names(app, "AWS::IAM::ManagedPolicy")
+        if part in flat(each[1].get("ManagedPolicyName", ""))
+    ]
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Allow"
+    return f"<{ours}>", statement
+
+
+def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nodes_write_data_sets(
+    app: Callable[..., App],
+) -> None:
+    """Nothing else. Logs and state are rights that ParallelCluster gives its roles itself."""
+    found = app(**EVERYTHING)
+    nodes = [found.config["HeadNode"], *found.queues]
+    scripts = {"BucketName": "TrainingCluster-Storage:BucketName", "KeyName": "bootstrap/training/*"}
+    # A reference, so the policy outlives the roles that have it.
+    ours, _ = own_policy(found, "parallelcluster-training-nodes-")
+    data, statement = own_policy(found, "parallelcluster-training-datasets-")
+    head, *compute = [each["Iam"] for each in nodes]
+    assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}]}
+    exact = {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": data}]}
+    assert compute == [exact] * 2, "two queues"
+    assert set(statement["Action"]) == {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}
+    assert (
+        flat(statement["Resource"])
+        == "arn:<AWS::Partition>:s3:::TrainingCluster-Storage:BucketName/datasets/*"
+    )
+    assert found.exported(scripts["BucketName"]).strip("<>") in dict(names(found, "AWS::S3::Bucket"))
+
+
+def test_nodes_have_what_a_session_and_a_command_need_and_read_no_parameter(
+    app: Callable[..., App],
+) -> None:
+    """AWS's two policies are read, not remembered: moto brings their documents."""
+    of_aws = json.loads(aws_managed_policies_data)
+
+    def actions(name: str) -> set[str]:
+        return {action for each in of_aws[name]["Document"]["Statement"] for action in each["Action"]}
+
+    _, statement = own_policy(app(), "parallelcluster-training-nodes-")
+    ours, core = set(statement["Action"]), actions("AmazonSSMManagedInstanceCore")
+    assert not [action for action in ours if "Parameter" in action]
+    assert ours == actions("AWSCloud9SSMInstanceProfile") | {
+        action for action in core if action.startswith("ec2messages:")
+    }, "a session; a command"
+    assert ours < core
+
+
+def test_login_nodes_have_the_same_rights_by_policies_of_ours(app: Callable[..., App]) -> None:
+    found = app(**EVERYTHING)
+    nodes, _ = own_policy(found, "-nodes-")
+    login, statement = own_policy(found, "-login-")
+    (pool,) = found.config["LoginNodes"]["Pools"]
+    assert pool["Iam"] == {"AdditionalIamPolicies": [{"Policy": nodes}, {"Policy": login}]}
+    assert statement["Action"] == "s3:GetObject"
+    assert (
+        flat(statement["Resource"])
+        == "arn:<AWS::Partition>:s3:::TrainingCluster-Storage:BucketName/bootstrap/training/*"
+    )
+
+
+def test_a_cluster_of_the_longest_name_has_policies_that_fit(app: Callable[..., App]) -> None:
+    """128 characters (IAM quotas); the provider may attach none whose name begins otherwise."""
+    found = app(cluster_name="c" * 60, login_nodes="1")
+    all_of_them = [each for _, each in names(found, "AWS::IAM::ManagedPolicy")]
+    # The provider's own, which has no name of ours, goes on where its role's policy grows too long.
+    named = [flat(each["ManagedPolicyName"]) for each in all_of_them if "ManagedPolicyName" in each]
+    assert {each.split("-")[2] for each in named} == {"nodes", "login", "datasets"}
+    for name in named:
+        assert name.startswith("parallelcluster-")
+        assert len(name.replace("<AWS::Region>", "r" * 14)) <= 128

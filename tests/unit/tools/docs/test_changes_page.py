@@ -1,0 +1,49 @@
+"""docs/changes.md: every flag has one answer, and the page says what the library and the guards say now."""
+
+from __future__ import annotations
+
+import pytest
+
+from ops.asset_code import asset_code
+from tools.docs.changes_page import KEPT, render_changes_page, verdicts
+from tools.docs.flag_changes import SAMPLES, Sample, ask_library, configs
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
+
+
+def test_the_page_is_the_generated_one() -> None:
+    page = (ROOT / "docs" / "changes.md").read_text()
+    assert page == render_changes_page(), "make docs"
+
+
+def test_every_flag_has_an_answer_and_every_answer_a_flag() -> None:
+    assert set(verdicts()) == set(Settings.model_fields)
+
+
+def test_a_sample_changes_its_flag_and_no_other() -> None:
+    for sample in SAMPLES:
+        before, after = (read_settings(each) for each in (sample.before, sample.after))
+        changed = {n for n in Settings.model_fields if getattr(before, n) != getattr(after, n)}
+        alone = changed - {"accounting_secret"} or changed  # it comes with accounting, and alone
+        assert alone == {sample.flag}, sample
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.flag} {each.what}")
+def test_the_page_says_what_the_provider_keeps_of_a_cluster(sample: Sample) -> None:
+    refused = asset_code("cluster_provider", "kept").kept.changed(*configs(sample))
+    assert bool(refused) is (sample.flag in KEPT)
+    assert all(sample.flag in each.flags for each in refused)
+
+
+@pytest.mark.parametrize(
+    ("after", "running", "stopped"),
+    [({"nodes": "4"}, False, False), ({"capacity": "spot"}, True, False), ({"os": "ubuntu2404"}, True, True)],
+    ids=["live", "idle", "never"],
+)
+def test_the_library_tells_live_changes_from_those_that_need_a_stopped_fleet_and_the_impossible(
+    after: dict[str, str], running: bool, stopped: bool
+) -> None:
+    (answer,) = ask_library([Sample(flag="any", after=after)])
+    assert bool(answer.running) is running
+    assert bool(answer.stopped) is stopped

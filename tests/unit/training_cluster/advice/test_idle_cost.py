@@ -1,0 +1,120 @@
+"""What stays running when no job runs is counted, and said, before it is made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from training_cluster.advice.advice import advice
+from training_cluster.advice.idle_cost import Item, idle_cost, render_idle_cost
+from training_cluster.catalog.families import family_names, instance_hour, load_base, load_family
+from training_cluster.flags.network import INTERFACE_ENDPOINTS
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
+
+FSX = "fs-0123456789abcdef0"
+OWN_NETWORK = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "public_subnet_id": "subnet-0123456789abcdef0",
+    "private_subnet_id": "subnet-0123456789abcdef1",
+}
+
+
+def _items(**flags: str) -> dict[str, Item]:
+    """By their first words."""
+    cost = idle_cost(read_settings(flags))
+    assert cost.usd_per_month == pytest.approx(sum(item.usd_per_month or 0 for item in cost.items))
+    return {item.what.split(",")[0]: item for item in cost.items}
+
+
+def _said(**flags: str) -> str:
+    return render_idle_cost(idle_cost(read_settings(flags)))
+
+
+def test_the_default_is_head_node_lustre_and_nat() -> None:
+    items = _items()
+    assert list(items) == ["head node c5.4xlarge", "FSx for Lustre", "NAT gateway and its address"]
+    # (0.68 + 0.005) x 730 h + 128 GiB x 0.08; 1200 GiB x 0.21; (0.045 + 0.005) x 730 h.
+    assert [item.usd_per_month for item in items.values()] == pytest.approx([510.29, 252, 36.5])
+
+
+def test_what_you_brought_yourself_is_not_counted_again() -> None:
+    assert list(_items(fsx_id=FSX, **OWN_NETWORK)) == ["head node c5.4xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "what", "usd"),
+    [
+        ({"fsx_gib": "4800", "fsx_mbps_per_tib": "1000"}, "FSx for Lustre", 4800 * 0.6),
+        ({"fsx_type": "scratch2"}, "FSx for Lustre", 1200 * 0.14),
+        (
+            {"endpoints": "private"},
+            f"{len(INTERFACE_ENDPOINTS)} interface endpoints",
+            len(INTERFACE_ENDPOINTS) * 0.01 * 730,
+        ),
+        ({"accounting": "new"}, "accounting database", 0.5 * 0.12 * 730),
+        ({"efs_mibps": "100"}, "EFS at 100 MiB/s", 600),
+        ({"login_nodes": "2"}, "login nodes", 2 * (0.192 + 0.005) * 730),
+        ({"login_nodes": "2"}, "load balancer of the login nodes", (0.0225 + 0.005) * 730),
+        ({"min_nodes": "2"}, "2 x p4d.24xlarge (min_nodes)", 2 * (21.96 * 730 + 256 * 0.08)),
+        ({"head_root_gib": "1128"}, "head node c5.4xlarge", 510.29 + 80),
+    ],
+)
+def test_what_a_flag_adds_is_counted(flags: dict[str, str], what: str, usd: float) -> None:
+    assert _items(**flags)[what].usd_per_month == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(
+    ("flags", "without"),
+    [
+        ({"head_node_type": "c7i.8xlarge"}, "head node c7i.8xlarge, 128 GiB (not in the catalog)"),
+        ({"capacity": "spot", "min_nodes": "1"}, "1 x p4d.24xlarge (at the spot price)"),
+        (
+            {"capacity": "reservation:cr-0123456789abcdef0"},
+            "the reservation cr-0123456789abcdef0 (billed whether used or not)",
+        ),
+    ],
+)
+def test_a_price_that_is_not_known_is_named_and_left_out(flags: dict[str, str], without: str) -> None:
+    assert f"a day, without {without}:" in _said(**flags)
+
+
+def test_a_capacity_block_is_paid_already() -> None:
+    assert "p4d.24xlarge" not in _said(capacity="capacity-block:cr-0123456789abcdef0")
+
+
+def test_it_says_how_old_how_sure_and_of_which_region_the_prices_are() -> None:
+    said = _said(fsx_mbps_per_tib="250")
+    assert "us-east-1, 2024-06-01 to 2026-08-01; your region may differ" in said
+    assert "252  (price unconfirmed)" in said
+    assert "unconfirmed" not in _said(fsx_mbps_per_tib="125")
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_the_head_node_of_every_family_and_the_login_node_have_a_price(family: str) -> None:
+    assert instance_hour(load_family(family).head_node_type)
+    assert instance_hour(load_base().login_node.instance_type)
+
+
+def test_a_type_in_both_places_of_the_catalog_has_one_price() -> None:
+    for name, offered in load_base().head_node.types.items():
+        family = load_family(name.split(".")[0]) if name.split(".")[0] in family_names() else None
+        if family and name in family.sizes:
+            assert family.sizes[name].usd_per_hour == offered.usd_per_hour
+
+
+def test_every_throughput_that_can_be_asked_for_has_a_price() -> None:
+    prices = load_base().prices
+    tiers = Settings.model_fields["fsx_mbps_per_tib"].annotation.__args__  # type: ignore[union-attr]
+    assert all(prices.lustre_gb_month("PERSISTENT_2", tier) for tier in tiers)
+    assert prices.lustre_gb_month("PERSISTENT_1", 50) is None
+
+
+def test_synth_says_it_as_a_note_that_no_warning_hides() -> None:
+    (said,) = (each for each in advice(read_settings({"min_nodes": "1"})) if each.id == "idle-cost")
+    assert not said.warns
+    # In its report CDK keeps warnings only, and the CLI then shows no note at all.
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    assert context["@aws-cdk/core:annotationsInValidationReport"] is False

@@ -1,0 +1,212 @@
+"""The catalog of instance families: true to EC2's own data, sourced, and strict about typing errors."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training_cluster.catalog.families import (
+    CATALOG,
+    family_names,
+    find_instance_type,
+    head_node_size,
+    load_base,
+    load_family,
+)
+from training_cluster.catalog.family import FACTS, UNCONFIRMED, Size
+from training_cluster.network.vpc import PRIVATE_PREFIX
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.network import RESERVED_ADDRESSES
+
+THE_ISSUES_FAMILIES = set(
+    "p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 trn1 trn1n trn2 g5 g6 g6e m6i m7i r7iz hpc7a".split()
+)
+TYPES = [(name, each) for name in family_names() for each in load_family(name).sizes]
+
+MANY_ZONES = 30
+
+# EC2 counts a Trainium2's 96 GiB (16 of them: 1536, aws-neuron docs) as 512.
+EC2_IS_WRONG_ABOUT_MEMORY = {"trn2"}
+
+
+def _ec2(instance_type: str) -> dict[str, Any]:
+    from moto.ec2.models.instance_types import INSTANCE_TYPES  # noqa: PLC0415
+
+    found: dict[str, Any] = INSTANCE_TYPES[instance_type]
+    return found
+
+
+def test_all_families_are_there() -> None:
+    assert set(family_names()) == THE_ISSUES_FAMILIES
+
+
+@pytest.mark.parametrize(("name", "instance_type"), TYPES)
+def test_a_size_agrees_with_the_data_of_ec2(name: str, instance_type: str) -> None:
+    size, data = load_family(name).sizes[instance_type], _ec2(instance_type)
+    assert size.vcpus == data["VCpuInfo"]["DefaultVCpus"]
+    assert size.threads_per_core == data["VCpuInfo"]["DefaultThreadsPerCore"]
+    assert size.memory_gib * 1024 == data["MemoryInfo"]["SizeInMiB"]
+    assert size.network_cards == data["NetworkInfo"]["MaximumNetworkCards"]
+    assert size.efa_interfaces == data["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
+    assert size.nvme_gb == data.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0)
+    assert size.accelerators == sum(device["Count"] for device in _accelerators(data))
+    if size.sockets and size.cores_per_socket:
+        assert size.sockets * size.cores_per_socket == data["VCpuInfo"]["DefaultCores"]
+
+
+def test_the_most_nodes_of_any_size_have_addresses_in_the_private_subnet() -> None:
+    for name, instance_type in TYPES:
+        nodes = 4096 * load_family(name).sizes[instance_type].addresses + load_base().cpu_queue.nodes
+        free = 2 ** (32 - PRIVATE_PREFIX) - 5  # AWS keeps five
+        assert nodes + RESERVED_ADDRESSES <= free, instance_type
+
+
+def _accelerators(data: dict[str, Any]) -> list[dict[str, Any]]:
+    gpus: list[dict[str, Any]] = data.get("GpuInfo", {}).get("Gpus", [])
+    neuron: list[dict[str, Any]] = data.get("NeuronInfo", {}).get("NeuronDevices", [])
+    return gpus + neuron
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_an_accelerators_memory_agrees_with_the_data_of_ec2(name: str) -> None:
+    family = load_family(name)
+    found = {d["MemoryInfo"]["SizeInMiB"] // 1024 for d in _accelerators(_ec2(family.main_size))}
+    if name in EC2_IS_WRONG_ABOUT_MEMORY:
+        assert found == {512}, "EC2's data is right now: take it"
+        return
+    assert {int(family.accelerator.memory_gib)} == (found or {0})
+
+
+@pytest.mark.parametrize(("name", "instance_type"), TYPES)
+def test_a_size_is_sold_as_ec2_says(name: str, instance_type: str) -> None:
+    """A reservation is of on-demand capacity, so EC2's data does not name it."""
+    classes = set(_ec2(instance_type)["SupportedUsageClasses"])
+    sold = {"ondemand" if kind == "on-demand" else kind for kind in classes}
+    assert set(load_family(name).capacity_of(instance_type)) - {"reservation"} == sold
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_a_familys_zones_agree_with_the_data_of_ec2(name: str) -> None:
+    """Those that are in nearly every zone list none."""
+    family = load_family(name)
+    offered = _zone_ids()[family.main_size]
+    listed = {region: set(zones) for region, zones in family.zones.items()}
+    assert listed == offered if listed else sum(len(zones) for zones in offered.values()) >= MANY_ZONES
+
+
+@cache
+def _zone_ids() -> dict[str, dict[str, set[str]]]:
+    """Instance type -> region -> ids of the zones that offer it."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS  # noqa: PLC0415
+
+    found: dict[str, dict[str, set[str]]] = {}
+    for region, offerings in INSTANCE_TYPE_OFFERINGS["availability-zone-id"].items():
+        for each in offerings:
+            found.setdefault(each["InstanceType"], {}).setdefault(region, set()).add(each["Location"])
+    return found
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_every_fact_says_where_it_is_from(name: str) -> None:
+    family, base = load_family(name), load_base()
+    for fact in FACTS:
+        assert base.source(family, fact), fact
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_a_family_can_be_deployed(name: str) -> None:
+    family = load_family(name)
+    size = family.sizes[family.main_size]
+    assert head_node_size(family.head_node_type), "the head node's type is checked against nodes"
+    assert (family.scratch is not None) == any(each.nvme_gb for each in family.sizes.values())
+    assert (size.accelerators > 0) == (family.accelerator.kind != "none") == (family.accelerator.cores > 0)
+    assert family.queue == {"gpu": "gpu", "neuron": "neuron", "none": "cpu"}[family.accelerator.kind]
+    assert family.image_recipe in load_base().image_recipes
+
+
+def test_families_without_native_bf16_do_not_ask_for_it() -> None:
+    assert load_family("m6i").mixed_precision == "no"
+    assert load_family("p3dn").mixed_precision == "fp16"
+    assert {load_family(n).mixed_precision for n in ("p4d", "p5", "trn1", "m7i", "r7iz")} == {"bf16"}
+
+
+@pytest.mark.parametrize("instance_type", sorted(load_base().head_node.types))
+def test_what_is_offered_as_head_node_agrees_with_the_data_of_ec2(instance_type: str) -> None:
+    size, data = load_base().head_node.types[instance_type], _ec2(instance_type)
+    assert (size.vcpus, size.memory_gib * 1024) == (
+        data["VCpuInfo"]["DefaultVCpus"],
+        data["MemoryInfo"]["SizeInMiB"],
+    )
+
+
+def test_base_yaml_offers_head_nodes_smallest_first_and_a_cpu_queue_of_the_catalog() -> None:
+    base = load_base()
+    sizes = [(size.vcpus, size.memory_gib) for size in base.head_node.types.values()]
+    assert sizes == sorted(sizes)
+    found = find_instance_type(base.cpu_queue.instance_type)
+    assert found
+    assert found[0].accelerator.kind == "none"
+
+
+def _copy(tmp_path: Path) -> Path:
+    return shutil.copytree(CATALOG, tmp_path / "catalog")
+
+
+@pytest.mark.parametrize(
+    ("typed", "wrong", "words"),
+    [
+        ("main_size:", "main_siz:", ["main_siz:", 'Did you mean "main_size"?']),
+        ("main_size: p5.48xlarge", "main_size: p5.49xlarge", ["main_size p5.49xlarge is not among sizes"]),
+        ("vcpus: 192", "vcpus: lots", ["sizes.p5.48xlarge.vcpus", "integer"]),
+        ("vcpus: 192", "vcpu: 192", ["sizes.p5.48xlarge.vcpu:", 'Did you mean "vcpus"?']),
+        ("kind: gpu", "kind: gpuu", ["accelerator.kind", "'gpu'"]),
+        ("queue: gpu", "queue: [gpu", ["p5.yaml: not valid YAML"]),
+        ("queue: gpu", "queue: GPU queue", ["queue:", "pattern"]),
+        ("capacity: [ondemand, ", "capacity: [on-demand, ", ["capacity.0", "'ondemand'"]),
+        ("main_size: p5", "name: p5\nmain_size: p5", ["name: ", "the name of the file"]),
+        ("main_size: p5", "1: p5\nmain_size: p5", ["1: ", "string"]),
+        ("main_size: p5", "2026-01-01: p5\nmain_size: p5", ["2026-01-01: ", "string"]),
+        ("  capacity: EC2", "  capacitty: EC2", ['no fact "capacitty"', 'Did you mean "capacity"?']),
+    ],
+)
+def test_a_typing_error_names_file_key_and_the_closest_name(
+    tmp_path: Path, typed: str, wrong: str, words: list[str]
+) -> None:
+    text = (CATALOG / "p5.yaml").read_text()
+    assert typed in text
+    (tmp_path / "p5.yaml").write_text(text.replace(typed, wrong, 1))
+    with pytest.raises(ConfigurationError) as raised:
+        load_family("p5", tmp_path)
+    for word in ["p5.yaml", *words]:
+        assert word in str(raised.value)
+
+
+def test_a_fact_without_a_value_must_say_so(tmp_path: Path) -> None:
+    text = (CATALOG / "p4d.yaml").read_text().replace("usd_per_hour: 21.96", "usd_per_hour: null")
+    (tmp_path / "p4d.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=f"say `usd_per_hour: {UNCONFIRMED}`"):
+        load_family("p4d", tmp_path)
+
+
+def test_a_key_of_base_yaml_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(f"{(CATALOG / 'base.yaml').read_text()}\n7: x\n")
+    with pytest.raises(ConfigurationError, match=r"base\.yaml: 1 problem.*\n  7: .*string"):
+        load_base(tmp_path)
+
+
+def test_base_yaml_is_strict_too(tmp_path: Path) -> None:
+    text = (CATALOG / "base.yaml").read_text().replace("shared_dir", "shared_dri")
+    (tmp_path / "base.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=re.escape('Did you mean "shared_dir"?')):
+        load_base(tmp_path)
+
+
+def test_a_size_that_the_family_lacks_is_refused_with_those_it_has() -> None:
+    assert isinstance(load_family("g5").size("g5.xlarge"), Size)
+    with pytest.raises(ConfigurationError, match=re.escape('Did you mean "g5.48xlarge"?')):
+        load_family("g5").size("g5.48xlarg")

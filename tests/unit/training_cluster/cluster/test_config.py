@@ -1,0 +1,337 @@
+"""The rendered ParallelCluster config: golden files, and the rules it keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from training_cluster.catalog.families import family_names, load_family
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.queues import Queue, render_queue
+from training_cluster.cluster.resource_ids import ResourceIds, placeholders
+from training_cluster.pcluster.check import config_problems
+from training_cluster.pcluster.schema import SCHEMA as SCHEMA_FILE
+from training_cluster.rules.context import read_settings
+
+GOLDEN = Path(__file__).parent / "golden"
+IMAGE = "ami-0123456789abcdef0"
+CR = "cr-0123456789abcdef0"
+Config = dict[str, Any]
+
+
+def ids(**changes: Any) -> ResourceIds:
+    return replace(placeholders(image_id=IMAGE, bootstrap_budget_s=560), **changes)
+
+
+def render(**flags: str) -> Config:
+    return render_cluster_config(settings=read_settings(flags), ids=ids())
+
+
+def queue(**flags: str) -> Config:
+    first: Config = render(**flags)["Scheduling"]["SlurmQueues"][0]
+    return first
+
+
+def assert_golden(name: str, config: Config) -> None:
+    text = yaml.safe_dump(config, sort_keys=False)
+    path = GOLDEN / f"{name}.yaml"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text(), "read the difference, then: UPDATE_GOLDEN=1 pytest tests/unit"
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_the_config_of_a_family_is_the_golden_one(family: str) -> None:
+    assert_golden(family, render(family=family))
+
+
+def test_no_golden_config_is_of_nothing() -> None:
+    seeds = {"seed-000-p3dn", "seed-001-megatron", "seed-002-xeon", "seed-003-trainium"}
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == {*family_names(), *seeds, "everything"}
+
+
+def test_a_config_with_everything_is_the_golden_one() -> None:
+    flags = {"cpu_queue": "on", "login_nodes": "2", "accounting": "new", "capacity": "spot", "image": IMAGE}
+    assert_golden("everything", render(**flags))
+
+
+SCHEMA = json.loads(SCHEMA_FILE.read_text())
+# Of a part that comes or goes whole, its own policy counts, and not those of what is in it.
+COME_AND_GO = ("LoginNodes.", "Scheduling.SlurmQueues[cpu].", "Tags[")
+
+
+def _constant(value: Any, schema: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and value of what ParallelCluster 3.16.1 never lets change (update policy UNSUPPORTED)."""
+    schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    if "else" in schema:  # a custom action: script and arguments, not a sequence
+        schema = schema["else"]
+        yield from _constant(value, schema, at)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if key in schema.get("properties", {}):
+                yield from _of_key(part, schema["properties"][key], f"{at}{key}")
+    elif isinstance(value, list) and "x-update-key" in schema:
+        for part in value:
+            yield from _constant(part, schema["items"], f"{at[:-1]}[{part[schema['x-update-key']]}].")
+
+
+def _of_key(value: Any, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    if (
+        schema.get("x-update-policy") in NEVER
+        and not isinstance(value, dict)
+        and "x-update-key" not in schema
+    ):
+        yield path, value
+    yield from _constant(value, schema, f"{path}.")
+
+
+# SHARED_STORAGE_UPDATE_POLICY: only file systems that are brought may come and go.
+NEVER = ("UNSUPPORTED", "SHARED_STORAGE_UPDATE_POLICY")
+
+# One variant for each flag that may change in a cluster's life.
+LIVE = {
+    "nodes": {"nodes": "64"},
+    "min_nodes": {"min_nodes": "1"},
+    "image": {"image": IMAGE},
+    "spot": {"capacity": "spot"},
+    "reservation": {"capacity": f"reservation:{CR}"},
+    "capacity block": {"capacity": f"capacity-block:{CR}"},
+    "placement_group": {"placement_group": "mine"},
+    "cpu_queue": {"cpu_queue": "on"},
+    "login_nodes": {"login_nodes": "1"},
+    "accounting": {"accounting": "new"},
+    "tags": {"tags": "team=nlp"},
+}
+
+
+def _never_changes(config: Config) -> dict[str, str]:
+    found = {path: str(value) for path, value in _constant(config, SCHEMA)}
+    return {path: value for path, value in found.items() if not path.startswith(COME_AND_GO)}
+
+
+def test_what_never_changes_is_read_out_of_the_librarys_own_schema() -> None:
+    found = _never_changes(render())
+    for path in (
+        "HeadNode.InstanceType",
+        "HeadNode.LocalStorage.RootVolume.Size",
+        "HeadNode.CustomActions.OnNodeConfigured.Args",
+        "HeadNode.Networking.SubnetId",
+        "Image.Os",
+        "DevSettings.Timeouts.HeadNodeBootstrapTimeout",
+        "SharedStorage[efs].EfsSettings.FileSystemId",
+        "SharedStorage[efs].MountDir",
+    ):
+        assert path in found, sorted(found)
+    assert not [path for path in found if "OnNodeUpdated" in path or "MaxCount" in path]
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_nothing_that_can_never_change_depends_on_a_flag_that_may(family: str) -> None:
+    settings = read_settings({"family": family})
+    first = render(family=family)
+    sold = settings.family_facts.capacity_of(settings.compute_type)
+    for name, flags in LIVE.items():
+        bought = flags.get("capacity", "ondemand").partition(":")[0]
+        if bought not in sold or (name == "cpu_queue" and settings.family_facts.queue == "cpu"):
+            continue
+        other = render(family=family, **flags)
+        if name != "image" or not settings.family_facts.official_image_refused:
+            assert other != first, f"{name}: a pair that is equal shows nothing"
+        assert _never_changes(other) == _never_changes(first), name
+    # What else changes in a cluster's life: its scripts, and the time that they take.
+    for change in ({"bundle_sha256": "f" * 64}, {"bootstrap_budget_s": 30}):
+        other = render_cluster_config(settings=settings, ids=ids(**change))
+        assert other != first
+        assert _never_changes(other) == _never_changes(first)
+
+
+def test_a_changed_script_is_a_live_change_of_the_head_node() -> None:
+    update = render()["HeadNode"]["CustomActions"]["OnNodeUpdated"]
+    assert update["Args"][-1] == f"bundle-sha256={'e' * 64}"
+
+
+def test_compute_nodes_have_time_for_what_the_bootstrap_does_and_the_head_nodes_is_constant() -> None:
+    def timeouts(budget_s: int) -> Config:
+        config = render_cluster_config(settings=read_settings({}), ids=ids(bootstrap_budget_s=budget_s))
+        found: Config = config["DevSettings"]["Timeouts"]
+        return found
+
+    assert timeouts(560) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2660}
+    assert timeouts(30) == {"HeadNodeBootstrapTimeout": 2700, "ComputeNodeBootstrapTimeout": 2130}
+
+
+def test_efa_sizes_get_efa_a_placement_group_and_one_private_subnet() -> None:
+    found = queue(family="p4d")
+    assert found["ComputeResources"][0]["Efa"] == {"Enabled": True}
+    assert found["Networking"]["PlacementGroup"] == {"Enabled": True, "Name": "group"}
+    assert found["Networking"]["SubnetIds"] == ["subnet-0bbbbbbbbbbbbbbbb"]
+
+
+def test_sizes_without_efa_get_neither() -> None:
+    found = queue(family="m6i")
+    assert found["ComputeResources"][0]["Efa"] == {"Enabled": False}
+    assert "PlacementGroup" not in found["Networking"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "capacity_type", "reservation", "group"),
+    [
+        ({}, "ONDEMAND", None, {"Enabled": True, "Name": "group"}),
+        ({"capacity": "spot"}, "SPOT", None, {"Enabled": True, "Name": "group"}),
+        ({"capacity": f"reservation:{CR}"}, "ONDEMAND", CR, {"Enabled": False}),
+        (
+            {"capacity": f"reservation:{CR}", "placement_group": "tied"},
+            "ONDEMAND",
+            CR,
+            {"Enabled": True, "Name": "tied"},
+        ),
+        ({"capacity": f"capacity-block:{CR}"}, "CAPACITY_BLOCK", CR, {"Enabled": False}),
+        ({"placement_group": "off"}, "ONDEMAND", None, {"Enabled": False}),
+    ],
+)
+def test_capacity_decides_the_placement_group(
+    flags: dict[str, str], capacity_type: str, reservation: str | None, group: Config
+) -> None:
+    found = queue(**flags)
+    assert found["CapacityType"] == capacity_type
+    assert found.get("CapacityReservationTarget", {}).get("CapacityReservationId") == reservation
+    assert found["Networking"]["PlacementGroup"] == group
+
+
+def test_a_capacity_block_always_runs_and_all_else_costs_nothing_until_a_job_wants_it() -> None:
+    block = queue(capacity=f"capacity-block:{CR}", nodes="4")["ComputeResources"][0]
+    assert (block["MinCount"], block["MaxCount"]) == (4, 4)
+    for capacity in ("ondemand", "spot", f"reservation:{CR}"):
+        other = queue(capacity=capacity, nodes="5")["ComputeResources"][0]
+        assert (other["MinCount"], other["MaxCount"]) == (0, 5)
+
+
+def test_jobs_of_lost_spot_nodes_are_queued_again() -> None:
+    assert render(capacity="spot")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == [
+        {"JobRequeue": 1}
+    ]
+
+
+def test_slurm_is_told_the_sockets_where_it_would_guess_wrong() -> None:
+    told = queue(family="p4d")["ComputeResources"][0]["CustomSlurmSettings"]
+    assert told == {"Sockets": 2, "CoresPerSocket": 24, "ThreadsPerCore": 2}
+    assert queue(family="p5")["ComputeResources"][0]["CustomSlurmSettings"]["CoresPerSocket"] == 48
+    for flags in ({"family": "m6i"}, {"family": "p5", "instance_type": "p5.4xlarge"}):
+        assert "CustomSlurmSettings" not in queue(**flags)["ComputeResources"][0]
+
+
+def test_an_image_is_the_queues_and_never_the_clusters() -> None:
+    config = render(image=IMAGE, cpu_queue="on")
+    first, second = config["Scheduling"]["SlurmQueues"]
+    assert first["Image"] == {"CustomAmi": IMAGE}
+    assert "Image" not in second, "accelerators' drivers are not for CPU nodes"
+    assert config["Image"] == {"Os": "ubuntu2204"}
+    assert "Image" not in config["HeadNode"]
+
+
+def test_all_nodes_use_our_security_group_and_imdsv2() -> None:
+    config = render(login_nodes="1", cpu_queue="on")
+    nodes = [config["HeadNode"], *config["Scheduling"]["SlurmQueues"], *config["LoginNodes"]["Pools"]]
+    assert len(nodes) == 4
+    assert all(node["Networking"]["SecurityGroups"] == ["sg-0cccccccccccccccc"] for node in nodes)
+    assert config["Imds"] == {"ImdsSupport": "v2.0"}
+    assert "AllowedIps" not in config["HeadNode"]["Ssh"]
+    assert "Ssh" not in config["LoginNodes"]["Pools"][0]
+
+
+def test_home_may_lie_on_efs_which_is_mounted_once() -> None:
+    mounts = {
+        home: [each["MountDir"] for each in render(home=home)["SharedStorage"]] for home in ("ebs", "efs")
+    }
+    assert mounts == {"ebs": ["/fsx", "/efs"], "efs": ["/fsx", "/home"]}
+
+
+def test_every_root_volume_is_encrypted() -> None:
+    config = render(cpu_queue="on")
+    queues = [queue["ComputeSettings"] for queue in config["Scheduling"]["SlurmQueues"]]
+    for node in [config["HeadNode"], *queues]:
+        assert node["LocalStorage"]["RootVolume"]["Encrypted"] is True
+
+
+def test_local_disks_are_scratch_where_there_are_any() -> None:
+    assert queue(family="p4d")["ComputeSettings"]["LocalStorage"]["EphemeralVolume"] == {
+        "MountDir": "/scratch"
+    }
+    assert "EphemeralVolume" not in queue(family="m6i")["ComputeSettings"]["LocalStorage"]
+
+
+# What the rules and the schema let through and ParallelCluster's validators would not.
+def _changed(path: str, value: Any, **flags: str) -> Config:
+    config = render(**flags)
+    node: Any = config
+    *parents, last = path.split(".")
+    for part in parents:
+        node = node[int(part)] if part.isdigit() else node[part]
+    node[last] = value
+    return config
+
+
+QUEUE = "Scheduling.SlurmQueues.0"
+SUBNETS = ["subnet-0bbbbbbbbbbbbbbbb", "subnet-0aaaaaaaaaaaaaaaa"]
+STATIC = {"min_nodes": "2", "placement_group": "off"}
+BLOCK = {"capacity": f"capacity-block:{CR}"}
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (_changed("SharedStorage.1.MountDir", "/neuron_shared /efs"), "`/neuron_shared /efs` is two paths"),
+        (_changed("SharedStorage.1.MountDir", "/fsx"), "/fsx is mounted 2 times"),
+        (_changed("SharedStorage.1.MountDir", "/scratch"), "/scratch is mounted 2 times"),
+        (_changed("SharedStorage.1.MountDir", "/fsx/efs"), "/fsx/efs lies within /fsx"),
+        (_changed("SharedStorage.1.EfsSettings", {"FileSystemId": "fs-0dddddddddddddddd"}), "stands 2 times"),
+        (_changed(f"{QUEUE}.Name", "default"), "the name default"),
+        (_changed(f"{QUEUE}.Name", "a" * 26), "25 at most"),
+        (_changed(f"{QUEUE}.Networking", {"SubnetIds": [SUBNETS[0]]}), "PlacementGroup to be said"),
+        (_changed(f"{QUEUE}.Networking.SubnetIds", SUBNETS), "one subnet"),
+        (_changed(f"{QUEUE}.ComputeResources.0.MinCount", 3), "MinCount 3 is above MaxCount 2"),
+        (_changed(f"{QUEUE}.ComputeResources.0.MinCount", 1, **BLOCK), "MaxCount > 0, not 1 and 2"),
+        (_changed(f"{QUEUE}.Networking.PlacementGroup", {"Enabled": True}, **BLOCK), "no placement group"),
+        (_changed(f"{QUEUE}.CapacityType", "CAPACITY_BLOCK", **STATIC), "CapacityReservationId"),
+        (_changed("Scheduling.SlurmQueues.1.Name", "gpu", cpu_queue="on"), "2 queues are named gpu"),
+    ],
+)  # fmt: skip
+def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> None:
+    (problem,) = config_problems(config)
+    assert said in problem
+
+
+def test_fifty_queues_are_the_most(tmp_path: Path) -> None:
+    config = render()
+    family = load_family("m6i")
+    many = [
+        render_queue(
+            Queue(
+                name=f"q{i}",
+                compute_resource=f"c{i}",
+                cluster_name="training",
+                instance_type=family.main_size,
+                size=family.sizes[family.main_size],
+                min_count=0,
+                max_count=1,
+                capacity=read_settings({}).bought,
+                root_gib=100,
+                scratch=None,
+                placement_group=None,
+                image_id=None,
+            ),
+            ids=ids(),
+        )
+        for i in range(51)
+    ]
+    config["Scheduling"]["SlurmQueues"] = many[:50]
+    assert config_problems(config) == []
+    config["Scheduling"]["SlurmQueues"] = many
+    assert [problem for problem in config_problems(config) if "51 queues" in problem]

@@ -1,0 +1,44 @@
+"""cluster_name: no two names that AWS or ParallelCluster take for one."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+
+def _refusal(name: str) -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        read_settings({"cluster_name": name})
+    return str(raised.value)
+
+
+def test_names_in_upper_case_are_refused_since_iam_and_the_private_zone_ignore_case() -> None:
+    said = _refusal("Training")
+    assert "ignore case" in said
+    assert "lower-case" in said
+    assert "-c cluster_name=my-team" in said
+
+
+@pytest.mark.parametrize("name", ["slurm-x", "slurm-slurm-x"])
+def test_a_name_that_gives_the_tables_of_another_cluster_is_refused(name: str) -> None:
+    said = _refusal(name)
+    assert f"parallelcluster-{name} is also a table of the cluster {name.removeprefix('slurm-')}" in said
+
+
+@pytest.mark.parametrize("name", ["slurm", "slurmy", "a-slurm-x", "training-2"])
+def test_other_names_stay_allowed(name: str) -> None:
+    assert read_settings({"cluster_name": name}).cluster_name == name
+
+
+def test_parallelcluster_still_names_its_tables_so() -> None:
+    """The reason of the refusal, in the library itself."""
+    ask = (
+        "from pcluster.constants import PCLUSTER_DYNAMODB_PREFIX as a, PCLUSTER_SLURM_DYNAMODB_PREFIX as b\n"
+        "assert a + 'slurm-x' == b + 'x', (a, b)"
+    )
+    subprocess.run([ROOT / ".venv-pcluster" / "bin" / "python", "-c", ask], check=True)

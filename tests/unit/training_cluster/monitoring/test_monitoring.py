@@ -1,0 +1,206 @@
+"""Alarms and budget: when they speak, to whom, and what they count."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from aws_cdk.assertions import Annotations, Match, Template
+
+from tests.unit.training_cluster.monitoring.monitored import (
+    EMAIL,
+    GOLDEN,
+    HEAD_NODE,
+    LIBRARY,
+    alarms,
+    monitored,
+    stack_of,
+    text,
+)
+from training_cluster.flags.account import CLUSTER_TAG, REGIONS_WITHOUT_BUDGETS
+from training_cluster.monitoring.metrics import LAUNCH_FAILURES
+from training_cluster.paths import ASSETS
+
+Synthesise = Callable[..., dict[str, Template]]
+
+
+def test_a_head_node_that_is_stopped_is_a_dead_one() -> None:
+    alarm = alarms(monitored())["HeadNodeDead"]
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/EC2", "StatusCheckFailed")
+    assert alarm["TreatMissingData"] == "breaching"
+    assert alarm["Dimensions"] == [{"Name": "InstanceId", "Value": HEAD_NODE}]
+
+
+def test_the_heartbeats_alarm_is_as_patient_as_the_librarys() -> None:
+    alarm = alarms(monitored())["SchedulerSilent"]
+    source = (LIBRARY / "templates" / "cluster_stack.py").read_text()
+    theirs = source.partition("metrics_for_alarms[CW_METRICS_CLUSTERMGTD_HEARTBEAT] = {")[2].partition("}\n")[
+        0
+    ]
+    assert f'"evaluation_periods": {alarm["EvaluationPeriods"]}' in theirs
+    assert f'"threshold": {alarm["Threshold"]}' in theirs
+    assert alarm["ComparisonOperator"] == "LessThanThreshold" and "LESS_THAN_THRESHOLD" in theirs
+    assert alarm["TreatMissingData"] == "breaching" and "BREACHING" in theirs
+
+
+def test_a_file_system_is_nearly_full_at_a_tenth_of_whatever_it_holds() -> None:
+    alarm = alarms(monitored())["LustreFull"]
+    assert alarm["Metrics"][0]["Expression"] == "100 * free / (free + used)"
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (10, "LessThanThreshold")
+    assert {m["Id"]: m["MetricStat"]["Metric"]["MetricName"] for m in alarm["Metrics"][1:]} == {
+        "free": "FreeDataStorageCapacity",
+        "used": "PhysicalDiskUsage",
+    }
+
+
+def test_one_node_that_does_not_start_is_an_alarm_and_silence_is_none() -> None:
+    alarm = alarms(monitored())["NodesNotStarting"]
+    expression, *stats = alarm["Metrics"]
+    # A missing value counts as 0 with `+`, which is documented; with SUM() it is not.
+    assert expression["Expression"].split(" + ") == [each["Id"] for each in stats]
+    assert {each["MetricStat"]["Metric"]["MetricName"] for each in stats} == set(LAUNCH_FAILURES)
+    assert len(stats) <= 10, "CloudWatch's limit of an alarm"
+    assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == (0, 1)
+    assert alarm["TreatMissingData"] == "notBreaching"
+
+
+def test_a_braked_health_check_is_an_alarm_by_the_metric_that_nodes_publish() -> None:
+    alarm = alarms(monitored())["CheckBraked"]
+    published = (ASSETS / "bootstrap" / "metrics" / "node_states.py").read_text()
+    assert f'"{alarm["MetricName"]}"' in published
+    assert (alarm["Threshold"], alarm["TreatMissingData"]) == (0, "notBreaching")
+
+
+def test_without_an_address_alarms_only_show() -> None:
+    template = monitored()
+    assert all("AlarmActions" not in alarm for alarm in alarms(template).values())
+    template.resource_count_is("AWS::SNS::Topic", 0)
+    template.resource_count_is("AWS::Budgets::Budget", 0)
+
+
+def test_with_an_address_every_alarm_writes_to_it() -> None:
+    template = monitored(alarm_email=EMAIL)
+    ((topic, _),) = template.find_resources("AWS::SNS::Topic").items()
+    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms(template).values())
+    template.has_resource_properties(
+        "AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": EMAIL, "TopicArn": {"Ref": topic}}
+    )
+    stack = stack_of((("alarm_email", EMAIL),))
+    Annotations.from_stack(stack).has_info("*", Match.string_like_regexp("Until somebody follows the link"))
+
+
+def test_only_alarms_of_this_cluster_may_publish_and_only_over_tls() -> None:
+    template = monitored(alarm_email=EMAIL)
+    ((topic, _),) = template.find_resources("AWS::SNS::Topic").items()
+    (policy,) = template.find_resources("AWS::SNS::TopicPolicy").values()
+    assert policy["Properties"]["Topics"] == [{"Ref": topic}]
+    deny, allow = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert (deny["Effect"], deny["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+    assert (allow["Effect"], allow["Principal"]) == ("Allow", {"Service": "cloudwatch.amazonaws.com"})
+    assert allow["Action"] == "sns:Publish"
+    assert allow["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+    source = text(allow["Condition"]["ArnLike"]["aws:SourceArn"])
+    prefix = source.rpartition(":")[2].removesuffix("*")
+    names = [a["Properties"]["AlarmName"] for a in template.find_resources("AWS::CloudWatch::Alarm").values()]
+    assert names and all(name.startswith(prefix) for name in names)
+
+
+def test_two_clusters_alarms_have_other_names_and_each_others_topics_are_closed() -> None:
+    one, other = (
+        {a["AlarmName"] for a in alarms(monitored(cluster_name=name)).values()} for name in ("a", "a-b")
+    )
+    assert not one & other
+    assert not any(name.startswith("TrainingCluster_a_") for name in other)
+
+
+def _budget(**flags: str) -> dict[str, Any]:
+    template = monitored(**{"budget_usd": "5000", "alarm_email": EMAIL, **flags})
+    (budget,) = template.find_resources("AWS::Budgets::Budget").values()
+    return dict(budget["Properties"])
+
+
+def test_the_budget_writes_at_80_and_100_percent_and_when_100_is_forecast() -> None:
+    found = {
+        (n["Notification"]["NotificationType"], n["Notification"]["Threshold"])
+        for n in _budget()["NotificationsWithSubscribers"]
+    }
+    assert found == {("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100)}
+    for each in _budget()["NotificationsWithSubscribers"]:
+        assert each["Notification"]["ThresholdType"] == "PERCENTAGE"
+        assert each["Subscribers"] == [{"Address": EMAIL, "SubscriptionType": "EMAIL"}]
+
+
+def test_the_budget_counts_by_the_tag_that_the_clusters_resources_carry() -> None:
+    budget = _budget(cluster_name="b")["Budget"]
+    assert budget["CostFilters"] == {"TagKeyValue": [f"user:{CLUSTER_TAG}$b"]}
+    assert budget["BudgetLimit"] == {"Amount": 5000, "Unit": "USD"}
+    assert (budget["BudgetType"], budget["TimeUnit"]) == ("COST", "MONTHLY")
+    for path in GOLDEN:
+        assert CLUSTER_TAG in {tag["Key"] for tag in yaml.safe_load(path.read_text())["Tags"]}
+
+
+def test_a_budget_that_must_be_replaced_gets_another_name() -> None:
+    """Its notifications cannot change, and the new one is made before the old one goes."""
+    names = [
+        text(_budget(**flags)["Budget"]["BudgetName"])
+        for flags in ({}, {"alarm_email": "you@example.com"}, {"cluster_name": "b"}, {"budget_usd": "1"})
+    ]
+    assert len({*names[:3]}) == 3
+    assert names[3] == names[0]
+    assert all("-Region-" in name for name in names), "its names are the account's, for all regions"
+    longest = text(_budget(cluster_name="c" * 60)["Budget"]["BudgetName"]).replace("Region", "ap-southeast-2")
+    assert len(longest) <= 100, "AWS's limit"
+    cannot_change = _registry("AWS::Budgets::Budget")["createOnlyProperties"]
+    assert "/properties/NotificationsWithSubscribers" in cannot_change
+
+
+def _schemas() -> Path:
+    """Those of CloudFormation's registry, which cfn-lint brings."""
+    found = importlib.util.find_spec("cfnlint")
+    assert found and found.origin
+    return Path(found.origin).parent / "data" / "schemas"
+
+
+def _registry(resource_type: str) -> dict[str, Any]:
+    digest = json.loads((_schemas() / "providers" / "us-east-1.json").read_text())[resource_type]
+    (path,) = (_schemas() / "resources").rglob(f"{digest}.json")
+    schema: dict[str, Any] = json.loads(path.read_text())
+    return schema
+
+
+def test_regions_without_budgets_are_those_of_the_registry() -> None:
+    providers = {path.stem: path.read_text() for path in (_schemas() / "providers").glob("*.json")}
+    without = {region for region, types in providers.items() if '"AWS::Budgets::Budget"' not in types}
+    assert set(REGIONS_WITHOUT_BUDGETS) == without - {"sam"}
+
+
+def test_a_budget_says_what_to_type_for_its_tag_and_what_it_does_not_count(synthesise: Synthesise) -> None:
+    stack = stack_of((("alarm_email", EMAIL), ("budget_usd", "5000")))
+    said = Match.string_like_regexp(
+        r"`aws ce update-cost-allocation-tags-status --region us-east-1 --cost-allocation-tags-status "
+        r"TagKey=training-cluster:cluster,Status=Active`.*not what clusters share.*eu-north-1"
+    )
+    Annotations.from_stack(stack).has_warning("*", said)
+    template = synthesise(budget_usd="5000", alarm_email=EMAIL)["TrainingClusterStack"]
+    (output,) = template.find_outputs("ActivateCostTag").values()
+    assert output["Value"].startswith("aws ce update-cost-allocation-tags-status ")
+    assert not synthesise()["TrainingClusterStack"].find_outputs("ActivateCostTag")
+
+
+def test_the_stack_watches_its_own_head_node_and_file_system(synthesise: Synthesise) -> None:
+    template = synthesise()["TrainingClusterStack"]
+    (dead,) = template.find_resources(
+        "AWS::CloudWatch::Alarm", {"Properties": {"MetricName": "StatusCheckFailed"}}
+    ).values()
+    (dimension,) = dead["Properties"]["Dimensions"]
+    cluster, attribute = dimension["Value"]["Fn::GetAtt"]
+    assert cluster in template.find_resources("Custom::TrainingCluster")
+    assert attribute == "HeadNodeInstanceId"
+    (full,) = template.find_resources(
+        "AWS::CloudWatch::Alarm", {"Properties": {"AlarmName": "TrainingCluster_training_LustreFull"}}
+    ).values()
+    assert "TrainingCluster-Storage" in str(full["Properties"]["Metrics"])

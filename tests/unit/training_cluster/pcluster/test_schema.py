@@ -1,0 +1,177 @@
+"""The schema of cluster configs: the library's own, judged as the library judges, said in sentences."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from training_cluster.paths import ROOT
+from training_cluster.pcluster.schema import SCHEMA, schema_problems
+
+GOLDEN = sorted((ROOT / "tests" / "unit" / "training_cluster" / "cluster" / "golden").glob("*.yaml"))
+CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("schema_cases.yaml").read_text())
+Case = dict[str, Any]
+
+# One process judges all configs: the library takes 0.6 s to import. A wrong type may be a TypeError.
+_JUDGE = """
+import json, sys
+from marshmallow import ValidationError
+from pcluster.schemas.cluster_schema import ClusterSchema
+def refusal(config):
+    try:
+        ClusterSchema(cluster_name="any").load(config)
+    except (ValidationError, TypeError) as error:
+        return repr(error)
+json.dump([refusal(config) for config in json.load(sys.stdin)], sys.stdout)
+"""
+
+_KEYS = """
+import json
+from pcluster.schemas.cluster_schema import ClusterSchema
+def keys(schema, above):
+    for field in schema.fields.values():
+        path = above + "." + field.data_key
+        yield path, field.required, field.metadata["update_policy"].name
+        if hasattr(field, "schema"):
+            yield from keys(field.schema, path)
+print(json.dumps(list(keys(ClusterSchema(cluster_name="any"), ""))))
+"""
+
+
+def _library(*arguments: str, given: object = None) -> str:
+    return subprocess.run(
+        [ROOT / ".venv-pcluster" / "bin" / "python", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"AWS_DEFAULT_REGION": "us-east-1"},
+        input=json.dumps(given),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def changed(case: Case) -> dict[str, Any]:
+    config = deepcopy(CASES["config"])
+    *above, last = [int(part) if part.isdigit() else part for part in re.findall(r"\w+", case["path"])]
+    at: Any = config
+    for part in above:
+        at = at[part]
+    if "value" in case:
+        at[last] = case["value"]
+    else:
+        del at[last]
+    return dict(config)
+
+
+@pytest.fixture(scope="module")
+def refusals() -> dict[str, str | None]:
+    """What the library says of every changed config, by the config's JSON."""
+    configs = [changed(case) for group, cases in CASES.items() if group != "config" for case in cases]
+    verdicts = json.loads(_library("-c", _JUDGE, given=configs))
+    return dict(zip(map(json.dumps, configs), verdicts, strict=True))
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(SCHEMA.read_text())
+    return loaded
+
+
+def schemas_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    inner = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values()]
+    inner += [schema[keyword] for keyword in ("items", "if", "then", "else") if keyword in schema]
+    for one in inner:
+        yield from schemas_in(one)
+
+
+def test_the_schema_is_what_the_library_exports() -> None:
+    assert SCHEMA.read_text() == _library("-m", "tools.pcluster.export_config_schema"), "make schema"
+
+
+def test_the_schema_has_every_key_of_the_library_and_no_more(schema: dict[str, Any]) -> None:
+    def keys(of: dict[str, Any], above: str) -> Iterator[list[Any]]:
+        of = of | of.get("else", {})  # A custom action's script, alone or in a Sequence.
+        of = schema["$defs"][of["$ref"].removeprefix("#/$defs/")] if "$ref" in of else of
+        for key, inner in of.get("properties", {}).items():
+            yield [f"{above}.{key}", key in of.get("required", []), inner["x-update-policy"]]
+            yield from keys(inner.get("items", inner), f"{above}.{key}")
+
+    ours, theirs = (sorted(found) for found in (keys(schema, ""), json.loads(_library("-c", _KEYS))))
+    assert [(path, policy) for path, _, policy in ours] == [(path, policy) for path, _, policy in theirs]
+    assert len(ours) > 300, "two empty lists are equal, too"
+    assert [path for (path, *rest), (_, *their) in zip(ours, theirs, strict=True) if rest != their] == [
+        ".HeadNode.Dcv.Enabled",
+        ".HeadNode.Image.CustomAmi",
+        ".LoginNodes.Pools.Dcv.Enabled",
+        ".LoginNodes.Pools.Image.CustomAmi",
+        ".Scheduling.SlurmQueues.ComputeResources",
+        ".Scheduling.SlurmQueues.Image.CustomAmi",
+    ], "optional to the library's schema, but a TypeError without"
+
+
+def test_no_keyword_of_the_schema_is_without_a_sentence(schema: dict[str, Any]) -> None:
+    said = {"additionalProperties", "required", "type", "enum", "pattern"}
+    said |= {f"{side}{of}" for side in ("min", "max") for of in ("imum", "Length", "Items")}
+    structure = {"$schema", "$id", "$defs", "$ref", "title", "description", "properties", "items"}
+    keywords = {keyword for one in schemas_in(schema) for keyword in one if not keyword.startswith("x-")}
+    assert keywords == said | structure | {"if", "then", "else"}, "schema.py says what is wrong"
+
+
+@pytest.mark.parametrize("case", CASES["taken"], ids=lambda case: case["path"])
+def test_we_take_what_the_library_takes(case: Case, refusals: dict[str, str | None]) -> None:
+    config = changed(case)
+    assert refusals[json.dumps(config)] is None
+    assert schema_problems(config) == []
+
+
+@pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["says"])
+def test_we_refuse_what_the_library_refuses(case: Case, refusals: dict[str, str | None]) -> None:
+    config = changed(case)
+    assert refusals[json.dumps(config)] is not None
+    assert [problem[: len(case["says"])] for problem in schema_problems(config)] == [case["says"]]
+
+
+@pytest.mark.parametrize("case", CASES["refused_by_us_alone"], ids=lambda case: case["says"])
+def test_we_refuse_what_the_library_would_convert(case: Case, refusals: dict[str, str | None]) -> None:
+    config = changed(case)
+    assert refusals[json.dumps(config)] is None
+    assert schema_problems(config) == [case["says"]]
+
+
+@pytest.mark.parametrize("case", CASES["refused_by_the_library_alone"], ids=lambda case: case["rule"])
+def test_rules_in_code_are_the_librarys_alone(case: Case, refusals: dict[str, str | None]) -> None:
+    config = changed(case)
+    assert refusals[json.dumps(config)] is not None
+    assert schema_problems(config) == []
+
+
+def test_every_rule_in_code_has_its_example(schema: dict[str, Any]) -> None:
+    rules = {rule for one in schemas_in(schema) for rule in one.get("x-rules-in-code", [])}
+    examples = {case["rule"] for case in CASES["refused_by_the_library_alone"]}
+    assert rules == {rule for rule in examples if "TypeError" not in rule}
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_every_golden_config_fits(path: Path) -> None:
+    assert schema_problems(yaml.safe_load(path.read_text())) == []
+
+
+def test_all_problems_are_told_at_once() -> None:
+    config = changed({"path": "Image.Os", "value": "windows"})
+    config["HeadNode"] = {"Networking": {"Subnet": "subnet-0aaaaaaaaaaaaaaaa"}}
+    assert [problem.partition(":")[0] for problem in schema_problems(config)] == [
+        "HeadNode.InstanceType",
+        "HeadNode.Networking.Subnet",
+        "HeadNode.Networking.SubnetId",
+        "Image.Os",
+    ]

@@ -1,0 +1,352 @@
+"""The provider's role: what its table names is allowed, and nothing else, to nothing else. Nothing of it is
+proven on AWS (docs/permissions.md); the slow tests compare the table with the library.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk.assertions import Template
+
+from training_cluster.permissions.scopes import Scope, Target, scopes
+from training_cluster.permissions.statements import provider_statements
+from training_cluster.permissions.table import UNDECIDED, Row, load
+
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+EVERYTHING = Target(
+    cluster_name="training",
+    scripts_bucket_arn="arn:aws:s3:::scripts",
+    permissions_boundary=BOUNDARY,
+    secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",
+    progress_parameter_arn="arn:aws:ssm:us-east-1:123456789012:parameter/progress",
+    progress_log_group_arn="arn:aws:logs:us-east-1:123456789012:log-group:progress:*",
+)
+# cfn-lint brings a list of IAM's actions; to import it takes seconds.
+CFN_LINT = Path(str(getattr(find_spec("cfnlint"), "origin", ""))).parent
+# A managed policy's limit, and that of all inline policies of a role together, in characters of JSON without
+# blanks; how many managed policies a role takes (IAM and STS quotas).
+INLINE_LIMIT, MANAGED_LIMIT, MANAGED_COUNT = 10_240, 6_144, 10
+# The longest that a reference becomes: a partition, a region, an account, an ARN.
+LONGEST = {"AWS::Partition": 10, "AWS::Region": 14, "AWS::AccountId": 12}
+LONGEST_ARN = 130
+
+Statement = dict[str, Any]
+
+
+def render(target: Target = EVERYTHING) -> Template:
+    """A stack with nothing but a role that has the provider's statements."""
+    stack = cdk.Stack(cdk.App(), "Stack")
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    for statement in provider_statements(**vars(target)):
+        role.add_to_policy(statement)
+    return Template.from_stack(stack)
+
+
+def policies(template: Template) -> dict[str, list[dict[str, Any]]]:
+    """A role's policy that grows too long goes on in managed ones (CDK's own doing)."""
+    kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+    return {
+        kind: [each["Properties"]["PolicyDocument"] for each in template.find_resources(kind).values()]
+        for kind in kinds
+    }
+
+
+def statements(template: Template) -> list[Statement]:
+    documents = [document for each in policies(template).values() for document in each]
+    return [statement for document in documents for statement in document["Statement"]]
+
+
+def listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def allowing(template: Template, action: str) -> list[Statement]:
+    found = [each for each in statements(template) if action in listed(each["Action"])]
+    assert found, action
+    return found
+
+
+@pytest.fixture(scope="module")
+def role() -> Template:
+    return render()
+
+
+@pytest.fixture(scope="module")
+def table() -> list[Row]:
+    return load()
+
+
+def test_the_role_allows_the_actions_of_the_table_each_in_its_scopes_and_no_other(
+    role: Template, table: list[Row]
+) -> None:
+    allowed = {(each["Sid"], action) for each in statements(role) for action in listed(each["Action"])}
+    assert allowed == {(scope, row.action) for row in table for scope in row.scopes}
+
+
+def test_every_scope_is_used(table: list[Row]) -> None:
+    used = {scope for row in table for scope in row.scopes}
+    assert {scope.name for scope in scopes(EVERYTHING)} == used
+
+
+def test_every_row_has_a_source_and_is_allowed_or_left_out_for_a_reason(table: list[Row]) -> None:
+    for row in table:
+        assert row.is_named, row.action
+        assert bool(row.scopes) != bool(row.left_out), row.action
+        assert UNDECIDED not in row.scopes, f"decide about {row.action}: docs/permissions.md"
+
+
+def test_no_action_stands_twice_and_none_that_is_allowed_has_a_wildcard(
+    role: Template, table: list[Row]
+) -> None:
+    assert [action for action, count in Counter(row.action for row in table).items() if count > 1] == []
+    assert [action for each in statements(role) for action in listed(each["Action"]) if "*" in action] == []
+
+
+def test_what_is_left_out_nobody_calls(table: list[Row]) -> None:
+    for row in table:
+        if row.left_out:
+            assert not row.calls, row.action
+            assert not row.provider, row.action
+
+
+def test_a_row_may_be_left_out_for_one_of_four_reasons(table: list[Row]) -> None:
+    known = json.loads((CFN_LINT / "data" / "AdditionalSpecs" / "Policies.json").read_text())
+    never = set()
+    for row in table:
+        service, _, name = row.action.partition(":")
+        is_action = name.lower() in known.get(service, {}).get("Actions", {})
+        if not row.left_out:
+            assert is_action, f"{row.action} is no action of IAM's"
+        elif row.unset:
+            # Of every type that takes it, what would; that no template has it the slow tests check.
+            assert set(row.unset) == row.type_names, row.action
+            assert all(row.unset.values()), row.action
+        elif row.left_out == ("unknown to IAM",):
+            assert not is_action, row.action
+        elif row.left_out[0].startswith("wildcard: "):
+            assert "*" in row.action
+        else:
+            assert row.left_out[0].startswith("never: "), row.action
+            never.add(row.action)
+    assert never == {
+        "-",
+        "dynamodb:AssociateTableReplica",
+        "dynamodb:CreateTableReplica",
+        "ec2:ModifyInstanceMaintenanceOptions",
+        "iam:DeleteRolePermissionsBoundary",
+        "iam:DeleteServiceLinkedRole",
+    }
+
+
+def _is_bounded(scope: Scope) -> bool:
+    return bool(scope.conditions) or "*" not in scope.resources
+
+
+def test_every_statement_is_for_named_resources_or_conditioned_or_says_why_not() -> None:
+    for scope in scopes(EVERYTHING):
+        assert _is_bounded(scope) != bool(scope.any_resource), scope.name
+    without_reason = Scope(name="Everything")
+    assert not _is_bounded(without_reason)
+
+
+def test_a_cluster_cannot_reach_another_ones_stack_tables_logs_or_instances(role: Template) -> None:
+    name = EVERYTHING.cluster_name
+    for action in (
+        "cloudformation:DeleteStack",
+        "dynamodb:PutItem",
+        "logs:GetLogEvents",
+        "ssm:GetParameter",
+        "logs:PutLogEvents",
+    ):
+        for statement in allowing(role, action):
+            several = statement["Resource"]
+            for resource in several if isinstance(several, list) else [several]:
+                text = json.dumps(resource)
+                assert name in text or "progress" in text, (action, text)
+    (console,) = allowing(role, "ec2:GetConsoleOutput")
+    tag = {"aws:ResourceTag/parallelcluster:cluster-name": name}
+    assert console["Condition"] == {"StringEquals": tag}
+    document, instances = allowing(role, "ssm:SendCommand")
+    assert "document/AWS-RunShellScript" in json.dumps(document["Resource"])
+    assert instances["Condition"] == {"StringEquals": {"ssm:resourceTag/parallelcluster:cluster-name": name}}
+
+
+def _arns(role: Template, sid: str) -> list[str]:
+    """Patterns of one statement's resources, every reference a wildcard."""
+    (statement,) = (each for each in statements(role) if each.get("Sid") == sid)
+    several = statement["Resource"]
+    return [
+        "".join(part if isinstance(part, str) else "*" for part in each["Fn::Join"][1])
+        for each in (several if isinstance(several, list) else [several])
+    ]
+
+
+@pytest.mark.parametrize("sid", ["WriteStacks", "Stacks"])
+def test_a_role_reaches_its_clusters_stacks_and_not_those_of_a_cluster_with_a_longer_name(
+    role: Template, sid: str
+) -> None:
+    def reaches(stack: str) -> bool:
+        arn = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{stack}/0a1b2c3d"
+        return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
+
+    assert reaches("training")
+    assert reaches("training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C")
+    for another in ("training-2", "training2", "another-training", "train"):
+        assert not reaches(another), another
+
+
+@pytest.mark.parametrize("sid", ["LogGroups", "ClusterLogs"])
+def test_a_role_reaches_its_clusters_logs_and_not_those_of_a_cluster_with_a_longer_name(
+    role: Template, sid: str
+) -> None:
+    def reaches(group: str) -> bool:
+        arn = f"arn:aws:logs:us-east-1:123456789012:log-group:/aws/parallelcluster/{group}"
+        return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
+
+    assert reaches("training-202601011200")
+    assert reaches("training-202601011200:log-stream:ip-10-0-0-1.i-0123.slurmctld")
+    assert not reaches("another-training-202601011200")
+    assert not reaches("training2-202601011200")
+    assert not reaches("training-2-202601011200")
+
+
+def _reaches(role: Template, sid: str, resource: str) -> bool:
+    arn = f"arn:aws:iam::123456789012:{resource}"
+    return any(fnmatchcase(arn, pattern) for pattern in _arns(role, sid))
+
+
+@pytest.mark.parametrize("sid", ["Roles", "BoundedRoles", "Bound", "RolePolicies", "PassRoles"])
+def test_a_role_reaches_its_clusters_roles_and_not_those_of_a_cluster_with_a_longer_name(
+    role: Template, sid: str
+) -> None:
+    def reaches(path: str) -> bool:
+        return _reaches(role, sid, f"role/parallelcluster/{path}")
+
+    assert reaches("training/training-RoleHeadNode-1A2B3C")
+    nested = "training-ComputeFleetQueuesNestedStackQueuesNestedStackResource-1A2B3C"
+    assert reaches(f"{nested}/{nested[:24]}-Role15b342af-4D5E6F")
+    assert reaches("training-LoginNodesNestedStack-1A2B3C/training-LoginNodes-Role15b342af-4D5E6F")
+    assert reaches("training-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F")
+    for another in ("training-2", "training2", "another-training", "train"):
+        assert not reaches(f"{another}/{another}-RoleHeadNode-1A2B3C"), another
+        assert not reaches(f"{another}-CleanupResourcesFunctionExecutionRole-1A2B3C4D5E6F"), another
+        assert not reaches(f"{another}-ComputeFleetQueues-1A2B3C/role"), another
+
+
+def test_a_role_reaches_its_clusters_instance_profiles_alone(role: Template) -> None:
+    assert _reaches(role, "InstanceProfiles", "instance-profile/parallelcluster/training/training-Profile-1A")
+    assert not _reaches(role, "InstanceProfiles", "instance-profile/parallelcluster/training-2/training-2-1A")
+
+
+@pytest.mark.parametrize("length", [13, 25, 40, 60])
+def test_a_role_reaches_what_cloudformation_had_to_shorten_the_clusters_name_for(length: int) -> None:
+    name = ("language-models-of-the-research-team-" * 2)[:length]
+    role = render(Target(**{**vars(EVERYTHING), "cluster_name": name}))
+    cleanup = "CleanupResourcesFunctionExecutionRole"
+    for shortened in (name[:24] + f"-{cleanup}"[:25], f"{name}-{cleanup}"[:50]):
+        assert _reaches(role, "Roles", f"role/parallelcluster/{shortened}-1A2B3C4D5E6F"), shortened
+    assert not _reaches(role, "Roles", "role/parallelcluster/training/training-RoleHeadNode-1A2B3C")
+
+
+# What the user of an action needs besides (Elastic Load Balancing user guide, API permissions), of the
+# actions that a login node's resources take.
+OF_LOAD_BALANCERS = {
+    "CreateLoadBalancer": {
+        "ec2:DescribeAccountAttributes",
+        "ec2:DescribeAddresses",
+        "ec2:DescribeInternetGateways",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcs",
+        "iam:CreateServiceLinkedRole",
+    },
+    "CreateTargetGroup": {
+        "ec2:DescribeInternetGateways",
+        "ec2:DescribeVpcs",
+        "iam:CreateServiceLinkedRole",
+    },
+    "SetSubnets": {"ec2:DescribeSubnets"},
+}
+
+
+@pytest.mark.parametrize("action", OF_LOAD_BALANCERS)
+def test_login_nodes_get_a_load_balancer_in_an_account_that_never_had_one(
+    role: Template, action: str
+) -> None:
+    assert allowing(role, f"elasticloadbalancing:{action}")
+    for needed in OF_LOAD_BALANCERS[action]:
+        assert allowing(role, needed)
+
+
+def test_roles_of_the_cluster_alone_are_passed_to_lambda_and_ec2_alone(role: Template) -> None:
+    (statement,) = allowing(role, "iam:PassRole")
+    assert listed(statement["Action"]) == ["iam:PassRole"]
+    # EC2 has two names in China; ParallelCluster's own published policy (IamPassRole) has both everywhere.
+    services = ["lambda.amazonaws.com", "ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
+    assert statement["Condition"] == {"StringEqualsIfExists": {"iam:PassedToService": services}}
+
+
+def test_a_bounded_provider_makes_no_role_and_changes_none_without_the_bound(role: Template) -> None:
+    for action in (
+        "iam:AttachRolePolicy",
+        "iam:CreateRole",
+        "iam:DeleteRolePolicy",
+        "iam:DetachRolePolicy",
+        "iam:PutRolePermissionsBoundary",
+        "iam:PutRolePolicy",
+    ):
+        for statement in allowing(role, action):
+            assert statement["Condition"]["StringEquals"] == {"iam:PermissionsBoundary": BOUNDARY}, action
+
+
+def test_without_a_boundary_the_provider_may_set_none() -> None:
+    unbounded = render(Target(**{**vars(EVERYTHING), "permissions_boundary": None}))
+    allowed = {action for each in statements(unbounded) for action in listed(each["Action"])}
+    assert "iam:PutRolePermissionsBoundary" not in allowed
+    assert "iam:CreateRole" in allowed
+    assert "iam:PermissionsBoundary" not in json.dumps(statements(unbounded))
+
+
+def _length(value: Any) -> int:
+    """Characters of a document's JSON when it is deployed, at most: references become what they stand for."""
+    if isinstance(value, list):
+        return sum(_length(each) + 1 for each in value) + 1
+    if not isinstance(value, dict):
+        return len(json.dumps(value))
+    if "Fn::Join" in value:
+        separator, parts = value["Fn::Join"]
+        return sum(_length(part) - 2 + len(separator) for part in parts) + 2
+    if len(value) == 1 and next(iter(value)) in {"Ref", "Fn::GetAtt", "Fn::ImportValue"}:
+        return LONGEST.get(str(value.get("Ref")), LONGEST_ARN) + 2
+    return sum(_length(key) + _length(each) + 2 for key, each in value.items()) + 1
+
+
+@pytest.mark.parametrize("flags", [{}, {"accounting": "new", "permissions_boundary": BOUNDARY}])
+def test_the_policies_fit_iams_limits_after_cdk_has_split_them(
+    synthesise: Callable[..., dict[str, Template]], flags: dict[str, str]
+) -> None:
+    for template in (render(), synthesise(**flags)["TrainingClusterStack"]):
+        found = policies(template)
+        inline = [each for each in found["AWS::IAM::Policy"] if "CreateStack" in json.dumps(each)]
+        assert len(inline) == 1
+        assert _length(inline[0]) <= INLINE_LIMIT
+        managed = found["AWS::IAM::ManagedPolicy"]
+        assert [length for each in managed if (length := _length(each)) > MANAGED_LIMIT] == []
+        assert len(managed) < MANAGED_COUNT  # one more is AWS's own, for the functions' logs
+
+
+def test_the_provider_of_the_app_has_these_statements(synthesise: Callable[..., dict[str, Template]]) -> None:
+    cluster = synthesise()["TrainingClusterStack"]
+    sids = {each.get("Sid") for each in statements(cluster)}
+    target = Target(**{**vars(EVERYTHING), "permissions_boundary": None, "secret_arn": None})
+    wired = {"ProgressParameter", "ProgressLog"}
+    assert {scope.name for scope in scopes(target)} - wired <= sids

@@ -1,0 +1,131 @@
+"""Which images and workloads go together, and what a person reads when they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from training_cluster.catalog.families import family_names, load_base
+from training_cluster.catalog.steps import load_steps
+from training_cluster.catalog.workloads import Workload, workloads_of
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import TRAINING
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+from training_cluster.rules.image import install_budget_s
+
+AMI = "ami-0123456789abcdef0"
+
+
+def settings(**flags: str) -> Settings:
+    return read_settings(flags)
+
+
+def refusal(**flags: str) -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        settings(**flags)
+    return str(raised.value)
+
+
+@pytest.fixture
+def some_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three beside gpt2: one that compiles for hours, one for images alone, one for Trainium."""
+    made = {
+        name: Workload(name=name, recipes=recipes, budget_s=budget_s, image_only=image_only)
+        for name, recipes, budget_s, image_only in (
+            ("compiles", ("gpu", "volta"), 5400, False),
+            ("in-images", ("gpu",), 60, True),
+            ("neuron-one", ("neuron",), 60, False),
+            ("quick", ("gpu", "cpu"), 60, False),
+        )
+    }
+    for module in ("cluster_flags", "image_rules", "workloads"):
+        monkeypatch.setattr(f"training_cluster.{module}.load_workloads", lambda *_: made)
+
+
+def test_with_a_built_image_all_that_suit_the_family_are_baked_and_else_none() -> None:
+    for family in family_names():
+        built = settings(family=family, image="build")
+        assert built.node_workloads == workloads_of(built.family_facts.image_recipe)
+    assert settings().node_workloads == ()
+    assert settings(image=AMI).node_workloads == ()
+    assert settings(image="build", workloads="none").node_workloads == ()
+
+
+@pytest.mark.usefixtures("some_workloads")
+def test_names_come_in_one_order_and_once() -> None:
+    """Another order would be another image."""
+    assert settings(image="build", workloads="quick,compiles,quick").node_workloads == ("compiles", "quick")
+
+
+@pytest.mark.usefixtures("some_workloads")
+def test_a_workload_that_is_none_is_refused_with_the_closest() -> None:
+    said = refusal(image="build", workloads="quick,complies")
+    assert '"complies" is no workload' in said
+    assert 'Did you mean "compiles"?' in said
+    assert "-c workloads=none" in said
+    assert "not allowed" in refusal(workloads="../etc")
+
+
+@pytest.mark.usefixtures("some_workloads")
+def test_a_workload_of_another_kind_of_node_is_refused_with_the_rest() -> None:
+    said = refusal(image="build", workloads="neuron-one,quick")
+    assert "neuron-one has no environment for the recipe gpu of p4d, only for neuron" in said
+    assert "type:    -c workloads=quick" in said
+    assert "type:    -c workloads=none" in refusal(image="build", workloads="neuron-one")
+
+
+@pytest.mark.usefixtures("some_workloads")
+def test_what_does_not_fit_a_nodes_start_is_refused_without_a_built_image() -> None:
+    said = refusal(workloads="compiles")
+    left = load_base().compute_node.most_install_s - install_budget_s(settings())
+    assert f"may take 5400 s at each node's start, and of its 1800 s the steps leave {left} s" in said
+    assert "type:    -c image=build" in said
+    assert settings(workloads="quick").node_workloads == ("quick",)
+    assert settings(image="build", workloads="compiles")
+    # An image of one's own may have it.
+    assert settings(image=AMI, workloads="compiles")
+
+
+@pytest.mark.usefixtures("some_workloads")
+def test_what_compiles_in_image_builds_only_is_refused_without_one() -> None:
+    said = refusal(workloads="in-images")
+    assert "what in-images needs compiles for too long" in said
+    assert "-c image=build" in said
+
+
+def test_what_an_image_build_compiled_for_gpus_is_no_matter_of_other_nodes() -> None:
+    said = refusal(workloads="gpt2-megatron")
+    assert "what gpt2-megatron needs compiles for too long" in said
+    assert "-c image=build" in said
+    assert settings(image="build", workloads="gpt2-megatron")
+    assert settings(family="m6i", workloads="gpt2-megatron")
+
+
+def test_the_steps_themselves_leave_time_in_a_nodes_start() -> None:
+    for family in family_names():
+        assert install_budget_s(settings(family=family)) < load_base().compute_node.most_install_s, family
+    assert [step.name for step in load_steps() if step.makes_environments] == ["50-install-workloads"]
+
+
+def test_rebuilds_are_of_a_built_image() -> None:
+    assert "builds nothing with image=official" in refusal(image_rebuild="monthly")
+    assert f"builds nothing with image={AMI}" in refusal(image_rebuild="monthly", image=AMI)
+    assert settings(image_rebuild="monthly", image="build")
+    assert settings(image_rebuild="monthly", family="p3dn")
+
+
+def test_no_cluster_is_named_as_a_stack_of_ours() -> None:
+    for name in ("TrainingCluster-Network", "trainingcluster-image-gpu-ubuntu2204", "TrainingClusterStack-b"):
+        assert "that is the name of a stack of this app" in refusal(cluster_name=name)
+    assert settings(cluster_name="image")
+
+
+def test_the_zone_has_to_offer_what_builds_the_image() -> None:
+    builds = load_base().image_recipes["gpu"].build_instance_type
+    assert builds in settings(image="build").instance_types
+    assert builds not in settings().instance_types
+
+
+def test_where_workloads_live_is_where_the_flag_looks() -> None:
+    folder = TRAINING
+    assert {path.parent.name for path in folder.glob("*/requirements.txt")} >= set(workloads_of("gpu"))

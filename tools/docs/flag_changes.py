@@ -1,0 +1,118 @@
+"""What a change of a flag does to a cluster that stands, asked of ParallelCluster's own update policies.
+
+A sample is the flags before and after. Both are rendered to cluster configs, and the library says which
+keys it would refuse to change while nodes run, while they drain, and with a stopped fleet.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.resource_ids import ResourceIds, placeholders
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
+
+_SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"  # noqa: S105  # a name
+_DATABASE = {"accounting": "db.example.com", "accounting_secret": _SECRET}
+_NEXT_SECRET = {"accounting_secret": _SECRET.replace("slurm", "next")}
+_G5 = {"family": "g5"}
+_BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/a"}
+_ANOTHER_BOUNDARY = {"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}
+_ONE_LOGIN_NODE = {"login_nodes": "1"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A change of one flag."""
+
+    flag: str
+    before: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
+    what: str = "another"
+    """Tells this change of the flag from its others: more, fewer."""
+
+
+SAMPLES = (
+    Sample(flag="family", after={"family": "p5"}, what="with the same head node (docs/families.md)"),
+    Sample(flag="family", after={"family": "trn1"}, what="with another head node"),
+    Sample(flag="instance_type", before=_G5, after=_G5 | {"instance_type": "g5.12xlarge"}),
+    Sample(flag="nodes", after={"nodes": "4"}, what="more"),
+    Sample(flag="nodes", before={"nodes": "4"}, what="fewer"),
+    Sample(flag="min_nodes", after={"min_nodes": "1"}, what="more"),
+    Sample(flag="min_nodes", before={"min_nodes": "1"}, what="fewer"),
+    Sample(flag="capacity", after={"capacity": "spot"}, what="ondemand, spot"),
+    Sample(flag="capacity", after={"capacity": "reservation:cr-0123456789abcdef0"}, what="a reservation"),
+    Sample(flag="placement_group", after={"placement_group": "off"}),
+    Sample(flag="image", before={"image": "ami-0123456789abcdef0"}, after={"image": "ami-0123456789abcdef1"}),
+    Sample(flag="os", after={"os": "ubuntu2404"}),
+    Sample(flag="head_node_type", after={"head_node_type": "m6i.8xlarge"}),
+    Sample(flag="head_root_gib", after={"head_root_gib": "400"}),
+    Sample(flag="cpu_queue", after={"cpu_queue": "on"}, what="on"),
+    Sample(flag="cpu_queue", before={"cpu_queue": "on"}, what="off"),
+    Sample(flag="login_nodes", after=_ONE_LOGIN_NODE, what="the first"),
+    Sample(flag="login_nodes", before=_ONE_LOGIN_NODE, after={"login_nodes": "2"}, what="more or fewer"),
+    Sample(flag="login_nodes", before=_ONE_LOGIN_NODE, what="none"),
+    Sample(flag="accounting", after=_DATABASE),
+    Sample(flag="accounting_user", before=_DATABASE, after=_DATABASE | {"accounting_user": "jobs"}),
+    Sample(flag="accounting_secret", before=_DATABASE, after=_DATABASE | _NEXT_SECRET),
+    Sample(flag="home", after={"home": "efs"}),
+    Sample(flag="key_name", after={"key_name": "another"}),
+    Sample(flag="permissions_boundary", after=_BOUNDARY),
+    Sample(flag="permissions_boundary", before=_BOUNDARY, after=_ANOTHER_BOUNDARY),
+    Sample(flag="permissions_boundary", before=_BOUNDARY),
+    Sample(flag="tags", after={"tags": "team=nlp"}),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """Keys of the cluster config whose change the library refuses, by what the fleet does."""
+
+    running: tuple[str, ...]
+    drained: tuple[str, ...]
+    """Running, with QueueUpdateStrategy: DRAIN."""
+    stopped: tuple[str, ...]
+
+
+def ask_library(samples: Iterable[Sample]) -> list[Refused]:
+    """Ask .venv-pcluster's library about each sample."""
+    pairs = [dict(zip(("before", "after"), configs(each), strict=True)) for each in samples]
+    asked = subprocess.run(
+        [ROOT / ".venv-pcluster" / "bin" / "python", "-m", "tools.pcluster.update_policies"],
+        cwd=ROOT,
+        input=json.dumps(pairs),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return [
+        Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in json.loads(asked.stdout)
+    ]
+
+
+def configs(sample: Sample) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Render the cluster configs before and after a change."""
+    return _config(sample.before), _config(sample.after)
+
+
+def _config(flags: Mapping[str, str]) -> dict[str, Any]:
+    settings = read_settings(flags)
+    return render_cluster_config(settings=settings, ids=_ids(settings))
+
+
+def _ids(settings: Settings) -> ResourceIds:
+    ids = placeholders(image_id="ami-0123456789abcdef0", bootstrap_budget_s=600)
+    if settings.node_image.startswith("ami-"):
+        ids = replace(ids, image_id=settings.node_image)
+    if settings.key_name:
+        ids = replace(ids, key_name=settings.key_name)
+    if settings.accounting_secret and ids.database:
+        database = replace(ids.database, user=settings.accounting_user, secret_arn=settings.accounting_secret)
+        ids = replace(ids, database=database)
+    return ids

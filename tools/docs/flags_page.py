@@ -1,0 +1,44 @@
+"""`python -m tools.docs.flags_page`: docs/flags.md, generated from Settings."""
+
+from __future__ import annotations
+
+from pydantic.fields import FieldInfo
+
+from training_cluster.flags.messages import allowed_values
+from training_cluster.flags.settings import FLAG_GROUPS
+
+_HEAD = """\
+# Context flags
+
+Generated from `constructs/training_cluster/flags/` by `make docs`; a test compares the two.
+
+    npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4
+"""
+_TABLE = """
+## {title}
+
+| flag | default | allowed | meaning |
+|---|---|---|---|
+{rows}
+"""
+
+
+def _default(info: FieldInfo) -> str:
+    # Without a default of its own a flag's description says what is taken.
+    return "" if info.default is None else f"`{info.default}`"
+
+
+def render_flags_page() -> str:
+    """Render the page: one table a group of flags."""
+    page = _HEAD
+    for title, group in FLAG_GROUPS.items():
+        rows = "\n".join(
+            f"| `{name}` | {_default(info)} | {allowed_values(name, info)} | {info.description} |"
+            for name, info in group.model_fields.items()
+        )
+        page += _TABLE.format(title=title, rows=rows)
+    return page
+
+
+if __name__ == "__main__":
+    print(render_flags_page(), end="")

@@ -1,0 +1,1 @@
+"""Exporters of facts from the ParallelCluster library: schema, permissions, update policies."""

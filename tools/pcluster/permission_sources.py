@@ -1,0 +1,78 @@
+"""Where the table of permissions has its facts from: the CloudFormation registry, the published policy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+from botocore.exceptions import BotoCoreError, ClientError
+
+Schema = dict[str, Any]
+ReadSchema = Callable[[str], Schema]
+"""Gives the schema of a resource type."""
+# Of the published policy, what makes clusters. The others are for AWS Batch, images, logs and FSx with S3.
+_POLICIES = (
+    "ParallelClusterClusterPolicy1",
+    "ParallelClusterClusterPolicy2",
+    "DefaultParallelClusterIamAdminPolicy",
+)
+
+
+class SourceError(Exception):
+    """A source cannot be had, or is not as the table says. The message says how to mend it."""
+
+
+def schemas_of_folder(folder: Path) -> ReadSchema:
+    """Read schemas that lie in JSON files, whatever these are called. Raises SourceError."""
+    schemas = {}
+    for path in sorted(folder.glob("*.json")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        schemas[schema.get("typeName")] = schema
+
+    def read(name: str) -> Schema:
+        if name not in schemas:
+            raise SourceError(
+                f"{folder} has no schema of {name}.\n"
+                f"  type: aws cloudformation describe-type --type RESOURCE --type-name {name} "
+                f"--query Schema --output text > {folder}/{name.replace('::', '-')}.json"
+            )
+        return dict(schemas[name])
+
+    return read
+
+
+def schema_of_registry(name: str) -> Schema:
+    """Ask the CloudFormation registry of the account whose credentials there are. Raises SourceError."""
+    try:
+        answer = boto3.client("cloudformation").describe_type(Type="RESOURCE", TypeName=name)
+    except (BotoCoreError, ClientError) as error:
+        raise SourceError(
+            f"The CloudFormation registry does not answer: {error}\n"
+            "  It takes an AWS account: cloudformation:DescribeType, a region and credentials.\n"
+            "  type: aws sts get-caller-identity, and then this command again;\n"
+            "  or, of a folder's schemas: python -m tools.pcluster.permissions_table types --schemas FOLDER"
+        ) from None
+    schema: Schema = json.loads(answer["Schema"])
+    return schema
+
+
+class _Template(yaml.SafeLoader):
+    """CloudFormation's short forms are of no interest here: they become None."""
+
+
+_Template.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
+
+
+def published_statements(file: Path) -> list[tuple[str, str]]:
+    """Read ParallelCluster's published policy: each Sid and action, wildcards included."""
+    template = yaml.load(file.read_text(encoding="utf-8"), Loader=_Template)  # noqa: S506  # a safe one
+    statements = [
+        statement
+        for name in _POLICIES
+        for statement in template["Resources"][name]["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    return [(each.get("Sid", "without a Sid"), action) for each in statements for action in each["Action"]]

@@ -1,0 +1,179 @@
+"""`make permissions`: writes the columns of permissions.tsv that machines know; the others it keeps.
+
+    python -m tools.pcluster.permissions_table calls [--requests FILE]   # recorded on local AWSs, a minute
+    python -m tools.pcluster.permissions_table types [--schemas FOLDER]  # the registry of an account
+    python -m tools.pcluster.permissions_table policy FILE               # ParallelCluster's published policy
+
+Whoever runs it decides about the rows that are new: a scope, or why it is left out (docs/permissions.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rehearsal.problems import RehearsalError
+from rehearsal.recording.actions import actions_of
+from rehearsal.recording.own_calls import own_calls
+from rehearsal.recording.provider import CODE
+from rehearsal.recording.recording import Recording
+from rehearsal.recording.run import record
+from tools.pcluster.permission_sources import (
+    ReadSchema,
+    Schema,
+    SourceError,
+    published_statements,
+    schema_of_registry,
+    schemas_of_folder,
+)
+from training_cluster.permissions.table import PATH, UNDECIDED, Row, dump, load
+
+OwnCall = tuple[str, str, str]
+NO_ACTION = "-"
+"""The row of the types that take nothing."""
+# All that creating, updating and deleting come to: CloudFormation reads between them, and gives every
+# resource the tags of its stack.
+_HANDLERS = ("create", "read", "update", "delete")
+# Of a resource in a template, beside its properties; no schema has them.
+_ATTRIBUTES = {"UpdatePolicy"}
+
+
+def with_column(rows: Iterable[Row], column: str, found: Mapping[str, Iterable[str]]) -> list[Row]:
+    """Replace one column.
+
+    Args:
+        found: what its cells hold, of each action; rows that nothing names any more go.
+    """
+    old = {row.action: row for row in rows}
+    new = []
+    for action in {*old, *found}:
+        row = old.get(action, Row(action=action, scopes=(UNDECIDED,)))
+        changed: dict[str, Any] = {column: tuple(sorted(found.get(action, ()), key=str.lower))}
+        row = replace(row, **changed)
+        if row.is_named:
+            new.append(row)
+    return sorted(new, key=lambda row: row.action.lower())
+
+
+def with_calls(rows: list[Row], recording: Recording, own: Iterable[OwnCall] = ()) -> list[Row]:
+    """Take over the calls, and which types there are; `types` then reads what new ones take.
+
+    Args:
+        own: file, service and operation of the calls that the provider itself makes.
+    """
+    calls, provider = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    for file, service, operation in own:
+        for action in actions_of(service, operation, ""):
+            provider[action].add(f"{file} {operation}")
+    for call in recording.calls:
+        origin, service, operation, parameters = call.split()
+        if origin == "library":
+            for action in actions_of(service, operation, parameters):
+                calls[action].add(operation)
+    types = defaultdict[str, set[str]](set)
+    for row in rows:
+        types[row.action] = {each for each in row.types if each.partition(" ")[0] in recording.types}
+    known = {each.partition(" ")[0] for cells in types.values() for each in cells}
+    types[NO_ACTION] |= set(recording.types) - known
+    for column, found in (("calls", calls), ("provider", provider), ("types", types)):
+        rows = with_column(rows, column, found)
+    return rows
+
+
+def with_types(rows: list[Row], read: ReadSchema) -> list[Row]:
+    """Take over what the registry says of the types of the table.
+
+    Raises:
+        SourceError: a schema cannot be had, or lacks a property that a row is left out for.
+    """
+    found = defaultdict[str, dict[str, list[str]]](dict)
+    for name in sorted({name for row in rows for name in row.type_names}):
+        schema = read(name)
+        _check_properties(name, schema, rows)
+        asked = {handler: schema.get("handlers", {}).get(handler, {}) for handler in _HANDLERS}
+        for handler, declared in {**asked, "tagging": schema.get("tagging", {})}.items():
+            for action in declared.get("permissions", ()):
+                found[action].setdefault(name, []).append(handler)
+        if not any(name in types for types in found.values()):
+            found[NO_ACTION][name] = []
+    cells = {
+        action: [f"{name} {','.join(dict.fromkeys(handlers))}".strip() for name, handlers in types.items()]
+        for action, types in found.items()
+    }
+    return with_column(rows, "types", cells)
+
+
+def _check_properties(name: str, schema: Schema, rows: Iterable[Row]) -> None:
+    text = json.dumps(schema)
+    for row in rows:
+        for each in set(row.unset.get(name, ())) - _ATTRIBUTES:
+            if f'"{each}"' not in text:
+                raise SourceError(f"{row.action} is left out for the property {each} that {name} has not.")
+
+
+def with_policy(rows: list[Row], statements: Iterable[tuple[str, str]]) -> list[Row]:
+    """Take over the published policy. A wildcard makes no row: it is noted where something else did."""
+    known, found = {row.action.lower(): row.action for row in rows}, defaultdict[str, set[str]](set)
+    wildcards = []
+    for sid, action in statements:
+        if "*" in action:
+            wildcards.append((sid, action))
+        else:  # it writes an action's case as it likes
+            found[known.get(action.lower(), action)].add(sid)
+    for sid, pattern in wildcards:
+        for action in known.values():
+            if "*" not in action and fnmatchcase(action, pattern):
+                found[action].add(f"{sid} as {pattern}")
+    return with_column(rows, "policy", found)
+
+
+def _record() -> Recording:
+    with tempfile.TemporaryDirectory() as folder:
+        return record(Path(folder))
+
+
+def _changed(arguments: argparse.Namespace) -> list[Row]:
+    rows = load()
+    if arguments.command == "calls":
+        log = arguments.requests
+        recording = Recording.parse(log.read_text(encoding="utf-8")) if log else _record()
+        return with_calls(rows, recording, own_calls(CODE))
+    if arguments.command == "types":
+        folder = arguments.schemas
+        return with_types(rows, schemas_of_folder(folder) if folder else schema_of_registry)
+    return with_policy(rows, published_statements(arguments.file))
+
+
+def main() -> int:
+    """Write the table; 1 when something cannot be had, or a person has to decide about a row."""
+    parser = argparse.ArgumentParser(prog="permissions_table", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    calls = commands.add_parser("calls", help="record what the library asks of AWS")
+    calls.add_argument("--requests", type=Path, help="a log of a recording that was made before")
+    types = commands.add_parser("types", help="read what resource types take")
+    types.add_argument("--schemas", type=Path, help="a folder of their schemas, where there is no account")
+    commands.add_parser("policy", help="read ParallelCluster's published policy").add_argument(
+        "file", type=Path
+    )
+    try:
+        rows = _changed(parser.parse_args())
+    except (OSError, RehearsalError, SourceError) as error:
+        print(f"permissions: {error}", file=sys.stderr)
+        return 1
+    PATH.write_text(dump(rows), encoding="utf-8")
+    undecided = [row.action for row in rows if UNDECIDED in row.scopes]
+    if undecided:
+        print(f"permissions: decide about the {len(undecided)} rows of {PATH.name} with a ?", file=sys.stderr)
+    return 1 if undecided else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Generators of the pictures in docs/pictures/."""
