@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _ALARM = "AWS::CloudWatch::Alarm"
 _ID = re.compile(r"[a-z][A-Za-z0-9_]*")

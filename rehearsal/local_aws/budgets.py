@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.hook import Hook
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 
 def install() -> None:

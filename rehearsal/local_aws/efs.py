@@ -8,8 +8,8 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register
-from rehearsal.local_aws.cloudformation.moto_types import Attributes, Created, MotoType, Properties
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Attributes, Created, MotoType, Properties
 
 # Everything else of a file system, and all of an access point, replaces it.
 _FILE_SYSTEM_IN_PLACE = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehearsal.local_aws import alarms, budgets, databases, efs, quotas, secrets
-from rehearsal.local_aws.cloudformation import custom_resources, exports, resource_types
+from rehearsal.local_aws.cloudformation import custom_resources, exports
 from rehearsal.local_aws.cloudformation import engine as cloudformation
 from rehearsal.local_aws.ec2 import (
     capacity_blocks,
@@ -12,6 +12,7 @@ from rehearsal.local_aws.ec2 import (
     instance_profiles,
     load_balancers,
     placement_groups,
+    resource_types,
     scaling_groups,
     volume_keys,
 )

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation import handlers
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::CloudFormation::CustomResource"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.cloudformation.moto_types import Attributes, Created, Handler, Properties
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Attributes, Created, Handler, Properties
 
 Create = Callable[[str, Properties, str], Created]
 Update = Callable[[str, Properties, Properties, str, str], Created]

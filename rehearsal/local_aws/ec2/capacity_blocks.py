@@ -10,7 +10,6 @@ import datetime
 import uuid
 from typing import Any
 
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.ec2.capacity_reservations import (
     BLOCK,
     RESERVATIONS,
@@ -21,6 +20,7 @@ from rehearsal.local_aws.ec2.capacity_reservations import (
 )
 from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
+from rehearsal.local_aws.emulators.moto_types import ec2
 
 # EC2 puts these on the reservation of a block (pcluster/aws/aws_resources.py reads the first).
 _COUNT_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.ec2 import placement_groups
 from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
+from rehearsal.local_aws.emulators.moto_types import ec2
 
 BLOCK = "capacity-block"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_services import ROOT_VOLUME_GIB
+from rehearsal.local_aws.emulators.moto_types import ec2
 
 
 def install() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::IAM::InstanceProfile"
 

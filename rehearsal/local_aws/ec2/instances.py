@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehearsal.local_aws.cloudformation.moto_types import Created, MotoType, Properties, ec2
+from rehearsal.local_aws.emulators.moto_types import Created, MotoType, Properties, ec2
 
 
 class InstanceType(MotoType):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _TYPE = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
 from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 
 @dataclass(frozen=True, kw_only=True)

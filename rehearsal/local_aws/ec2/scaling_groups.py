@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.ec2.instances import InstanceType
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _TYPE = "AWS::AutoScaling::AutoScalingGroup"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators.moto_types import ec2
 
 _AWS_KEY = "alias/aws/ebs"
 

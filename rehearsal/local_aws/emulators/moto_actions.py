@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.hook import Hook
+from rehearsal.local_aws.emulators.moto_types import ec2
 
 Action = Callable[[Any], Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties
 from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
 from rehearsal.local_aws.fsx.lustre import existing, fsx
 
 # Any other change replaces the association (CloudFormation's page of the resource type).

@@ -11,8 +11,8 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple, wrap
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 # Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), and so do these
 # of its LustreConfiguration, which UpdateFileSystem does not take (FSx's API reference).

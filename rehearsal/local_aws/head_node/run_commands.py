@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
 from training_cluster.paths import ROOT

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.local_aws.address import REGION
-from rehearsal.local_aws.cloudformation.moto_types import ec2
 from rehearsal.local_aws.ec2.images import copy_image
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, add, find, next_number
 
 # Where Image Builder's own role may write (its policy AWSServiceRoleForImageBuilder).

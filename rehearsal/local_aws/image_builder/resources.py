@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import changed, register
-from rehearsal.local_aws.cloudformation.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.image_builder.builds import Order, build, known_ami
 from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
 from rehearsal.local_aws.image_builder.records import (

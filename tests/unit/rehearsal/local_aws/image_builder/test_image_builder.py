@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.local_aws.cloudformation.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.image_builder import resources as image_builder
 from rehearsal.local_aws.image_builder.records import RECORDS, RefusedError

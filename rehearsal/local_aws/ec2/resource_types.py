@@ -6,9 +6,9 @@ import uuid
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.cloudformation.moto_types import Created, MotoType, Properties, ec2
 from rehearsal.local_aws.ec2.instances import InstanceType
 from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators.moto_types import Created, MotoType, Properties, ec2
 
 _GROUPS_WITH_EGRESS: set[str] = set()
 
