@@ -1,1 +1,4 @@
-"""How benchmarks measure: time, memory, machine, results and pages."""
+"""How benchmarks measure: time, memory, machine, results and pages.
+
+Imported by: bench.
+"""

@@ -1,1 +1,4 @@
-"""Small CDK apps to compare ours with."""
+"""Small CDK apps to compare ours with.
+
+Imported by: nobody; run by name.
+"""

@@ -1,1 +1,4 @@
-"""The programs that benchmarks measure."""
+"""The programs that benchmarks measure.
+
+Imported by: bench.
+"""

@@ -1,1 +1,4 @@
-"""The subcommands of `trainctl`: options, help, what they print. What they do is imported when they run."""
+"""The subcommands of `trainctl`: options, help, what they print. What they do is imported when they run.
+
+Imported by: ops.cli.
+"""

@@ -1,1 +1,4 @@
-"""`trainctl plan`: what a deploy would change, in the user's terms."""
+"""`trainctl plan`: what a deploy would change, in the user's terms.
+
+Imported by: ops.commands.
+"""

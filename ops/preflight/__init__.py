@@ -1,1 +1,4 @@
-"""`trainctl preflight`: whether a deploy with these flags would work; changes nothing."""
+"""`trainctl preflight`: whether a deploy with these flags would work; changes nothing.
+
+Imported by: ops.commands, ops.price.
+"""

@@ -1,1 +1,4 @@
-"""`trainctl price`: what a cluster costs idle, with all nodes running, and for each token."""
+"""`trainctl price`: what a cluster costs idle, with all nodes running, and for each token.
+
+Imported by: ops.commands, ops.plan.
+"""

@@ -1,1 +1,4 @@
-"""A training run as text, as one HTML page and as a picture: `trainctl report`."""
+"""A training run as text, as one HTML page and as a picture: `trainctl report`.
+
+Imported by: ops.commands.
+"""

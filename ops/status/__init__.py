@@ -1,1 +1,4 @@
-"""`trainctl status`: the progress of a deploy, and the state of a cluster."""
+"""`trainctl status`: the progress of a deploy, and the state of a cluster.
+
+Imported by: ops.commands.
+"""

@@ -1,6 +1,9 @@
 """A real Slurm on this machine that carries ParallelCluster's own partitions and node names.
 
 It exists so that the job scripts which ship to a cluster can be run, unchanged, on a laptop.
+
+Imported by: bench, rehearsal.__main__, rehearsal.deployed, rehearsal.kept, rehearsal.run,
+rehearsal.workspace.
 """
 
 from rehearsal.local_slurm.cluster import LocalSlurm, stop_processes

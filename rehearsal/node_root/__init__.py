@@ -2,4 +2,6 @@
 
 A base system of the distribution is made once (base.py). Each machine gets a disk of its own over it
 (disk.py), and is entered through namespaces (enter.sh): what it mounts, starts or writes is gone with it.
+
+Imported by: bench.
 """

@@ -7,14 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import rooms
 from training_cluster.catalog.pcluster_version import read_pcluster_version
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
+
+MOST_MODULES = 20
+NOBODY = "nobody; run by name"
 
 
 def test_constructs_is_a_source_root_without_an_init_file() -> None:
@@ -57,7 +62,7 @@ def test_app_is_at_most_40_lines_and_calls_no_aws() -> None:
 
 
 def test_nothing_that_synthesises_imports_boto3() -> None:
-    for path in [*ROOT.glob("stacks/*.py"), *ROOT.glob("constructs/training_cluster/*.py")]:
+    for path in [*ROOT.glob("stacks/*.py"), *ROOT.glob("constructs/training_cluster/**/*.py")]:
         imported = {
             alias.name.split(".")[0]
             for node in ast.walk(ast.parse(path.read_text()))
@@ -65,6 +70,54 @@ def test_nothing_that_synthesises_imports_boto3() -> None:
             for alias in node.names
         }
         assert "boto3" not in imported, path
+
+
+def test_no_folder_has_more_modules_than_one_reads_at_a_glance() -> None:
+    folders = Counter(path.parent for path in rooms.tracked("*.py"))
+    assert {str(folder): count for folder, count in folders.items() if count > MOST_MODULES} == {}
+
+
+def test_rooms_import_each_other_in_one_direction() -> None:
+    assert rooms.order()  # raises CycleError, which names a circle
+
+
+def test_each_package_says_who_imports_it() -> None:
+    for module, path in rooms.modules().items():
+        if path.name == "__init__.py" and module not in rooms.IMPORTERS:
+            text = ast.get_docstring(ast.parse((ROOT / path).read_text())) or ""
+            found = re.search(r"\n\nImported by: ([\w.,; ]+)\.$", text.replace(",\n", ", "))
+            assert found, f"{path}: its docstring ends with a paragraph 'Imported by: ...'"
+            listed = [] if found[1] == NOBODY else found[1].split(", ")
+            importers = rooms.importers(module)
+            for each in importers:
+                assert any(rooms.within(each, package) for package in listed), f"{path}: {each} imports it"
+            for package in listed:
+                assert any(rooms.within(each, package) for each in importers), f"{path}: {package} does not"
+
+
+def _names_tested(folder: Path) -> set[str]:
+    """Return what a test in a folder may be named after: the folder of the code, what is in it."""
+    beside = {folder.name} | {path.name for path in (ROOT / folder).iterdir()}
+    names = {name.split(".")[0].replace("-", "_") for name in beside}
+    return names | {re.sub(r"^\d+_", "", name) for name in names}
+
+
+def test_each_test_has_the_path_of_what_it_tests() -> None:
+    code = {
+        Path(str(folder).replace("-", "_").removeprefix("constructs/")): folder
+        for path in [*rooms.tracked("*.py"), *rooms.tracked("*.sh")]
+        for folder in path.parents
+        if not path.is_relative_to("tests")
+    }
+    lost = []
+    for kind in ("unit", "slow"):
+        for path in rooms.tracked(f"tests/{kind}/**/test_*.py"):
+            mirrored = path.relative_to(f"tests/{kind}").parent
+            words = path.stem.removeprefix("test_").split("_")
+            starts = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
+            if mirrored != Path() and not (mirrored in code and starts & _names_tested(code[mirrored])):
+                lost.append(str(path))
+    assert lost == [], "named after no module, script or folder at the place that they mirror"
 
 
 def test_a_rehearsal_loads_no_cdk_of_its_own() -> None:

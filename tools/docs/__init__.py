@@ -1,1 +1,4 @@
-"""Generators of the pages in docs/."""
+"""Generators of the pages in docs/.
+
+Imported by: nobody; run by name.
+"""

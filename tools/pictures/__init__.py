@@ -1,1 +1,4 @@
-"""Generators of the pictures in docs/pictures/."""
+"""Generators of the pictures in docs/pictures/.
+
+Imported by: nobody; run by name.
+"""

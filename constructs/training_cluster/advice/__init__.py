@@ -1,1 +1,4 @@
-"""Advice that `cdk synth` shows: costs, and settings that work and surprise."""
+"""Advice that `cdk synth` shows: costs, and settings that work and surprise.
+
+Imported by: ops, stacks.
+"""

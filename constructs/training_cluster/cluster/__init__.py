@@ -1,1 +1,5 @@
-"""The cluster: its ParallelCluster config, the bundle of scripts, and the custom resource that creates it."""
+"""The cluster: its ParallelCluster config, the bundle of scripts, and the custom resource that creates it.
+
+Imported by: bench, ops, rehearsal, stacks, tools, training_cluster.image, training_cluster.pcluster,
+training_cluster.storage.
+"""

@@ -1,1 +1,4 @@
-"""The image of compute nodes: found, checked, or built by EC2 Image Builder."""
+"""The image of compute nodes: found, checked, or built by EC2 Image Builder.
+
+Imported by: ops, stacks, tools, training_cluster.advice.
+"""

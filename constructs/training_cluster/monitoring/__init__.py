@@ -1,1 +1,4 @@
-"""The dashboard, alarms and budget of a cluster."""
+"""The dashboard, alarms and budget of a cluster.
+
+Imported by: stacks.
+"""

@@ -1,1 +1,4 @@
-"""The IAM statements of the provider's role, from permissions.tsv."""
+"""The IAM statements of the provider's role, from permissions.tsv.
+
+Imported by: tools, training_cluster.cluster.
+"""

@@ -1,1 +1,4 @@
-"""Rules between flags: combinations that ParallelCluster or AWS would refuse."""
+"""Rules between flags: combinations that ParallelCluster or AWS would refuse.
+
+Imported by: bench, ops, rehearsal, tools, training_cluster.storage.
+"""

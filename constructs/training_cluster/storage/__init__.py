@@ -1,1 +1,4 @@
-"""The bucket, FSx for Lustre, EFS and the accounting database."""
+"""The bucket, FSx for Lustre, EFS and the accounting database.
+
+Imported by: ops, stacks, tools.
+"""

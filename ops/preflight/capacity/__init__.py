@@ -1,1 +1,4 @@
-"""Checks of quotas, zones, instance types and reservations."""
+"""Checks of quotas, zones, instance types and reservations.
+
+Imported by: ops.preflight.checks, ops.preflight.network.
+"""

@@ -1,1 +1,4 @@
-"""Checks of an existing network."""
+"""Checks of an existing network.
+
+Imported by: ops.preflight.checks, ops.preflight.storage.
+"""

@@ -1,1 +1,4 @@
-"""CloudFormation's engine and its resource types."""
+"""CloudFormation's engine and its resource types.
+
+Imported by: rehearsal.
+"""

@@ -1,1 +1,4 @@
-"""Where the local AWS reaches into ministack and moto."""
+"""Where the local AWS reaches into ministack and moto.
+
+Imported by: rehearsal.
+"""

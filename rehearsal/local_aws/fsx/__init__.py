@@ -1,1 +1,4 @@
-"""FSx for Lustre: file systems and data repository associations."""
+"""FSx for Lustre: file systems and data repository associations.
+
+Imported by: rehearsal.local_aws.server, rehearsal.local_aws.services.
+"""

@@ -1,1 +1,4 @@
-"""EC2 Image Builder: resource types, builds and API."""
+"""EC2 Image Builder: resource types, builds and API.
+
+Imported by: rehearsal.local_aws.gateway, rehearsal.local_aws.services.
+"""

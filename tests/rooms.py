@@ -1,0 +1,107 @@
+"""The rooms of the code: folders of modules, and who imports whom."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from training_cluster.paths import ROOT
+
+PACKAGES = {
+    "training_cluster": ROOT / "constructs",
+    **dict.fromkeys(("ops", "rehearsal", "tools", "bench"), ROOT),
+}
+# Packages whose modules import each other, and are imported from outside by name alone.
+IMPORTERS = (*PACKAGES, "stacks")
+# Run by themselves, in other environments: their imports are not those of the project.
+APART = ("rehearsal/faults/inside", "ops/workload_template", "bench/baselines", "rehearsal/shims")
+
+
+@cache
+def tracked(pattern: str) -> list[Path]:
+    """List the files of a git pattern that exist, new ones included, relative to the root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "--", pattern],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [Path(line) for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return all modules of the packages and of the stacks: dotted name to path."""
+    paths = [path for path in tracked("*.py") if not path.is_relative_to("tests")]
+    found = {}
+    for path in paths:
+        if not any(path.is_relative_to(each) for each in APART):
+            parts = path.with_suffix("").parts
+            parts = parts[1:] if parts[0] == "constructs" else parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            if parts[0] in IMPORTERS:
+                found[".".join(parts)] = path
+    return found
+
+
+def _imported(path: Path, names: dict[str, Path]) -> Iterator[str]:
+    """Yield the modules of ours that a module imports anywhere, also inside of functions."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in names)
+        elif isinstance(node, ast.ImportFrom) and node.module in names:
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (each if each in names else node.module for each in inner)
+
+
+@cache
+def _with_folders() -> set[str]:
+    """Return the packages that have packages in them."""
+    packages = [module for module, path in modules().items() if path.name == "__init__.py"]
+    return {package.rpartition(".")[0] for package in packages} | {"stacks"}
+
+
+def room_of(module: str, path: Path) -> str:
+    """Return the folder of a module; a module beside the folders of its package is a room of its own."""
+    folder = module.rpartition(".")[0]
+    return module if path.name == "__init__.py" or folder in _with_folders() else folder
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """Return the rooms that each room imports, other than itself."""
+    names = modules()
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, path in names.items():
+        mine = room_of(module, path)
+        for other in _imported(path, names):
+            theirs = room_of(other, names[other])
+            if theirs != mine and theirs not in IMPORTERS:
+                found[mine].add(theirs)
+    return dict(found)
+
+
+def order() -> list[str]:
+    """Return the rooms, each after all that it imports. Raises graphlib.CycleError."""
+    return list(TopologicalSorter(arrows()).static_order())
+
+
+def importers(package: str) -> set[str]:
+    """Return the rooms outside of a package that import from it; of other top-level packages, these."""
+    top = package.split(".", maxsplit=1)[0]
+    return {
+        mine if mine.split(".")[0] == top else mine.split(".")[0]
+        for mine, theirs in arrows().items()
+        if not within(mine, package) and any(within(each, package) for each in theirs)
+    }
+
+
+def within(room: str, listed: str) -> bool:
+    """Tell whether a room is the one that is listed, or in it."""
+    return room == listed or room.startswith(f"{listed}.")
