@@ -22,27 +22,25 @@ def report(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write one page that loads nothing else.")
     ] = None,
-    png: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Write the curves as a picture.")
-    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
     """Show what training runs came to: curves, restarts, checkpoints, cost, beside published figures."""
-    from ops.report.output import check_files, offer, write_files
+    from ops.report.output import check_file, page_command, write_page
     from ops.report.source import read_runs
     from ops.report.text import print_report
 
-    files = check_files(html=html, png=png, force=force)
+    if html:
+        check_file(html, force=force)
     found = read_runs(runs, cluster)
-    write_files(found, files)
+    if html:
+        write_page(found, html)
     if as_json:
         from ops.report.told import told
 
-        return print_json({"runs": [told(run) for run in found], "files": files})
+        return print_json({"runs": [told(run) for run in found], "files": {"html": html}})
     terminal = console()
     print_report(found, terminal)
-    for line in offer(runs, found, files, cluster):
-        terminal.print(line, markup=False)
-    return None
+    line = f"page:    {html}" if html else f"As a page: {page_command(runs, found, cluster)}"
+    return terminal.print(line, markup=False)

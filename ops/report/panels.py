@@ -1,4 +1,4 @@
-"""The curves of a report: the same on the page, in the picture and in the terminal."""
+"""The curves of a report: the same on the page and in the terminal."""
 
 from __future__ import annotations
 

@@ -156,8 +156,6 @@ def make_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
         if terminal.needs_account:
             continue
         yield f"{terminal.name}.svg", draw_terminal(run(terminal.command, folder), terminal.command)
-    run(f"trainctl report {_TRAINING} {_OTHER} --png curves.png", folder)
-    yield "report-curves.png", smaller((folder / "curves.png").read_bytes())
     program = find_browser()
     if program is None:
         names = ", ".join(page.name for page in PAGES)

@@ -25,10 +25,6 @@ from tools.pictures.example_run import P4D, write_all_reduce, write_training
 from training_cluster.catalog.families import instance_hour
 from training_cluster.paths import TRAINING
 
-PNG = b"\x89PNG"
-# Its list of fonts takes seconds to make.
-MATPLOTLIB = str(TRAINING.parents[1] / ".cache" / "matplotlib")
-
 
 class ClusterWith:
     """A head node whose /fsx is a folder of this machine."""
@@ -188,7 +184,7 @@ def trainctl(*arguments: str | Path, folder: Path) -> subprocess.CompletedProces
     return subprocess.run(
         [Path(sys.executable).with_name("trainctl"), "report", *map(str, arguments)],
         cwd=folder,
-        env=environment | {"COLUMNS": "100", "NO_COLOR": "1", "MPLCONFIGDIR": MATPLOTLIB},
+        env=environment | {"COLUMNS": "100", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
     )
@@ -198,10 +194,9 @@ def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
     shared: Path, tmp_path: Path
 ) -> None:
     run = shared / "runs" / "gpt2" / "job-17"
-    done = trainctl(run, "--html", "run.html", "--png", "run.png", folder=tmp_path)
+    done = trainctl(run, "--html", "run.html", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "run.html").read_text().startswith("<!doctype html>")
-    assert (tmp_path / "run.png").read_bytes().startswith(PNG)
     for said in ("Loss", "█", "restart 1", "Checkpoints: 3", "USD", "not reproduced here", "run.html"):
         assert said in done.stdout
     (tmp_path / "run.html").write_text("mine")
@@ -210,7 +205,7 @@ def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
     assert "run.html is there already" in again.stderr
     assert (tmp_path / "run.html").read_text() == "mine"
     assert trainctl(run, "--html", "run.html", "--force", folder=tmp_path).returncode == 0
-    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".html", ".png"]
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".html"]
 
 
 def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_path: Path) -> None:
@@ -230,7 +225,7 @@ def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_pa
         (("99",), 1, "no AWS region is given"),
         ((), 2, "Missing argument"),
         ((".", "--html", "none/run.html"), 2, "there is no folder none"),
-        ((".", "--png", "."), 2, "is a folder"),
+        ((".", "--html", "."), 2, "is a folder"),
     ],
 )
 def test_wrong_usage_is_one_message(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:

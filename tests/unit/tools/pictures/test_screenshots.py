@@ -34,14 +34,13 @@ def test_a_picture_of_a_page_gets_smaller_and_keeps_its_size() -> None:
 def test_without_a_browser_the_others_are_made_and_a_sentence_says_which_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "curves.png").write_bytes(screenshots.smaller(_blank()))
     monkeypatch.setattr(screenshots, "find_browser", lambda: None)
     monkeypatch.setattr(screenshots, "run", lambda command, _folder: f"$ {command}")
     monkeypatch.setattr(screenshots, "watched", lambda _folder: "UPDATE_IN_PROGRESS")
     made = dict(screenshots.make_pictures(tmp_path))
     of_terminals = {"rehearse.svg", "preflight.svg", "status.svg", "status-watch.svg"}
     of_terminals |= {"trainctl.svg", "report-terminal.svg"}
-    assert set(made) == of_terminals | {"report-curves.png"}
+    assert set(made) == of_terminals
     assert "trainctl rehearse" in made["rehearse.svg"].decode().replace("&#160;", " ")
     said = capsys.readouterr().err
     assert "report-phone: left out: there is no Chromium on PATH" in said
@@ -53,9 +52,3 @@ def test_nothing_is_deployed_where_there_is_no_rehearsal(
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with pytest.raises(KeyError, match="AWS_ENDPOINT_URL"):
         screenshots.watched(tmp_path)
-
-
-def _blank() -> bytes:
-    content = io.BytesIO()
-    Image.new("RGB", (10, 10)).save(content, format="PNG")
-    return content.getvalue()
