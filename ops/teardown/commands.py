@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ops.account.stacks import Stack
 from ops.teardown.accounting import accounting_steps
 from ops.teardown.images import image_stack_steps, image_steps
-from ops.teardown.left import Left, Lustre
+from ops.teardown.remaining import Lustre, Remaining
 from ops.teardown.step import Step, destroy_stack
 from training_cluster.stack_names import (
     ACCOUNTING_STACK,
@@ -17,20 +17,20 @@ from training_cluster.stack_names import (
 )
 
 
-def steps(stacks: dict[str, Stack], left: Left, cluster_name: str) -> list[Step]:
+def steps(stacks: dict[str, Stack], remaining: Remaining, cluster_name: str) -> list[Step]:
     """Everything to type, first things first."""
     found = (
         *_clusters(stacks),
         *image_stack_steps(stacks),
-        *image_steps(left.images),
-        *accounting_steps(stacks.get(ACCOUNTING_STACK), left.accounting),
+        *image_steps(remaining.images),
+        *accounting_steps(stacks.get(ACCOUNTING_STACK), remaining.accounting),
         *_storage_stack(stacks.get(STORAGE_STACK)),
-        *_lustre(left),
-        *_efs(left),
-        *_groups(left),
-        *_buckets(left),
+        *_lustre(remaining),
+        *_efs(remaining),
+        *_groups(remaining),
+        *_buckets(remaining),
         *_network(stacks.get(NETWORK_STACK)),
-        *_leftovers(left, cluster_name),
+        *_regional(remaining, cluster_name),
     )
     return [step for step in found if step.commands]
 
@@ -57,8 +57,8 @@ def _storage_stack(stack: Stack | None) -> Iterator[Step]:
         )
 
 
-def _lustre(left: Left) -> Iterator[Step]:
-    for system in left.lustre:
+def _lustre(remaining: Remaining) -> Iterator[Step]:
+    for system in remaining.lustre:
         yield _export(system)
         yield _unlink(system)
         gone = f"aws fsx describe-file-systems --file-system-ids {system.id} 2>&1 | grep FileSystemNotFound"
@@ -110,8 +110,8 @@ def _unlink(system: Lustre) -> Step:
     return Step(title=f"Its links: {where}", commands=(*deletes, ends) if deletes else ())
 
 
-def _efs(left: Left) -> Iterator[Step]:
-    for system in left.efs:
+def _efs(remaining: Remaining) -> Iterator[Step]:
+    for system in remaining.efs:
         targets = system.mount_target_ids
         count = (
             "aws efs describe-mount-targets --output text --query 'length(MountTargets)' "
@@ -129,15 +129,15 @@ def _efs(left: Left) -> Iterator[Step]:
         )
 
 
-def _groups(left: Left) -> Iterator[Step]:
+def _groups(remaining: Remaining) -> Iterator[Step]:
     yield Step(
         title="The security groups of the file systems, once those are gone",
-        commands=tuple(f"aws ec2 delete-security-group --group-id {id_}" for id_ in left.groups),
+        commands=tuple(f"aws ec2 delete-security-group --group-id {id_}" for id_ in remaining.groups),
     )
 
 
-def _buckets(left: Left) -> Iterator[Step]:
-    for name in left.buckets:
+def _buckets(remaining: Remaining) -> Iterator[Step]:
+    for name in remaining.buckets:
         yield Step(
             title=f"The bucket {name}, with every version of every object",
             commands=(_empty(name), f"aws s3api delete-bucket --bucket {name}"),
@@ -156,23 +156,23 @@ def _network(stack: Stack | None) -> Iterator[Step]:
         yield Step(title="NetworkStack", commands=destroy_stack(stack))
 
 
-def _leftovers(left: Left, cluster_name: str) -> Iterator[Step]:
+def _regional(remaining: Remaining, cluster_name: str) -> Iterator[Step]:
     delete = "aws logs delete-log-group --log-group-name {}"
     yield Step(
         title=f"The logs, and what is noted of the cluster {cluster_name}",
         commands=(
-            *map(delete.format, left.log_groups),
-            *(f"aws ssm delete-parameter --name {name}" for name in left.parameters),
+            *map(delete.format, remaining.log_groups),
+            *(f"aws ssm delete-parameter --name {name}" for name in remaining.parameters),
         ),
     )
     yield Step(
         title="What ParallelCluster shares between all of its clusters in this region, those of others too: "
         "only if there is none any more",
         commands=(
-            *map(delete.format, left.pcluster_log_groups),
+            *map(delete.format, remaining.pcluster_log_groups),
             *(
                 command
-                for name in left.pcluster_buckets
+                for name in remaining.pcluster_buckets
                 for command in (_empty(name), f"aws s3api delete-bucket --bucket {name}")
             ),
         ),

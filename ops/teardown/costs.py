@@ -8,7 +8,7 @@ from typing import Any
 
 from ops.account.session import ClientOf
 from ops.account.stacks import Stack
-from ops.teardown.left import Ami, Efs, Left, Lustre
+from ops.teardown.remaining import Ami, Efs, Lustre, Remaining
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Prices
 from training_cluster.stack_names import NETWORK_STACK
@@ -26,16 +26,16 @@ class Cost:
     note: str = ""
 
 
-def read_costs(stacks: dict[str, Stack], left: Left, client: ClientOf) -> list[Cost]:
+def read_costs(stacks: dict[str, Stack], remaining: Remaining, client: ClientOf) -> list[Cost]:
     """What stays, dearest first. Raises botocore's errors."""
     prices = load_base().prices
     found = [
         *_network(stacks.get(NETWORK_STACK), client("ec2"), prices),
-        *(_lustre(each, prices) for each in left.lustre),
-        *(_efs(each, prices) for each in left.efs),
-        *(_bucket(name, prices) for name in left.buckets),
-        *_accounting(left, prices),
-        *(_ami(each, prices) for each in left.images.amis),
+        *(_lustre(each, prices) for each in remaining.lustre),
+        *(_efs(each, prices) for each in remaining.efs),
+        *(_bucket(name, prices) for name in remaining.buckets),
+        *_accounting(remaining, prices),
+        *(_ami(each, prices) for each in remaining.images.amis),
     ]
     return sorted(found, key=lambda cost: -(cost.usd_per_month or 0))
 
@@ -81,8 +81,8 @@ def _bucket(name: str, prices: Prices) -> Cost:
     return Cost(what=f"{name}  bucket", usd_per_month=None, note=note)
 
 
-def _accounting(left: Left, prices: Prices) -> Iterator[Cost]:
-    for each in left.accounting:
+def _accounting(remaining: Remaining, prices: Prices) -> Iterator[Cost]:
+    for each in remaining.accounting:
         if each.type == "AWS::RDS::DBCluster":
             acu = load_base().accounting_database.min_acu
             month = acu * prices.aurora_acu_hour.usd * prices.hours_per_month

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ops.account.image_stacks import destroy_image_stack, is_image_stack
 from ops.account.stacks import Stack
-from ops.teardown.left import Ami, LeftImages
+from ops.teardown.remaining import Ami, RemainingImages
 from ops.teardown.step import Step
 
 
@@ -20,27 +20,27 @@ def image_stack_steps(stacks: dict[str, Stack]) -> Iterator[Step]:
         )
 
 
-def image_steps(left: LeftImages) -> Iterator[Step]:
+def image_steps(remaining: RemainingImages) -> Iterator[Step]:
     """What stays after an ImageStack; never an AMI that something starts instances from."""
-    for ami in left.amis:
+    for ami in remaining.amis:
         if not ami.users:
             yield Step(title=f"{ami.id}, the image {ami.name}, and its snapshot", commands=_delete(ami))
     yield Step(
         title="What names the newest image",
         commands=tuple(
             f"aws ssm delete-parameter --name {name}"
-            for name, image_id in left.parameters
-            if image_id not in left.used
+            for name, image_id in remaining.parameters
+            if image_id not in remaining.used
         ),
     )
     yield Step(
         title="What Image Builder keeps of the builds, their recipes and their components; it costs nothing",
         commands=(
-            *(f"aws imagebuilder delete-image --image-build-version-arn {arn}" for arn in left.builds),
-            *(f"aws imagebuilder delete-image-recipe --image-recipe-arn {arn}" for arn in left.recipes),
+            *(f"aws imagebuilder delete-image --image-build-version-arn {arn}" for arn in remaining.builds),
+            *(f"aws imagebuilder delete-image-recipe --image-recipe-arn {arn}" for arn in remaining.recipes),
             *(
                 f"aws imagebuilder delete-component --component-build-version-arn {arn}"
-                for arn in left.components
+                for arn in remaining.components
             ),
         ),
     )
@@ -51,9 +51,9 @@ def _delete(ami: Ami) -> tuple[str, ...]:
     return (f"aws ec2 deregister-image --image-id {ami.id}", *snapshots)
 
 
-def images_that_wait(left: LeftImages) -> Iterator[str]:
+def images_that_wait(remaining: RemainingImages) -> Iterator[str]:
     """Lines for a terminal; none when no AMI is used."""
-    for ami in left.amis:
+    for ami in remaining.amis:
         if ami.users:
             yield ""
             yield f"{ami.id} is in no command above: new nodes start from it, by the launch template(s)"

@@ -15,8 +15,8 @@ from ops.teardown.adopt import adopt
 from ops.teardown.commands import destroy_cluster, steps
 from ops.teardown.costs import Cost, read_costs
 from ops.teardown.images import images_that_wait
-from ops.teardown.left import Left
-from ops.teardown.read_left import read_left
+from ops.teardown.read_remaining import read_remaining
+from ops.teardown.remaining import Remaining
 from ops.teardown.step import Step
 from training_cluster.catalog.families import load_base
 from training_cluster.stack_names import cluster_of_stack
@@ -37,7 +37,7 @@ class Plan:
     """Of the stack that ParallelCluster made for the cluster."""
     nodes: Counter[str]
     """Instances of the cluster, by kind."""
-    left: Left
+    remaining: Remaining
     costs: tuple[Cost, ...]
     steps: tuple[Step, ...]
     unanswered: tuple[str, ...] = ()
@@ -60,9 +60,9 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
     cloudformation = client("cloudformation")
     stacks, foreign = find_stacks(cloudformation)
     parts = Parts()
-    left = read_left(stacks, cluster_name, client, parts)
+    remaining = read_remaining(stacks, cluster_name, client, parts)
     nodes = parts.ask("nodes", lambda: _nodes(cluster_name, client("ec2")))
-    costs = parts.gather("costs of the network", lambda: read_costs(stacks, left, client))
+    costs = parts.gather("costs of the network", lambda: read_costs(stacks, remaining, client))
     return Plan(
         cluster_name=cluster_name,
         region=cloudformation.meta.region_name,
@@ -70,9 +70,9 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
         foreign_stacks=tuple(foreign),
         pcluster_status=stack_status(cluster_name, cloudformation),
         nodes=nodes or Counter(),
-        left=left,
+        remaining=remaining,
         costs=costs,
-        steps=tuple(steps(stacks, left, cluster_name)),
+        steps=tuple(steps(stacks, remaining, cluster_name)),
         unanswered=parts.unanswered(),
     )
 
@@ -105,7 +105,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
     yield from _goes(plan)
     yield ""
     yield from _stays(plan)
-    yield from adopt(plan.left, plan.stacks)
+    yield from adopt(plan.remaining, plan.stacks)
     yield ""
     yield "To delete everything, in this order; none of it was done:"
     yield "In zsh, first: setopt interactive_comments"
@@ -117,7 +117,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
         if step.is_data_lost:
             yield "# THE DATA IS GONE AFTER THIS"
         yield from step.commands
-    yield from images_that_wait(plan.left.images)
+    yield from images_that_wait(plan.remaining.images)
     yield ""
     yield "Left alone: CDKToolkit and its bucket cdk-*, which serve all of your CDK apps, and what you"
     yield "brought yourself by id."

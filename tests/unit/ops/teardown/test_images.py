@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ops.account.image_stacks import destroy_image_stack, image_stacks
-from ops.teardown.left_images import PARAMETERS
+from ops.teardown.remaining_images import PARAMETERS
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from tests.unit.ops.fake_account import Account
 from tests.unit.ops.teardown.teardown_account import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ops.account.stacks import LIFT_PROTECTION
-from ops.teardown import read_left
+from ops.teardown import read_remaining
 from ops.teardown.plan import read_plan
 from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.teardown.teardown_account import (
@@ -224,5 +224,5 @@ class _Parameters:
 
 def test_notes_on_a_cluster_are_looked_for_where_the_provider_keeps_them() -> None:
     ssm = _Parameters()
-    assert list(read_left._parameters(ssm, "b")) == []
+    assert list(read_remaining._parameters(ssm, "b")) == []
     assert progress_parameter("TrainingClusterStack-b") == f"{ssm.path}/progress"

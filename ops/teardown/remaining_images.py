@@ -7,7 +7,7 @@ from typing import Any
 
 from ops.account.session import ClientOf
 from ops.parts import Parts
-from ops.teardown.left import Ami, LeftImages
+from ops.teardown.remaining import Ami, RemainingImages
 from ops.teardown.tagged import is_of_an_image, is_ours
 from training_cluster.image.names import IMAGE_TAG
 
@@ -16,10 +16,10 @@ PARAMETERS = "/imagebuilder/training-cluster"
 _GIB = 2**30
 
 
-def read_images(client: ClientOf, parts: Parts) -> LeftImages:
+def read_images(client: ClientOf, parts: Parts) -> RemainingImages:
     """Ask each service; `parts` notes those that give no answer."""
     builder = client("imagebuilder")
-    return LeftImages(
+    return RemainingImages(
         amis=parts.gather("images", lambda: _amis(client("ec2"))),
         parameters=parts.gather("parameters of images", lambda: _parameters(client("ssm"))),
         builds=parts.gather("builds of images", lambda: _builds(builder)),

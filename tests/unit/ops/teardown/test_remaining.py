@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ops.account.stacks import DESCRIPTION
-from ops.teardown.left_accounting import DATABASE_PREFIX
-from ops.teardown.left_accounting import GROUP_PREFIX as ACCOUNTING_GROUPS
-from ops.teardown.left_storage import GROUP_PREFIX as STORAGE_GROUPS
+from ops.teardown.remaining_accounting import DATABASE_PREFIX
+from ops.teardown.remaining_accounting import GROUP_PREFIX as ACCOUNTING_GROUPS
+from ops.teardown.remaining_storage import GROUP_PREFIX as STORAGE_GROUPS
 from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.teardown.teardown_account import (
     BUCKET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ops.teardown.left import Efs, Link, Lustre
+from ops.teardown.remaining import Efs, Link, Lustre
 from ops.teardown.tagged import is_our_bucket, is_ours
 from training_cluster.stack_names import STORAGE_STACK
 

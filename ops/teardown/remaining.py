@@ -56,7 +56,7 @@ class Ami:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftImages:
+class RemainingImages:
     """Everything that no ImageStack deletes."""
 
     amis: tuple[Ami, ...] = ()
@@ -74,7 +74,7 @@ class LeftImages:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Left:
+class Remaining:
     """Everything of ours that no stack deletes."""
 
     lustre: tuple[Lustre, ...] = ()
@@ -84,7 +84,7 @@ class Left:
     """Of AccountingStack."""
     databases: tuple[str, ...] = ()
     """Host and port of each of its databases, when it is gone."""
-    images: LeftImages = field(default_factory=LeftImages)
+    images: RemainingImages = field(default_factory=RemainingImages)
     groups: tuple[str, ...] = ()
     """Security groups of the file systems."""
     log_groups: tuple[str, ...] = ()

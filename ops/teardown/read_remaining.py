@@ -9,10 +9,10 @@ from typing import Any
 from ops.account.session import ClientOf
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name
 from ops.parts import Parts
-from ops.teardown.left import Left
-from ops.teardown.left_accounting import database_addresses, read_accounting
-from ops.teardown.left_images import read_images
-from ops.teardown.left_storage import (
+from ops.teardown.remaining import Remaining
+from ops.teardown.remaining_accounting import database_addresses, read_accounting
+from ops.teardown.remaining_images import read_images
+from ops.teardown.remaining_storage import (
     GROUP_PREFIX,
     buckets_of_region,
     our_buckets,
@@ -28,7 +28,7 @@ PCLUSTER_FUNCTIONS = "/aws/lambda/pcluster-"
 PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
 
 
-def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf, parts: Parts) -> Left:
+def read_remaining(stacks: dict[str, Stack], cluster_name: str, client: ClientOf, parts: Parts) -> Remaining:
     """Ask each service; `parts` notes those that give no answer."""
     storage, accounting = stacks.get(STORAGE_STACK), stacks.get(ACCOUNTING_STACK)
     ids = {each.physical_id for each in storage.resources if each.kept} if storage else set()
@@ -38,8 +38,8 @@ def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf, par
     kept = (
         {each.physical_id for each in storage.of_type("AWS::EC2::SecurityGroup")} & ids if storage else set()
     )
-    left = {id_ for id_, name in groups.items() if name.startswith(GROUP_PREFIX)}
-    return Left(
+    untied = {id_ for id_, name in groups.items() if name.startswith(GROUP_PREFIX)}
+    return Remaining(
         lustre=parts.gather("Lustre", lambda: read_lustre(client("fsx"), ids)),
         efs=parts.gather("EFS", lambda: read_efs(client("efs"), ids, goes)),
         buckets=parts.gather("tags of buckets", lambda: our_buckets(buckets, client("s3"), ids)),
@@ -48,7 +48,7 @@ def read_left(stacks: dict[str, Stack], cluster_name: str, client: ClientOf, par
         else read_accounting(client, groups, parts),
         databases=() if accounting else parts.gather("databases", lambda: database_addresses(client("rds"))),
         images=read_images(client, parts),
-        groups=tuple(sorted(kept | left)),
+        groups=tuple(sorted(kept | untied)),
         log_groups=parts.gather("logs", lambda: _log_groups(client("logs"), cluster_name, stacks)),
         pcluster_log_groups=parts.gather("logs", lambda: _named(client("logs"), PCLUSTER_FUNCTIONS)),
         parameters=parts.gather("parameters", lambda: _parameters(client("ssm"), cluster_name)),
