@@ -95,7 +95,7 @@ def _checks(
 
     @cache
     def zone() -> Choice:
-        reservation_id = settings.bought.reservation_id if reserved() else None
+        reservation_id = settings.reservation_id if reserved() else None
         return choose_zone(settings, place, reservation_id, ec2)
 
     yield f"region {ec2.meta.region_name}", partial(check_region, ec2)

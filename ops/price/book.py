@@ -92,7 +92,7 @@ def _spot(wanted: list[Settings], client: ClientOf) -> tuple[dict[str, Price], s
     try:
         for settings in wanted:
             type_ = settings.compute_type
-            if settings.bought.kind != "spot" or type_ in found:
+            if settings.capacity_type != "spot" or type_ in found:
                 continue
             zone = _zone(settings, client)
             if price := spot_price(type_, zone=zone, ec2=client("ec2"), now=now):

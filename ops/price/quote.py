@@ -97,7 +97,7 @@ def _row(item: Item, hours: int) -> Row:
 
 def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float | None]:
     """The row of the compute nodes, and what one of them costs a month."""
-    kind, count, type_ = settings.bought.kind, settings.nodes, settings.compute_type
+    kind, count, type_ = settings.capacity_type, settings.nodes, settings.compute_type
     what = f"{count} x {type_}, {_KINDS[kind]}"
     if kind == "capacity-block":
         why = "paid in advance, when the block was bought"

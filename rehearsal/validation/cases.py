@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from training_cluster.catalog.families import family_names, load_family
-from training_cluster.catalog.family import CapacityKind, Family
+from training_cluster.catalog.family import CapacityType, Family
 from training_cluster.rules.context import read_settings
 
-CAPACITIES: tuple[CapacityKind, ...] = get_args(CapacityKind)
+CAPACITIES: tuple[CapacityType, ...] = get_args(CapacityType)
 SYSTEMS: tuple[str, ...] = get_args(Family.model_fields["os"].annotation)
 
 NODES = 2
@@ -90,11 +90,9 @@ def all_cases() -> Iterator[Case]:
     """Every case, in the order of the matrix."""
     for family in family_names():
         for capacity in CAPACITIES:
-            bought = (
-                f"{capacity}:{RESERVATION}" if capacity in {"reservation", "capacity-block"} else capacity
-            )
+            flag = f"{capacity}:{RESERVATION}" if capacity in {"reservation", "capacity-block"} else capacity
             for system in SYSTEMS:
-                yield _case("family", family, capacity, system, family=family, capacity=bought)
+                yield _case("family", family, capacity, system, family=family, capacity=flag)
     for family in family_names():
         for instance_type in load_family(family).sizes:
             yield _case("size", family, instance_type, SYSTEMS[0], family=family, instance_type=instance_type)

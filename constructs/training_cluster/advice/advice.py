@@ -70,7 +70,7 @@ def _head_node(settings: Settings) -> Iterator[Advice]:
 
 
 def _placement_group(settings: Settings) -> Iterator[Advice]:
-    if settings.placement_group == "off" and settings.size.efa and settings.bought.reservation_id is None:
+    if settings.placement_group == "off" and settings.size.efa and settings.reservation_id is None:
         yield Advice(
             id="placement-group-off",
             text=f"placement_group=off: {settings.compute_type} nodes may stand far apart, and all-reduce "
@@ -93,7 +93,7 @@ def _system(settings: Settings) -> Iterator[Advice]:
 
 
 def _zone(settings: Settings) -> Iterator[Advice]:
-    if settings.vpc_id or (settings.zone == "auto" and settings.bought.reservation_id):
+    if settings.vpc_id or (settings.zone == "auto" and settings.reservation_id):
         return  # the zone is given: by your subnets, or by the reservation
     yield from _zone_of(settings, settings.family_facts)
     if beside := settings.cpu_queue_facts:
@@ -171,14 +171,14 @@ def _lustre_efa(settings: Settings) -> Iterator[Advice]:
 
 
 def _spot(settings: Settings) -> Iterator[Advice]:
-    if settings.bought.kind == "spot":
+    if settings.capacity_type == "spot":
         yield Advice(
             id="spot-role",
             text=f"capacity=spot: without the role {SPOT_ROLE} in the account no node starts. trainctl "
             f"preflight says whether it exists; if not, type once: {CREATE_SPOT_ROLE}",
             warns=False,
         )
-    if settings.bought.kind == "spot" and settings.min_nodes:
+    if settings.capacity_type == "spot" and settings.min_nodes:
         yield Advice(
             id="spot-static",
             text=f"capacity=spot with min_nodes={settings.min_nodes}: the cluster's creation fails when EC2 "
@@ -197,7 +197,7 @@ def _login(settings: Settings) -> Iterator[Advice]:
 
 def _static(settings: Settings) -> Iterator[Advice]:
     price = settings.size.usd_per_hour
-    if settings.min_nodes and settings.bought.kind == "ondemand" and price is not None:
+    if settings.min_nodes and settings.capacity_type == "ondemand" and price is not None:
         yield Advice(
             id="static-nodes",
             text=f"min_nodes={settings.min_nodes} costs {settings.min_nodes * price:,.2f} USD an hour, jobs "

@@ -103,9 +103,9 @@ def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> I
 
 
 def _nodes(settings: Settings) -> Iterator[Item]:
-    kind, count, type_ = settings.bought.kind, settings.static_nodes, settings.compute_type
+    kind, count, type_ = settings.capacity_type, settings.static_nodes, settings.compute_type
     if kind == "reservation":
-        what, why = f"the reservation {settings.bought.reservation_id}", "billed whether used or not"
+        what, why = f"the reservation {settings.reservation_id}", "billed whether used or not"
         yield Item(what=what, usd_per_month=None, why_unknown=why)
     elif count and kind == "spot":
         yield Item(what=f"{count} x {type_}", usd_per_month=None, why_unknown="at the spot price")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 UNCONFIRMED = "unconfirmed"
-CapacityKind = Literal["ondemand", "spot", "reservation", "capacity-block"]
+CapacityType = Literal["ondemand", "spot", "reservation", "capacity-block"]
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,24}$"
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9]+$"
 
@@ -50,7 +50,7 @@ class Size(Strict):
     network_gbps: float | None
     nvme_gb: int | None = Field(description="all local disks together; 0 for none")
     usd_per_hour: float | None = Field(description="on demand, us-east-1, one node")
-    capacity: tuple[CapacityKind, ...] | None = Field(
+    capacity: tuple[CapacityType, ...] | None = Field(
         None, description="where this size is sold otherwise than its family"
     )
 
@@ -102,7 +102,7 @@ class Family(Strict):
     official_image_refused: str | None = Field(
         None, description="why ParallelCluster's own AMI does not run on it; such a family builds one"
     )
-    capacity: tuple[CapacityKind, ...]
+    capacity: tuple[CapacityType, ...]
     pcluster_min_version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
     head_node_type: str = Field(pattern=INSTANCE_TYPE)
     head_root_gib: int = Field(gt=0)
@@ -159,7 +159,7 @@ class Family(Strict):
             )
         return self.sizes[instance_type]
 
-    def capacity_of(self, instance_type: str) -> tuple[CapacityKind, ...]:
+    def capacity_of(self, instance_type: str) -> tuple[CapacityType, ...]:
         """How EC2 sells one of its instance types."""
         return self.size(instance_type).capacity or self.capacity
 

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from training_cluster.catalog.family import Strict
 
+QuotaCapacityType = Literal["ondemand", "spot"]
+"""Purchase options with vCPU quotas of their own."""
 CODE = r"^L-[0-9A-F]{8}$"
 
 
@@ -26,14 +28,14 @@ class VcpuQuota(Strict):
 
     code: str = Field(pattern=CODE)
     name: str
-    bought: Literal["ondemand", "spot"]
+    capacity_type: QuotaCapacityType
     families: tuple[str, ...] = Field(
         description="letters of an instance type (trn), or letters and generation (p5)"
     )
     source: str
 
     def counts(self, instance_type: str) -> bool:
-        """Whether instances of a type count against it, bought so."""
+        """Tell whether instances of a type count against this quota, given the right capacity type."""
         letters = re.match(r"[a-z]+", instance_type)
         generation = re.match(r"[a-z]+\d+", instance_type)
         return any(each[0] in self.families for each in (letters, generation) if each)
@@ -49,7 +51,7 @@ class Quotas(Strict):
     fsx_persistent2_gib: Quota = Field(description="of all such file systems in a region")
     fsx_scratch2_gib: Quota = Field(description="of all such file systems in a region")
 
-    def vcpu_quota(self, instance_type: str, bought: Literal["ondemand", "spot"]) -> VcpuQuota | None:
-        """The quota that instances of a type count against; None where no source says which."""
-        found = (each for each in self.vcpus if each.bought == bought and each.counts(instance_type))
-        return next(found, None)
+    def vcpu_quota(self, instance_type: str, capacity_type: QuotaCapacityType) -> VcpuQuota | None:
+        """Return the quota that instances of a type count against; None where no source says which."""
+        found = (each for each in self.vcpus if each.capacity_type == capacity_type)
+        return next((each for each in found if each.counts(instance_type)), None)

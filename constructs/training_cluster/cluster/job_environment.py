@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training_cluster.catalog.families import load_base
-from training_cluster.catalog.family import CapacityKind, Family, Size
+from training_cluster.catalog.family import CapacityType, Family, Size
 from training_cluster.flags.settings import Settings
 
 
@@ -16,7 +16,7 @@ def render_job_environments(settings: Settings) -> dict[str, str]:
         family,
         settings.compute_type,
         settings.size,
-        capacity=settings.bought.kind,
+        capacity=settings.capacity_type,
         placed=placed,
         workloads=settings.node_workloads,
     )
@@ -34,7 +34,7 @@ def _render(
     instance_type: str,
     size: Size,
     *,
-    capacity: CapacityKind,
+    capacity: CapacityType,
     placed: bool = False,
     workloads: tuple[str, ...] = (),
 ) -> str:

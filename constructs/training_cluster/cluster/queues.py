@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from training_cluster.catalog.families import load_base
-from training_cluster.catalog.family import Size
+from training_cluster.catalog.family import CapacityType, Size
 from training_cluster.cluster.nodes import Rendered, bootstrap_action, iam, root_volume
 from training_cluster.cluster.resource_ids import ResourceIds
-from training_cluster.flags.settings import Capacity, Settings
+from training_cluster.flags.settings import Settings
 
 _CAPACITY_TYPES = {
     "ondemand": "ONDEMAND",
@@ -29,7 +29,8 @@ class Queue:
     size: Size
     min_count: int
     max_count: int
-    capacity: Capacity
+    capacity_type: CapacityType
+    reservation_id: str | None
     root_gib: int
     scratch: str | None
     placement_group: str | None
@@ -50,7 +51,8 @@ def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
             size=settings.size,
             min_count=settings.static_nodes,
             max_count=settings.nodes,
-            capacity=settings.bought,
+            capacity_type=settings.capacity_type,
+            reservation_id=settings.reservation_id,
             root_gib=family.compute_root_gib,
             scratch=family.scratch,
             placement_group=ids.placement_group_name if settings.wants_new_placement_group else named,
@@ -70,7 +72,8 @@ def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
                 size=cpu_size,
                 min_count=0,
                 max_count=base.cpu_queue.nodes,
-                capacity=Capacity("ondemand"),
+                capacity_type="ondemand",
+                reservation_id=None,
                 root_gib=base.cpu_queue.root_gib,
                 scratch=cpu_family.scratch,
                 # Data preparation is many single nodes: close together they are only harder to get.
@@ -88,15 +91,15 @@ def render_queue(queue: Queue, *, ids: ResourceIds) -> Rendered:
         local_storage["EphemeralVolume"] = {"MountDir": queue.scratch}
     rendered: Rendered = {
         "Name": queue.name,
-        "CapacityType": _CAPACITY_TYPES[queue.capacity.kind],
+        "CapacityType": _CAPACITY_TYPES[queue.capacity_type],
         "Networking": _networking(queue, ids),
         "ComputeSettings": {"LocalStorage": local_storage},
         "Iam": iam(queue.cluster_name, ids, ids.datasets_policy_arn),
         "CustomActions": {"OnNodeConfigured": bootstrap_action(queue.cluster_name, ids)},
         "ComputeResources": [_compute_resource(queue)],
     }
-    if queue.capacity.reservation_id:
-        rendered["CapacityReservationTarget"] = {"CapacityReservationId": queue.capacity.reservation_id}
+    if queue.reservation_id:
+        rendered["CapacityReservationTarget"] = {"CapacityReservationId": queue.reservation_id}
     if queue.image_id:
         # Of the queue, never of the cluster: this one can be changed while the cluster lives.
         rendered["Image"] = {"CustomAmi": queue.image_id}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import BaseModel, ConfigDict
 
 from training_cluster.catalog.families import find_instance_type, load_base, load_family
-from training_cluster.catalog.family import CapacityKind, Family, Size
+from training_cluster.catalog.family import CapacityType, Family, Size
 from training_cluster.catalog.workloads import workloads_of
 from training_cluster.flags.account import AccountFlags, parse_tags
 from training_cluster.flags.cluster import NO_WORKLOADS, ClusterFlags
@@ -21,15 +19,6 @@ FLAG_GROUPS: dict[str, type[BaseModel]] = {
     "Storage": StorageFlags,
     "Account": AccountFlags,
 }
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """How nodes are bought."""
-
-    kind: CapacityKind
-    reservation_id: str | None = None
-    """Of a reservation or a Capacity Block: cr-..."""
 
 
 class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
@@ -53,15 +42,19 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
         return self.family_facts.size(self.compute_type)
 
     @property
-    def bought(self) -> Capacity:
-        """`capacity`, taken apart."""
-        kind, _, reservation = self.capacity.partition(":")
-        return Capacity(kind, reservation or None)  # type: ignore[arg-type]  # the pattern allows no other
+    def capacity_type(self) -> CapacityType:
+        """Purchase option of the compute nodes: `capacity` without the id of a reservation."""
+        return self.capacity.partition(":")[0]  # type: ignore[return-value]  # the pattern allows no other
+
+    @property
+    def reservation_id(self) -> str | None:
+        """Id of the capacity reservation or Capacity Block in `capacity` (cr-...); None without one."""
+        return self.capacity.partition(":")[2] or None
 
     @property
     def static_nodes(self) -> int:
         """Nodes that always run: all of a Capacity Block, else `min_nodes`."""
-        return self.nodes if self.bought.kind == "capacity-block" else self.min_nodes
+        return self.nodes if self.capacity_type == "capacity-block" else self.min_nodes
 
     @property
     def cpu_queue_facts(self) -> tuple[Family, Size] | None:
@@ -76,7 +69,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
     @property
     def wants_new_placement_group(self) -> bool:
         """Whether the queue gets a placement group of its own; its capacity and EFA decide."""
-        return self.placement_group == "auto" and self.size.efa and self.bought.reservation_id is None
+        return self.placement_group == "auto" and self.size.efa and self.reservation_id is None
 
     @property
     def system(self) -> str:

@@ -55,7 +55,7 @@ def _least_is_not_above_most(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _capacity_is_sold(settings: Settings) -> Iterator[Contradiction]:
-    kind, sold = settings.bought.kind, settings.family_facts.capacity_of(settings.compute_type)
+    kind, sold = settings.capacity_type, settings.family_facts.capacity_of(settings.compute_type)
     if kind not in sold:
         others = [each for each in ("ondemand", "spot", "reservation", "capacity-block") if each in sold]
         yield Contradiction(
@@ -67,7 +67,7 @@ def _capacity_is_sold(settings: Settings) -> Iterator[Contradiction]:
 
 def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
     asked = "min_nodes" in settings.model_fields_set
-    if settings.bought.kind == "capacity-block" and asked and settings.min_nodes < settings.nodes:
+    if settings.capacity_type == "capacity-block" and asked and settings.min_nodes < settings.nodes:
         yield Contradiction(
             problem=f"min_nodes={settings.min_nodes}: all nodes of a Capacity Block run from its start to "
             f"its end, so min_nodes is nodes={settings.nodes}",
@@ -77,7 +77,7 @@ def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
 
 def _capacity_block_has_no_group(settings: Settings) -> Iterator[Contradiction]:
     named = settings.placement_group not in {"auto", "off"}
-    if settings.bought.kind == "capacity-block" and named:
+    if settings.capacity_type == "capacity-block" and named:
         yield Contradiction(
             problem=f"placement_group={settings.placement_group}: a Capacity Block stands close together by "
             "itself, and another group would leave it without its capacity",

@@ -51,7 +51,7 @@ def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
     """Look for the role with which EC2 launches spot instances; the head node may not create it."""
-    if settings.bought.kind == "spot":
+    if settings.capacity_type == "spot":
         found = unless(
             lambda: client("iam").get_role(RoleName=SPOT_ROLE), "NoSuchEntity", "NoSuchEntityException"
         )

@@ -20,7 +20,7 @@ _WAITS = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 
 def read_reservation(settings: Settings, ec2: Any) -> Reservation | None:
     """The one that `capacity` names; None where there is none, or none is named."""
-    id_ = settings.bought.reservation_id
+    id_ = settings.reservation_id
     if id_ is None:
         return None
     answer = unless(lambda: ec2.describe_capacity_reservations(CapacityReservationIds=[id_]), *_UNKNOWN)
@@ -32,12 +32,12 @@ def check_reservation(
     found: Reservation | None, settings: Settings, place: Place, now: datetime.datetime
 ) -> Iterator[Finding]:
     """All there is to say of it; zone.py has its zone against a network of ours, as the deploy judges it."""
-    id_ = settings.bought.reservation_id
+    id_ = settings.reservation_id
     if id_ is None:
         return
     check, list_ = f"capacity {id_}", "aws ec2 describe-capacity-reservations"
     if found is None:
-        mend = f"{list_}, then -c capacity={settings.bought.kind}:cr-..."
+        mend = f"{list_}, then -c capacity={settings.capacity_type}:cr-..."
         yield Finding(check=check, found="not there", verdict="problem", mend=mend)
         return
     yield _state(check, found, settings, now)
@@ -65,7 +65,7 @@ def check_reservation(
 def _state(check: str, found: Reservation, settings: Settings, now: datetime.datetime) -> Finding:
     state, until = found["State"], found.get("EndDate")
     start = found.get("StartDate")
-    mend = f"aws ec2 describe-capacity-reservations, then -c capacity={settings.bought.kind}:cr-..."
+    mend = f"aws ec2 describe-capacity-reservations, then -c capacity={settings.capacity_type}:cr-..."
     if state in _WAITS:
         begins = f"starts {_utc(start)}" if start else "its start is not known"
         wait = "deploy after that: until then no node starts"
@@ -82,7 +82,7 @@ def _kind(found: Reservation, settings: Settings) -> Iterator[Finding]:
     yield judged(
         "reservation: kind",
         "a Capacity Block" if is_block else "a reservation",
-        good=settings.bought.kind == kind,
+        good=settings.capacity_type == kind,
         mend=f"-c capacity={kind}:{found['CapacityReservationId']}",
     )
     tenancy, platform = found.get("Tenancy", "default"), found.get("InstancePlatform", "Linux/UNIX")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ops.account.session import ClientOf
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.finding import Finding
 from training_cluster.catalog.families import head_node_size, load_base
-from training_cluster.catalog.quotas import VcpuQuota
+from training_cluster.catalog.quotas import QuotaCapacityType, VcpuQuota
 from training_cluster.flags.settings import Settings
 
-Bought = Literal["ondemand", "spot"]
 _CLUSTER_TAG = "parallelcluster:cluster-name"
 _BLOCK = "capacity-block"
 
@@ -25,12 +24,12 @@ class Instances:
 
     type: str
     count: int
-    bought: Bought = "ondemand"
+    capacity_type: QuotaCapacityType = "ondemand"
 
 
 def wanted_instances(settings: Settings) -> list[Instances]:
     """What a full cluster runs and is not reserved; the image's builder is gone before it runs."""
-    base, kind = load_base(), settings.bought.kind
+    base, kind = load_base(), settings.capacity_type
     found = [
         Instances(settings.head_type, 1),
         Instances(base.login_node.instance_type, settings.login_nodes),
@@ -44,7 +43,7 @@ def wanted_instances(settings: Settings) -> list[Instances]:
 
 def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
     """Every quota that a full cluster counts against."""
-    if reserved := settings.bought.reservation_id:
+    if reserved := settings.reservation_id:
         yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(settings))
     wanted = wanted_instances(settings)
     ec2 = client("ec2")
@@ -59,7 +58,7 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
     for each in wanted:
         if _quota(each) is None:
             yield Finding(
-                check=f"quota of vCPUs: {each.type}, {each.bought}",
+                check=f"quota of vCPUs: {each.type}, {each.capacity_type}",
                 found="not checked: no source says which quota it counts against",
                 verdict="warning",
                 mend="aws service-quotas list-service-quotas --service-code ec2",
@@ -67,13 +66,13 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
 
 
 def _of_reserved(settings: Settings) -> str:
-    if settings.bought.kind == _BLOCK:
+    if settings.capacity_type == _BLOCK:
         return "a Capacity Block's instances count against none of the quotas here (unconfirmed)"
     return "counted when the reservation was made, and no more when they run"
 
 
 def _quota(instances: Instances) -> VcpuQuota | None:
-    return load_base().quotas.vcpu_quota(instances.type, instances.bought)
+    return load_base().quotas.vcpu_quota(instances.type, instances.capacity_type)
 
 
 def _by_quota(instances: Iterable[Instances], vcpus: dict[str, int]) -> Counter[VcpuQuota | None]:

@@ -113,7 +113,7 @@ def test_every_type_of_the_catalog_counts_against_a_quota_and_no_type_against_tw
         if kind in ("ondemand", "spot")
     } | {(type_, "ondemand") for type_ in base.head_node.types}
     counts = {
-        (type_, kind): len([q for q in base.quotas.vcpus if q.bought == kind and q.counts(type_)])
+        (type_, kind): len([q for q in base.quotas.vcpus if q.capacity_type == kind and q.counts(type_)])
         for type_, kind in bought
     }
     assert {each for each, count in counts.items() if count != 1} == {
