@@ -11,11 +11,11 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 _ROOT_GIB = 45
 
 
-def register_image(address: LocalAwsAddress, system: str, *, version: str = PCLUSTER_VERSION) -> str:
+def register_image(address: LocalAwsAddress, os_name: str, *, version: str = PCLUSTER_VERSION) -> str:
     """Register an AMI that a ParallelCluster of this version takes for an operating system; its id."""
     ec2 = boto3.client("ec2", endpoint_url=address.url, **client_options(address))
     image_id = ec2.register_image(
-        Name=f"own-{system}-{version}",
+        Name=f"own-{os_name}-{version}",
         Architecture="x86_64",
         RootDeviceName="/dev/sda1",
         VirtualizationType="hvm",
@@ -24,7 +24,7 @@ def register_image(address: LocalAwsAddress, system: str, *, version: str = PCLU
     )["ImageId"]
     tags = {
         "parallelcluster:version": version,
-        "parallelcluster:os": system,
+        "parallelcluster:os": os_name,
         "parallelcluster:build_status": "available",
     }
     ec2.create_tags(Resources=[image_id], Tags=[{"Key": k, "Value": v} for k, v in tags.items()])

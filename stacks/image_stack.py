@@ -25,13 +25,13 @@ class ImageStack(Stack):
             scope,
             id_,
             stack_name=image_stack_name(settings),
-            description=f"Training Cluster: image of nodes, recipe {recipe}, {settings.system}",
+            description=f"Training Cluster: image of nodes, recipe {recipe}, {settings.os_name}",
         )
         parent = ClusterImage(
             self,
             "Parent",
             wanted=OFFICIAL,
-            os=settings.system,
+            os=settings.os_name,
             root_gib=load_base().image_recipes[recipe].root_gib,
         )
         image = NodeImage(

@@ -139,7 +139,7 @@ class TrainingClusterStack(Stack):
             self,
             "Image",
             wanted=settings.node_image,
-            os=settings.system,
+            os=settings.os_name,
             root_gib=settings.family_facts.compute_root_gib,
         )
         CfnOutput(self, "ImageNote", value=f"{image.name} {image.note}", description="The nodes' image")
@@ -156,7 +156,7 @@ class TrainingClusterStack(Stack):
         connect = start_session_command(
             region=Aws.REGION,
             instance_id=cluster.head_node_instance_id,
-            user=str(cluster_user(settings.system)),
+            user=str(cluster_user(settings.os_name)),
         )
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
         stays = (

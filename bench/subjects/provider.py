@@ -41,7 +41,7 @@ class Created:
 def case(*, family: str, nodes: int = 2) -> Case:
     """A cluster of one queue, by a name that no deployed one has."""
     flags = {"family": family, "nodes": str(nodes), "cluster_name": "bench"}
-    return Case(table="family", row=family, column="", system="", flags=flags)
+    return Case(table="family", row=family, column="", os_name="", flags=flags)
 
 
 def create_each(wanted: Sequence[Sequence[Case]], *, folder: Path) -> list[Created]:

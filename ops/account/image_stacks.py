@@ -56,7 +56,7 @@ def usual_min(name: str) -> int:
 def image_stack_flags(name: str) -> str:
     """The flags that say which of them `ImageStack` is to the CDK, which knows all by this one id."""
     settings = image_stacks()[name]
-    return f"-c image=build -c family={settings.family} -c os={settings.system}"
+    return f"-c image=build -c family={settings.family} -c os={settings.os_name}"
 
 
 def destroy_image_stack(name: str) -> str:

@@ -22,7 +22,7 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
             "official image",
             image_code().wish.OFFICIAL,
             _least_root_gib(settings),
-            os=settings.system,
+            os=settings.os_name,
             ec2=client("ec2"),
             mend="-c os=..., or another region: export AWS_REGION=...",
         )
@@ -33,7 +33,7 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
             f"image {settings.node_image}",
             settings.node_image,
             settings.family_facts.compute_root_gib,
-            os=settings.system,
+            os=settings.os_name,
             ec2=client("ec2"),
             mend="aws ec2 describe-images --owners self, then -c image=ami-...",
         )
@@ -47,7 +47,7 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
             f"{name}: made from",
             image_code().wish.OFFICIAL,
             plan.recipe.root_gib,
-            os=settings.system,
+            os=settings.os_name,
             ec2=ec2,
             mend="-c os=..., or -c image=ami-...",
         )
@@ -65,7 +65,7 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
         f"{name}: newest image",
         image_id,
         settings.family_facts.compute_root_gib,
-        os=settings.system,
+        os=settings.os_name,
         ec2=ec2,
         mend=again,
     )

@@ -16,7 +16,7 @@ from rehearsal.problems import RehearsalError
 from rehearsal.recording.ground import Ground
 from rehearsal.recording.provider import Provider
 from rehearsal.recording.recording import Recording
-from rehearsal.validation.cases import SECRET, SYSTEMS, Case, all_cases
+from rehearsal.validation.cases import OS_NAMES, SECRET, Case, all_cases
 from rehearsal.validation.foundation import SITES, Site
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.problems import ConfigurationError
@@ -45,7 +45,7 @@ def record(folder: Path) -> Recording:
     Raises:
         RehearsalError: a cluster did not live as it should, or a family or feature stands nowhere.
     """
-    features = [case for case in all_cases() if case.table == "feature" and case.system == SYSTEMS[0]]
+    features = [case for case in all_cases() if case.table == "feature" and case.os_name == OS_NAMES[0]]
     left, whole = _Left(features), Recording()
     with ThreadPoolExecutor(len(SITES)) as threads:
         sites = [threads.submit(_record, site, folder / site.region, left, whole) for site in SITES]
@@ -92,7 +92,7 @@ def _families(ground: Ground) -> list[Case]:
     chosen: dict[str, Case] = {}
     for case in all_cases():
         sold = case.table == "family" and case.column in load_family(case.row).capacity
-        if sold and case.system == SYSTEMS[0] and ground.suits(case):
+        if sold and case.os_name == OS_NAMES[0] and ground.suits(case):
             chosen.setdefault(case.row, case)
             chosen.setdefault(case.column, case)
     return list({case.name: case for case in chosen.values()}.values())
@@ -147,7 +147,7 @@ def _make_templates(cases: Sequence[Case], ground: Ground, provider: Provider, r
 def _live(ground: Ground, provider: Provider) -> None:
     """Create, update, fail and delete one cluster, each to its end."""
     for kind, flags in (("Create", {}), *(("Update", each) for each in _UPDATES), ("Delete", {})):
-        case = Case(table="feature", row="life", column="", system="", flags=_EVERYTHING | flags)
+        case = Case(table="feature", row="life", column="", os_name="", flags=_EVERYTHING | flags)
         event = _event(kind, ground, case)
         begun = provider.call("on_event", event)
         if begun.error:

@@ -11,7 +11,7 @@ from training_cluster.catalog.family import CapacityType, Family
 from training_cluster.rules.context import read_settings
 
 CAPACITIES: tuple[CapacityType, ...] = get_args(CapacityType)
-SYSTEMS: tuple[str, ...] = get_args(Family.model_fields["os"].annotation)
+OS_NAMES: tuple[str, ...] = get_args(Family.model_fields["os"].annotation)
 
 NODES = 2
 
@@ -61,7 +61,7 @@ class Case:
     table: str
     row: str
     column: str
-    system: str
+    os_name: str
     flags: dict[str, str]
 
     @property
@@ -83,7 +83,7 @@ class Case:
     @property
     def name(self) -> str:
         """For people: row, column, OS."""
-        return " ".join(part for part in (self.row, self.column, self.system) if part)
+        return " ".join(part for part in (self.row, self.column, self.os_name) if part)
 
 
 def all_cases() -> Iterator[Case]:
@@ -91,17 +91,23 @@ def all_cases() -> Iterator[Case]:
     for family in family_names():
         for capacity in CAPACITIES:
             flag = f"{capacity}:{RESERVATION}" if capacity in {"reservation", "capacity-block"} else capacity
-            for system in SYSTEMS:
-                yield _case("family", family, capacity, system, family=family, capacity=flag)
+            for os_name in OS_NAMES:
+                yield _case("family", family, capacity, os_name, family=family, capacity=flag)
     for family in family_names():
         for instance_type in load_family(family).sizes:
-            yield _case("size", family, instance_type, SYSTEMS[0], family=family, instance_type=instance_type)
+            yield _case(
+                "size", family, instance_type, OS_NAMES[0], family=family, instance_type=instance_type
+            )
     for feature, flags in FEATURES.items():
-        for system in SYSTEMS:
-            yield _case("feature", feature, "", system, **flags)
+        for os_name in OS_NAMES:
+            yield _case("feature", feature, "", os_name, **flags)
 
 
-def _case(table: str, row: str, column: str, system: str, **flags: str) -> Case:
+def _case(table: str, row: str, column: str, os_name: str, **flags: str) -> Case:
     return Case(
-        table=table, row=row, column=column, system=system, flags={"nodes": str(NODES), "os": system} | flags
+        table=table,
+        row=row,
+        column=column,
+        os_name=os_name,
+        flags={"nodes": str(NODES), "os": os_name} | flags,
     )

@@ -101,7 +101,7 @@ class Foundation:
         if "{reservation}" in text:
             made["reservation"] = self._reservation(case)
         if "{image}" in text:
-            made["image"] = self.image(case.system)
+            made["image"] = self.image(case.os_name)
         return {
             name: value.format(
                 **made, group=self._ids.placement_group_name, secret=self._ids.database.secret_arn
@@ -123,7 +123,7 @@ class Foundation:
                 user=settings.accounting_user,
                 secret_arn=settings.accounting_secret or "",
             )
-        image_id = self.image(settings.system) if image == "build" else image
+        image_id = self.image(settings.os_name) if image == "build" else image
         return replace(self._ids, image_id=image_id, database=database)
 
     def _reservation(self, case: Case) -> str:
@@ -160,9 +160,9 @@ class Foundation:
         return str(made["CapacityReservation"]["CapacityReservationId"])
 
     @cache  # noqa: B019  # lives as long as one run
-    def image(self, system: str) -> str:
+    def image(self, os_name: str) -> str:
         """An AMI of one's own for an operating system, as the image pipeline would tag it."""
-        return register_image(self._address, system)
+        return register_image(self._address, os_name)
 
 
 def deploy(cdk: CdkCli, site: Site, output: Path) -> None:

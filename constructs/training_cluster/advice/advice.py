@@ -82,13 +82,13 @@ def _system(settings: Settings) -> Iterator[Advice]:
     family = settings.family_facts
     if (
         family.image_recipe == "neuron"
-        and settings.system != family.os
+        and settings.os_name != family.os
         and not settings.node_image.startswith("ami-")
     ):
         yield Advice(
             id="neuron-system",
-            text=f"os={settings.system}: Neuron's driver and PyTorch are both made for {family.os} alone, so "
-            f"nodes of {family.name} may fail to install them. Leave os out, or: -c os={family.os}",
+            text=f"os={settings.os_name}: Neuron's driver and PyTorch are both made for {family.os} alone, "
+            f"so nodes of {family.name} may fail to install them. Leave os out, or: -c os={family.os}",
         )
 
 

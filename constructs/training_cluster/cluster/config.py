@@ -32,7 +32,7 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
     base = load_base()
     config: Rendered = {
         "Region": ids.region,
-        "Image": {"Os": settings.system},
+        "Image": {"Os": settings.os_name},
         "Imds": {"ImdsSupport": "v2.0"},
         "HeadNode": _head_node(settings, ids),
         "Scheduling": {

@@ -72,7 +72,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
         return self.placement_group == "auto" and self.size.efa and self.reservation_id is None
 
     @property
-    def system(self) -> str:
+    def os_name(self) -> str:
         """Operating system of all nodes: what was asked for, else the family's."""
         return self.os or self.family_facts.os
 

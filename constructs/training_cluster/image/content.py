@@ -100,7 +100,7 @@ class ImageContent(Construct):
             components=[self._component()],
             block_device_mappings=[
                 cfn.InstanceBlockDeviceMappingProperty(
-                    device_name=ROOT_DEVICES[self._settings.system],
+                    device_name=ROOT_DEVICES[self._settings.os_name],
                     ebs=cfn.EbsInstanceBlockDeviceSpecificationProperty(
                         encrypted=True,
                         delete_on_termination=True,

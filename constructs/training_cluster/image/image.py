@@ -99,7 +99,7 @@ class NodeImage(Construct):
         ami = {
             "Name": f"{self._name} {{{{ imagebuilder:buildDate }}}}",
             # Not as ParallelCluster describes its own: its validator refuses for V100 what is described so.
-            "Description": f"Training Cluster: nodes of recipe {recipe}, {self._settings.system}, "
+            "Description": f"Training Cluster: nodes of recipe {recipe}, {self._settings.os_name}, "
             f"ParallelCluster {PCLUSTER_VERSION}",
             "AmiTags": image_tags(self._settings),
         }

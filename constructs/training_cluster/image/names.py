@@ -36,7 +36,7 @@ def _kind(settings: Settings) -> str:
     The version, since clusters of two releases of this app run side by side while people move to the newer
     one: in one stack, each deploy of one would build anew and take the image from the other.
     """
-    return f"{settings.family_facts.image_recipe}-{settings.system}-{PCLUSTER_VERSION.replace('.', '-')}"
+    return f"{settings.family_facts.image_recipe}-{settings.os_name}-{PCLUSTER_VERSION.replace('.', '-')}"
 
 
 def image_name(settings: Settings) -> str:
@@ -56,12 +56,12 @@ def image_parameter(settings: Settings) -> str:
     AWSServiceRoleForImageBuilder, version 25): so it needs no role of ours.
     """
     recipe = settings.family_facts.image_recipe
-    return f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/{settings.system}/{recipe}"
+    return f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/{settings.os_name}/{recipe}"
 
 
 def parent_name(settings: Settings) -> str:
     """How the name of the official image begins that ours are made from; assets/cluster_image finds it."""
-    return f"aws-parallelcluster-{PCLUSTER_VERSION}-{_OFFICIAL_PARTS[settings.system]}-x86_64"
+    return f"aws-parallelcluster-{PCLUSTER_VERSION}-{_OFFICIAL_PARTS[settings.os_name]}-x86_64"
 
 
 def image_tags(settings: Settings) -> dict[str, str]:
@@ -70,7 +70,7 @@ def image_tags(settings: Settings) -> dict[str, str]:
     """
     return {
         "parallelcluster:version": PCLUSTER_VERSION,
-        "parallelcluster:os": settings.system,
+        "parallelcluster:os": settings.os_name,
         "parallelcluster:build_status": "available",
         IMAGE_TAG: image_name(settings),
         CLUSTER_TAG: SHARED,

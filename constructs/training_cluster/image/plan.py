@@ -81,7 +81,7 @@ def image_plan(settings: Settings) -> ImagePlan:
     return ImagePlan(
         recipe_name=name,
         recipe=recipe,
-        os=settings.system,
+        os=settings.os_name,
         families=tuple(each for each in family_names() if load_family(each).image_recipe == name),
         stack_name=image_stack_name(settings),
         parent_name=parent_name(settings),

@@ -18,7 +18,7 @@ def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
     found = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [name]}])["KeyPairs"]
     kind = found[0].get("KeyType", "rsa") if found else None
     # ParallelCluster's KeyPairValidator: Ubuntu takes no RSA key.
-    is_refused = kind is None or settings.system.startswith("ubuntu")
+    is_refused = kind is None or settings.os_name.startswith("ubuntu")
     yield judged(
         f"key_name {name}",
         kind or "not there",

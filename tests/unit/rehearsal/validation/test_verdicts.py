@@ -10,7 +10,7 @@ from rich.console import Console
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.run import region_of
-from rehearsal.validation.cases import CAPACITIES, FEATURES, REFUSED_BY_US_ALONE, SYSTEMS, Case, all_cases
+from rehearsal.validation.cases import CAPACITIES, FEATURES, OS_NAMES, REFUSED_BY_US_ALONE, Case, all_cases
 from rehearsal.validation.library import Finding
 from rehearsal.validation.run import report
 from rehearsal.validation.verdicts import Judged, Verdict, render_matrix
@@ -20,8 +20,8 @@ ERROR = Finding(level="ERROR", validator="SomeValidator", message="no, never")
 WARNING = Finding(level="WARNING", validator="SomeValidator", message="are you sure?")
 
 
-def _case(row: str = "p4d", system: str = "ubuntu2204", **changes: str) -> Case:
-    named = {"table": "family", "row": row, "column": "spot", "system": system} | changes
+def _case(row: str = "p4d", os_name: str = "ubuntu2204", **changes: str) -> Case:
+    named = {"table": "family", "row": row, "column": "spot", "os_name": os_name} | changes
     return Case(**named, flags={})
 
 
@@ -56,7 +56,7 @@ def _report(*judged: Judged) -> str:
 
 
 def test_all_is_well_when_both_say_the_same() -> None:
-    said = _report(_judged(WARNING), _judged(ERROR, refusal="no", case=_case(system="ubuntu2404")))
+    said = _report(_judged(WARNING), _judged(ERROR, refusal="no", case=_case(os_name="ubuntu2404")))
     assert "2 combinations: 1 that both take (ok), 1 that both refuse (no)" in said
     assert "0 unexpected" in said
     assert "WARNING SomeValidator in 1 cases, such as p4d spot ubuntu2204: are you sure?" in said
@@ -69,7 +69,7 @@ def test_a_difference_fails(wrong: Judged) -> None:
 
 
 def test_a_cell_says_each_system_where_they_differ() -> None:
-    lines = render_matrix([_judged(), _judged(ERROR, case=_case(system="ubuntu2404"))])
+    lines = render_matrix([_judged(), _judged(ERROR, case=_case(os_name="ubuntu2404"))])
     assert "ok/MISSED" in lines[1]
 
 
@@ -81,8 +81,8 @@ def test_a_family_is_rehearsed_in_a_region_that_has_it() -> None:
 
 def test_every_family_way_of_buying_system_and_size_is_a_case() -> None:
     cases = list(all_cases())
-    families = [(case.row, case.column, case.system) for case in cases if case.table == "family"]
-    assert len(set(families)) == len(families) == len(family_names()) * len(CAPACITIES) * len(SYSTEMS)
+    families = [(case.row, case.column, case.os_name) for case in cases if case.table == "family"]
+    assert len(set(families)) == len(families) == len(family_names()) * len(CAPACITIES) * len(OS_NAMES)
     sizes = {case.column for case in cases if case.table == "size"}
     assert sizes == {each for name in family_names() for each in load_family(name).sizes}
     assert len({case.name for case in cases}) == len(cases)

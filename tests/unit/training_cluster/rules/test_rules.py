@@ -156,8 +156,8 @@ def _advice(**flags: str) -> dict[str, str]:
 
 
 def test_trainium_runs_on_the_system_that_neuron_is_made_for_and_another_is_a_warning() -> None:
-    assert settings(family="trn1").system == "ubuntu2404"
-    assert settings(family="p4d").system == "ubuntu2204"
+    assert settings(family="trn1").os_name == "ubuntu2404"
+    assert settings(family="p4d").os_name == "ubuntu2204"
     assert "neuron-system" not in _advice(family="trn1")
     assert "-c os=ubuntu2404" in _advice(family="trn1", os="ubuntu2204")["neuron-system"]
 
