@@ -13,7 +13,7 @@ from ops.preflight.network.security_groups import Peer, authorize, describe_grou
 from ops.preflight.place import Place
 from training_cluster.flags.network import CHINA
 from training_cluster.flags.settings import Settings
-from training_cluster.rules.storage import LUSTRE_PORTS, NFS_PORT
+from training_cluster.storage.ports import LUSTRE_PORTS, NFS_PORT
 
 # Older ones take no data repository associations (FSx's API reference), and whether today's clients mount
 # them is unconfirmed.

@@ -11,10 +11,6 @@ from training_cluster.problems import Contradiction
 if TYPE_CHECKING:
     from training_cluster.flags.settings import Settings
 
-# First and last. Lustre's own: FSx for Lustre guide, "File system access control with Amazon VPC".
-LUSTRE_PORTS = ((988, 988), (1018, 1023))
-NFS_PORT = 2049
-
 
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
     for own, ours in {

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import KEPT
-from training_cluster.rules.storage import LUSTRE_PORTS
+from training_cluster.storage.ports import LUSTRE_PORTS
 
 LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
 

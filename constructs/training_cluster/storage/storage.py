@@ -14,8 +14,8 @@ from constructs import Construct
 from training_cluster.acknowledgements import acknowledge
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import KEPT
-from training_cluster.rules.storage import NFS_PORT
 from training_cluster.storage.lustre import keep_with_its_rules, link, lustre_file_system
+from training_cluster.storage.ports import NFS_PORT
 
 OLD_VERSIONS = Duration.days(90)
 """How long an object that was overwritten or deleted can be had back: a quarter, in which a checkpoint that

@@ -1,0 +1,8 @@
+"""TCP ports of the file systems, for their security groups and for preflight."""
+
+from __future__ import annotations
+
+# FSx for Lustre guide, "File system access control with Amazon VPC".
+LUSTRE_PORTS = ((988, 988), (1018, 1023))
+"""First and last port of each range between Lustre's servers and clients."""
+NFS_PORT = 2049
