@@ -6,6 +6,7 @@ BERT's second segments follow in, or are drawn from elsewhere.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -64,9 +65,13 @@ def _lines(piece: Piece) -> Iterator[str]:
             while (part := opened.readline(LINE_CHARACTERS)) and not part.endswith(b"\n"):
                 continue
         at, whole = opened.tell(), True
+        # A part may end within a character, which the next part completes.
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while (at < piece.end or not whole) and (line := opened.readline(LINE_CHARACTERS)):
-            yield line.decode("utf-8", errors="replace")
+            yield decoder.decode(line)
             at, whole = at + len(line), line.endswith(b"\n")
+        if rest := decoder.decode(b"", final=True):
+            yield rest
 
 
 def sample(pieces: Sequence[Piece], *, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:

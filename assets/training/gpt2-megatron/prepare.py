@@ -242,13 +242,14 @@ def text_files(order: Order) -> list[Path]:
 
 def pieces_of(file: Path, *, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
     """Parts that one process reads each: as many as the size of a .jsonl asks for."""
-    size = file.stat().st_size
+    found = file.stat()
+    size, made_of = found.st_size, f"{file.name} {found.st_size} {found.st_mtime_ns}"
     step = piece_bytes if file.suffix == ".jsonl" else max(1, size)
     return [
         Piece(
             name=f"{file.name}, from byte {start}",
             size_bytes=min(step, size - start),
-            fingerprint=hashlib.sha256(f"{file.name} {size} {start} {step}".encode()).hexdigest(),
+            fingerprint=hashlib.sha256(f"{made_of} {start} {step}".encode()).hexdigest(),
             file=file,
             start=start,
             end=min(start + step, size),

@@ -151,6 +151,18 @@ def test_pieces_together_are_the_text_however_it_is_cut(
     assert len({piece.fingerprint for piece in pieces}) == len(pieces)
 
 
+@pytest.mark.parametrize("before", [2**20 - 2, 2**20 - 1, 2**20])
+def test_a_character_where_a_long_line_is_read_in_parts_stays_whole(
+    load: Import, tmp_path: Path, before: int
+) -> None:
+    file = tmp_path / "text.txt"
+    text = "a" * before + "é and more\n"
+    file.write_text(text, encoding="utf-8")
+    module = load("text_pieces")
+    pieces = module.pieces_of([file], context=128)
+    assert "".join(block for piece in pieces for block, _ in module.documents_of(piece)) == text
+
+
 def test_a_piece_is_another_one_for_another_context(load: Import, tmp_path: Path) -> None:
     file = tmp_path / "text.txt"
     file.write_text("text\n", encoding="utf-8")
