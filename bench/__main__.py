@@ -1,7 +1,7 @@
 """`python -m bench [--only NAME ...]`: what `make bench` calls.
 
-Each benchmark writes its raw figures to bench/results/NAME.json; docs/benchmarks.md and its pictures are made
-from all that lie there, also from those of an earlier day.
+Each benchmark writes its raw figures to bench/results/NAME.json. docs/benchmarks.md and its pictures are made
+from all files of that folder, including those of earlier runs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 
 
 def main() -> int:
-    """Run those that were asked for. One that fails is told, and the others go on."""
+    """Run the chosen benchmarks. A benchmark that fails is reported, and the others still run."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help=f"of these: {', '.join(NAMES)}")
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="NAME", help=f"benchmarks to run: {', '.join(NAMES)}"
+    )
     only = parser.parse_args().only
-    # As Ctrl-C: a local Slurm and the programs that are measured have to be ended.
+    # SIGTERM acts as Ctrl-C, so that a local Slurm and the measured programs are ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in only:
         if name not in NAMES:
@@ -63,7 +65,7 @@ def main() -> int:
     print(f"wrote {page.PAGE.relative_to(Path.cwd())}" if page.PAGE.is_relative_to(Path.cwd()) else "wrote")
     if failed:
         print(
-            f"failed: {', '.join(failed)}; their rows are those of an earlier run, or missing",
+            f"failed: {', '.join(failed)}; their rows are from an earlier run, or missing",
             file=sys.stderr,
         )
     return _FAILED if failed else 0

@@ -1,4 +1,4 @@
-"""Checkpoints: how long training stands still for one, and how long it takes to go on from one."""
+"""Checkpoints: the training time that one costs, and the time to resume from one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bench.subjects.workloads import Settings, Workload
 
 TITLE = "checkpoints: what they cost the training"
 _SHARE = 1.0
-# What llama-fsdp2 takes by default (its settings.py).
+# Default of llama-fsdp2 (its settings.py).
 DEFAULT_EVERY = 500
-# Steps between two checkpoints here, of which the later half sees nothing of the one before.
+# Steps between two checkpoints here; the later half of them is not affected by the checkpoint before.
 EVERY = 10
 CHECKPOINTS = 4
 LLAMA: Settings = {
@@ -50,7 +50,7 @@ SHARED: Settings = {
     "checkpoint_every": EVERY,
     "eval_batches": 0,
     "warmup_steps": 5,
-    # The last one is that of the end, and is left out.
+    # The last checkpoint is written at the end of the run, and is left out.
     "max_steps": (CHECKPOINTS + 1) * EVERY,
 }
 _LLAMA_MADE, _GPT2_MADE, _RESUMED = (
@@ -61,7 +61,7 @@ _LLAMA_MADE, _GPT2_MADE, _RESUMED = (
 
 
 def measure() -> Result:
-    """One run of each, and one that goes on from its last checkpoint."""
+    """Run each workload once, then resume it from its last checkpoint."""
     threads = psutil.cpu_count(logical=False) or 1
     with tempfile.TemporaryDirectory() as name:
         llama = _run(Path(name) / "llama", "llama-fsdp2", LLAMA, made=_LLAMA_MADE, threads=threads)
@@ -111,15 +111,15 @@ def measure() -> Result:
 
 
 def stalls(times: Sequence[float], *, every: int) -> tuple[float, list[float]]:
-    """Seconds of a quiet step, and what each interval between two checkpoints has beyond quiet steps.
+    """Return the seconds of a quiet step, and the extra seconds of each interval between checkpoints.
 
     Args:
-        times: seconds at which each step ended, from the first one on.
-        every: steps between checkpoints. Intervals begin with the first checkpoint; the last one, that of
-            the end, closes the last interval.
+        times: seconds at which each step ended, starting with the first.
+        every: steps between checkpoints. Intervals begin with the first checkpoint; that at the end of
+            the run closes the last interval.
     """
     took = [end - begin for begin, end in itertools.pairwise(times)]
-    # took[n] is that of step n + 2, and holds what came after step n + 1: its checkpoint.
+    # took[n] is the time of step n + 2, and includes the checkpoint after step n + 1.
     intervals = [took[begin : begin + every] for begin in range(every - 1, len(took) - every + 1, every)]
     quiet = statistics.median(step for interval in intervals for step in interval[every // 2 :])
     return quiet, [sum(interval) - every * quiet for interval in intervals]
@@ -137,7 +137,7 @@ def _run(folder: Path, name: str, own: Settings, *, made: str, threads: int) -> 
     checkpoints = sorted((folder / "checkpoints" / "run").glob("step-*"))
     log = workload.run_dir("run") / "checkpoints.jsonl"
     told = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
-    # The trainer's own figure is the least: what else the machine does may hide it in the steps' times.
+    # The trainer's own figure is a lower bound: other load on the machine may hide it in the steps' times.
     least = [row["checkpoint_s"] for row in told[: len(longer_s)]] or [0.0] * len(longer_s)
     return {
         "step_s": step_s,
@@ -145,7 +145,7 @@ def _run(folder: Path, name: str, own: Settings, *, made: str, threads: int) -> 
         "longer_s": longer_s,
         "restore_s": again.at(_RESUMED) - again.at(made),
         "checkpoint_bytes": sum(file.stat().st_size for file in checkpoints[-1].rglob("*") if file.is_file()),
-        # What llama-fsdp2 says itself: the copy alone, and until the checkpoint was whole.
+        # llama-fsdp2's own log: seconds of the copy alone, and until the checkpoint was complete.
         "told": told,
     }
 

@@ -1,4 +1,4 @@
-"""How soon trainctl answers: what a person waits for before anything is done."""
+"""trainctl's response time: the wait before anything is done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PYTHON, _HELP, _PRICE = "python, doing nothing", "trainctl --help", "trainctl p
 
 
 def measure() -> Result:
-    """Take turns: an interpreter that does nothing, the help, an answer that takes flags and catalog."""
+    """Alternate three commands: an idle interpreter, the help, and a price that reads flags and catalog."""
     with tempfile.TemporaryDirectory() as home:
         environment = {"PATH": os.environ["PATH"], "HOME": home, "AWS_EC2_METADATA_DISABLED": "true"}
         trainctl = Path(sys.executable).with_name("trainctl")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from bench.measuring.environments import ABSENT, given
+from bench.measuring.environments import ABSENT, find_baseline
 from bench.measuring.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
 from bench.measuring.timing import ratios
 from bench.measuring.watched import Watched
@@ -20,7 +20,7 @@ GROWTH = (1, 4, 16)
 ROUNDS = 2
 _FLAT, _LINEAR, _TWO, _AS_GOOD = 1.2, 4.4, 1.8, 1.0
 _MB, _MIB = 1e6, 2**20
-# Which workload's preparation another program's takes the place of.
+# The workload whose preparation each other program replaces.
 _FAIRSEQ = "fairseq's encoder and preprocess"
 _NANOGPT = "nanoGPT's prepare"
 _MEGATRON = "Megatron's preprocess_data"
@@ -28,11 +28,11 @@ AGAINST = {_FAIRSEQ: "roberta", _NANOGPT: "gpt2", _MEGATRON: "gpt2-megatron"}
 Key = TypeVar("Key", bound=Hashable)
 Work = Callable[[Text, int], Watched]
 BySize = dict[str, dict[int, list[Watched]]]
-"""Of each workload, by the size of its text."""
+"""Runs of each workload, by the size of its text."""
 
 
 def measure() -> Result:
-    """All workloads on all sizes, then the others on the middle one."""
+    """Measure all workloads on all sizes, then the other programs on the middle size."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         texts = {times: make_text(folder / f"text-{times}", times * BASE_BYTES) for times in GROWTH}
@@ -74,11 +74,11 @@ def measure() -> Result:
 
 
 def _grow(preparations: Preparations, texts: dict[int, Text]) -> tuple[BySize, BySize]:
-    """Each workload with two workers on each size, and with one on the smallest and the largest."""
+    """Prepare each workload with two workers on each size, and with one on the smallest and the largest."""
     grown: BySize = {name: {times: [] for times in GROWTH} for name in WORKLOADS}
     alone: BySize = {name: {times: [] for times in (GROWTH[0], GROWTH[-1])} for name in WORKLOADS}
     for name in WORKLOADS:
-        preparations.ours(name, texts[GROWTH[0]], workers=2)  # what it imports comes from the disk once
+        preparations.ours(name, texts[GROWTH[0]], workers=2)  # imports are read from the disk once
     for _ in range(ROUNDS):
         for name in WORKLOADS:
             for workers, found in ((2, grown[name]), (1, alone[name])):
@@ -88,13 +88,13 @@ def _grow(preparations: Preparations, texts: dict[int, Text]) -> tuple[BySize, B
 
 
 def _others(preparations: Preparations, text: Text) -> tuple[dict[str, list[Watched]], list[str]]:
-    """What is there of the other programs; and which commits these are."""
+    """Run the other programs that are available; return their runs, and notes that name their commits."""
     works: dict[str, Work] = {_FAIRSEQ: lambda text, workers: preparations.fairseq(text, workers=workers)}
     notes = []
-    if nanogpt := given("nanoGPT"):
+    if nanogpt := find_baseline("nanoGPT"):
         works[_NANOGPT] = preparations.nanogpt(nanogpt)
         notes.append(nanogpt.note)
-    if megatron := given("Megatron-LM"):
+    if megatron := find_baseline("Megatron-LM"):
         works[_MEGATRON] = preparations.megatron(megatron)
         notes.append(megatron.note)
     found: dict[str, list[Watched]] = {name: [] for name in works}
@@ -119,7 +119,7 @@ def _own_rows(
 
 
 def _beyond_start(runs: dict[int, list[Watched]]) -> list[float]:
-    """Seconds that the largest text takes beyond the smallest at its best: what is fixed cancels."""
+    """Return the seconds of the largest text beyond the best run of the smallest: fixed costs cancel."""
     start = min(_seconds(runs[GROWTH[0]]))
     return [large - start for large in _seconds(runs[GROWTH[-1]])]
 

@@ -1,4 +1,4 @@
-"""How long a deploy takes, and why: the critical path of the templates, and a deploy to the local AWS."""
+"""The time of a deploy and its causes: the templates' critical path, and a deploy to the local AWS."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ TITLE = "cdk deploy: its critical path, and its calls"
 TIMES = ROOT / "bench" / "creation_times.yaml"
 IDEAL_GOAL, BY_HAND_GOAL, GROWTH_GOAL = 1.1, 1.0, 2.0
 QUEUES = (1, 2, 4, 8)
-# One queue each: of another family, so that no answer of AWS serves two.
+# Each queue has another family, so that no cached answer of AWS serves two.
 FAMILIES = ("p4d", "p5", "g5", "g6", "trn1", "m6i", "m7i", "r7iz")
 _SHOWN_S = 60
-"""Steps of the picture that are shorter are summed up, a bar a stack."""
+"""Seconds below which steps are summed up in the picture, one bar per stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """creation_times.yaml."""
+    """The content of creation_times.yaml."""
 
     seconds: Mapping[str, float]
-    """Of each resource type."""
+    """Creation time of each resource type."""
     otherwise_s: float
     by_hand: Sequence[str]
-    """Types, in the order in which they are made by hand."""
+    """Resource types, in the order in which they are created by hand."""
     reasons: Sequence[Mapping[str, str]]
     """`waits` and `for` (types, `*` for any) and `why`."""
 
-    def of(self, type_: str) -> float:
-        """Seconds."""
+    def seconds_of(self, type_: str) -> float:
+        """Return the creation time of a resource type, in seconds."""
         return self.seconds.get(type_, self.otherwise_s)
 
     def why(self, waiting: Resource, other: Resource) -> str:
-        """The reason of an edge that is no reference; empty where there is none."""
+        """Return the reason of an edge that is not a reference; empty if there is none."""
         for each in self.reasons:
             if each["waits"] in {waiting.type, "*"} and each["for"] in {other.type, "*"}:
                 return each["why"]
@@ -59,7 +59,7 @@ class Times:
 
 
 def read_times() -> Times:
-    """Read the table."""
+    """Read the table of creation times."""
     content = yaml.safe_load(TIMES.read_text(encoding="utf-8"))
     return Times(
         seconds={name: each["seconds"] for name, each in content["types"].items()},
@@ -70,7 +70,7 @@ def read_times() -> Times:
 
 
 def measure() -> Result:
-    """The path of the templates, then a deploy and creates of more and more queues."""
+    """Measure the critical path of the templates, then a deploy and creates with more and more queues."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         _synth(folder / "cdk.out")
@@ -99,7 +99,7 @@ def measure() -> Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """What the templates say."""
+    """The critical path of the templates, with its rows, figures and notes."""
 
     path: Sequence[Step]
     rows: Sequence[Row]
@@ -108,7 +108,7 @@ class Paths:
 
     @property
     def minutes(self) -> float:
-        """Of a first deploy."""
+        """Minutes of a first deploy."""
         return self.path[-1].ends_s / 60
 
 
@@ -117,7 +117,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
     path = critical_path(resources, **table)
     ideal = critical_path(resources, **table, kinds=("reference",))[-1].ends_s
     no_barrier = critical_path(resources, **table, kinds=("reference", "explicit"))[-1].ends_s
-    by_hand = sum(times.of(type_) for type_ in times.by_hand)
+    by_hand = sum(times.seconds_of(type_) for type_ in times.by_hand)
     whole = path[-1].ends_s
     edges = [
         (before, step, times.why(step.resource, before.resource))
@@ -148,7 +148,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
                 {
                     "resource": step.resource.name,
                     "type": step.resource.type,
-                    "takes_s": step.takes_s,
+                    "takes_s": step.duration_s,
                     "ends_s": step.ends_s,
                     "after": step.after,
                 }
@@ -180,13 +180,15 @@ def _at_most(name: str, ratio: float, goal: float) -> Row:
 
 
 def _parts(path: Sequence[Step]) -> list[tuple[str, float]]:
-    """Names and seconds: long steps by their type, what lies between them a stack at a time."""
+    """Return names and seconds: long steps by their type, and the short ones between them by stack."""
 
     def part(step: Step) -> str:
         kind = step.resource.type.rpartition("::")[2]
-        return kind if step.takes_s >= _SHOWN_S else f"{step.resource.stack}: small ones"
+        return kind if step.duration_s >= _SHOWN_S else f"{step.resource.stack}: small ones"
 
-    return [(name, sum(step.takes_s for step in steps)) for name, steps in itertools.groupby(path, key=part)]
+    return [
+        (name, sum(step.duration_s for step in steps)) for name, steps in itertools.groupby(path, key=part)
+    ]
 
 
 def _chain(path: Sequence[Step]) -> str:
@@ -206,7 +208,7 @@ def _synth(output: Path) -> None:
 
 
 def _deploy(folder: Path) -> dict[str, float]:
-    """Seconds and AWS calls of `cdk deploy`. Raises RehearsalError."""
+    """Return the seconds and AWS calls of `cdk deploy`. Raises RehearsalError."""
     silent = Narrator(Console(quiet=True))
     with local_account(folder, marker=(MARKER, str(folder)), narrator=silent) as account:
         before, began = count_calls(account.address), time.perf_counter()
@@ -218,14 +220,14 @@ def _deploy(folder: Path) -> dict[str, float]:
 
 
 def _calls(folder: Path) -> dict[int, int]:
-    """Of a create, by number of queues. Raises RehearsalError."""
+    """Return the AWS calls of a create, by number of queues. Raises RehearsalError."""
     wanted = [[case(family=family) for family in FAMILIES[:queues]] for queues in QUEUES]
     made = create_each(wanted, folder=folder)
     return {queues: each.calls for queues, each in zip(QUEUES, made, strict=True)}
 
 
 def growth(calls: Mapping[int, int]) -> float:
-    """How many times more calls the last doubling of queues adds than the doubling before; 2 is linear."""
+    """Return the ratio of the calls that the last two doublings of queues add; 2 is linear growth."""
     first, second, last = sorted(calls)[-3:]
     return (calls[last] - calls[second]) / max(1, calls[second] - calls[first])
 

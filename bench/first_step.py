@@ -1,4 +1,4 @@
-"""Seconds to the first step of gpt2 on two ranks: by sbatch on a local Slurm, and by bare torchrun."""
+"""Seconds to the first step of gpt2 on two ranks: with sbatch on a local Slurm, and with plain torchrun."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NODES = 2
 _SUSPEND_TIME_S = 600
 _TIMEOUT_S = 180
 _RUN = {"MAX_STEPS": "2", "EVAL_BATCHES": "0", "CHECKPOINT_EVERY": "1000"}
-# What the workload's own settings are read from, by a shell as in job.slurm.
+# Sources the workload's own settings, as job.slurm does.
 _WITH_SETTINGS = 'set -euo pipefail; source "$1"; source "$2"; shift 2; exec "$@"'
 
 
 class FirstStep:
-    """A local Slurm whose nodes are up, the workload's data, and two ways to start a run."""
+    """A local Slurm with running nodes, the workload's data, and two ways to start a run."""
 
     def __init__(self, slurm: LocalSlurm, folder: Path) -> None:
         self._slurm, self._shared, self._etc = slurm, folder / "fsx", folder / "etc"
@@ -45,12 +45,12 @@ class FirstStep:
         rendered = render_job_environments(settings)[settings.family_facts.queue]
         self._partition.write_text(rendered, encoding="utf-8")
         self._runs = 0
-        # Environment, data, and nodes that are powered up.
+        # Makes the environment and the data, and powers the nodes up.
         self.by_sbatch()
         self._first = self._run_dir()
 
     def by_sbatch(self) -> float:
-        """From sbatch on, with job.slurm's checks and preparation, which finds its work done."""
+        """Return the seconds from sbatch on, with job.slurm's checks and a preparation that has no work."""
         self._runs += 1
         variables = {
             "TRAINING_SHARED": str(self._shared),
@@ -70,7 +70,7 @@ class FirstStep:
         return self._first_row() - began
 
     def by_torchrun(self) -> float:
-        """From the start of torchrun on, once a rank, with the same trainer and settings."""
+        """Return the seconds from the start of torchrun, one per rank, with the same trainer and settings."""
         self._runs += 1
         self._run_dir().mkdir(parents=True)
         shutil.copyfile(self._first / "data.json", self._run_dir() / "data.json")
@@ -124,7 +124,7 @@ class FirstStep:
         return self._shared / "runs" / WORKLOAD / str(self._runs)
 
     def _first_row(self) -> float:
-        """When the first step ended, in seconds since 1970."""
+        """Return the time at which the first step ended, in seconds since 1970."""
         with (self._run_dir() / "metrics.jsonl").open(encoding="utf-8") as rows:
             row = json.loads(rows.readline())
         return datetime.datetime.fromisoformat(row["time"]).timestamp()
@@ -132,7 +132,7 @@ class FirstStep:
 
 @contextmanager
 def ready(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
-    """Both ways, by their names for people."""
+    """Yield both ways to start a run, by their names on the page."""
     workload_python(WORKLOAD)
     resource = {"Name": FAMILY, "InstanceType": "m6i.32xlarge", "MinCount": 0, "MaxCount": NODES}
     queue = {"Name": "train", "ComputeResources": [resource]}

@@ -1,7 +1,7 @@
-"""How long a node takes to start with everything baked into its image; seconds of each step.
+"""The start of a node whose image has everything baked in: seconds of each step.
 
-In throw-away machines (rehearsal/node_root) without any network: what is timed is our scripts, from the
-action that ParallelCluster runs to its end; booting, and ParallelCluster's own work, are not in it.
+It runs in throw-away machines (rehearsal/node_root) without any network and times our scripts, from the
+action that ParallelCluster runs to its end; booting and ParallelCluster's own work are not included.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TITLE = "start of a node, everything baked into its image"
 GOAL_S = 10.0
 ROUNDS = 5
 FAMILY, WORKLOAD = "m6i", "gpt2"
-# Of the workload's environment: its own takes minutes to bake, and a start only looks whether it is there.
+# A small environment: the workload's own takes minutes to bake, and a start only checks that it exists.
 _REQUIREMENTS = "# Recipes: all\n# Budget: 60 s\niniconfig==2.3.1\n"
 _STEP = re.compile(r"bootstrap: step (\S+): ")
 _FETCH = "fetch and verify the bundle"
 
 
 def measure() -> Result:
-    """Build an image once; start nodes from it, one after the other."""
+    """Build an image once, then start nodes from it, one after the other."""
     try:
         runs = _runs()
     except NoRootError as error:
@@ -56,7 +56,7 @@ def measure() -> Result:
 
 
 def rows(runs: Sequence[Mapping[str, float]]) -> list[Row]:
-    """One for all steps, and one for the slowest."""
+    """Return a row for all steps, and one for the slowest."""
     totals = [sum(run.values()) for run in runs]
     slowest = max(runs[0], key=lambda step: bar("", [run[step] for run in runs]).median)
     met = bar("", totals).median < GOAL_S
@@ -72,11 +72,11 @@ def rows(runs: Sequence[Mapping[str, float]]) -> list[Row]:
 
 
 def read_steps(timed: Sequence[tuple[float, str]], *, began: float) -> dict[str, float]:
-    """Seconds of each step that a start named, and of what came before the first.
+    """Return the seconds of each step in a start's log, and of the time before the first.
 
     Args:
-        timed: when it said each line.
-        began: when it was started.
+        timed: time and text of each line of its log.
+        began: time at which it was started.
     """
     took, last = {}, began
     for when, line in timed:
@@ -89,7 +89,12 @@ def read_steps(timed: Sequence[tuple[float, str]], *, began: float) -> dict[str,
 
 
 def _runs() -> list[dict[str, float]]:
-    """Raises NoRootError where there can be no such machines, BaselineError if a start fails."""
+    """Return the seconds of each step in each run.
+
+    Raises:
+        NoRootError: throw-away machines cannot be made here.
+        BaselineError: a start failed.
+    """
     settings = read_settings({"family": FAMILY, "image": "build", "workloads": WORKLOAD})
     with tempfile.TemporaryDirectory() as folder:
         assets = Path(folder) / "assets"

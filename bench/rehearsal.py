@@ -1,4 +1,4 @@
-"""A rehearsal: from a clone to the first loss, and from sbatch to the first step, against bare torchrun."""
+"""A rehearsal: from a clone to the first loss, and from sbatch to the first step, against plain torchrun."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GOAL = 1.3
 _TIMEOUT_S = 600
 _GRACE_S = 60
 _FIRST_LOSS = "step 1: loss"
-# What the make around us would hand on: its variables, and the places of its environments.
+# Variables of a surrounding make, and folders of its environments, which the clone must not inherit.
 _NOT_HANDED_ON = (
     "MAKEFLAGS",
     "MAKEOVERRIDES",
@@ -36,7 +36,7 @@ _NOT_HANDED_ON = (
 
 
 def measure() -> Result:
-    """A clone twice, then the two ways to a first step in turns."""
+    """Rehearse twice in a clone, then alternate the two ways to a first step."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         clone = Path(folder) / "clone"
@@ -72,10 +72,10 @@ def measure() -> Result:
 
 
 def to_first_loss(clone: Path) -> float:
-    """Seconds from `make rehearse` to the line with the first loss; the rehearsal is then interrupted.
+    """Return the seconds from `make rehearse` to the first loss; the rehearsal is then interrupted.
 
     Raises:
-        BaselineError: it ended before.
+        BaselineError: the rehearsal ended before.
     """
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -108,12 +108,12 @@ def to_first_loss(clone: Path) -> float:
         late.cancel()
         end_group(process)
     if seconds is None:
-        raise BaselineError(f"make rehearse in {clone} came to no first loss:\n" + "".join(said[-20:]))
+        raise BaselineError(f"make rehearse in {clone} printed no first loss:\n" + "".join(said[-20:]))
     return seconds
 
 
 def _interrupt(process: subprocess.Popen[str]) -> None:
-    """As Ctrl-C: the rehearsal then stops all that it started. make itself would not wait for it."""
+    """Send SIGINT to the rehearsal itself, which stops all that it started; make would not wait for it."""
     for each in psutil.Process(process.pid).children(recursive=True):
         if each.cmdline()[1:4] == ["-m", "rehearsal", "run"]:
             each.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Many queues, many nodes: what grows with them, and how."""
+"""Growth with many queues and many nodes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from training_cluster.paths import ROOT
 
 TITLE = f"{QUEUES} queues x {NODES:,} nodes, and jobs of {SIZES[-1]} nodes"
 MEMORY_GOAL = 0.5
-"""Of what the provider's function has."""
+"""Share of the memory of the provider's function."""
 CALLS_GOAL = 1.2
 _SMALL_JOB = 2
 _FAMILY = "p5"
 _NEEDED_GIB = 5
-"""960 slurmd have 2.5 MiB each, and the largest job's steps and shells as much again."""
+"""Memory of 960 slurmd at 2.5 MiB each, and as much again for the largest job's steps and shells."""
 _PROVIDER = ROOT / "constructs" / "training_cluster" / "cluster" / "cluster.py"
 _MEMORY = re.compile(r"memory_size=(\d+)")
 _IMPORTED = """
@@ -49,7 +49,7 @@ _PLAN = (
 
 
 def measure() -> Result:
-    """The config, the provider, then Slurm."""
+    """Measure the config, the provider, then Slurm."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         try:
@@ -92,7 +92,7 @@ def measure() -> Result:
 
 
 def provider_rows(one: Created, many: Created) -> list[Row]:
-    """Memory against the function's, and calls."""
+    """Return rows for memory, compared with the function's, and for calls."""
     (memory_mib,) = map(int, _MEMORY.findall(_PROVIDER.read_text(encoding="utf-8")))
     share = many.peak_mib / memory_mib
     return [
@@ -107,7 +107,7 @@ def provider_rows(one: Created, many: Created) -> list[Row]:
 
 
 def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], str]:
-    """Allocations, jobs, and why there are none. Raises SlurmError."""
+    """Return allocations, jobs, and the reason if there are none. Raises SlurmError."""
     missing = [
         name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:{SYSTEM_PATH}")
     ]
@@ -127,7 +127,7 @@ def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], str]:
 
 
 def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
-    """Of the smallest and the largest job."""
+    """Return rows that compare the smallest and the largest allocation."""
     least, most = allocations[0], allocations[-1]
     linear = most.nodes / least.nodes
     return [
@@ -146,7 +146,7 @@ def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
 
 
 def job_rows(small: JobWork, large: JobWork) -> list[Row]:
-    """What grows with the nodes of a job, and what does not."""
+    """Return rows for the work of a job that may grow with its nodes."""
     calls = [sum(each.calls.values()) for each in (small, large)]
     more = len(large.files) - len(small.files)
     return [

@@ -1,4 +1,4 @@
-"""The whole process `cdk synth`, against an empty app and against a plain one."""
+"""The whole process `cdk synth`, compared with an empty app and with a plain one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLOOR, _SAMPLE = 2.0, 1.0
 
 
 def measure() -> Result:
-    """Take turns: ours, the floor, the sample."""
+    """Alternate our app, the empty one and the plain one."""
     with tempfile.TemporaryDirectory() as folder:
         works = {
             name: _synth(app, Path(folder) / str(number)) for number, (name, app) in enumerate(APPS.items())

@@ -1,4 +1,4 @@
-"""Training on CPUs: gpt2 against nanoGPT and a plain loop, roberta against bare fairseq-train."""
+"""Training on CPUs: gpt2 against nanoGPT and a plain loop, roberta against plain fairseq-train."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.measuring.environments import ABSENT, Given, given
+from bench.measuring.environments import ABSENT, Baseline, find_baseline
 from bench.measuring.result import Bars, Result, Row, at_least, at_most, bar, not_run, spread
 from bench.measuring.timing import ratios, run
 from bench.measuring.watched import turns, watch
@@ -23,7 +23,7 @@ ROUNDS = 5
 SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=20, after=4)
 _AS_FAST, _OVERHEAD = 1.0, 1.02
 _NANOGPT = "gpt2 against nanoGPT, tokens/s"
-# Wide enough that an update takes some tenths of a second: what the launcher adds must not drown.
+# Wide enough that an update takes tenths of a second, so that the launcher's share can be measured.
 ROBERTA = {
     "roberta_layers": 4,
     "roberta_heads": 4,
@@ -46,9 +46,9 @@ _UPDATE = r'"num_updates": "(\d+)"'
 
 
 def measure() -> Result:
-    """Take turns, program by program."""
+    """Alternate the programs of gpt2, then those of roberta."""
     threads = psutil.cpu_count(logical=False) or 1
-    nanogpt = given("nanoGPT")
+    nanogpt = find_baseline("nanoGPT")
     with tempfile.TemporaryDirectory() as folder:
         speeds = _gpt2(Path(folder) / "gpt2", nanogpt, threads=threads)
         seconds = _roberta(Path(folder) / "roberta", threads=threads)
@@ -81,7 +81,7 @@ def measure() -> Result:
     )
 
 
-def _gpt2(folder: Path, nanogpt: Given | None, *, threads: int) -> dict[str, list[float]]:
+def _gpt2(folder: Path, nanogpt: Baseline | None, *, threads: int) -> dict[str, list[float]]:
     workload = Workload(name="gpt2", shared=folder)
     programs = Programs(workload, SIZES, threads=threads, device="cpu", precision="no")
     works = {"gpt2": programs.ours, "plain loop": programs.plain_loop}
@@ -122,7 +122,7 @@ def _against_nanogpt(ours: Sequence[float], theirs: Sequence[float] | None) -> R
     return at_least(_NANOGPT, ratios(ours, theirs), _AS_FAST)
 
 
-def _notes(nanogpt: Given | None, *, threads: int) -> list[str]:
+def _notes(nanogpt: Baseline | None, *, threads: int) -> list[str]:
     cores = f"{os.cpu_count()} CPUs, {threads} threads"
     return [
         f"Each speed is that of the median step after {SIZES.after} steps that warm up; {cores}. gpt2 and "

@@ -1,4 +1,4 @@
-"""Training on one GPU in bf16: MFU of gpt2 and of llama-fsdp2, and gpt2 against nanoGPT with compile."""
+"""Training on one GPU in bf16: MFU of gpt2 and of llama-fsdp2, and gpt2 against compiled nanoGPT."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.measuring.environments import ABSENT, Given, given, workload_python
+from bench.measuring.environments import ABSENT, Baseline, find_baseline, workload_python
 from bench.measuring.machine import describe_machine
 from bench.measuring.result import Bars, Result, Row, at_least, bar, not_run, spread
 from bench.measuring.timing import BaselineError, ratios
@@ -47,20 +47,20 @@ LLAMA: Settings = {
 _LLAMA_AFTER = 10
 _LLAMA = "llama-fsdp2 1B"
 GOALS = {"gpt2 124M": 45.0, "gpt2 345M": None, _LLAMA: 50.0}
-"""MFU in %."""
+"""Goals of MFU, in percent."""
 _AS_FAST = 1.0
 _NO_GPU = "no GPU"
 
 
 def measure() -> Result:
-    """All rows; without a GPU they say so."""
+    """Measure all rows; without a GPU they are marked as not run."""
     gpu = describe_machine()["gpu"]
     if gpu is None:
         return Result(rows=_not_run(_NO_GPU))
     if why := _unready():
         return Result(rows=_not_run(why))
     peak = peak_tflops(gpu)
-    nanogpt = given("nanoGPT")
+    nanogpt = find_baseline("nanoGPT")
     speeds: dict[str, list[float]] = {}
     mfus: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -90,10 +90,10 @@ def measure() -> Result:
 
 
 def peak_tflops(gpu: str) -> float:
-    """Of a GPU in bf16, dense, from the catalog of families.
+    """Return the dense bf16 peak of a GPU, from the catalog of families.
 
     Raises:
-        BaselineError: no family has such a one.
+        BaselineError: no family has this GPU.
     """
     for name in family_names():
         accelerator = load_family(name).accelerator
@@ -104,12 +104,12 @@ def peak_tflops(gpu: str) -> float:
 
 
 def flops_per_token(sizes: Sizes) -> float:
-    """Of the forward and the backward pass."""
+    """Return the operations of the forward and the backward pass, per token."""
     return 6.0 * sizes.parameters + 12.0 * sizes.layers * sizes.width * sizes.context
 
 
 def _unready() -> str:
-    """Why the workloads cannot train on the GPU that is here; empty if they can."""
+    """Return the reason why the workloads cannot train on this machine's GPU; empty if they can."""
     for workload in ("gpt2", "llama-fsdp2"):
         try:
             python = workload_python(workload)
@@ -154,7 +154,7 @@ def _against(speeds: dict[str, list[float]], *, there: bool) -> list[Row]:
     ]
 
 
-def _gpt2(folder: Path, size: str, nanogpt: Given | None) -> dict[str, list[float]]:
+def _gpt2(folder: Path, size: str, nanogpt: Baseline | None) -> dict[str, list[float]]:
     workload = Workload(name="gpt2", shared=folder)
     threads = os.cpu_count() or 1
     programs = Programs(workload, GPT2[size], threads=threads, device="cuda", precision="bf16")
@@ -165,7 +165,7 @@ def _gpt2(folder: Path, size: str, nanogpt: Given | None) -> dict[str, list[floa
 
 
 def _llama(folder: Path, peak: float) -> list[float]:
-    """The MFU that its own lines say, in %."""
+    """Return the MFU in the run's own metrics, in percent."""
     workload = Workload(name="llama-fsdp2", shared=folder)
     settings = {**LLAMA, "accelerator_peak_tflops": peak}
     workload.prepare("data", settings)

@@ -1,1 +1,1 @@
-"""Scripts that call other people's programs, in the environments of those; nothing of their code."""
+"""Scripts that call other projects' programs in their environments; they contain none of their code."""

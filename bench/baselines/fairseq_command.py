@@ -1,9 +1,9 @@
-"""Prints, as JSON, the arguments that roberta gives fairseq-train, as one types them for one process.
+"""Print, as JSON, the arguments that roberta gives fairseq-train, as a person types them for one process.
 
     python fairseq_command.py DATA SAVE_DIR
 
-Its settings are variables, as roberta's. Without what only its own start has: the task that records each
-update, and the rendezvous of several ranks.
+Settings are environment variables, as in roberta. The arguments that only roberta's own start needs are left
+out: the task that records each update, and the rendezvous of several ranks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ OURS = frozenset({"device-id", "ddp-backend", "bucket-cap-mb"})
 
 
 def main() -> None:
-    """Print them."""
-    # A module of the workload, which is found where this runs as a script.
+    """Print the arguments."""
+    # A module of the workload, which can be imported when this file runs as a script.
     from roberta_settings import fairseq_arguments, read_settings  # noqa: PLC0415
 
     data, save_dir = map(Path, sys.argv[1:])
-    told = fairseq_arguments(
+    arguments = fairseq_arguments(
         read_settings([], os.environ),
         data=data,
         save_dir=save_dir,
@@ -31,14 +31,14 @@ def main() -> None:
         local_rank=0,
         world_size=1,
     )
-    print(json.dumps(bare(told)))
+    print(json.dumps(single_process(arguments)))
 
 
-def bare(told: list[str]) -> list[str]:
-    """Without the options of ranks, and with fairseq's own task."""
+def single_process(arguments: list[str]) -> list[str]:
+    """Return the arguments without the options for several ranks, and with fairseq's own task."""
     kept: list[str] = []
     skipped = False
-    for each in told:
+    for each in arguments:
         name = each.removeprefix("--")
         if each.startswith("--"):
             skipped = name in OURS or name.startswith("distributed-")

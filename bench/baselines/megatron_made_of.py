@@ -1,6 +1,6 @@
-"""Prints what gpt2-megatron notes beside a vocabulary that it trained on the text that lies in DATA_DIR.
+"""Print the fingerprint that gpt2-megatron stores beside a vocabulary trained on the text in DATA_DIR.
 
-With that note, its preparation takes the vocabulary that is there.
+With that fingerprint, its preparation uses the existing vocabulary instead of training one.
 """
 
 from __future__ import annotations

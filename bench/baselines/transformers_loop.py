@@ -1,8 +1,8 @@
-"""GPT-2 as one trains it with transformers alone: its model and its loss, torch's AdamW, a loop.
+"""GPT-2 trained with transformers alone: its model and its loss, torch's AdamW, a loop.
 
     python transformers_loop.py tokens.bin LAYERS HEADS WIDTH CONTEXT VOCABULARY BATCH STEPS
 
-`tokens.bin` holds uint16 ids. One process on the CPU, in float32. Prints a line a step.
+`tokens.bin` holds uint16 ids. Runs as one process on the CPU, in float32, and prints a line per step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 
 def main() -> None:
-    """Train."""
+    """Train the model on random windows of the tokens."""
     layers, heads, width, context, vocabulary, batch, steps = map(int, sys.argv[2:])
     tokens = np.memmap(Path(sys.argv[1]), dtype=np.uint16, mode="r")
     torch.manual_seed(1337)
@@ -29,7 +29,7 @@ def main() -> None:
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attn_pdrop=0.0,
-        # Of a vocabulary smaller than GPT-2's own.
+        # The default ids exceed a vocabulary that is smaller than GPT-2's own.
         bos_token_id=0,
         eos_token_id=0,
     )

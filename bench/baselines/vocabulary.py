@@ -1,4 +1,4 @@
-"""One byte-level BPE for all preparations, in each format that one of them reads.
+"""One byte-level BPE for all preparations, in the format of each.
 
     python vocabulary.py FOLDER SIZE TEXT.txt ...
 
@@ -18,7 +18,7 @@ END_OF_TEXT = "<|endoftext|>"
 
 
 def main() -> None:
-    """Train it and write it."""
+    """Train the vocabulary and write it in all formats."""
     folder, size, texts = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     folder.mkdir(parents=True)
     trained = ByteLevelBPETokenizer()

@@ -1,4 +1,4 @@
-"""How benchmarks measure: time, memory, machine, results and pages.
+"""Measuring: time, memory, machine, results and pages.
 
 Imported by: bench.
 """

@@ -1,4 +1,4 @@
-"""The interpreters of the programs that are measured, and the baselines that are given as folders."""
+"""The interpreters of the measured programs, and the baselines in folders that a person names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bench.measuring.timing import BaselineError, run
 from training_cluster.paths import ROOT, TRAINING
 
 CACHE = ROOT / ".cache" / "bench"
-"""Environments of baselines: their packages at exact versions, installed once."""
+"""Environments of baselines, with packages at exact versions, installed once."""
 VENVS = Path(os.environ.get("TRAINING_VENVS") or ROOT / ".rehearsal" / "venvs")
-"""Those of the workloads, which rehearsals use, too."""
+"""Environments of the workloads, shared with rehearsals."""
 ABSENT = "baseline absent"
 PINNED = {
-    # The last commit of its master branch.
+    # The last commit of the master branch.
     "nanoGPT": "3adf61e154c3fe3fca428ad6bc3818b27a3b8291",
-    # core_v0.16.1: the version of megatron-core that gpt2-megatron has.
+    # core_v0.16.1: the version of megatron-core that gpt2-megatron installs.
     "Megatron-LM": "55ac7082517c3878ae653c07c09c534b8aed49f6",
 }
 _INSTALL_TIMEOUT_S = 1200
@@ -35,16 +35,16 @@ printf '%s\\n' "$venv/bin/python"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
-    """Another program's folder below BASELINES."""
+class Baseline:
+    """Another program's folder in BASELINES."""
 
     folder: Path
     note: str
-    """Which commit of it was measured."""
+    """Sentence that names the measured commit."""
 
 
 def workload_python(workload: str) -> Path:
-    """The interpreter of a workload's own environment; made first, in minutes, if it is not there."""
+    """Return the interpreter of a workload's own environment; make the environment first if it is missing."""
     environment = {**os.environ, "TRAINING_VENVS": str(VENVS), "TRAINING_REHEARSAL": "1"}
     command: list[str | Path] = ["bash", "-c", _MAKE, "bash", TRAINING, workload]
     said = run(command, cwd=ROOT, environment=environment, timeout_s=_INSTALL_TIMEOUT_S)
@@ -52,10 +52,11 @@ def workload_python(workload: str) -> Path:
 
 
 def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> Path:
-    """The interpreter of a baseline: its own packages, and those of the environment of `beside`, another's.
+    """Return the interpreter of a baseline: its own packages beside those of another environment.
 
     Args:
-        requirements: exact versions; without what they require, which has to be among them or there.
+        requirements: exact versions, all that they require included unless `beside` has it.
+        beside: interpreter of the other environment.
     """
     venv = CACHE / name
     python, stamp = venv / "bin" / "python", venv / "made-of"
@@ -89,11 +90,11 @@ def _site_packages(python: Path) -> Path:
     return Path(said.strip())
 
 
-def given(name: str) -> Given | None:
-    """A baseline's folder in BASELINES; None if there is none.
+def find_baseline(name: str) -> Baseline | None:
+    """Find a baseline's folder in BASELINES; None if there is none.
 
     Raises:
-        BaselineError: BASELINES is no folder.
+        BaselineError: BASELINES is not a folder.
     """
     if not (named := os.environ.get("BASELINES")):
         return None
@@ -103,13 +104,13 @@ def given(name: str) -> Given | None:
             f"named {', '.join(PINNED)}"
         )
     folder = Path(named).expanduser().absolute() / name
-    return Given(folder=folder, note=_commit_note(name, folder)) if folder.is_dir() else None
+    return Baseline(folder=folder, note=_commit_note(name, folder)) if folder.is_dir() else None
 
 
 def _commit_note(name: str, folder: Path) -> str:
-    """Compares the checkout with the commit that the figures are meant for."""
+    """Compare the checkout with the commit for which the figures are meant."""
     if not (folder / ".git").exists():
-        return f"{name}: of no known commit, since its folder is no git checkout."
+        return f"{name}: unknown commit, since its folder is not a git checkout."
     head = _git(folder, "rev-parse", "HEAD")
     changed = ", with changes of its own" if _git(folder, "status", "--porcelain") else ""
     pinned = PINNED[name]

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine on which the figures were measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGES = ("aws-cdk-lib", "constructs", "pydantic", "boto3")
 
 
 def describe_machine() -> dict[str, Any]:
-    """Date, processor, memory, versions."""
+    """Return date, processor, memory, GPU and versions."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "processor": _processor(),

@@ -17,9 +17,9 @@ PICTURES = ROOT / "docs" / "pictures"
 _HEAD = """\
 # Benchmarks
 
-Made by `make bench`; `make bench ONLY=synth` runs one. Each figure compares programs that took turns in one
-run on one machine: the ratio is what counts, seconds are there to judge it by. The baselines are the real
-other programs, at the versions that are named; one that lacks here reads "not run". The raw figures are in
+Made by `make bench`; `make bench ONLY=synth` runs one. Each figure compares programs that alternated in one
+run on one machine: the ratio counts, and the seconds show its scale. The baselines are the real other
+programs, at the versions named; a missing one is shown as "not run". The raw figures are in
 `bench/results/`.
 """
 

@@ -1,4 +1,4 @@
-"""Draws a benchmark's picture (PNG)."""
+"""Drawing of a benchmark's picture (PNG)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BLUE, _GOAL = "#1f6feb", "#cf222e"
 
 
 def draw(picture: Bars | Lines, path: Path) -> None:
-    """Write it to a file."""
+    """Draw a picture and write it to a file."""
     os.environ.setdefault("MPLCONFIGDIR", str(ROOT / ".cache" / "matplotlib"))
     import matplotlib as mpl  # noqa: PLC0415
 
@@ -71,5 +71,5 @@ def _bars(axes: object, picture: Bars) -> None:
 
 
 def _shown(number: float) -> str:
-    """Three digits, and no power of ten."""
+    """Format a number with three digits and without a power of ten."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"  # noqa: PLR2004

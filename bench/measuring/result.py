@@ -1,4 +1,4 @@
-"""What a benchmark comes to: rows for people, the raw figures, a picture."""
+"""Results of a benchmark: rows for people, the raw figures, a picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Verdict = Literal["met", "missed", "not run", ""]
-"""Of a goal; empty for a figure that has none."""
+"""Result of comparing a figure with its goal; empty if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A median with what it spread over."""
+    """A median with the lowest and the highest value."""
 
     name: str
     median: float
@@ -33,18 +33,18 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Bars:
-    """A picture: one bar a thing that was measured, and a line at the goal."""
+    """A bar chart: one bar per measured program, and a line at the goal."""
 
     title: str
     x_label: str
-    """With the unit."""
+    """Label of the axis, with the unit."""
     bars: Sequence[Bar]
     goal: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """A picture: how something grows."""
+    """A line chart of growth."""
 
     title: str
     x_label: str
@@ -55,35 +55,35 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """All of one benchmark."""
+    """The complete result of one benchmark."""
 
     rows: Sequence[Row]
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """Raw: whatever JSON holds."""
+    """Raw figures; JSON can hold them."""
     picture: Bars | Lines | None = None
     notes: Sequence[str] = ()
-    """What was compared with what, and what the figures do not show; a sentence each."""
+    """Sentences about the comparison, and about what the figures do not show."""
 
 
 def not_run(name: str, goal: str, why: str) -> Row:
-    """A row of something that lacks here."""
+    """Return a row for a measurement that is not possible here."""
     return Row(name=name, goal=goal, measured=f"not run: {why}", verdict="not run")
 
 
 def bar(name: str, values: Sequence[float]) -> Bar:
-    """The median, the least and the most of what was measured."""
+    """Return the median, the lowest and the highest of the measured values."""
     return Bar(name=name, median=statistics.median(values), low=min(values), high=max(values))
 
 
 def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
-    """`median unit (least to most, how often)`."""
+    """Format values as `median unit (lowest to highest, number of runs)`."""
     shown = bar("", values)
     median, low, high = (f"{each:.{digits}f}" for each in (shown.median, shown.low, shown.high))
     return f"{median}{unit} ({low} to {high}, {len(values)} runs)"
 
 
 def at_most(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:
-    """A row whose median must not exceed the goal."""
+    """Return a row whose median must not exceed the goal."""
     met = statistics.median(ratios) <= goal
     return Row(
         name=name,
@@ -94,7 +94,7 @@ def at_most(name: str, ratios: Sequence[float], goal: float, unit: str = "x") ->
 
 
 def at_least(name: str, ratios: Sequence[float], goal: float, unit: str = "x") -> Row:
-    """A row whose median must not fall below the goal."""
+    """Return a row whose median must not fall below the goal."""
     met = statistics.median(ratios) >= goal
     return Row(
         name=name,

@@ -1,4 +1,4 @@
-"""Times side by side: the programs take turns, so that what else the machine does falls on all of them."""
+"""Times of programs that alternate, so that other load on the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _TAIL_LINES = 20
 
 
 class BaselineError(Exception):
-    """A program that was to be measured failed. The message is complete."""
+    """A program to be measured failed. The message is complete."""
 
 
 def take_turns(works: Mapping[str, Callable[[], None]], *, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each work in each round; one round before them warms caches up and is not counted."""
+    """Return the seconds of each work in each round; a first round warms caches up and is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds + 1):
         for name, work in works.items():
@@ -27,17 +27,17 @@ def take_turns(works: Mapping[str, Callable[[], None]], *, rounds: int) -> dict[
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Of each round."""
+    """Return the ratio of ours to theirs in each round."""
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 
 def run(
     command: Sequence[str | Path], *, cwd: Path, environment: Mapping[str, str], timeout_s: float = 600
 ) -> str:
-    """Run a program to its end; what it printed.
+    """Run a program to its end and return its output.
 
     Raises:
-        BaselineError: it failed, or took longer; with the end of what it said.
+        BaselineError: it failed, or took longer; with the end of its output.
     """
     try:
         done = subprocess.run(

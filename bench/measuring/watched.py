@@ -1,4 +1,4 @@
-"""Programs whose lines are timed as they come, and whose memory is looked at while they run."""
+"""Programs whose output lines are timed, and whose memory is sampled while they run."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _SAMPLE_EVERY_S = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """A program that ended well."""
+    """A program that succeeded."""
 
     seconds: float
     lines: Sequence[tuple[float, str]]
-    """Seconds after the start, and the line."""
+    """Seconds after the start, and the line, in order."""
     peak_bytes: int = 0
-    """Of all its processes together, shared pages counted once; 0 if nobody looked."""
+    """Peak memory of all its processes together, shared pages counted once; 0 if it was not sampled."""
 
     def at(self, pattern: str) -> float:
-        """When the first line came that the pattern is found in.
+        """Return the seconds at which the first line matching the pattern came.
 
         Raises:
-            BaselineError: none did.
+            BaselineError: no line matches.
         """
         for at, line in self.lines:
             if re.search(pattern, line):
@@ -45,10 +45,10 @@ class Watched:
         raise BaselineError(f"no line like {pattern!r} in what it printed:\n{_tail(self.lines)}")
 
     def step_s(self, pattern: str, *, after: int) -> float:
-        """The median of the seconds a step, from the lines whose group 1 is the number of a step.
+        """Return the median seconds per step, from the lines whose group 1 is the number of a step.
 
         Args:
-            after: steps up to this one warm caches and threads up, and are not counted.
+            after: number of the step up to which caches and threads warm up; those are not counted.
 
         Raises:
             BaselineError: fewer than two such lines.
@@ -69,10 +69,10 @@ def watch(
     memory: bool = False,
     timeout_s: float = 300,
 ) -> Watched:
-    """Run a program to its end, in a process group that ends with us.
+    """Run a program to its end, in a process group that ends with this process.
 
     Raises:
-        BaselineError: it failed, or took longer; with the end of what it said.
+        BaselineError: it failed, or took longer; with the end of its output.
     """
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -106,7 +106,7 @@ def watch(
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
-    """End what is left of a program that has a process group of its own."""
+    """End the remaining processes of a program that has a process group of its own."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -115,9 +115,9 @@ def end_group(process: subprocess.Popen[str]) -> None:
 
 
 def turns(works: Mapping[str, Callable[[], float]], *, rounds: int) -> dict[str, list[float]]:
-    """What each work measures in each round; every second round goes the other way round.
+    """Return the measurements of each work in each round; every second round runs in reverse order.
 
-    Without a round before them: each work leaves its own first steps out.
+    There is no round to warm up: each work leaves out its own first steps.
     """
     found: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds):
@@ -127,7 +127,7 @@ def turns(works: Mapping[str, Callable[[], float]], *, rounds: int) -> dict[str,
 
 
 class _Sampler:
-    """The largest memory of a process and all below it, seen ten times a second."""
+    """A sampler of the largest memory of a process and its descendants, ten times a second."""
 
     def __init__(self, pid: int) -> None:
         self._root, self._peak = psutil.Process(pid), 0
@@ -136,7 +136,7 @@ class _Sampler:
         self._thread.start()
 
     def stop(self) -> int:
-        """End looking; the peak in bytes."""
+        """Stop sampling and return the peak in bytes."""
         self._ended.set()
         self._thread.join()
         return self._peak

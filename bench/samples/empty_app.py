@@ -1,4 +1,4 @@
-"""The least that a CDK app in Python can be: one stack, with the one thing that a template must have."""
+"""The smallest possible CDK app in Python: one stack with the one resource that a template must have."""
 
 import aws_cdk
 

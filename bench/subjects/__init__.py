@@ -1,4 +1,4 @@
-"""The programs that benchmarks measure.
+"""Programs that benchmarks measure.
 
 Imported by: bench.
 """

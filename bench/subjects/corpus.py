@@ -1,4 +1,4 @@
-"""Text that is made up: words of syllables, as often as words come in a language; always the same."""
+"""Generated text: words of syllables, as frequent as words in a language; always the same."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SENTENCES_A_PARAGRAPH, _PARAGRAPHS_A_DOCUMENT = 5, 4
 
 
 def write(folder: Path, *, size_bytes: int, files: int) -> int:
-    """Write the same text twice, in so many files each: documents a JSON line, and paragraphs a line.
+    """Write the same text twice, as JSON lines (one per document) and as plain text (a line per paragraph).
 
-    The plain text has an empty line behind each document. Returns the bytes of the plain text, which are
-    `size_bytes` and at most a document a file more.
+    The plain text has an empty line after each document. Returns the bytes of the plain text, which are
+    `size_bytes` plus at most one document per file.
     """
     folder.mkdir(parents=True)
     made = _Words()
@@ -40,7 +40,7 @@ def write(folder: Path, *, size_bytes: int, files: int) -> int:
 
 
 class _Words:
-    """The n-th word comes 1/n as often as the first (Zipf)."""
+    """Words of which the n-th is 1/n as frequent as the first (Zipf)."""
 
     def __init__(self) -> None:
         self._random = random.Random(_SEED)  # noqa: S311  # no secret
@@ -50,7 +50,7 @@ class _Words:
         self._weights = list(accumulate(1 / rank for rank in range(1, _WORDS + 1)))
 
     def document(self) -> str:
-        """A few paragraphs."""
+        """Return a document of a few paragraphs."""
         return "\n".join(self._paragraph() for _ in range(_PARAGRAPHS_A_DOCUMENT))
 
     def _paragraph(self) -> str:

@@ -1,4 +1,4 @@
-"""What waits for what in a cloud assembly, and the longest way through it."""
+"""The order of resources in a cloud assembly, and the longest path through it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["reference", "explicit", "stack"]
-"""Of an edge: a value that is used, a DependsOn without one, or a stack that the CDK deploys before."""
+"""Kind of an edge: a value that is used, a DependsOn without one, or a stack that the CDK deploys before."""
 
 
 class GraphError(Exception):
-    """The templates name something that is not there, or wait in a circle. The message is complete."""
+    """The templates name something that does not exist, or wait in a circle. The message is complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +24,11 @@ class Resource:
     id: str
     type: str
     waits_for: Mapping[str, Kind] = field(default_factory=dict)
-    """By name of the other."""
+    """Kind of the edge to each resource that must exist before, by its name."""
 
     @property
     def name(self) -> str:
-        """Unique over all stacks."""
+        """Name that is unique over all stacks."""
         return f"{self.stack}/{self.id}"
 
 
@@ -40,16 +40,16 @@ class Step:
     begins_s: float
     ends_s: float
     after: Kind | None
-    """Why it did not begin earlier; None: it began at once."""
+    """Kind of the edge that delayed it; None if it began at once."""
 
     @property
-    def takes_s(self) -> float:
-        """Seconds."""
+    def duration_s(self) -> float:
+        """Duration in seconds."""
         return self.ends_s - self.begins_s
 
 
 def read_assembly(folder: Path) -> dict[str, Resource]:
-    """All resources of a cdk.out, by name. Raises GraphError."""
+    """Read all resources of a cdk.out, by name. Raises GraphError."""
     artifacts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
     stacks = {name: each for name, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"}
     templates = {
@@ -66,14 +66,14 @@ def read_assembly(folder: Path) -> dict[str, Resource]:
 def build_graph(
     templates: Mapping[str, Mapping[str, Any]], before: Mapping[str, Sequence[str]]
 ) -> dict[str, Resource]:
-    """Resources with what they wait for.
+    """Return the resources with their edges.
 
     Args:
-        templates: by name of the stack.
-        before: of each stack, those that are deployed before it.
+        templates: template of each stack, by the stack's name.
+        before: for each stack, the stacks that are deployed before it.
 
     Raises:
-        GraphError: an import that no stack exports.
+        GraphError: a stack imports a value that no stack exports.
     """
     exported = {
         export: {f"{stack}/{id_}" for id_ in _local(output["Value"], template)}
@@ -105,12 +105,12 @@ def critical_path(
     otherwise_s: float,
     kinds: Sequence[Kind] = ("reference", "explicit", "stack"),
 ) -> list[Step]:
-    """The way that decides how long the deploy takes, from its first resource to its last.
+    """Return the path that determines the time of the deploy, from its first resource to its last.
 
     Args:
-        seconds: of each resource type.
-        otherwise_s: of those that are not in it.
-        kinds: of edges; the others count as not there.
+        seconds: creation time of each resource type.
+        otherwise_s: creation time of types that are not in `seconds`.
+        kinds: kinds of edges that count; the others are ignored.
 
     Raises:
         GraphError: resources wait for each other in a circle.
@@ -120,7 +120,7 @@ def critical_path(
     for name in _in_order(resources, kinds):
         each = resources[name]
         held = [other for other, kind in each.waits_for.items() if kind in kinds]
-        # Of several that end together a reference decides: without the others it would be no earlier.
+        # A reference wins among several that end together: without the others the start would be no earlier.
         last[name] = max(
             held,
             key=lambda other: (steps[other].ends_s, each.waits_for[other] == "reference"),
@@ -143,7 +143,7 @@ def critical_path(
 
 
 def _in_order(resources: Mapping[str, Resource], kinds: Sequence[Kind]) -> Iterator[str]:
-    """Each after those that it waits for."""
+    """Yield each resource after those that it waits for."""
     left = {
         name: {other for other, kind in each.waits_for.items() if kind in kinds}
         for name, each in resources.items()
@@ -158,7 +158,7 @@ def _in_order(resources: Mapping[str, Resource], kinds: Sequence[Kind]) -> Itera
 
 
 def _local(value: Any, template: Mapping[str, Any]) -> set[str]:
-    """Ids of the template's own resources that a value names."""
+    """Return the ids of the template's own resources that a value names."""
     found: set[str] = set()
     for function, argument in _functions(value):
         if function == "Ref":
@@ -176,7 +176,7 @@ def _imports(value: Any) -> set[str]:
 
 
 def _functions(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every object with one key, at any depth: what CloudFormation's functions look like."""
+    """Yield every object with one key, at any depth: the form of CloudFormation's functions."""
     if isinstance(value, Mapping):
         if len(value) == 1:
             yield from value.items()

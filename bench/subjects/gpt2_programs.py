@@ -1,4 +1,4 @@
-"""GPT-2 by three programs, with the same sizes, on the same tokens: ours, nanoGPT, a plain loop."""
+"""GPT-2 in three programs, with the same sizes, on the same tokens: ours, nanoGPT, a plain loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measuring.environments import Given
+from bench.measuring.environments import Baseline
 from bench.measuring.watched import Command, watch
 from bench.subjects.workloads import Workload
 from training_cluster.paths import ROOT
@@ -19,7 +19,7 @@ _PLAIN_LOOP = ROOT / "bench" / "baselines" / "transformers_loop.py"
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Of the model, and of what is measured of its training."""
+    """Sizes of the model and of its measured training."""
 
     layers: int
     heads: int
@@ -30,21 +30,21 @@ class Sizes:
     batch: int
     steps: int
     after: int
-    """Steps that warm up, and are not counted."""
+    """Number of warm-up steps, which are not counted."""
 
     @property
     def tokens_a_step(self) -> int:
-        """Of one update."""
+        """Tokens of one update."""
         return self.batch * self.context
 
     @property
     def parameters(self) -> int:
-        """Of the whole model but for the positions' table, as in 6N of MFU; the last matrix is the first."""
+        """Parameters without the table of positions, as in 6N of MFU; first and last matrix are the same."""
         return self.layers * (12 * self.width**2 + 13 * self.width) + (self.vocab_size + 2) * self.width
 
 
 class Programs:
-    """Their runs; each gives tokens/s from the median of its seconds a step."""
+    """Runs of the three programs; each returns tokens/s from the median of its seconds per step."""
 
     def __init__(
         self, workload: Workload, sizes: Sizes, *, threads: int, device: str, precision: str
@@ -56,7 +56,7 @@ class Programs:
         self._tokens = _join(workload)
 
     def ours(self, *, ranks: int = 1) -> float:
-        """The workload gpt2: so many ranks, which share batch and threads."""
+        """Run the workload gpt2 on a number of ranks, which share batch and threads."""
         settings = self._settings() | {
             "batch_size": self._sizes.batch // ranks,
             "max_steps": self._sizes.steps,
@@ -72,12 +72,12 @@ class Programs:
         self._workload.run_dir(run).mkdir(parents=True)
         shutil.copyfile(note, self._workload.run_dir(run) / "data.json")
         watched = self._workload.train(run, settings, ranks=ranks)
-        # A checkpoint is written at the end, and is not what is compared.
+        # A checkpoint is written at the end, and is not compared.
         shutil.rmtree(self._workload.shared / "checkpoints" / run)
         return self._speed(watched.step_s(r"^step (\d+): loss", after=self._sizes.after))
 
-    def nanogpt(self, nanogpt: Given, *, compiled: bool) -> Callable[[], float]:
-        """karpathy/nanoGPT's train.py, in a copy of its folder, with a work that runs it."""
+    def nanogpt(self, nanogpt: Baseline, *, compiled: bool) -> Callable[[], float]:
+        """Copy karpathy/nanoGPT and return a work that runs its train.py on our tokens."""
         folder = self._workload.shared / "nanoGPT"
         data = folder / "data" / "ours"
         data.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class Programs:
         return work
 
     def plain_loop(self) -> float:
-        """transformers' model in a loop of a few lines."""
+        """Run transformers' model in a loop of a few lines."""
         sizes = self._sizes
         numbers = (sizes.layers, sizes.heads, sizes.width, sizes.context, sizes.vocab_size, sizes.batch)
         command: Command = [self._workload.python, _PLAIN_LOOP, self._tokens["train"], *map(str, numbers)]
@@ -134,7 +134,7 @@ class Programs:
             "device": self._device,
             "dtype": {"no": "float32", "bf16": "bfloat16"}[self._precision],
             "compile": compiled,
-            # GPT-2 has them, and so have the other two.
+            # GPT-2 has biases, and so have the other two programs.
             "bias": True,
             "n_layer": sizes.layers,
             "n_head": sizes.heads,
@@ -151,7 +151,7 @@ class Programs:
 
 
 def _join(workload: Workload) -> dict[str, Path]:
-    """Our shards as one file a split: uint16 ids, which is nanoGPT's format, too."""
+    """Join our shards into one file per split: uint16 ids, which is nanoGPT's format as well."""
     joined = {split: workload.shared / f"{split}.bin" for split in ("train", "val")}
     for split, file in joined.items():
         with file.open("wb") as out:

@@ -1,4 +1,4 @@
-"""Each workload's preparation of a text, and what other programs do in its place; all with one vocabulary."""
+"""Each workload's preparation of a text, and the other programs' preparations; all with one vocabulary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measuring.environments import Given, baseline_python, workload_python
+from bench.measuring.environments import Baseline, baseline_python, workload_python
 from bench.measuring.timing import run
 from bench.measuring.watched import Command, Watched, watch
 from bench.subjects import corpus
@@ -18,12 +18,12 @@ from training_cluster.paths import ROOT, TRAINING
 
 VOCAB_SIZE = 4096
 FILES = 4
-"""Of each corpus: two processes have something to do."""
+"""Files of each corpus, so that two processes have work."""
 _BASELINES = ROOT / "bench" / "baselines"
 _ENCODER = "fairseq.examples.roberta.multiprocessing_bpe_encoder"
 _MEGATRON = ("six==1.17.0", "regex==2026.11.15", "triton==3.9.0", "pydantic==2.14.3", "pydantic-core==2.50.4")
 _MEGATRON_MORE = ("typing-inspection==0.4.5", "annotated-types==0.8.0", "typing-extensions==4.16.0")
-# Beside what transformers requires.
+# Packages beside those that transformers requires.
 _NANOGPT = (
     "tiktoken==0.14.0",
     "datasets==5.2.0",
@@ -38,7 +38,7 @@ _NANOGPT = (
     "xxhash==4.1.0",
 )
 SUFFIX = {"gpt2": "jsonl", "roberta": "txt", "llama-fsdp2": "jsonl", "gpt2-megatron": "jsonl"}
-"""What each reads."""
+"""Suffix of the files that each workload reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,30 +49,30 @@ class Text:
     size_bytes: int
 
     def files(self, suffix: str) -> list[Path]:
-        """Its files of one format."""
+        """Return its files of one format, sorted."""
         return sorted(self.folder.glob(f"*.{suffix}"))
 
 
 def make_text(folder: Path, size_bytes: int) -> Text:
-    """Make one up."""
+    """Generate a corpus of a size."""
     return Text(folder=folder, size_bytes=corpus.write(folder, size_bytes=size_bytes, files=FILES))
 
 
 def make_vocabulary(folder: Path, text: Text) -> Path:
-    """Train the vocabulary that all preparations use: it is no part of what is timed."""
+    """Train the vocabulary that all preparations use; this is not timed."""
     command: Command = [workload_python("gpt2"), _BASELINES / "vocabulary.py", folder, str(VOCAB_SIZE)]
     run([*command, *text.files("txt")], cwd=ROOT, environment=os.environ)
     return folder
 
 
 class Preparations:
-    """Runs them, each in a folder of its own that goes afterwards."""
+    """Runs of preparations, each in a folder of its own that is removed afterwards."""
 
     def __init__(self, folder: Path, vocabulary: Path) -> None:
         self._folder, self._vocabulary, self._runs = folder, vocabulary, 0
 
     def ours(self, name: str, text: Text, *, workers: int) -> Watched:
-        """A workload's prepare.sh, on a new DATA_DIR."""
+        """Run a workload's prepare.sh, on a new DATA_DIR."""
         with_folder = self._new_folder()
         workload = Workload(name=name, shared=with_folder)
         raw = workload.data / "raw"
@@ -84,7 +84,7 @@ class Preparations:
         return self._end(with_folder, workload.prepare("run", settings, memory=True))
 
     def fairseq(self, text: Text, *, workers: int) -> Watched:
-        """Its encoder, then fairseq-preprocess, on the text of one file."""
+        """Run fairseq's encoder, then fairseq-preprocess, on the text as one file."""
         folder, python = self._new_folder(), workload_python("roberta")
         joined = _join(text.files("txt"), folder / "text")
         vocabulary = self._vocabulary
@@ -108,8 +108,8 @@ class Preparations:
         )
         return self._end(folder, both)
 
-    def nanogpt(self, nanogpt: Given) -> Callable[[Text, int], Watched]:
-        """Its preparation of OpenWebText, on a text of ours."""
+    def nanogpt(self, nanogpt: Baseline) -> Callable[[Text, int], Watched]:
+        """Return a work that runs nanoGPT's preparation of OpenWebText on our text."""
         python = baseline_python("nanogpt", _NANOGPT, beside=workload_python("gpt2"))
 
         def work(text: Text, workers: int) -> Watched:
@@ -131,8 +131,8 @@ class Preparations:
 
         return work
 
-    def megatron(self, megatron: Given) -> Callable[[Text, int], Watched]:
-        """Megatron-LM's tools/preprocess_data.py; it takes one file."""
+    def megatron(self, megatron: Baseline) -> Callable[[Text, int], Watched]:
+        """Return a work that runs Megatron-LM's tools/preprocess_data.py, which takes one file."""
         python = baseline_python(
             "megatron", [*_MEGATRON, *_MEGATRON_MORE], beside=workload_python("gpt2-megatron")
         )
@@ -150,7 +150,7 @@ class Preparations:
         return work
 
     def _give_vocabulary(self, workload: Workload, settings: Settings) -> Settings:
-        """As published weights would bring one; what has none of these finds one that it made before."""
+        """Provide the vocabulary as published weights would, or as one that the workload trained before."""
         if workload.name == "gpt2":
             weights = workload.shared / "weights"
             weights.mkdir()

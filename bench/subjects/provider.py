@@ -1,4 +1,4 @@
-"""Creates of clusters by the real provider and library on a local AWS: what they ask and need."""
+"""Creation of clusters by the real provider and library on a local AWS: their calls, memory and time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rehearsal.validation.cases import Case
 from rehearsal.validation.foundation import SITES
 
 MARKER = "TRAINING_CLUSTER_BENCH"
-"""Environment variable that everything that a benchmark starts carries."""
+"""Environment variable of every process that a benchmark starts."""
 _SAMPLE_S = 0.1
 _RECORDER = "recording/recorder.py"
 
@@ -31,28 +31,28 @@ class Created:
     """One cluster, up to the point where its stack would be created."""
 
     calls: int
-    """Requests that the local AWS saw."""
+    """Number of requests that the local AWS received."""
     peak_mib: float
-    """Resident memory of the provider's process and what it started, together."""
+    """Resident memory of the provider's process and its children, together."""
     seconds: float
-    """Of checking and of making the templates."""
+    """Time of checking the config and of making the templates."""
 
 
 def case(*, family: str, nodes: int = 2) -> Case:
-    """A cluster of one queue, by a name that no deployed one has."""
+    """Return a cluster of one queue, with a name that no deployed cluster has."""
     flags = {"family": family, "nodes": str(nodes), "cluster_name": "bench"}
     return Case(table="family", row=family, column="", os_name="", flags=flags)
 
 
 def create_each(wanted: Sequence[Sequence[Case]], *, folder: Path) -> list[Created]:
-    """Create clusters on a local AWS of their own: nothing else calls it meanwhile.
+    """Create clusters on a local AWS of their own, which nothing else calls meanwhile.
 
     Args:
-        wanted: for each cluster what `create` takes.
-        folder: made; takes what the local AWS writes.
+        wanted: for each cluster, the cases that `create` takes.
+        folder: is created, and takes all files of the local AWS.
 
     Raises:
-        RehearsalError: it does not start.
+        RehearsalError: the local AWS does not start.
         BaselineError: the library refused a cluster.
     """
     folder.mkdir()
@@ -66,11 +66,11 @@ def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, f
     """Have a fresh provider check a cluster and upload its templates, as Lambda would.
 
     Args:
-        cases: the first one's cluster, with a queue for each other one.
+        cases: the first gives the cluster, and each other one a further queue.
         folder: takes the provider's log.
 
     Raises:
-        BaselineError: the library refused it.
+        BaselineError: the library refused the cluster.
     """
     name, config = ground.config(*cases)
     event = {
@@ -85,7 +85,7 @@ def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, f
         },
     }
     environment = address.client_environment() | {
-        # Without the public roots: the library reads the file for each of hundreds of clients.
+        # Only the local certificate: the library reads the file for each of hundreds of clients.
         "AWS_CA_BUNDLE": str(address.certificate),
         "LOGS_BUCKET": ground.outputs["Bucket"],
         "PROGRESS_LOG_GROUP": ground.outputs["Progress"],
@@ -108,13 +108,13 @@ def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, f
 
 
 def count_calls(address: LocalAwsAddress) -> int:
-    """Requests that the local AWS has seen so far."""
+    """Count the requests that the local AWS has received so far."""
     return len((address.folder / "requests.log").read_text(encoding="utf-8").splitlines())
 
 
 @contextmanager
 def _peak() -> Iterator[list[int]]:
-    """Bytes of the provider's process, which runs already, and of those that it starts; sampled."""
+    """Sample the bytes of the provider's running process and its children."""
     (provider,) = [each for each in psutil.Process().children() if _RECORDER in " ".join(each.cmdline())]
     samples, stop = [0], threading.Event()
 

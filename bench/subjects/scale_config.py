@@ -1,7 +1,7 @@
-"""A cluster config of 50 queues with 1,000 nodes each: rendered and checked by ours, loaded by the library.
+"""A cluster config of 50 queues x 1,000 nodes: rendered and checked by our code, loaded by the library.
 
 `python -m bench.subjects.scale_config FILE` renders, checks and writes it once, in a fresh process.
-The imports of aws_cdk, which synth pays anyway and this does not need, are not in it.
+The imports of aws_cdk are not included: synth needs them anyway, and this does not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PCLUSTER_PYTHON = ROOT / ".venv-pcluster" / "bin" / "python"
 QUEUES, NODES = 50, 1000
 GOAL_S = 2.0
 ROUNDS = 5
-# Loading is checking against the schema; the library's validators, which ask AWS, come after it.
+# Loading checks the schema; the library's validators, which call AWS, run after it.
 _LOAD = """
 import sys, yaml
 from pcluster.schemas.cluster_schema import ClusterSchema
@@ -32,10 +32,10 @@ assert len(config.scheduling.queues) == int(sys.argv[2])
 
 
 def measure_config(folder: Path) -> tuple[list[Row], dict[str, list[float]]]:
-    """Take turns: ours, and the library's schema. Rows and seconds."""
+    """Alternate our code and the library's schema; return rows and seconds."""
     config = folder / "config.yaml"
     ours = _process([sys.executable, "-m", "bench.subjects.scale_config", config])
-    ours()  # the other reads what it writes
+    ours()  # the library reads the file that this writes
     library = _process([PCLUSTER_PYTHON, "-c", _LOAD, config, str(QUEUES)])
     seconds = take_turns({"ours": ours, "library": library}, rounds=ROUNDS)
     median = bar("", seconds["ours"]).median
@@ -65,7 +65,7 @@ def _process(command: list[str | Path]) -> Callable[[], None]:
 
 
 def main(file: Path) -> None:
-    """Do it once in this process."""
+    """Render, check and write the config once in this process."""
     from training_cluster.cluster.config import render_cluster_config  # noqa: PLC0415  # timed too
     from training_cluster.cluster.queues import queues, render_queue  # noqa: PLC0415
     from training_cluster.cluster.resource_ids import placeholders  # noqa: PLC0415
@@ -81,7 +81,7 @@ def main(file: Path) -> None:
     config["Scheduling"]["SlurmQueues"] = [render_queue(queue, ids=ids) for queue in many]
     problems = schema_problems(config) + rule_problems(config)
     assert not problems, problems
-    file.write_text(json.dumps(config), encoding="utf-8")  # YAML, too
+    file.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML as well
 
 
 if __name__ == "__main__":

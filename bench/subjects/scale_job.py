@@ -1,4 +1,4 @@
-"""What job.slurm itself does in a job of 512 nodes: calls to slurmctld, files in the shared folder."""
+"""The work of job.slurm itself in a job of 512 nodes: calls to slurmctld, files in the shared folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rehearsal.local_slurm import SlurmError
 from training_cluster.paths import TRAINING
 
 WORKLOAD = "stub"
-# One rank a node; what a rank is stands in for Python, and ends at once.
+# One rank per node; /bin/true replaces Python, so that a rank ends at once.
 _TRAIN = """\
 #!/usr/bin/env bash
 # Launchers: srun
@@ -25,8 +25,8 @@ source "$here/../launch.sh"
 start_ranks "$here" "$here/train.py"
 """
 _PARTITION = "export RANKS_PER_NODE=1 ACCELERATOR_KIND=none FAMILY=p5 CAPACITY=ondemand\n"
-# What Slurm's own daemons say for each node (of a step's end through a tree, where they come together), and
-# what this benchmark itself asks.
+# Messages of Slurm's own daemons for each node (those of a step's end are combined in a tree), and
+# requests of this benchmark itself.
 _OF_NODES = {"MESSAGE_EPILOG_COMPLETE", "MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STEP_COMPLETE"}
 _OURS = {"REQUEST_STATS_INFO", "REQUEST_STATS_RESET"}
 _SETTLED_S = 2.0
@@ -35,21 +35,21 @@ _COUNT = re.compile(r"^\s+(?P<name>[A-Z_]+)\s+\(\s*\d+\) count:(?P<count>\d+)", 
 
 @dataclass(frozen=True, kw_only=True)
 class JobWork:
-    """Of one job."""
+    """The measured work of one job."""
 
     nodes: int
     seconds: float
-    """From the batch script's start to its end."""
+    """Seconds from the batch script's start to its end."""
     calls: Mapping[str, int]
-    """By kind: those of the script, of srun, and of what starts the job."""
+    """Calls by kind: those of the script, of srun, and of the start of the job."""
     of_nodes: int
     """Messages of the nodes' own daemons at its end, which every job has."""
     files: Sequence[str]
-    """That are new in the shared folder."""
+    """New files in the shared folder."""
 
 
 def make_shared(folder: Path) -> dict[str, str]:
-    """A shared folder with the job script and a workload that computes nothing; the job's environment."""
+    """Make a shared folder with the job script and an idle workload; return the job's environment."""
     shared, etc = folder / "shared", folder / "etc"
     training = shared / "training"
     shutil.copytree(TRAINING, training, ignore=lambda _, names: [n for n in names if "." not in n])
@@ -73,13 +73,13 @@ def make_shared(folder: Path) -> dict[str, str]:
 
 
 def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, str]) -> JobWork:
-    """Run it on nodes that are up. Raises SlurmError if it fails or does not end."""
+    """Run the job on nodes that are up. Raises SlurmError if it fails or does not end."""
     shared, said = Path(variables["TRAINING_SHARED"]), slurm.layout.jobs / f"{nodes}.log"
     before = _files(shared)
     _sdiag(slurm, "--reset")
     where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
     job = slurm.submit([*where, str(shared / "training" / "job.slurm"), WORKLOAD], env=variables)
-    # By its output: to ask slurmctld would be counted.
+    # Watches the output, since a request to slurmctld would be counted.
     wait_until(lambda: said.is_file() and "job.slurm: done" in said.read_text(), what=f"the end of {said}")
     counted = _settled(slurm)
     log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
@@ -97,7 +97,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _settled(slurm: BigSlurm) -> dict[str, int]:
-    """All messages of a job that has ended: the nodes' own come a while after."""
+    """Count all messages of a job that has ended; the nodes' own messages arrive later."""
     counted: dict[str, int] = {}
     while counted != (now := parse_calls(_sdiag(slurm))):
         counted = now
@@ -106,7 +106,7 @@ def _settled(slurm: BigSlurm) -> dict[str, int]:
 
 
 def parse_calls(said: str) -> dict[str, int]:
-    """Messages that slurmctld got, by kind, out of what sdiag says; sdiag's own are left out."""
+    """Parse sdiag's output: messages that slurmctld received, by kind, without those of sdiag itself."""
     found = {each["name"]: int(each["count"]) for each in _COUNT.finditer(said)}
     return {name: count for name, count in found.items() if name not in _OURS}
 

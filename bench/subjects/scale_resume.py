@@ -1,6 +1,6 @@
 """`python -m bench.subjects.scale_resume HOSTS`: starts a slurmd for each node, as slurmctld's ResumeProgram.
 
-It stands for EC2 and the boot of an instance. The environment holds SLURM_CONF and the benchmark's marker.
+It replaces EC2 and the boot of an instance. The environment holds SLURM_CONF and the benchmark's marker.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rehearsal.local_slurm.power import BOOT_S
 
 
 def _start(node: str) -> None:
-    # -b: the node has booted, which takes it out of the state "powering up".
+    # -b reports that the node has booted, which ends its state "powering up".
     subprocess.run(["slurmd", "-N", node, "-b"], check=True, stdin=subprocess.DEVNULL)
 
 
 def main(host_list: str) -> None:
-    """Start them, as many at a time as there are cores."""
+    """Start the nodes, as many at a time as there are cores."""
     # slurmctld starts its programs with SIGTERM blocked, and a slurmd that inherits this never ends.
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     hostnames = subprocess.run(

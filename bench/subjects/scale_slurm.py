@@ -1,4 +1,4 @@
-"""A real slurmctld with 1,000 cloud nodes: how long it takes to give a job nodes, and to take them back."""
+"""A real slurmctld with 1,000 cloud nodes: the time to allocate and to release the nodes of a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from training_cluster.paths import ROOT
 
 NODES = 1000
 SIZES = (64, 128, 256, 512)
-"""Jobs, one after the other, each on nodes that no other had: 960 of the 1,000."""
+"""Nodes of the jobs, which run one after the other on different nodes: 960 of the 1,000."""
 PARTITION = "gpu"
 _RESOURCE = NodeSet(
     queue=PARTITION,
@@ -32,32 +32,32 @@ _RESOURCE = NodeSet(
 )
 _TIMEOUT_S, _POLL_S = 150, 0.1
 _QUIET_S = 4.0
-"""slurmctld gives no job a node in its first seconds."""
+"""Seconds after its start in which slurmctld gives no job a node."""
 _LOGGED = re.compile(r"^\[(?P<time>[^\]]+)\] (?P<said>.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """One job's nodes; seconds."""
+    """Times of the allocation of one job, in seconds."""
 
     nodes: int
     chosen_s: float
-    """From sbatch until slurmctld has chosen the nodes and has had them started."""
+    """Time from sbatch until slurmctld has chosen the nodes and has had them started."""
     registered_s: float
-    """From the first node's registration to the last one's: this machine starts so many slurmd."""
+    """Time from the first node's registration to the last one's, while this machine starts all slurmd."""
     running_s: float
-    """From the last registration until the job runs."""
+    """Time from the last registration until the job runs."""
     released_s: float
-    """From scancel until all nodes are idle."""
+    """Time from scancel until all nodes are idle."""
 
     @property
     def own_s(self) -> float:
-        """What is slurmctld's: choosing, and letting the job run."""
+        """slurmctld's own time: choosing the nodes, and starting the job."""
         return self.chosen_s + self.running_s
 
 
 class BigSlurm(LocalSlurm):
-    """A local Slurm with 1,000 nodes, all powered down; each is a slurmd here once a job needs it."""
+    """A local Slurm with 1,000 nodes, all powered down; each becomes a slurmd here when a job needs it."""
 
     def __init__(self, *, root: Path, marker: tuple[str, str]) -> None:
         super().__init__(
@@ -73,13 +73,13 @@ class BigSlurm(LocalSlurm):
         super()._write_files()
         exports = self._identity | {"PATH": SYSTEM_PATH, "PYTHONPATH": str(ROOT)}
         lines = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
-        # The slurmd inherit it: their output must lead somewhere when this program has ended.
+        # slurmd inherits the output, which must go to a file when this program has ended.
         log = shlex.quote(str(self.layout.log / "power.log"))
         lines.append(f'exec {shlex.quote(sys.executable)} -m bench.subjects.scale_resume "$1" >>{log} 2>&1')
         self.layout.resume_program.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", encoding="utf-8")
 
     def stop(self) -> None:
-        """As a LocalSlurm, but for the nodes: to look for the descendants of hundreds takes a minute."""
+        """Kill the nodes first: LocalSlurm's search for hundreds of descendants would take a minute."""
         for process in psutil.process_iter():
             if name_of(process) == "slurmd" and process.environ().get("SLURM_CONF") == str(self.layout.conf):
                 process.kill()
@@ -87,12 +87,12 @@ class BigSlurm(LocalSlurm):
 
 
 def hosts(first: int, count: int) -> str:
-    """A host list."""
+    """Return a host list of consecutive nodes."""
     return f"{PARTITION}-dy-{_RESOURCE.name}-[{first}-{first + count - 1}]"
 
 
 def allocate_all(slurm: BigSlurm, sizes: Sequence[int] = SIZES) -> list[Allocation]:
-    """Jobs of these sizes, each on nodes that are powered down; they stay up. Raises SlurmError."""
+    """Run jobs of these sizes, each on nodes that are powered down; the nodes stay up. Raises SlurmError."""
     time.sleep(_QUIET_S)
     first, found = 1, []
     for size in sizes:
@@ -127,7 +127,7 @@ def _allocate(slurm: BigSlurm, first: int, count: int) -> Allocation:
 
 
 def read_log(text: str) -> list[tuple[float, str]]:
-    """Seconds since the epoch, and what slurmctld said then."""
+    """Parse slurmctld's log into seconds since the epoch and messages."""
     found = [match for line in text.splitlines() if (match := _LOGGED.match(line))]
     return [
         (datetime.datetime.fromisoformat(match["time"]).timestamp(), match["said"] + " ") for match in found
@@ -135,7 +135,7 @@ def read_log(text: str) -> list[tuple[float, str]]:
 
 
 def last_said(log: Sequence[tuple[float, str]], *begins: str) -> float:
-    """When slurmctld last said something that begins as one of these. Raises SlurmError if it never did."""
+    """Return the time of the last message with one of these beginnings. Raises SlurmError if none has."""
     for when, said in reversed(log):
         if said.startswith(begins):
             return when
@@ -143,12 +143,12 @@ def last_said(log: Sequence[tuple[float, str]], *begins: str) -> float:
 
 
 def chosen(job: int) -> tuple[str, str]:
-    """How slurmctld says that it has chosen a job's nodes."""
+    """Return the messages with which slurmctld reports the nodes chosen for a job."""
     return f"sched: Allocate JobId={job} ", f"sched/backfill: _start_job: Started JobId={job} "
 
 
 def wait_until(done: Callable[[], bool], *, what: str) -> None:
-    """Poll. Raises SlurmError when it takes too long."""
+    """Poll until the condition holds. Raises SlurmError when it takes too long."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not done():
         if time.monotonic() > deadline:

@@ -15,7 +15,7 @@ from bench.measuring.watched import Command, Watched, watch
 from training_cluster.paths import TRAINING
 
 Settings = Mapping[str, object]
-"""Of a workload, by their names in lower case."""
+"""Settings of a workload, by their names in lower case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +26,12 @@ class Workload:
     shared: Path
 
     def __post_init__(self) -> None:
-        # Its environment is there from here on: making it takes no part in what is timed.
+        # Makes the environment here, so that it is not part of the measured time.
         workload_python(self.name)
 
     @property
     def data(self) -> Path:
-        """Where its data lies."""
+        """Folder of its data."""
         return self.shared / "datasets"
 
     @property
@@ -40,24 +40,24 @@ class Workload:
         return workload_python(self.name)
 
     def run_dir(self, run: str) -> Path:
-        """Where a run's metrics lie."""
+        """Return the folder of a run's metrics."""
         return self.shared / "runs" / run
 
     def metrics(self, run: str) -> list[dict[str, Any]]:
-        """The lines that a run has written."""
+        """Read the lines of a run's metrics.jsonl."""
         text = (self.run_dir(run) / "metrics.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
     def prepare(self, run: str, settings: Settings, *, memory: bool = False) -> Watched:
-        """Run prepare.sh."""
+        """Run the workload's prepare.sh."""
         return self._start("prepare.sh", self.environment(run, settings), memory=memory)
 
     def train(self, run: str, settings: Settings, *, ranks: int = 1) -> Watched:
-        """Run train.sh: so many ranks on this machine, by torchrun."""
+        """Run the workload's train.sh with a number of ranks on this machine, started by torchrun."""
         return self._start("train.sh", self.environment(run, settings, ranks=ranks), memory=False)
 
     def environment(self, run: str, settings: Settings, *, ranks: int = 1) -> dict[str, str]:
-        """What job.slurm gives a node, and the user's variables."""
+        """Return the variables that job.slurm gives a node, and the user's."""
         checkpoints = self.shared / "checkpoints" / run
         for folder in (self.data, self.run_dir(run), checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class Workload:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on now."""
+    """Find a TCP port on which nothing listens now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

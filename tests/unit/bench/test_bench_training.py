@@ -1,4 +1,4 @@
-"""Benchmarks of training, data and checkpoints: what they work out, and say where something lacks."""
+"""Benchmarks of training, data and checkpoints: their figures, and their messages where something is missing."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from bench import checkpoint, data, training_cpu, training_gpu
-from bench.baselines.fairseq_command import bare
+from bench.baselines.fairseq_command import single_process
 from bench.measuring import environments
 from bench.measuring.timing import BaselineError
 from bench.measuring.watched import Watched, turns, watch
@@ -101,14 +101,14 @@ class TestStalls:
 class TestBaselines:
     def test_without_baselines_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("BASELINES", raising=False)
-        assert environments.given("nanoGPT") is None
+        assert environments.find_baseline("nanoGPT") is None
 
     def test_a_folder_that_is_not_there_is_told(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("BASELINES", str(tmp_path / "none"))
         with pytest.raises(BaselineError, match=r"no such folder.*\n.*BASELINES=dir"):
-            environments.given("nanoGPT")
+            environments.find_baseline("nanoGPT")
 
     def test_another_commit_than_the_pinned_one_is_said(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -119,12 +119,12 @@ class TestBaselines:
         for arguments in (["init", "--quiet"], commit):
             folder.mkdir(exist_ok=True)
             subprocess.run(["git", *arguments], cwd=folder, check=True)
-        found = environments.given("nanoGPT")
+        found = environments.find_baseline("nanoGPT")
         assert found and "another one than the pinned 3adf61e154c3" in found.note
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True).stdout
         monkeypatch.setitem(environments.PINNED, "nanoGPT", head.strip())
         (folder / "mine").touch()
-        found = environments.given("nanoGPT")
+        found = environments.find_baseline("nanoGPT")
         assert found and found.note.endswith("as pinned, with changes of its own.")
 
     def test_a_folder_without_git_is_of_no_known_commit(
@@ -132,8 +132,8 @@ class TestBaselines:
     ) -> None:
         monkeypatch.setenv("BASELINES", str(tmp_path))
         (tmp_path / "nanoGPT").mkdir()
-        found = environments.given("nanoGPT")
-        assert found and "no known commit" in found.note
+        found = environments.find_baseline("nanoGPT")
+        assert found and "unknown commit" in found.note
 
 
 def test_rows_of_absent_baselines_are_not_left_out() -> None:
@@ -193,7 +193,7 @@ def test_parameters_are_those_of_gpt2() -> None:
 def test_fairseq_is_called_without_what_only_several_ranks_need() -> None:
     told = ["data", "--task", "recorded_masked_lm", "--distributed-rank", "0", "--lr", "0.1"]
     told += ["--distributed-no-spawn", "--device-id", "0", "--cpu", "--ddp-backend", "legacy_ddp"]
-    assert bare(told) == ["data", "--task", "masked_lm", "--lr", "0.1", "--cpu"]
+    assert single_process(told) == ["data", "--task", "masked_lm", "--lr", "0.1", "--cpu"]
 
 
 def test_made_up_text_is_always_the_same_and_both_formats_hold_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The critical path of templates: what waits for what, and what decides when the last one is there."""
+"""The critical path of templates: its edges, its length and its reasons."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_an_assembly_is_read_with_the_order_of_its_stacks(tmp_path: Path) -> Non
 
 def test_every_creation_time_names_its_source() -> None:
     times = read_times()
-    assert times.of("Custom::TrainingCluster") == 600
-    assert times.of("AWS::Nothing::Known") == times.otherwise_s
+    assert times.seconds_of("Custom::TrainingCluster") == 600
+    assert times.seconds_of("AWS::Nothing::Known") == times.otherwise_s
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the benchmark of many nodes reads out of slurmctld's words, and the rows that it makes."""
+"""The benchmark of many nodes: parsing of slurmctld's log and of sdiag, and its rows."""
 
 from __future__ import annotations
 
