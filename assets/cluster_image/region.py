@@ -58,10 +58,10 @@ class Image:
 
 
 class Region:
-    """The region that the function runs in."""
+    """The region that the function runs in, or that of a client."""
 
-    def __init__(self) -> None:
-        self._ec2 = boto3.client("ec2", config=_PATIENTLY)
+    def __init__(self, ec2: Any = None) -> None:
+        self._ec2 = ec2 or boto3.client("ec2", config=_PATIENTLY)
         self.name: str = self._ec2.meta.region_name
 
     def official_images(self, name: str) -> list[Image]:

@@ -29,10 +29,10 @@ class Zone:
 
 
 class Region:
-    """The region that the function runs in. Every answer is asked for once."""
+    """The region that the function runs in, or that of a client. Every answer is asked for once."""
 
-    def __init__(self) -> None:
-        self._ec2 = boto3.client("ec2", config=_PATIENTLY)
+    def __init__(self, ec2: Any = None) -> None:
+        self._ec2 = ec2 or boto3.client("ec2", config=_PATIENTLY)
         self.name: str = self._ec2.meta.region_name
         self._offered: dict[str, frozenset[str]] = {}
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from ops.account.session import ClientOf, unless
+from ops.asset_code import asset_code
 from ops.preflight.finding import Finding
-from ops.preflight.image_code import ARCHITECTURE, image_code, region_of
 from ops.preflight.place import Place
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
-from training_cluster.image.names import image_parameter, image_stack_name
+from training_cluster.image.names import NODE_ARCHITECTURE, image_parameter, image_stack_name
 from training_cluster.image.plan import image_plan
 
 
@@ -20,7 +21,7 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
     if settings.node_image != "build" or _was_built(place):
         yield _look(
             "official image",
-            image_code().wish.OFFICIAL,
+            _deploy_code().wish.OFFICIAL,
             _least_root_gib(settings),
             os=settings.os_name,
             ec2=client("ec2"),
@@ -45,7 +46,7 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
     if not _was_built(place):  # no deploy of it went well: the next one finds the parent, and builds
         yield _look(
             f"{name}: made from",
-            image_code().wish.OFFICIAL,
+            _deploy_code().wish.OFFICIAL,
             plan.recipe.root_gib,
             os=settings.os_name,
             ec2=ec2,
@@ -71,6 +72,10 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
     )
 
 
+def _deploy_code() -> SimpleNamespace:
+    return asset_code("cluster_image", "wish", "region", "own", "official")
+
+
 def _least_root_gib(settings: Settings) -> int:
     """The smallest root volume that gets the official image."""
     head = settings.head_root_gib or settings.family_facts.head_root_gib
@@ -88,13 +93,13 @@ def _published(parameter: str, ssm: Any) -> str | None:
 
 def _look(check: str, wanted: str, root_gib: int, *, os: str, ec2: Any, mend: str) -> Finding:
     """What assets/cluster_image says of an image."""
-    code = image_code()
+    code = _deploy_code()
     wish = code.wish.Wish(
-        wanted=wanted, version=PCLUSTER_VERSION, os=os, architecture=ARCHITECTURE, root_gib=root_gib
+        wanted=wanted, version=PCLUSTER_VERSION, os=os, architecture=NODE_ARCHITECTURE, root_gib=root_gib
     )
     find = code.official.choose if wanted == code.wish.OFFICIAL else code.own.check
     try:
-        image, note = find(wish, region_of(ec2))
+        image, note = find(wish, code.region.Region(ec2))
     except code.wish.RefusedError as error:
         return Finding(check=check, found=str(error), verdict="problem", mend=mend)
     if note:

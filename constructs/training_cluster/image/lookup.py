@@ -7,13 +7,12 @@ from constructs import Construct
 
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions.custom_resource import Ec2Questions, FunctionResource
+from training_cluster.image.names import NODE_ARCHITECTURE
 from training_cluster.paths import ASSETS
 
 CLUSTER_IMAGE_CODE = ASSETS / "cluster_image"
 
 OFFICIAL = "official"
-NODE_ARCHITECTURE = "x86_64"
-"""Of every family."""
 
 
 class ClusterImage(FunctionResource):

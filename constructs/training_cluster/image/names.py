@@ -28,6 +28,8 @@ _OFFICIAL_PARTS = {
 
 IMAGES = "training-"
 """Beginning of the names of images."""
+NODE_ARCHITECTURE = "x86_64"
+"""Processor architecture of every family's nodes."""
 
 
 def _kind(settings: Settings) -> str:
@@ -61,7 +63,7 @@ def image_parameter(settings: Settings) -> str:
 
 def parent_name(settings: Settings) -> str:
     """How the name of the official image begins that ours are made from; assets/cluster_image finds it."""
-    return f"aws-parallelcluster-{PCLUSTER_VERSION}-{_OFFICIAL_PARTS[settings.os_name]}-x86_64"
+    return f"aws-parallelcluster-{PCLUSTER_VERSION}-{_OFFICIAL_PARTS[settings.os_name]}-{NODE_ARCHITECTURE}"
 
 
 def image_tags(settings: Settings) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops.preflight.capacity.zone_code import zone_code, zones_of
+from ops.asset_code import asset_code
 from ops.preflight.finding import Finding
 from ops.preflight.place import Place
 from training_cluster.flags.settings import Settings
@@ -35,7 +35,8 @@ def choose_zone(settings: Settings, place: Place, reservation_id: str | None, ec
     Args:
         reservation_id: of one that is there; whether it is, another check says.
     """
-    code, region = zone_code(), zones_of(ec2)
+    code = asset_code("compute_zone", "region", "choice")
+    region = code.region.Region(ec2)
     types = tuple(settings.instance_types)
     wish = code.choice.Wish(zone=settings.zone, instance_types=types, reservation_id=reservation_id or "")
     kept = code.choice.find(place.zone_id, region) if place.zone_id else None

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from ops.asset_code import asset_code
 from ops.preflight.finding import Finding
-from ops.preflight.image_code import ARCHITECTURE, image_code, region_of
 from tests.unit.assets.cluster_image import image_fakes
 from tests.unit.assets.cluster_image.image_fakes import OLD, OWN, VERSION, image, tagged
 from tests.unit.ops.preflight.preflight_network import Network, bad, findings
 from training_cluster.flags.cluster import PCLUSTER_VERSION
-from training_cluster.image.lookup import CLUSTER_IMAGE_CODE, NODE_ARCHITECTURE
+from training_cluster.image.lookup import CLUSTER_IMAGE_CODE
 from training_cluster.image.names import image_parameter
 from training_cluster.rules.context import read_settings
 
 STACK = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
 PARAMETER = image_parameter(read_settings({"image": "build"}))
+IMAGE_MODULES = ("wish", "region", "own", "official")
 AGAIN = "aws imagebuilder start-image-pipeline-execution --image-pipeline-arn arn"
 
 
@@ -153,18 +154,17 @@ def test_a_stack_of_others_by_the_image_stacks_name_is_a_problem_only_when_an_im
 
 
 def test_the_function_s_code_is_asked_and_leaves_no_module_of_its_plain_names_behind() -> None:
-    before = {name: sys.modules.get(name) for name in ("wish", "region", "own", "official")}
-    image_code.cache_clear()
-    code = image_code()
+    before = {name: sys.modules.get(name) for name in IMAGE_MODULES}
+    asset_code.cache_clear()
+    code = asset_code("cluster_image", *IMAGE_MODULES)
     assert code.own.__file__ == str(CLUSTER_IMAGE_CODE / "own.py")
     assert {name: sys.modules.get(name) for name in before} == before
-    assert ARCHITECTURE == NODE_ARCHITECTURE
 
 
 def test_the_client_of_the_session_is_the_one_that_is_asked() -> None:
     network = Network()
     account = network.account()
-    region = region_of(account.client("ec2"))
+    region = asset_code("cluster_image", *IMAGE_MODULES).region.Region(account.client("ec2"))
     assert region.image(OWN).name == image_fakes.image()["Name"]
     assert [each.id for each in region.official_images("aws-parallelcluster-")] == [OLD]
     assert account.asked == ["DescribeImages", "DescribeImages"]
