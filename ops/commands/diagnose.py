@@ -24,15 +24,15 @@ def diagnose(
     ] = None,
     bundle: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.tar.gz", help="Write all that was read to this file, keys masked."),
+        typer.Option(metavar="FILE.tar.gz", help="Write everything that was read to this file, keys masked."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Name the likeliest causes of a failure, each with the line that shows it and what to type.
+    """Name the likeliest causes of a failure, each with the line that shows it and the commands to type.
 
-    Without a PATH it asks the account: stack events, what the provider saved in the bucket, the head node's
-    console, the cluster's logs in CloudWatch, `sinfo -R`. Exit code 1 where nothing known is found; all that
-    was read is then in a bundle, to be looked through.
+    Without a PATH it reads the account: stack events, the failure logs in the bucket, the head node's
+    console, the cluster's logs in CloudWatch, `sinfo -R`. If no known cause is found, the exit code is 1, and
+    everything that was read is written to a bundle for you to look through.
     """
     import datetime
 
@@ -65,7 +65,9 @@ def _evidence(paths: list[Path], cluster: str, job: str | None) -> Evidence:
         from ops.diagnose.files import Files
 
         if job is not None:
-            raise UsageError("diagnose: --job asks the head node, a PATH nobody: give one of them.")
+            raise UsageError(
+                "diagnose: --job reads from the head node, a PATH from this machine: give one of them."
+            )
         return Files(paths)
     from ops.account.session import account_clients
     from ops.diagnose.account import gather

@@ -1,4 +1,4 @@
-"""From what a failure left to ranked causes, each with its evidence line and its mend.
+"""Matches the logs of a failure with known causes, and ranks these, each with its evidence and its remedy.
 
 Imported by: ops.commands.
 """

@@ -1,4 +1,4 @@
-"""What an account knows of a cluster that failed. A source that gives nothing hides no other."""
+"""Reads the logs of a failed cluster from the account. A source that cannot be read hides no other."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ Progress = Callable[[str], None]
 
 
 def gather(cluster_name: str, client: ClientOf, *, job: str | None, progress: Progress) -> Gathered:
-    """Ask for all of it.
+    """Read every source, and return the texts.
 
     Raises:
         ConfigurationError: no cluster can have this name.
-        OpsError: there is nothing at all of such a cluster.
+        OpsError: the account has nothing of such a cluster.
         BotoCoreError: AWS does not answer, or there are no credentials.
     """
     cluster_stack_name(cluster_name)
-    # The first question shows whether there is an account at all: then only its own answer counts.
+    # Without credentials every source would fail alike; this call raises the one error that says so.
     client("sts").get_caller_identity()
     gathering = _Gathering(cluster_name, client, progress)
     gathering.ask_all(job)
     if not any(True for _ in gathering.found.texts()):
-        describe_cluster(cluster_name, client)  # which says that there is none
+        describe_cluster(cluster_name, client)  # raises: there is no such cluster
     return gathering.found
 
 
 def job_name(job: str) -> str:
-    """What the texts of a job are called, and the source of them."""
+    """Return the prefix of the names of a job's texts, which also names their source."""
     return f"job-{job}"
 
 
@@ -53,11 +53,11 @@ class _Gathering:
         self._statuses: dict[str, str] = {}
 
     def ask_all(self, job: str | None) -> None:
-        """One source after another."""
+        """Read one source after another."""
         sources: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
             "stacks": self._stacks,
             "the cluster": self._missing,
-            "saved evidence": self._evidence,
+            "saved failure logs": self._failure_logs,
             "console of the head node": self._console,
             "CloudWatch logs": self._logs,
             "image builds": self._image_logs,
@@ -66,7 +66,7 @@ class _Gathering:
         if job is not None:
             sources = {job_name(job): lambda: self._job(job), **sources}
         for name, source in sources.items():
-            self._progress(f"asking for: {name}")
+            self._progress(f"reading: {name}")
             self._take(name, source)
 
     def _take(self, name: str, source: Callable[[], Iterator[tuple[str, str]]]) -> None:
@@ -74,7 +74,7 @@ class _Gathering:
             for text_name, content in source():
                 self.found.add(text_name, content)
         except (ConfigurationError, BotoCoreError, ClientError) as error:
-            self.found.silent[name] = " ".join(str(error).split("\n  type:")[0].split())
+            self.found.unread[name] = " ".join(str(error).split("\n  type:")[0].split())
 
     def _stacks(self) -> Iterator[tuple[str, str]]:
         cloudformation = self._client("cloudformation")
@@ -84,13 +84,13 @@ class _Gathering:
             yield f"{name}-stack-events.txt", stacks.stack_events(name, cloudformation)
 
     def _missing(self) -> Iterator[tuple[str, str]]:
-        """No text; an error where CloudFormation has other stacks of ours, and none of this cluster."""
+        """Raise OpsError if CloudFormation has other stacks of ours, but none of this cluster."""
         if self._statuses and not {cluster_stack_name(self._cluster), self._cluster} & set(self._statuses):
             describe_cluster(self._cluster, self._client)
         yield from ()
 
-    def _evidence(self) -> Iterator[tuple[str, str]]:
-        """The newest folder that the provider saved: its names begin with a time."""
+    def _failure_logs(self) -> Iterator[tuple[str, str]]:
+        """Read the newest folder that the cluster's provider saved: folder names begin with a time."""
         ours, _ = find_stacks(self._client("cloudformation"))
         storage = ours.get(STORAGE_STACK)
         bucket = storage.outputs.get("BucketName") if storage else None

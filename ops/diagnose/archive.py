@@ -1,4 +1,4 @@
-"""Reads compressed files and archives, as `pcluster export-cluster-logs` makes them. Nothing is extracted."""
+"""Reads compressed files and archives (`pcluster export-cluster-logs`) without extracting them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, cast
 
 from ops.diagnose.texts import Stream, Text
 
-# Of one file or archive, unpacked: an archive may hold more than any disk.
+# Limit of the unpacked size of one file or archive: a crafted archive may unpack to more than any disk holds.
 MAX_UNPACKED_BYTES = 4 << 30
-# Of the header that holds a long name; tarfile reads it into memory whole.
+# Limit of a header that holds a long name: tarfile reads it into memory whole.
 _MAX_HEADER_BYTES = 1 << 20
 _GZIP, _TAR, _TAR_AT, _HEAD_BYTES = b"\x1f\x8b", b"ustar", 257, 512
 _LONG_HEADERS = (
@@ -29,22 +29,22 @@ NamedNote = Callable[[str, str], None]
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose headers are of a sane size."""
+    """A tar member; headers above the limit are refused."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
         if self.type in _LONG_HEADERS and self.size > _MAX_HEADER_BYTES:
-            raise tarfile.ReadError("a header of a size that no log's name has")
+            raise tarfile.ReadError("a header is larger than any file name needs")
         return super()._proc_member(archive)  # type: ignore[misc]
 
 
 class Bounded:
-    """A stream that ends at a limit, and where it is broken; it says so once."""
+    """A stream that ends at a limit or at the first broken byte, and reports that once."""
 
     def __init__(self, stream: Stream, note: Note) -> None:
         self._stream, self._note, self._left = stream, note, MAX_UNPACKED_BYTES
 
     def read(self, size: int = -1, /) -> bytes:
-        """As a file does; size has to be given."""
+        """Read up to `size` bytes, like a file; `size` is required."""
         if self._left <= 0:
             return b""
         try:
@@ -60,10 +60,10 @@ class Bounded:
 
 
 def read_file(file: BinaryIO, name: str, note: NamedNote) -> Iterator[Text]:
-    """The texts of one open file: itself, unpacked where it is compressed, or the files of an archive.
+    """Yield the texts of one open file: the file itself, decompressed, or the files of an archive.
 
     Args:
-        note: takes the name of what is left out, and why.
+        note: receives the name of each omitted file, and the reason.
     """
     stream = _unpacked(file, partial(note, name))
     if stream.head[_TAR_AT:].startswith(_TAR):
@@ -79,12 +79,12 @@ def _members(stream: Stream, name: str, note: NamedNote) -> Iterator[Text]:
                 if member.isdir():
                     continue
                 inside = f"{name}:{member.name}"
-                # A sparse member of no size on the disk may claim any number of zeros.
+                # A sparse member may claim any number of zeros without any size on disk.
                 if not member.isreg() or member.issparse():
-                    note(inside, "is no file")
+                    note(inside, "is not a regular file")
                     continue
                 content = archive.extractfile(member)
-                # CloudWatch's own exports hold files that are compressed once more.
+                # CloudWatch's exports hold files that are compressed themselves.
                 yield from _text(_unpacked(content, partial(note, inside)), inside, note)
     except _BROKEN as error:
         note(name, f"broken: {error}")
@@ -92,7 +92,7 @@ def _members(stream: Stream, name: str, note: NamedNote) -> Iterator[Text]:
 
 def _text(stream: _Peeked, name: str, note: NamedNote) -> Iterator[Text]:
     if b"\0" in stream.head:
-        note(name, "is no text")
+        note(name, "is not text")
     else:
         yield Text(name=name, stream=stream)
 
@@ -105,14 +105,14 @@ def _unpacked(stream: Stream, note: Note) -> _Peeked:
 
 
 class _Peeked:
-    """A stream whose first bytes are known before it is read."""
+    """A stream whose first bytes can be inspected before it is read."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self.head = self._rest = stream.read(_HEAD_BYTES)
 
     def read(self, size: int = -1, /) -> bytes:
-        """As a file does."""
+        """Read up to `size` bytes, like a file."""
         if not self._rest:
             return self._stream.read(size)
         data, self._rest = self._rest[:size], self._rest[size:]

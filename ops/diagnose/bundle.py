@@ -1,4 +1,4 @@
-"""What was gathered as one .tar.gz to send to others: masked, its owner's alone, never over another file."""
+"""Writes the texts as one masked .tar.gz that only its owner can read, and never over another file."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ops.diagnose.masking import mask_bytes
 from ops.diagnose.texts import Evidence, Text, line_blocks
 from ops.usage import UsageError
 
-# Of each text, its end; and of a line, its beginning.
+# Of each text its end is kept, and of each line its beginning.
 _MAX_TEXT_BYTES, _MAX_LINE_BYTES = 16 << 20, 64 << 10
 
 
 def check_bundle(file: Path) -> None:
-    """Refuse what could not be written, before anything is asked. Raises UsageError."""
+    """Refuse a path that cannot be written, before AWS is asked. Raises UsageError."""
     if not file.name.endswith(".tar.gz"):
         raise UsageError(f"--bundle {file}: the name of a bundle ends with .tar.gz.")
     if file.exists() or file.is_symlink():
-        raise UsageError(f"--bundle {file} is there already, and stays as it is: give another name.")
+        raise UsageError(f"--bundle {file} exists already and is not overwritten: give another name.")
     if not file.parent.is_dir():
         raise UsageError(f"--bundle {file}: there is no folder {file.parent}.\n  type:   mkdir {file.parent}")
 
 
 def write_bundle(file: Path, evidence: Evidence, diagnosis: str) -> None:
-    """Write it, readable by its owner alone; nothing of it stays if that fails or is interrupted.
+    """Write the bundle, readable by its owner alone; remove it if that fails or is interrupted.
 
     Args:
-        diagnosis: what was found, as JSON.
+        diagnosis: the findings, as JSON.
 
     Raises:
-        UsageError: the file is there already, or cannot be written.
+        UsageError: the file exists already, or cannot be written.
     """
     check_bundle(file)
     try:
@@ -43,11 +43,11 @@ def write_bundle(file: Path, evidence: Evidence, diagnosis: str) -> None:
     try:
         with os.fdopen(opened, "wb") as raw, tarfile.open(fileobj=raw, mode="w:gz") as archive:
             _add(archive, "diagnosis.json", diagnosis.encode())
-            taken = {"diagnosis.json", "silent.txt"}
+            taken = {"diagnosis.json", "unread.txt"}
             for text in evidence.texts():
                 _add(archive, _name(text, taken), _content(text))
-            silent = "".join(f"{name}: {why}\n" for name, why in evidence.silent.items())
-            _add(archive, "silent.txt", mask_bytes(silent.encode()))
+            unread = "".join(f"{name}: {why}\n" for name, why in evidence.unread.items())
+            _add(archive, "unread.txt", mask_bytes(unread.encode()))
     except BaseException:
         file.unlink()
         raise
@@ -60,7 +60,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _content(text: Text) -> bytes:
-    """The end of a text, masked."""
+    """Return the end of a text, masked."""
     blocks: deque[bytes] = deque()
     size, is_cut = 0, False
     for lines in line_blocks(text.stream, max_bytes=_MAX_LINE_BYTES):
@@ -74,7 +74,7 @@ def _content(text: Text) -> bytes:
 
 
 def _name(text: Text, taken: set[str]) -> str:
-    """A relative path that stays within the folder it is unpacked to, and is no other text's."""
+    """Return a relative path that stays within the folder it is unpacked to and that no other text has."""
     parts = [part for part in PurePosixPath(text.name).parts if part not in ("/", "..", ".")]
     name = "/".join(parts) or "text"
     number = 1

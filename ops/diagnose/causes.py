@@ -1,4 +1,4 @@
-"""The causes that are known, from causes.yaml."""
+"""The known causes, from causes.yaml."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
 
 class Pattern(BaseModel):
-    """How a cause shows in one line."""
+    """A pattern that a cause leaves in one line."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     has: str = Field(min_length=4)
-    """Stands in the line as it is. It keeps most lines from the regular expression, which takes longer."""
+    """Literal text of the line. It spares most lines the regular expression, which takes longer."""
     match: str | None = None
-    """Is found in the line, too. Its named groups fill the mend's placeholders."""
+    """Regular expression that the line must match, too. Its named groups fill the placeholders of `mend`."""
     weight: int = Field(ge=1, le=100)
-    """How surely the cause is the one to mend: 90 and more where the line says it in so many words."""
+    """Confidence that this cause is the one to mend: 90 and more if the line names it literally."""
     where: tuple[Kind, ...] = ("event", "log")
 
     @field_validator("match")
@@ -38,7 +38,7 @@ class Pattern(BaseModel):
 
 
 class Cause(BaseModel):
-    """Something that goes wrong, and what to do about it."""
+    """A known failure and its remedy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,14 +46,14 @@ class Cause(BaseModel):
     title: str
     patterns: tuple[Pattern, ...] = Field(min_length=1)
     explains: tuple[str, ...] = ()
-    """Causes that are mere consequences where this one is found."""
+    """Causes that are mere consequences if this one is found."""
     mend: tuple[str, ...] = Field(min_length=1)
-    """What to type. A line with a {placeholder} is left out where no evidence fills it."""
+    """Commands to type. A line with a {placeholder} is omitted if no evidence fills it."""
     why: str
     source: str
 
     def mend_with(self, groups: Mapping[str, str]) -> tuple[str, ...]:
-        """The lines that can be filled."""
+        """Return the lines whose placeholders are all filled."""
         return tuple(
             _PLACEHOLDER.sub(lambda found: groups[found[1]], line)
             for line in self.mend
@@ -62,12 +62,12 @@ class Cause(BaseModel):
 
 
 def placeholders(line: str) -> set[str]:
-    """Names that stand in a line of a mend."""
+    """Return the names of the placeholders in a line of `mend`."""
     return set(_PLACEHOLDER.findall(line))
 
 
 @cache
 def load_causes() -> dict[str, Cause]:
-    """All causes by id, in the file's order."""
+    """Load every cause, by id, in the order of the file."""
     rows = [Cause.model_validate(row) for row in yaml.safe_load(CAUSES.read_text(encoding="utf-8"))]
     return {cause.id: cause for cause in rows}

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-# Of ParallelCluster and of our bootstrap, with how many nodes' each is read: the newest ones.
+# Logs of ParallelCluster and of our bootstrap -> the number of nodes whose log is read, newest first.
 _LOGS = {
     "bootstrap_error_msg": 3,
     "chef-client": 2,
@@ -26,7 +26,7 @@ _LINES, _MAX_STREAMS = 1000, 500
 
 
 def find_log_group(cluster_name: str, logs: Any) -> str | None:
-    """The newest log group of a cluster: a failed one leaves its own. None where there is none."""
+    """Return the newest log group of a cluster, None without one: each failed deploy leaves one."""
     prefix = f"/aws/parallelcluster/{cluster_name}-"
     pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)
     groups = [
@@ -39,7 +39,7 @@ def find_log_group(cluster_name: str, logs: Any) -> str | None:
 
 
 def wanted_streams(group: str, logs: Any) -> Iterator[str]:
-    """Names of the streams that tell most, those that were written to last."""
+    """Yield the names of the most useful streams, the last written first."""
     pages = logs.get_paginator("describe_log_streams").paginate(
         logGroupName=group, orderBy="LastEventTime", descending=True
     )
@@ -53,7 +53,7 @@ def wanted_streams(group: str, logs: Any) -> Iterator[str]:
 
 
 def tail(group: str, stream: str, logs: Any) -> str:
-    """The end of one stream, a line an event."""
+    """Return the end of one stream, one line per event."""
     answer = logs.get_log_events(logGroupName=group, logStreamName=stream, limit=_LINES, startFromHead=False)
     return "\n".join(f"{_time(event['timestamp'])} {event['message']}" for event in answer["events"])
 

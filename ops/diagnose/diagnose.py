@@ -1,4 +1,4 @@
-"""Reads evidence, and names what is known in it."""
+"""Reads evidence and names the known causes in it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ops.diagnose.texts import Evidence
 
 
 def diagnose_evidence(evidence: Evidence, *, cluster: str, about: str | None = None) -> Diagnosis:
-    """Go through all texts once.
+    """Match every text with the known causes.
 
     Args:
-        about: how the names of the texts begin that the question is about, such as job-42.
+        about: prefix of the names of the texts that the user asked about, such as job-42.
     """
     causes = load_causes()
     matcher, texts = Matcher(causes.values()), 0
@@ -31,20 +31,20 @@ def diagnose_evidence(evidence: Evidence, *, cluster: str, about: str | None = N
         causes=tuple(rank(matcher.hits.values(), causes, cluster=cluster, about=about)),
         texts=texts,
         lines=matcher.lines,
-        silent=evidence.silent,
+        unread=evidence.unread,
     )
 
 
 def bundle_evidence(evidence: Evidence, found: Diagnosis, file: Path) -> Diagnosis:
-    """Write the bundle; the diagnosis with its name. Raises UsageError."""
+    """Write the bundle, and return the diagnosis with its path. Raises UsageError."""
     write_bundle(file, evidence, to_json(found, indent=2).decode())
     return replace(found, bundle=file)
 
 
 def bundle_name(cluster: str, now: datetime.datetime) -> Path:
-    """In this folder, by the second.
+    """Return a file name in the current folder, unique by the second.
 
     Args:
-        now: in UTC.
+        now: the time in UTC.
     """
     return Path(f"diagnose-{cluster}-{now:%Y%m%dT%H%M%SZ}.tar.gz")

@@ -1,4 +1,4 @@
-"""Logs that lie on this machine: files, folders, archives. No account is asked."""
+"""Logs that are stored on this machine: files, folders, archives. No account is asked."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ops.usage import UsageError
 
 
 class Files:
-    """What the user named."""
+    """The files and folders that the user named."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        """Look that all of it is there. Raises UsageError."""
-        self.silent: dict[str, str] = {}
+        """Check that each path exists. Raises UsageError."""
+        self.unread: dict[str, str] = {}
         self._paths = tuple(paths)
         for path in self._paths:
             if not path.exists():
@@ -24,7 +24,7 @@ class Files:
                 raise UsageError(f"{path} is neither a file nor a folder: name a log, a folder or a .tar.gz.")
 
     def texts(self) -> Iterator[Text]:
-        """Of every file, the folders' in the order of their names."""
+        """Yield the texts of every file, those of a folder sorted by name."""
         for path in self._paths:
             for file in _files(path):
                 yield from self._read(file)
@@ -39,11 +39,11 @@ class Files:
             yield from read_file(opened, str(file), self._note)
 
     def _note(self, name: str, why: str) -> None:
-        self.silent[name] = why
+        self.unread[name] = why
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Regular files only: a pipe would wait for ever, and a link leads out of the folder."""
+    """Yield regular files only: a pipe would block for ever, and a link may lead out of the folder."""
     if path.is_file():
         yield path
         return

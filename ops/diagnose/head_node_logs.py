@@ -1,4 +1,4 @@
-"""What only the head node can tell: its console, Slurm's reasons, a job's log."""
+"""Logs that only the head node has: its console, Slurm's reasons, a job's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = re.compile(r"^\s*(StdOut|StdErr)=(/\S.*)$", re.MULTILINE)
 
 
 def head_node_id(cluster_name: str, ec2: Any) -> str | None:
-    """Of the newest head node, a stopped one too; a deploy that failed has no output that names it."""
+    """Return the id of the newest head node, also a stopped one: a failed deploy has no output with it."""
     filters = [
         {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster_name]},
         {"Name": "tag:parallelcluster:node-type", "Values": ["HeadNode"]},
@@ -31,21 +31,21 @@ def head_node_id(cluster_name: str, ec2: Any) -> str | None:
 
 
 def console(instance_id: str, ec2: Any) -> str:
-    """What the instance wrote to its console."""
+    """Return the console output of the instance."""
     answer = unless(
         lambda: ec2.get_console_output(InstanceId=instance_id, Latest=True),
-        "UnsupportedOperation",  # of instances that are not on Nitro
+        "UnsupportedOperation",  # instances that are not built on Nitro
     ) or ec2.get_console_output(InstanceId=instance_id)
     return str(answer.get("Output") or "")
 
 
 def node_reasons(head_node: HeadNode) -> str:
-    """Why nodes are down or drained. Without the format Slurm cuts the reasons."""
+    """Return the reasons why nodes are down or drained. Without the format Slurm truncates them."""
     return head_node.run("sinfo", "-R", "--format=%70E %N", reads_only=True)
 
 
 def job_log(job: str, head_node: HeadNode) -> tuple[str, str]:
-    """What Slurm knows of a job, and the end of its log. Raises OpsError."""
+    """Return Slurm's description of a job, and the end of its log. Raises OpsError."""
     described = head_node.run("scontrol", "show", "job", job, reads_only=True)
     files = dict(_NAMED.findall(described))
     path = files.get("StdOut")

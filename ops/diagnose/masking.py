@@ -1,11 +1,11 @@
-"""Hides what looks like a key or a token: what is shown or bundled may be sent to others."""
+"""Hides everything that looks like a key or a token: the user may send the output to others."""
 
 from __future__ import annotations
 
 import re
 
 _HIDDEN = b"(masked)"
-# Whose values are hidden, whatever they look like. Not a bare "token": tokens/s are no secrets.
+# Names whose values are always hidden. A bare "token" is not one of them: tokens/s are no secrets.
 _NAMES = (
     rb"pass(?:word|wd|phrase)|secret|api_?-?key|access_?-?key|auth_?-?token|session_?-?token|security_?-?token"
     rb"|hf_token|hugging_?face_(?:hub_)?token|wandb_api_key|signature|credential"
@@ -33,12 +33,12 @@ _RULES: tuple[tuple[re.Pattern[bytes], bytes], ...] = (
 
 
 def mask_bytes(content: bytes) -> bytes:
-    """The content with keys, tokens and passwords hidden."""
+    """Replace keys, tokens and passwords."""
     for pattern, instead in _RULES:
         content = pattern.sub(instead, content)
     return content
 
 
 def mask(text: str) -> str:
-    """As mask_bytes, of text."""
+    """Replace keys, tokens and passwords in a text."""
     return mask_bytes(text.encode()).decode(errors="replace")

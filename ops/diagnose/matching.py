@@ -1,4 +1,4 @@
-"""Finds the causes' patterns in texts of any size."""
+"""Finds the patterns of the causes in texts of any size."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ops.diagnose.causes import Cause, Pattern
 from ops.diagnose.texts import Text, line_blocks
 
 _DIGITS = b"0123456789"
-# Lines without their digits, of which a log has few: what was looked at once is known. Bounded, as a log may
-# hold random text.
+# A log has few different lines once digits are removed, so the result for each is kept. The number is limited
+# because a log may hold random text.
 _MAX_SHAPES = 200_000
 
 
 @dataclass
 class Hit:
-    """The first line that shows a pattern; later ones are counted."""
+    """The first line that matches a pattern, and the number of such lines."""
 
     cause: str
     pattern: Pattern
@@ -38,7 +38,7 @@ class _Compiled:
 
 
 class Matcher:
-    """Goes through texts, and remembers the first hit of each pattern."""
+    """A search through texts that keeps the first hit of each pattern."""
 
     def __init__(self, causes: Iterable[Cause]) -> None:
         self.hits: dict[tuple[str, Pattern], Hit] = {}
@@ -57,7 +57,7 @@ class Matcher:
         self._suspects: dict[bytes, tuple[_Compiled, ...]] = {}
 
     def read(self, text: Text) -> None:
-        """Look at every line of a text."""
+        """Match every line of a text."""
         before = 0
         for lines in line_blocks(text.stream):
             shapes = [line.translate(None, _DIGITS) for line in lines]
@@ -69,7 +69,7 @@ class Matcher:
         self.lines += before
 
     def _learn(self, shapes: set[bytes]) -> None:
-        """Note of each shape which patterns its lines may show."""
+        """Record for each new shape which patterns its lines may match."""
         if len(self._suspects) > _MAX_SHAPES:
             self._suspects.clear()
         new = [shape for shape in shapes if shape not in self._suspects]

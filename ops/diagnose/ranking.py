@@ -1,4 +1,4 @@
-"""Which of the causes that were found is the one to mend first."""
+"""Ranks the causes that were found: the one to mend first comes first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ops.diagnose.causes import Cause
 from ops.diagnose.masking import mask
 from ops.diagnose.matching import Hit
 
-# Another line that shows the cause makes it likelier, by so much each, and three at most.
+# Each further line that shows the cause adds to its score; at most three are counted.
 _ANOTHER, _MOST_OTHERS = 2, 3
 
 
@@ -21,7 +21,7 @@ class Evidence:
     line: int
     text: str
     count: int
-    """Lines like it."""
+    """Number of lines like this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,22 +32,22 @@ class Finding:
     title: str
     score: int
     evidence: tuple[Evidence, ...]
-    """The weightiest first."""
+    """Lines that show the cause, the most conclusive first."""
     mend: tuple[str, ...]
     why: str
     source: str
     follows_from: tuple[str, ...]
-    """Titles of causes that were found, too, and of which this is a mere consequence."""
+    """Titles of other causes that were found and that explain this one."""
 
 
 def rank(
     hits: Iterable[Hit], causes: Mapping[str, Cause], *, cluster: str, about: str | None = None
 ) -> list[Finding]:
-    """The causes that were found, the likeliest first; consequences of others last.
+    """Sort the causes that were found: the likeliest first, consequences of others last.
 
     Args:
-        about: how the names of those texts begin that the question is about: they come before others, which
-            may tell of another day.
+        about: prefix of the names of the texts that the user asked about: their causes come before those of
+            other texts, which may be of another day.
     """
     by_cause: dict[str, list[Hit]] = {}
     for hit in hits:

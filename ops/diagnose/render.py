@@ -1,4 +1,4 @@
-"""A diagnosis for people."""
+"""A diagnosis as text for people."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What was read, and what it shows."""
+    """The causes that were found, and the amount of text that was read."""
 
     causes: tuple[Finding, ...]
     """The likeliest first; consequences of others last."""
     texts: int
     lines: int
-    silent: dict[str, str]
-    """Sources that gave nothing, and why."""
+    unread: dict[str, str]
+    """Sources that could not be read -> the reason."""
     bundle: Path | None = None
-    """Where all of it was written to."""
+    """Path of the bundle, if one was written."""
 
 
 def render(diagnosis: Diagnosis) -> Iterator[str]:
-    """Lines for a terminal."""
+    """Yield the lines for a terminal."""
     read = f"{diagnosis.lines:,} lines of {diagnosis.texts} log(s)"
     if diagnosis.causes:
         first, *others = diagnosis.causes
         yield from _render_first(first)
         if others:
             yield ""
-            yield "Found as well, less likely or a consequence:"
+            yield "Also found, less likely or a consequence:"
             for number, each in enumerate(others, 2):
                 yield from _render_other(number, each)
     else:
-        yield f"Nothing known found in {read}."
-    if diagnosis.silent:
+        yield f"No known cause found in {read}."
+    if diagnosis.unread:
         yield ""
-        yield "Gave nothing:"
-        yield from (f"  {name}: {why}" for name, why in diagnosis.silent.items())
+        yield "Could not be read:"
+        yield from (f"  {name}: {why}" for name, why in diagnosis.unread.items())
     if diagnosis.causes:
         yield ""
         yield f"Read: {read}."
@@ -77,6 +77,6 @@ def _times(count: int) -> str:
 
 
 def _short(text: str) -> str:
-    """Without what would steer the terminal."""
+    """Cut a line, and replace control characters, which the terminal would obey."""
     plain = "".join(char if char.isprintable() else " " for char in text)
     return plain if len(plain) <= _SHOWN_CHARS else f"{plain[:_SHOWN_CHARS]} ..."

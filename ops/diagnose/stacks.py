@@ -1,4 +1,4 @@
-"""What CloudFormation knows of a cluster: its stacks, and the events of their last operations."""
+"""Stacks of a cluster as CloudFormation reports them, and the events of their last operations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MAX_EVENTS = 1000
 
 
 def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, str], str]:
-    """Status of each stack of ours that concerns a cluster, by name; and the same as a text.
+    """Return the status of each stack that concerns a cluster, by name, and the same as a text.
 
-    ParallelCluster's own stack is named as the cluster, and has stacks of its own within.
+    ParallelCluster's own stack has the cluster's name, and nested stacks.
     """
     ours, _ = find_stacks(cloudformation)
     own = cluster_stack_name(cluster_name)
@@ -39,7 +39,7 @@ def stack_statuses(cluster_name: str, cloudformation: Any) -> tuple[dict[str, st
 
 
 def stack_events(stack_name: str, cloudformation: Any) -> str:
-    """The events of a stack's last operation, the oldest first, a line each."""
+    """Return the events of a stack's last operation, the oldest first, one per line."""
     pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack_name)
     events = (event for page in pages for event in page["StackEvents"])
     last = list(itertools.islice(_of_the_last_operation(events), _MAX_EVENTS))

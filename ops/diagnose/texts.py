@@ -1,4 +1,4 @@
-"""What is read for causes: named texts, line by line, however long."""
+"""Named texts of any size, which are searched for causes line by line."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ from typing import Literal, Protocol
 
 Kind = Literal["event", "log"]
 MAX_LINE_BYTES = 4096
-"""What is looked at of a line; the rest is passed over."""
+"""Length of the part of a line that is searched; the rest is ignored."""
 _BLOCK_BYTES = 1 << 20
 
 
 class Stream(Protocol):
-    """What a text is read from, once, from its beginning to its end."""
+    """A source of bytes that can be read once, from beginning to end."""
 
     def read(self, size: int = -1, /) -> bytes: ...  # noqa: D102
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """One log, or the events of one stack. Its stream is good until the next text is asked for."""
+    """One log, or the events of one stack. Its stream is valid until the next text is requested."""
 
     name: str
     stream: Stream
 
     @property
     def kind(self) -> Kind:
-        """By its name, as ParallelCluster and the provider give it: ...-stack-events, stack-events.json."""
+        """Kind of the text, by the name that ParallelCluster or the provider gave it (...-stack-events)."""
         return "event" if "stack-events" in self.name else "log"
 
 
 class Evidence(Protocol):
-    """All that there is. It can be gone through more than once."""
+    """A collection of texts that can be read more than once."""
 
-    silent: dict[str, str]
-    """Sources that gave nothing, and why, in a line."""
+    unread: dict[str, str]
+    """Sources that could not be read -> the reason, in one line."""
 
     def texts(self) -> Iterator[Text]:
-        """One after another."""
+        """Yield one text after another."""
 
 
 class Gathered:
     """Texts in memory: tails of logs, a few MB in all."""
 
     def __init__(self) -> None:
-        self.silent: dict[str, str] = {}
+        self.unread: dict[str, str] = {}
         self._contents: dict[str, bytes] = {}
 
     def add(self, name: str, content: str) -> None:
-        """Take a text; an empty one is none."""
+        """Store a text unless it is empty."""
         if content.strip():
             self._contents[name] = content.encode()
 
     def texts(self) -> Iterator[Text]:
-        """In the order in which they were taken."""
+        """Yield the texts in the order in which they were added."""
         for name, content in self._contents.items():
             yield Text(name=name, stream=io.BytesIO(content))
 
 
 def line_blocks(stream: Stream, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes]]:
-    """The lines of a stream, some thousand at a time, each cut to `max_bytes`."""
+    """Yield the lines of a stream in blocks of some thousand, each line cut to `max_bytes`."""
     rest = b""
     while data := stream.read(_BLOCK_BYTES):
         *lines, rest = (rest + data).split(b"\n")

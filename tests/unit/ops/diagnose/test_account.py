@@ -17,7 +17,7 @@ def test_the_events_of_the_cluster_s_own_stack_are_read_and_no_earlier_operation
     gathered, found = ask(failing())
     assert [cause.id for cause in found.causes] == ["head-node-timeout"]
     assert found.causes[0].evidence[0].file == "training-stack-events.txt"
-    assert found.silent == {}
+    assert found.unread == {}
     stacks = next(text.stream.read().decode() for text in gathered.texts() if text.name == "stacks.txt")
     assert "TrainingCluster-Storage  CREATE_COMPLETE  termination protection on" in stacks
     assert "SomebodyElses" not in stacks
@@ -69,7 +69,7 @@ def test_slurm_s_reasons_and_a_job_s_log_come_from_the_head_node() -> None:
     before = {"slurm_resume": "An error occurred (InsufficientInstanceCapacity) when calling the CreateFleet"}
     account = failing(reason="Resource creation cancelled", commands=answer, logs=before)
     _, found = ask(account, job="7")
-    assert [cause.id for cause in found.causes] == ["cuda-oom", "no-capacity", "node-unfit"]
+    assert [cause.id for cause in found.causes] == ["cuda-oom", "no-capacity", "node-unhealthy"]
     assert found.causes[0].evidence[0].file == "job-7.log"
 
 
@@ -80,15 +80,15 @@ def test_a_source_that_refuses_is_one_line_and_hides_no_other() -> None:
     answers["SendCommand"] = Refused("InvalidInstanceId", "")
     _, found = ask(answers)
     assert [cause.id for cause in found.causes] == ["bootstrap-step"]
-    assert set(found.silent) == {"stacks", "console of the head node", "CloudWatch logs", "sinfo -R"}
-    assert "may not DescribeLogGroups" in found.silent["CloudWatch logs"]
-    assert HEAD in found.silent["sinfo -R"]
-    assert all("\n" not in why for why in found.silent.values())
+    assert set(found.unread) == {"stacks", "console of the head node", "CloudWatch logs", "sinfo -R"}
+    assert "may not DescribeLogGroups" in found.unread["CloudWatch logs"]
+    assert HEAD in found.unread["sinfo -R"]
+    assert all("\n" not in why for why in found.unread.values())
 
 
 def test_a_job_that_slurm_has_forgotten_hides_nothing_else() -> None:
     _, found = ask(failing(commands=lambda _script: ""), job="99")
-    assert "does not say where the log of job 99 is" in found.silent["job-99"]
+    assert "does not say where the log of job 99 is" in found.unread["job-99"]
     assert [cause.id for cause in found.causes] == ["head-node-timeout"]
 
 
@@ -99,8 +99,8 @@ def test_an_account_without_such_a_cluster_says_so() -> None:
 
 def test_another_cluster_s_name_among_stacks_of_ours_is_said() -> None:
     _, found = ask(failing(), cluster="mine")
-    assert "There is no cluster mine in us-east-1" in found.silent["the cluster"]
-    assert "training" in found.silent["the cluster"]
+    assert "There is no cluster mine in us-east-1" in found.unread["the cluster"]
+    assert "training" in found.unread["the cluster"]
 
 
 def test_credentials_that_are_missing_or_refused_are_no_silent_source() -> None:

@@ -72,10 +72,10 @@ def test_a_cause_is_printed_with_its_line_and_its_mend(
     log = CORPUS / "oom-killed.log"
     assert run(monkeypatch, str(log)) == 0
     said = capsys.readouterr().out
-    assert said.startswith("1. The node's memory ran out")
+    assert said.startswith("1. The node ran out of memory")
     assert f"{log}:2" in said
     assert "slurmstepd: error: Detected 1 oom_kill event" in said
-    assert "follows from: The node's memory ran out" in said
+    assert "follows from: The node ran out of memory" in said
     assert list(here.iterdir()) == [], "a bundle nobody asked for"
 
 
@@ -95,7 +95,7 @@ def test_nothing_known_says_so_ends_with_1_and_leaves_a_bundle(
     log = CORPUS / "unknown-user-script.log"
     assert run(monkeypatch, str(log), "--cluster", "mine") == 1
     said = capsys.readouterr().out
-    assert "Nothing known found in 5 lines of 1 log(s)." in said
+    assert "No known cause found in 5 lines of 1 log(s)." in said
     (made,) = here.iterdir()
     assert made.name.startswith("diagnose-mine-")
     assert made.name in said
@@ -108,7 +108,7 @@ def test_a_bundle_is_masked_and_its_owners_alone(monkeypatch: pytest.MonkeyPatch
     assert run(monkeypatch, "train.log", "--bundle", "out.tar.gz") == 0
     assert file.stat().st_mode & 0o777 == 0o600
     written = contents(file)
-    assert set(written) == {"diagnosis.json", "silent.txt", "train.log"}
+    assert set(written) == {"diagnosis.json", "unread.txt", "train.log"}
     assert "CUDA out of memory" in written["train.log"]
     assert json.loads(written["diagnosis.json"])["causes"][0]["id"] == "cuda-oom"
     for secret in SECRETS:
@@ -132,7 +132,7 @@ def test_a_bundle_never_takes_the_place_of_a_file(
     file.write_text("precious")
     log = str(CORPUS / "cuda-oom.log")
     for name, words in {
-        "mine.tar.gz": "is there already",
+        "mine.tar.gz": "exists already",
         "mine.zip": "ends with .tar.gz",
         "nowhere/a.tar.gz": "there is no folder",
     }.items():

@@ -56,7 +56,7 @@ def test_every_cause_is_on_top_of_a_log_and_some_logs_have_none() -> None:
 
 
 def test_nothing_of_ours_that_went_well_has_a_cause() -> None:
-    good = sorted((CORPUS.parent / "nccl_logs").glob("good-*.log"))
+    good = sorted(Path(__file__).parents[2].glob("assets/training/nccl_tests/logs/good-*.log"))
     assert good
     assert read(*good).causes == ()
 
@@ -109,7 +109,7 @@ def test_a_root_cause_stands_above_what_follows_from_it(tmp_path: Path) -> None:
     )
     found = read(tmp_path)
     assert [cause.id for cause in found.causes] == ["bootstrap-step", "custom-script", "head-node-timeout"]
-    step = "A step of our bootstrap failed"
+    step = "A step of the bootstrap failed"
     assert found.causes[1].follows_from == (step,)
     assert step in found.causes[2].follows_from
     assert "no wheel" in found.causes[0].mend[0]
@@ -123,7 +123,7 @@ def test_the_mend_names_what_the_error_itself_names() -> None:
     assert "the quota is 96 vCPUs" in mend("vcpu-quota.log")
     assert "L-417A185B" in mend("vcpu-quota.log")
     assert "allow iam:CreateRole" in mend("permission-denied-stack-events.txt")
-    assert "nodename=gpu-dy-p4d-2" in mend("node-unfit-health.log")
+    assert "nodename=gpu-dy-p4d-2" in mend("node-unhealthy-health.log")
     assert "steps/75-install-training-scripts.sh" in mend("bootstrap-step-cfn-init.log")
     assert "--stack-name TrainingClusterStack" in mend("rollback-stuck-stacks.txt")
     assert "cluster_name=training-2" in mend("not-ours.log")

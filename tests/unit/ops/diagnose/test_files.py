@@ -44,7 +44,7 @@ def test_an_exported_archive_is_read_with_files_that_are_compressed_once_more(tm
     )
     found = read(file)
     assert (found.texts, found.lines) == (2, 4)
-    assert found.silent == {}
+    assert found.unread == {}
     evidence = found.causes[0].evidence[0]
     assert (evidence.file, evidence.line) == (f"{file}:{logs}.slurmctld/000000.gz", 2)
 
@@ -66,7 +66,7 @@ def test_nothing_of_an_archive_is_written_wherever_its_names_lead(tmp_path: Path
     before = sorted(tmp_path.rglob("*"))
     found = read(file, tmp_path / "links.tar")
     assert found.causes[0].id == "disk-full"
-    assert found.silent == {f"{tmp_path}/links.tar:passwd": "is no file"}
+    assert found.unread == {f"{tmp_path}/links.tar:passwd": "is not a regular file"}
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -77,7 +77,7 @@ def test_what_unpacks_to_more_than_any_log_is_cut_and_said(
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(b"\n" * (64 << 20)))
     found = read(bomb)
-    assert found.silent == {str(bomb): "cut at 2 MiB"}
+    assert found.unread == {str(bomb): "cut at 2 MiB"}
     assert found.lines <= 4 << 20
 
 
@@ -86,7 +86,7 @@ def test_a_header_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path: P
     header.type, header.size = tarfile.XHDTYPE, 3 << 30
     file = tmp_path / "header.tar.gz"
     file.write_bytes(gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) + b"\0" * 4096))
-    assert "broken: a header of a size" in read(file).silent[str(file)]
+    assert "broken: a header is larger than" in read(file).unread[str(file)]
 
 
 def test_a_broken_file_is_said_and_hides_no_other(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_a_broken_file_is_said_and_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "c.log").write_text(FULL)
     (tmp_path / "d.log").symlink_to(tmp_path / "c.log")
     found = read(tmp_path)
-    assert "broken from here on" in found.silent[f"{tmp_path}/a.gz"]
-    assert found.silent[f"{tmp_path}/b.bin"] == "is no text"
+    assert "broken from here on" in found.unread[f"{tmp_path}/a.gz"]
+    assert found.unread[f"{tmp_path}/b.bin"] == "is not text"
     assert [each.file for each in found.causes[0].evidence] == [f"{tmp_path}/c.log"]
 
 
