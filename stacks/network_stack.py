@@ -8,7 +8,7 @@ from constructs import Construct
 from training_cluster.flags.settings import Settings
 from training_cluster.functions.guard import Guard
 from training_cluster.network.endpoints import InterfaceEndpoints
-from training_cluster.network.guarded import kept_network
+from training_cluster.network.guarded import guarded_network
 from training_cluster.network.network import Network
 from training_cluster.network.security_group import NodeSecurityGroup
 from training_cluster.network.vpc import ComputeVpc
@@ -30,7 +30,7 @@ class NetworkStack(Stack):
             stack_name=NETWORK_STACK,
             description="Training Cluster: network, shared by all clusters",
         )
-        self._guard = Guard(self, "Guard", values=kept_network(settings))
+        self._guard = Guard(self, "Guard", values=guarded_network(settings))
         zone = None if settings.vpc_id else self._zone(settings)
         own = self._own(zone) if zone else None
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id

@@ -10,7 +10,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.functions.guard import Guard
 from training_cluster.network.network import Network
 from training_cluster.stack_names import STORAGE_STACK
-from training_cluster.storage.guarded import kept_storage
+from training_cluster.storage.guarded import guarded_storage
 from training_cluster.storage.storage import SharedStorage, Storage
 
 
@@ -37,7 +37,7 @@ class StorageStack(Stack):
             node_security_group=network.node_security_group,
             flags=settings,
         )
-        values = kept_storage(
+        values = guarded_storage(
             settings,
             vpc_id=network.vpc.vpc_id,
             subnet_id=network.private_subnet.subnet_id,

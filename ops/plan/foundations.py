@@ -9,22 +9,13 @@ from ops.asset_code import asset_code
 from ops.plan.change import Change
 from ops.plan.deployed import Deployed
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.guard import Kept
-from training_cluster.network.guarded import kept_network
+from training_cluster.functions.guard import Guarded
+from training_cluster.network.guarded import guarded_network
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
-from training_cluster.storage.guarded import kept_storage
+from training_cluster.storage.guarded import guarded_storage
 
 _GUARD = "Custom::Guard"
 _STACKS = (NETWORK_STACK, STORAGE_STACK)
-# Of a change that is let pass (docs/changes.md).
-_NOTES = {
-    "fsx_gib": "files may stand still for minutes, and are slower for hours",
-    "fsx_mbps_per_tib": "files may stand still for minutes",
-    "efs_mibps": "once a day",
-    "fsx_id": "the own one is kept and no longer used",
-    "efs_id": "the own one is kept and no longer used",
-    "bucket_name": "the own one is kept and no longer used",
-}
 
 
 def guarded_values(deployed: Deployed) -> dict[str, str]:
@@ -48,34 +39,36 @@ def _kept(deployed: Deployed, stack: str) -> Mapping[str, Any]:
     return values
 
 
-def _wanted(stack: str, settings: Settings) -> dict[str, Kept]:
+def _wanted(stack: str, settings: Settings) -> dict[str, Guarded]:
     if stack == NETWORK_STACK:
-        return kept_network(settings)
+        return guarded_network(settings)
     # The file systems' network is NetworkStack's, which has a guard of its own.
-    return kept_storage(settings, vpc_id="", subnet_id="", node_security_group_id="")
+    return guarded_storage(settings, vpc_id="", subnet_id="", node_security_group_id="")
 
 
 def _guarded(settings: Settings, deployed: Deployed) -> Iterator[Change]:
-    rules, network = asset_code("guard", "transitions").transitions, kept_network(settings)
+    rules, network = asset_code("guard", "transitions").transitions, guarded_network(settings)
     for stack in _STACKS:
         kept = _kept(deployed, stack)
-        old, new = {}, {}
-        for flag, wanted in _wanted(stack, settings).items():
-            if flag in kept and not (stack == STORAGE_STACK and flag in network):
-                old[flag] = {"value": kept[flag]["value"]}
-                new[flag] = {"value": wanted.value, "may": wanted.may, "safe_way": wanted.safe_way}
+        wanted = {
+            flag: value
+            for flag, value in _wanted(stack, settings).items()
+            if flag in kept and not (stack == STORAGE_STACK and flag in network)
+        }
+        old = {flag: {"value": kept[flag]["value"]} for flag in wanted}
+        new = {flag: value.as_property() for flag, value in wanted.items()}
         changed = [flag for flag in new if old[flag]["value"] != new[flag]["value"]]
         alone = {flag: rules.refused_changes({flag: old[flag]}, {flag: new[flag]}) for flag in changed}
         together = rules.refused_changes(old, new) if not any(alone.values()) else []
         for flag in changed:
             refused = alone[flag] or [each for each in together if each.startswith(f"{flag}: ")]
-            yield _change(flag, old[flag]["value"], new[flag]["value"], refused)
+            yield _change(flag, old[flag]["value"], wanted[flag], refused)
 
 
-def _change(flag: str, old: str, new: str, refused: list[str]) -> Change:
-    before, after = old or "(own)", new or "(own)"
+def _change(flag: str, old: str, wanted: Guarded, refused: list[str]) -> Change:
+    before, after = old or "(own)", wanted.value or "(own)"
     if not refused:
-        return Change(what=flag, old=before, new=after, verdict="live", why=_NOTES.get(flag, ""))
+        return Change(what=flag, old=before, new=after, verdict="live", why=wanted.note)
     # "fsx_gib: 2400 -> 1200 is not possible, it only grows. FSx makes ..."
     why, _, way = refused[0].removeprefix(f"{flag}: {before} -> {after} ").partition(". ")
     return Change(what=flag, old=before, new=after, verdict="impossible", why=why, way=way)

@@ -11,10 +11,10 @@ from itertools import groupby
 
 from tools.docs.flag_changes import SAMPLES, Refused, Sample, ask_library
 from training_cluster.flags.settings import FLAG_GROUPS
-from training_cluster.functions.guard import Kept
-from training_cluster.network.guarded import kept_network
+from training_cluster.functions.guard import Guarded
+from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
-from training_cluster.storage.guarded import kept_storage
+from training_cluster.storage.guarded import guarded_storage
 
 _HEAD = """\
 # What a changed flag does
@@ -110,22 +110,22 @@ def _row(sample: Sample, refused: Refused) -> str:
     return verdict if sample.what == "another" else f"{sample.what}: {verdict}"
 
 
-def _guarded() -> dict[str, Kept]:
+def _guarded() -> dict[str, Guarded]:
     settings = read_settings({})
     network = dict.fromkeys(("vpc_id", "subnet_id", "node_security_group_id"), "any")
-    return kept_storage(settings, **network) | kept_network(settings)
+    return guarded_storage(settings, **network) | guarded_network(settings)
 
 
 def _safe_ways() -> Iterator[str]:
     for flag, kept in _guarded().items():
-        if kept.may in ("alone", "changes"):
+        if kept.policy in ("alone", "changes"):
             continue
         yield f"- `{flag}`: {kept.safe_way.replace('{old}', 'OLD').replace('{new}', 'NEW')}\n"
 
 
 def verdicts() -> dict[str, str]:
     """What happens, by flag: every flag has an answer, and one only."""
-    return {flag: _MAY[kept.may] for flag, kept in _guarded().items()} | _SAID | _of_the_cluster()
+    return {flag: _MAY[kept.policy] for flag, kept in _guarded().items()} | _SAID | _of_the_cluster()
 
 
 def render_changes_page() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from aws_cdk import Duration, RemovalPolicy
@@ -12,24 +12,30 @@ from constructs import Construct
 from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.paths import ASSETS
 
-KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-"""Of everything that holds data: it outlives its stack and its replacement. Only the very stack that fails to
-be created takes it along, since it is empty then.
+RETAINED = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+"""Removal policy of everything that holds data: it outlives its stack and its replacement. A stack that fails
+to be created takes it along, since it is empty then.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
-    """A value that decides whether CloudFormation replaces something."""
+class Guarded:
+    """A value whose change may make CloudFormation replace what holds data."""
 
     value: str
-    """May be a token; "" where an id stands for one of ours."""
-    may: Literal["changes", "alone", "grows", "adopts", "never"]
-    """changes freely; changes alone, with no other value; grows, as a number, and alone; adopts: from "" to
-    an id, the own resource being retained then; never changes.
+    """The flag's value, which may be a token; "" where the resource is one of ours."""
+    policy: Literal["changes", "alone", "grows", "adopts", "never"]
+    """The change that the guard allows: `changes`, any; `alone`, any, but with no other value; `grows`, to a
+    larger number, and alone; `adopts`, from "" to an id, the own resource being retained; `never`, none.
     """
     safe_way: str = ""
-    """What to type instead, in a sentence or two; `{old}` and `{new}` are filled in."""
+    """Text of what to type instead, in a sentence or two; `{old}` and `{new}` are filled in."""
+    note: str = ""
+    """Effect of a change that is allowed, for `trainctl plan`."""
+
+    def as_property(self) -> dict[str, str]:
+        """Return the value as the guard's function receives it (assets/guard)."""
+        return {"value": self.value, "may": self.policy, "safe_way": self.safe_way}
 
 
 class Guard(FunctionResource):
@@ -42,19 +48,19 @@ class Guard(FunctionResource):
         values: by name of the flag.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, values: Mapping[str, Kept]) -> None:
+    def __init__(self, scope: Construct, id_: str, *, values: Mapping[str, Guarded]) -> None:
         super().__init__(
             scope,
             id_,
             name="Values",
             resource_type="Custom::Guard",
             code=ASSETS / "guard",
-            # It may ask for two minutes whether the stack rolls back.
+            # The function may wait two minutes to learn whether the stack rolls back.
             timeout=Duration.minutes(5),
-            properties={"Values": {name: asdict(kept) for name, kept in values.items()}},
+            properties={"Values": {name: each.as_property() for name, each in values.items()}},
         )
 
     def protect(self, *holders: Construct) -> None:
-        """Let CloudFormation ask the guard before it touches anything in these."""
+        """Make CloudFormation update the guard before any resource of the holders."""
         for holder in holders:
             holder.node.add_dependency(self.resource)

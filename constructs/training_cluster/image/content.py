@@ -14,7 +14,7 @@ from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import build_image_bundle
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.guard import KEPT
+from training_cluster.functions.guard import RETAINED
 from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG, ROOT_DEVICES, image_name
 from training_cluster.paths import ASSETS
 
@@ -72,7 +72,7 @@ class ImageContent(Construct):
             description="Runs the bootstrap's steps on ParallelCluster's image",
             data=DOCUMENT.read_text(),
         )
-        component.apply_removal_policy(KEPT)
+        component.apply_removal_policy(RETAINED)
         parameters = {
             "PclusterVersion": PCLUSTER_VERSION,
             "Recipe": self._settings.family_facts.image_recipe,
@@ -114,5 +114,5 @@ class ImageContent(Construct):
                 systems_manager_agent=cfn.SystemsManagerAgentProperty(uninstall_after_build=False)
             ),
         )
-        recipe.apply_removal_policy(KEPT)
+        recipe.apply_removal_policy(RETAINED)
         return recipe.attr_arn

@@ -14,7 +14,7 @@ from training_cluster.catalog.families import load_base
 from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
-from training_cluster.functions.guard import KEPT
+from training_cluster.functions.guard import RETAINED
 from training_cluster.image.content import ImageContent
 from training_cluster.image.instance import LOGS_PREFIX, ImageInstance
 from training_cluster.image.lifecycle import ImageLifecycle
@@ -132,7 +132,7 @@ class NodeImage(Construct):
             ),
             tags=self._content.tags,
         )
-        image.apply_removal_policy(KEPT)
+        image.apply_removal_policy(RETAINED)
         return image
 
     def _pipeline(self, parts: dict[str, Any]) -> imagebuilder.CfnImagePipeline:

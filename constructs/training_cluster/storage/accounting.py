@@ -11,7 +11,7 @@ from constructs import Construct
 from training_cluster.acknowledgements import acknowledge
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.resource_ids import Database
-from training_cluster.functions.guard import KEPT
+from training_cluster.functions.guard import RETAINED
 from training_cluster.network.network import DATABASE_CIDRS, Network
 
 # Of a minor version with long-term support (release notes of 3.10.0): it lives for three years, not for one.
@@ -108,7 +108,7 @@ def _keep(accounting: Construct) -> None:
     """
     for part in accounting.node.find_all():
         if isinstance(part, CfnResource):
-            part.apply_removal_policy(KEPT)
+            part.apply_removal_policy(RETAINED)
 
 
 def _acknowledge(secret: secretsmanager.Secret, cluster: rds.DatabaseCluster) -> None:

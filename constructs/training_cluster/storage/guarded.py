@@ -1,4 +1,4 @@
-"""Which values of StorageStack can never change while data stands in what they made, and the way round.
+"""Guarded values of StorageStack: those that cannot change while its resources hold data, and the way round.
 
 Sources: createOnlyProperties of the registry's schemas (a test of the guard proves that all are here),
 FSx's UpdateFileSystem (its API reference: what it takes can change in place), and FSx's guide.
@@ -7,7 +7,7 @@ FSx's UpdateFileSystem (its API reference: what it takes can change in place), a
 from __future__ import annotations
 
 from training_cluster.flags.storage import StorageFlags
-from training_cluster.functions.guard import Kept
+from training_cluster.functions.guard import Guarded
 
 # Destroying the cluster first frees StorageStack's exports; its data stays.
 _MOVE_LUSTRE = (
@@ -26,13 +26,13 @@ _NETWORK = (
 )
 
 
-def kept_storage(
+def guarded_storage(
     flags: StorageFlags, *, vpc_id: str, subnet_id: str, node_security_group_id: str
-) -> dict[str, Kept]:
-    """The guard's values, by flag. What goes with a resource of ours is there while we make that resource.
+) -> dict[str, Guarded]:
+    """Return the guard's values, by flag. Those of a resource are left out when its id is given.
 
     Args:
-        vpc_id, subnet_id, node_security_group_id: of the network that it stands in; may be tokens.
+        vpc_id, subnet_id, node_security_group_id: ids of the file systems' network; may be tokens.
     """
     values = {
         "bucket_name": _bucket(flags),
@@ -43,7 +43,7 @@ def kept_storage(
         values |= _lustre(flags)
     if not flags.efs_id:
         # EFS refuses a second such change within a day, so a rollback could not take it back.
-        values["efs_mibps"] = Kept(value=str(flags.efs_mibps or ""), may="alone")
+        values["efs_mibps"] = Guarded(value=str(flags.efs_mibps or ""), policy="alone", note="once a day")
     if not (flags.fsx_id and flags.efs_id):
         network = {
             "vpc_id": vpc_id,
@@ -51,54 +51,59 @@ def kept_storage(
             # The nodes that use them are in it, and a cluster's nodes stay in it.
             "security_group_id": node_security_group_id,
         }
-        values |= {name: Kept(value=id_, may="never", safe_way=_NETWORK) for name, id_ in network.items()}
+        values |= {
+            name: Guarded(value=id_, policy="never", safe_way=_NETWORK) for name, id_ in network.items()
+        }
     return values
 
 
-def _adopted(flag: str, id_: str | None) -> Kept:
-    return Kept(
+def _adopted(flag: str, id_: str | None) -> Guarded:
+    return Guarded(
         value=id_ or "",
-        may="adopts",
+        policy="adopts",
+        note="the own one is kept and no longer used",
         safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: npx cdk destroy "
         f"TrainingClusterStack, {_NEW_STACK}",
     )
 
 
-def _bucket(flags: StorageFlags) -> Kept:
+def _bucket(flags: StorageFlags) -> Guarded:
     if flags.fsx_id:
         return _adopted("bucket_name", flags.bucket_name)
     # Another bucket replaces the associations, and FSx refuses a second one for the same folder.
-    return Kept(
+    return Guarded(
         value=flags.bucket_name or "",
-        may="never",
+        policy="never",
         safe_way="The file system is linked to the bucket: leave bucket_name as it was. To move: make a new "
         "file system and link it to the new bucket (aws fsx create-data-repository-association), copy, "
         "npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW -c bucket_name={new}.",
     )
 
 
-def _lustre(flags: StorageFlags) -> dict[str, Kept]:
+def _lustre(flags: StorageFlags) -> dict[str, Guarded]:
     values = {
-        "fsx_type": Kept(
-            value=flags.fsx_type, may="never", safe_way=f"Keep -c fsx_type={{old}}. {_MOVE_LUSTRE}"
+        "fsx_type": Guarded(
+            value=flags.fsx_type, policy="never", safe_way=f"Keep -c fsx_type={{old}}. {_MOVE_LUSTRE}"
         ),
-        "fsx_gib": Kept(
+        "fsx_gib": Guarded(
             value=str(flags.fsx_gib),
-            may="grows",
+            policy="grows",
+            note="files may stand still for minutes, and are slower for hours",
             safe_way=f"FSx makes no file system smaller: keep -c fsx_gib={{old}}, or more. {_MOVE_LUSTRE}",
         ),
-        "fsx_efa": Kept(
+        "fsx_efa": Guarded(
             value=flags.fsx_efa,
-            may="never",
+            policy="never",
             safe_way=f"EFA is chosen when a file system is made: keep -c fsx_efa={{old}}. {_MOVE_LUSTRE}",
         ),
     }
     if flags.fsx_type == "persistent2":
         # FSx changes the throughput of such a file system in place, but not with EFA (guide, "Managing
         # provisioned throughput capacity").
-        values["fsx_mbps_per_tib"] = Kept(
+        values["fsx_mbps_per_tib"] = Guarded(
             value=flags.fsx_mbps_per_tib,
-            may="never" if flags.fsx_efa == "on" else "changes",
+            policy="never" if flags.fsx_efa == "on" else "changes",
+            note="files may stand still for minutes",
             safe_way="With EFA it is chosen when a file system is made: keep -c fsx_mbps_per_tib={old}; a "
             f"larger -c fsx_gib brings more throughput. {_MOVE_LUSTRE}",
         )

@@ -8,7 +8,7 @@ from aws_cdk import aws_fsx as fsx
 from constructs import Construct
 
 from training_cluster.flags.storage import StorageFlags
-from training_cluster.functions.guard import KEPT
+from training_cluster.functions.guard import RETAINED
 from training_cluster.storage.ports import LUSTRE_PORTS
 
 LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
@@ -46,7 +46,7 @@ def lustre_file_system(
             per_unit_storage_throughput=int(flags.fsx_mbps_per_tib) if durable else None,
             data_compression_type=fsx.LustreDataCompressionType.LZ4,
         ),
-        removal_policy=KEPT,
+        removal_policy=RETAINED,
     )
     Tags.of(file_system).add("Name", "training-cluster")
     if group:
@@ -85,7 +85,7 @@ def link(
         batch_import_meta_data_on_create=True,
         s3=policy,
     )
-    association.apply_removal_policy(KEPT)
+    association.apply_removal_policy(RETAINED)
     return association
 
 
@@ -96,7 +96,7 @@ def keep_with_its_rules(group: ec2.SecurityGroup) -> None:
     """
     for part in group.node.find_all():
         if isinstance(part, CfnResource):
-            part.apply_removal_policy(KEPT)
+            part.apply_removal_policy(RETAINED)
 
 
 def _security_group(

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from training_cluster.acknowledgements import acknowledge
 from training_cluster.flags.storage import StorageFlags
-from training_cluster.functions.guard import KEPT
+from training_cluster.functions.guard import RETAINED
 from training_cluster.storage.lustre import keep_with_its_rules, link, lustre_file_system
 from training_cluster.storage.ports import NFS_PORT
 
@@ -70,7 +70,7 @@ class Storage(Construct):
             enforce_ssl=True,
             minimum_tls_version=1.2,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            removal_policy=KEPT,
+            removal_policy=RETAINED,
             # No rule here ever deletes a current object.
             lifecycle_rules=[
                 s3.LifecycleRule(id="BrokenUploads", abort_incomplete_multipart_upload_after=BROKEN_UPLOADS),
@@ -85,7 +85,7 @@ class Storage(Construct):
         reason = "who reads what is CloudTrail's to log, if wanted; this log takes another bucket"
         acknowledge(bucket, "AwsSolutions-S1", reason)
         assert bucket.policy, "enforce_ssl makes one"
-        bucket.policy.apply_removal_policy(KEPT)
+        bucket.policy.apply_removal_policy(RETAINED)
         return bucket.bucket_name
 
     def _lustre(self, flags: StorageFlags) -> str:
@@ -133,7 +133,7 @@ class Storage(Construct):
             # CDK would add a statement of its own, which lets clients write without TLS.
             allow_anonymous_access=True,
             file_system_policy=_over_tls_only(),
-            removal_policy=KEPT,
+            removal_policy=RETAINED,
         )
         _keep_mount_target(file_system)
         return file_system.file_system_id
@@ -142,7 +142,7 @@ class Storage(Construct):
 def _keep_mount_target(file_system: efs.FileSystem) -> None:
     """Keep it with the file system, which could not be mounted without; a new stack takes both by efs_id."""
     (target,) = [part for part in file_system.node.find_all() if isinstance(part, efs.CfnMountTarget)]
-    target.apply_removal_policy(KEPT)
+    target.apply_removal_policy(RETAINED)
     # CDK names it after the subnet; another name would make another one, and a zone holds one only.
     target.override_logical_id("StorageEfsMountTarget")
 

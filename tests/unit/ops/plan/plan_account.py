@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -18,9 +18,9 @@ from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
 from training_cluster.flags.settings import Settings
-from training_cluster.network.guarded import kept_network
+from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
-from training_cluster.storage.guarded import kept_storage
+from training_cluster.storage.guarded import guarded_storage
 
 GROUP, HEAD_NODE = "TrainingClusterStack-PlacementGroup-x", "i-0123456789abcdef0"
 _IDS = placeholders(image_id=None, bootstrap_budget_s=0)
@@ -66,12 +66,14 @@ def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
     """What the plan reads of our templates; test_plan_flags.py compares with the real ones."""
     network = {"vpc_id": {"Fn::ImportValue": "VpcId"}}
     kept = {
-        "TrainingCluster-Network": kept_network(settings),
-        "TrainingCluster-Storage": kept_storage(settings, vpc_id="", subnet_id="", node_security_group_id=""),
+        "TrainingCluster-Network": guarded_network(settings),
+        "TrainingCluster-Storage": guarded_storage(
+            settings, vpc_id="", subnet_id="", node_security_group_id=""
+        ),
     }
     found: dict[str, dict[str, Any]] = {}
     for name, values in kept.items():
-        told = {flag: asdict(value) for flag, value in values.items()}
+        told = {flag: dict[str, Any](value.as_property()) for flag, value in values.items()}
         if name == "TrainingCluster-Storage" and "vpc_id" in told:
             told["vpc_id"]["value"] = network["vpc_id"]
         found[name] = {"Resources": {"Guard": {"Type": "Custom::Guard", "Properties": {"Values": told}}}}
