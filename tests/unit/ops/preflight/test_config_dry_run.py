@@ -193,7 +193,7 @@ def test_the_real_library_that_reaches_no_aws_judges_nothing_and_says_why() -> N
 
 _CHANGES = """
 import json, sys, types
-sys.path.insert(0, "ops")
+sys.path.insert(0, "ops/pcluster")
 from judge_config import _changes
 from pcluster.config.config_patch import ConfigPatch
 

@@ -117,7 +117,7 @@ def test_a_layer_that_was_not_built_is_refused_with_what_to_type(tmp_path: Path)
 
 
 def test_a_path_of_this_folder_is_shown_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(built_layer, "_ROOT", tmp_path)
+    monkeypatch.setattr(built_layer, "ROOT", tmp_path)
     built = rf"{re.escape(PCLUSTER_VERSION)}-python3\.12-x86_64-\w+"
     with pytest.raises(ConfigurationError, match=rf"no \.cache/layer/{built}/layer\.zip"):
         find_built_layer(tmp_path / ".cache" / "layer")
