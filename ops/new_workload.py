@@ -1,4 +1,4 @@
-"""`trainctl new-workload`: a folder in assets/training that trains as it is."""
+"""Creates the folder of a new workload in assets/training that trains without any change."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 from ops.usage import UsageError
-from training_cluster.flags.cluster import NO_WORKLOADS
+from training_cluster.flags.compute import NO_WORKLOADS
 from training_cluster.paths import TRAINING
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 TEMPLATE = Path(__file__).with_name("workload_template")
-"""A workload like others, but for its name, which stands for the new one's wherever it is written."""
+"""A complete workload whose name is a placeholder for the name of the new one."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = {"trainkit": "the package that all trainers use", NO_WORKLOADS: "-c workloads=none"}
@@ -22,11 +22,11 @@ _NOT_SOURCE = shutil.ignore_patterns("__pycache__", ".mypy_cache", ".ruff_cache"
 
 
 def create_workload(name: str, *, into: Path = TRAINING, source: str | None = None) -> Path:
-    """Make the folder, whole or not at all; `source` names a workload to copy, by default the template.
+    """Create the folder, completely or not at all.
 
     Raises:
-        UsageError: no workload can have this name, or there is no such source.
-        ConfigurationError: the folder is there, or FOLDER is not one of workloads.
+        UsageError: no workload can have this name, or the source does not exist.
+        ConfigurationError: the folder exists already, or FOLDER does not hold workloads.
     """
     _check_name(name)
     original = _source(source, into)
@@ -39,7 +39,7 @@ def create_workload(name: str, *, into: Path = TRAINING, source: str | None = No
     target = into / name
     if target.exists():
         raise ConfigurationError(
-            f"{target} is there, and stays as it is.\n  type:   trainctl new-workload with another name"
+            f"{target} exists already and is not changed.\n  type:   trainctl new-workload with another name"
         )
     with tempfile.TemporaryDirectory(dir=into, prefix=".new-") as folder:
         copy = Path(folder) / name
@@ -51,17 +51,17 @@ def create_workload(name: str, *, into: Path = TRAINING, source: str | None = No
 
 
 def workloads(training: Path) -> list[str]:
-    """Names of the workloads there, sorted."""
+    """Return the names of the workloads in a folder, sorted."""
     return sorted(file.parent.name for file in training.glob("*/train.sh"))
 
 
 def _check_name(name: str) -> None:
     if name in _RESERVED:
-        raise UsageError(f'"{name}" can be no workload: it means {_RESERVED[name]}.')
+        raise UsageError(f'"{name}" cannot name a workload: it means {_RESERVED[name]}.')
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f'"{name}" can be no workload.\n'
-            "  allowed: a small letter, then small letters, digits, - and _; 40 characters at most"
+            f'"{name}" cannot name a workload.\n'
+            "  allowed: a lower-case letter, then lower-case letters, digits, - and _; 40 characters at most"
         )
 
 
@@ -78,10 +78,10 @@ def _source(source: str | None, into: Path) -> Path:
 
 
 def _rename_in(file: Path, old: str, new: str) -> None:
-    """Give the new name where a file tells how to start it, or where its things are.
+    """Write the new name into a file's commands and paths.
 
-    The template's name is written nowhere else. Of another workload only that is changed: its name may be a
-    model's, too.
+    The template's name is a placeholder everywhere. Another workload's name is replaced in commands and paths
+    only, because it may be the name of a model, too.
     """
     try:
         text = file.read_text(encoding="utf-8")

@@ -7,16 +7,15 @@ from typing import Any
 
 from ops.plan.deployed import Deployed, Standing
 from ops.plan.foundations import guarded_values
+from training_cluster.flags.flag import is_compared
 from training_cluster.flags.given import read_given_flags
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import NETWORK_STACK
 
-# No resource of the cluster's own stack shows these, so its metadata may be older than what stands.
-_UNREMEMBERED = ("zone", "ssh_from", "ssh_from_anywhere")
-# How a deploy is done, and no change of what stands.
-_NO_CHANGE = ("on_busy",)
+# Flags whose deployed values are unknown: the plan takes them to be those of the next deploy.
+_NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not is_compared(info))
 _ZONE = "Custom::ComputeZone"
 
 
@@ -34,8 +33,8 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     shared = guarded_values(deployed)
     flags = {flag: value for flag, value in given.items() if flag not in shared}
     flags |= {flag: value for flag, value in shared.items() if value}
-    flags = {flag: value for flag, value in flags.items() if flag not in _UNREMEMBERED}
-    flags |= {flag: getattr(settings, flag) for flag in _UNREMEMBERED if getattr(settings, flag) is not None}
+    flags = {flag: value for flag, value in flags.items() if flag not in _NOT_COMPARED}
+    flags |= {flag: getattr(settings, flag) for flag in _NOT_COMPARED if getattr(settings, flag) is not None}
     if network := deployed.stacks.get(NETWORK_STACK):
         flags["endpoints"] = "private" if _has_interface_endpoints(network) else "none"
     try:
@@ -55,7 +54,7 @@ def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str,
     """Name, old and new value of each flag that differs, as a person types them."""
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     for flag in Settings.model_fields:
-        if old[flag] != new[flag] and flag not in _NO_CHANGE:
+        if old[flag] != new[flag]:
             yield flag, _typed(old[flag]), _typed(new[flag])
 
 

@@ -1,7 +1,7 @@
-"""`python -m tools.docs.changes_page`: docs/changes.md, what a change of each flag does to a cluster.
+"""`python -m tools.docs.changes_page`: docs/changes.md, the effect of a change of each flag on a cluster.
 
-The cluster's flags are judged by the ParallelCluster library (flag_changes.py), those of network and storage
-by the values that the guards keep; the few that neither sees are said here.
+The ParallelCluster library judges the flags of the cluster (flag_changes.py), the guards' policies those of
+network and storage. A flag that neither of them judges carries the answer in its declaration (`on_change`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from tools.docs.flag_changes import SAMPLES, Refused, Sample, ask_library
-from training_cluster.flags.settings import FLAG_GROUPS
+from training_cluster.flags.flag import effect_of_change
+from training_cluster.flags.settings import FLAG_GROUPS, Settings
 from training_cluster.functions.guard import Guarded
 from training_cluster.network.guarded import guarded_network
 from training_cluster.rules.context import read_settings
@@ -44,34 +45,7 @@ _SAFE_WAYS = """
 
 """
 
-_SECOND = "refused: a second cluster"
-# What assets/cluster_provider/kept.py refuses, though the library would change it.
-KEPT = {
-    "home": "refused: what a cluster mounts stays for its life; a second cluster",
-    "permissions_boundary": "refused: given, another or left out, since a cluster keeps its boundary for its "
-    "life; a second cluster",
-}
-
-# What no cluster config and no guard shows.
-_SAID = {
-    "cluster_name": "another stack, with a cluster of its own; this one is not touched",
-    "image_rebuild": "live: when ImageStack builds; the next deploy rolls an image out as `image` says",
-    "workloads": "with image=build another image is built first, and rolled out as `image` says; else live: "
-    "new nodes make the environments",
-    "on_busy": "live: how the next update treats nodes that run",
-    "pcluster_version": "refused at synth: a newer one is a newer release of this app, and a second cluster",
-    "layer": "live: the provider's functions get another layer",
-    "zone": "refused by NetworkStack, with the zones that would do; auto keeps the zone",
-    "endpoints": "live",
-    "ssh_from": "live",
-    "ssh_from_anywhere": "live",
-    "fsx_mbps_per_tib": "live, in place (files may stand still for minutes); refused with fsx_efa=on",
-    "efs_mibps": "live: EFS changes it in place, once a day; alone, with no other change of storage",
-    "bucket_name": "refused by the guard, for Lustre is linked to it; with fsx_id: as fsx_id",
-    "budget_usd": "live",
-    "alarm_email": "live: the new address gets a mail to confirm",
-}
-_MAY = {
+_BY_POLICY = {
     "never": "refused by the guard",
     "changes": "live",
     "alone": "live",
@@ -83,21 +57,17 @@ _MAY = {
 
 
 def _verdict(sample: Sample, refused: Refused) -> str:
-    if sample.flag in KEPT:
-        return KEPT[sample.flag]
     if not refused.running:
         return "live"
     if not refused.drained:
         return "idle"
     if not refused.stopped:
         return "stopped"
-    if sample.what == "none":
-        return "refused: one stays for the cluster's life, since the library wants its count at 0 first"
-    return _SECOND
+    return f"refused: {sample.instead}"
 
 
 def _of_the_cluster() -> dict[str, str]:
-    """By flag: what the library says of each sample, the changes of one flag together."""
+    """Return the library's answers by flag, the samples of one flag together."""
     judged = zip(SAMPLES, ask_library(SAMPLES), strict=True)
     return {
         flag: "; ".join(dict.fromkeys(_row(*each) for each in rows))
@@ -117,15 +87,16 @@ def _guarded() -> dict[str, Guarded]:
 
 
 def _safe_ways() -> Iterator[str]:
-    for flag, kept in _guarded().items():
-        if kept.policy in ("alone", "changes"):
-            continue
-        yield f"- `{flag}`: {kept.safe_way.replace('{old}', 'OLD').replace('{new}', 'NEW')}\n"
+    for flag, value in _guarded().items():
+        if value.policy not in ("alone", "changes"):
+            yield f"- `{flag}`: {value.safe_way.replace('{old}', 'OLD').replace('{new}', 'NEW')}\n"
 
 
 def verdicts() -> dict[str, str]:
-    """What happens, by flag: every flag has an answer, and one only."""
-    return {flag: _MAY[kept.policy] for flag, kept in _guarded().items()} | _SAID | _of_the_cluster()
+    """Return the effect of a change, by flag; the words on the field come first."""
+    guarded = {flag: _BY_POLICY[value.policy] for flag, value in _guarded().items()}
+    on_fields = {flag: effect_of_change(info) for flag, info in Settings.model_fields.items()}
+    return guarded | _of_the_cluster() | {flag: text for flag, text in on_fields.items() if text}
 
 
 def render_changes_page() -> str:

@@ -1,7 +1,7 @@
-"""What a change of a flag does to a cluster that stands, asked of ParallelCluster's own update policies.
+"""Effect of a flag's change on a deployed cluster, by ParallelCluster's own update policies.
 
-A sample is the flags before and after. Both are rendered to cluster configs, and the library says which
-keys it would refuse to change while nodes run, while they drain, and with a stopped fleet.
+A sample is the flags before and after. Both are rendered to cluster configs, and the library names the keys
+that it refuses to change while nodes run, while they drain, and with a stopped fleet.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Sample:
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
     what: str = "another"
-    """Tells this change of the flag from its others: more, fewer."""
+    """Difference between this change and the flag's others, such as more or fewer."""
+    instead: str = "a second cluster"
+    """Safe way, where the library refuses the change even with a stopped fleet."""
 
 
 SAMPLES = (
@@ -57,7 +59,12 @@ SAMPLES = (
     Sample(flag="cpu_queue", before={"cpu_queue": "on"}, what="off"),
     Sample(flag="login_nodes", after=_ONE_LOGIN_NODE, what="the first"),
     Sample(flag="login_nodes", before=_ONE_LOGIN_NODE, after={"login_nodes": "2"}, what="more or fewer"),
-    Sample(flag="login_nodes", before=_ONE_LOGIN_NODE, what="none"),
+    Sample(
+        flag="login_nodes",
+        before=_ONE_LOGIN_NODE,
+        what="none",
+        instead="one stays for the cluster's life, since the library wants its count at 0 first",
+    ),
     Sample(flag="accounting", after=_DATABASE),
     Sample(flag="accounting_user", before=_DATABASE, after=_DATABASE | {"accounting_user": "jobs"}),
     Sample(flag="accounting_secret", before=_DATABASE, after=_DATABASE | _NEXT_SECRET),
@@ -72,11 +79,11 @@ SAMPLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """Keys of the cluster config whose change the library refuses, by what the fleet does."""
+    """Keys of the cluster config whose change the library refuses, by the state of the fleet."""
 
     running: tuple[str, ...]
     drained: tuple[str, ...]
-    """Running, with QueueUpdateStrategy: DRAIN."""
+    """Keys refused while nodes run, with QueueUpdateStrategy: DRAIN."""
     stopped: tuple[str, ...]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from training_cluster.flags.messages import allowed_values
@@ -17,10 +18,16 @@ Generated from `constructs/training_cluster/flags/` by `make docs`; a test compa
 _TABLE = """
 ## {title}
 
+Declared in `{file}`.
+
 | flag | default | allowed | meaning |
 |---|---|---|---|
 {rows}
 """
+
+
+def _file(group: type[BaseModel]) -> str:
+    return f"constructs/{group.__module__.replace('.', '/')}.py"
 
 
 def _default(info: FieldInfo) -> str:
@@ -33,10 +40,10 @@ def render_flags_page() -> str:
     page = _HEAD
     for title, group in FLAG_GROUPS.items():
         rows = "\n".join(
-            f"| `{name}` | {_default(info)} | {allowed_values(name, info)} | {info.description} |"
+            f"| `{name}` | {_default(info)} | {allowed_values(info)} | {info.description} |"
             for name, info in group.model_fields.items()
         )
-        page += _TABLE.format(title=title, rows=rows)
+        page += _TABLE.format(title=title, file=_file(group), rows=rows)
     return page
 
 

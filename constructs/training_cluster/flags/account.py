@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, field_validator
+
+from training_cluster.flags.flag import flag
 
 CLUSTER_TAG = "training-cluster:cluster"
 """Key of the tag that says which cluster a resource belongs to; costs are counted by it."""
@@ -25,33 +27,46 @@ _MOST_TAGS = 20
 class AccountFlags(BaseModel):
     """What an account's owners ask of everything that is made in it."""
 
-    key_name: str | None = Field(
+    key_name: str | None = flag(
         None,
         pattern=r"^[\x20-\x7e]{1,255}$",
+        takes="the name of an ED25519 key pair",
+        example="my-key",
         description="An EC2 key pair that is there already, ED25519. Kept for a cluster's life. Default: a "
         "new one, CLUSTER-key, whose private half is in Systems Manager.",
     )
-    permissions_boundary: str | None = Field(
+    permissions_boundary: str | None = flag(
         None,
         pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
+        takes="an ARN such as arn:aws:iam::123456789012:policy/boundary",
+        example="arn:aws:iam::123456789012:policy/boundary",
         description="ARN of a policy that bounds every role that is made, also by ParallelCluster.",
+        on_change="refused: given, another or left out, since a cluster keeps its boundary for its life; "
+        "a second cluster",
     )
-    tags: str | None = Field(
+    tags: str | None = flag(
         None,
+        takes="KEY=VALUE,KEY=VALUE",
+        example="team=nlp,project=gpt2",
         description="Tags of everything, as KEY=VALUE,KEY=VALUE. Default: none but ours "
         "(training-cluster:cluster).",
     )
-    budget_usd: int | None = Field(
+    budget_usd: int | None = flag(
         None,
         ge=1,
+        example="5000",
         description="Budget of the cluster's nodes and disks, whole USD a month. alarm_email is told at 80 % "
         "of it, at 100 %, and when 100 % is forecast. Default: no budget.",
+        on_change="live",
     )
-    alarm_email: str | None = Field(
+    alarm_email: str | None = flag(
         None,
         pattern=r"^[^@\s]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        takes="an e-mail address",
+        example="me@example.com",
         description="Address that the cluster's alarms and its budget write to. AWS asks it first whether it "
         "wants the alarms. Default: alarms are on the dashboard only.",
+        on_change="live: the new address gets a mail to confirm",
     )
 
     @field_validator("tags")

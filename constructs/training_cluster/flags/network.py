@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, field_validator
 
-from training_cluster.flags.cluster import AWS_ID
+from training_cluster.flags.flag import AWS_ID, flag
 
 # What nodes call beside S3 and DynamoDB, whose gateway endpoints are always there. From ParallelCluster's
 # guide ("a single subnet with no internet access"), its cookbook, and the roles that it gives to nodes.
@@ -41,46 +41,65 @@ def endpoint_prefix(service: str, partition: str) -> str:
 class NetworkFlags(BaseModel):
     """Without ids of an own network, NetworkStack makes one."""
 
-    zone: str = Field(
+    zone: str = flag(
         "auto",
         pattern=r"^(auto|[a-z]{2}(-[a-z]+)+-\d[a-z]|[a-z]{2,4}\d-az\d)$",
+        takes="auto, a zone name such as us-east-1a, a zone id such as use1-az4",
         description="Availability zone of everything: auto (the reservation's, else the first that offers "
         "every instance type), a name (us-east-1a) or an id (use1-az4; the same place in every account). "
         "Kept for the life of NetworkStack.",
+        on_change="refused by NetworkStack, with the zones that would do; auto keeps the zone",
+        is_compared=False,
     )
-    vpc_id: str | None = Field(
+    vpc_id: str | None = flag(
         None,
         pattern=rf"^vpc-{AWS_ID}$",
+        takes="a VPC id (vpc- and 8 or 17 hex digits)",
+        example="vpc-0123456789abcdef0",
         description="Your own VPC, with public_subnet_id and private_subnet_id. Default: a new one.",
     )
-    public_subnet_id: str | None = Field(
+    public_subnet_id: str | None = flag(
         None,
         pattern=rf"^subnet-{AWS_ID}$",
+        takes="a subnet id (subnet- and 8 or 17 hex digits)",
+        example="subnet-0123456789abcdef0",
         description="Subnet of head and login nodes, with a route to an internet gateway.",
     )
-    private_subnet_id: str | None = Field(
+    private_subnet_id: str | None = flag(
         None,
         pattern=rf"^subnet-{AWS_ID}$",
+        takes="a subnet id (subnet- and 8 or 17 hex digits)",
+        example="subnet-0123456789abcdef0",
         description="Subnet of compute nodes and file systems, with a route to a NAT gateway.",
     )
-    security_group_id: str | None = Field(
+    security_group_id: str | None = flag(
         None,
         pattern=rf"^sg-{AWS_ID}$",
+        takes="a security group id (sg- and 8 or 17 hex digits)",
+        example="sg-0123456789abcdef0",
         description="Security group of all nodes, open to itself in and out. Default: a new one in that VPC.",
     )
-    endpoints: Literal["none", "private"] = Field(
+    endpoints: Literal["none", "private"] = flag(
         "none",
         description="private: interface endpoints for the AWS APIs that nodes call, so that those calls do "
         "not leave the VPC (but for Route 53, which has none); paid by the hour. S3 and DynamoDB always have "
         "theirs.",
+        on_change="live",
     )
-    ssh_from: str | None = Field(
+    ssh_from: str | None = flag(
         None,
+        takes="an IPv4 network such as 203.0.113.0/24",
+        example="203.0.113.0/24",
         description="Network (CIDR) from which port 22 of the nodes is reached. Default: nobody; Session "
         "Manager needs no open port.",
+        on_change="live",
+        is_compared=False,
     )
-    ssh_from_anywhere: Literal["no", "yes"] = Field(
-        "no", description="yes: let ssh_from be the whole internet, 0.0.0.0/0."
+    ssh_from_anywhere: Literal["no", "yes"] = flag(
+        "no",
+        description="yes: let ssh_from be the whole internet, 0.0.0.0/0.",
+        on_change="live",
+        is_compared=False,
     )
 
     @field_validator("ssh_from")

@@ -8,12 +8,14 @@ from training_cluster.catalog.families import find_instance_type, load_base, loa
 from training_cluster.catalog.family import CapacityType, Family, Size
 from training_cluster.catalog.workloads import workloads_of
 from training_cluster.flags.account import AccountFlags, parse_tags
-from training_cluster.flags.cluster import NO_WORKLOADS, ClusterFlags
+from training_cluster.flags.cluster import ClusterFlags
+from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.stack_names import cluster_stack
 
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
+    "Compute nodes": ComputeFlags,
     "Cluster": ClusterFlags,
     "Network": NetworkFlags,
     "Storage": StorageFlags,
@@ -21,7 +23,7 @@ FLAG_GROUPS: dict[str, type[BaseModel]] = {
 }
 
 
-class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags):
+class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFlags):
     """The app's public interface: `cdk deploy TrainingClusterStack -c flag=value`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

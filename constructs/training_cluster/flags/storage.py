@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, field_validator
 
-from training_cluster.flags.cluster import AWS_ID
+from training_cluster.flags.flag import AWS_ID, flag
 
 # FSx's rule for SCRATCH_2 and PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400 (API reference,
 # CreateFileSystem's StorageCapacity). There is no largest one: what an account may have is a quota.
@@ -18,48 +18,63 @@ EFA_STEPS_GIB = {"1000": 4800, "500": 9600, "250": 19200, "125": 38400}
 class StorageFlags(BaseModel):
     """Without ids, StorageStack makes a bucket and both file systems, and keeps them."""
 
-    bucket_name: str | None = Field(
+    bucket_name: str | None = flag(
         None,
         pattern=r"^[a-z0-9]([a-z0-9-]|\.[a-z0-9]){1,61}[a-z0-9]$",
+        takes="a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens",
+        example="my-bucket",
         description="A bucket that is there already. Default: a new one.",
+        on_change="refused by the guard, for Lustre is linked to it; with fsx_id: as fsx_id",
     )
-    fsx_id: str | None = Field(
+    fsx_id: str | None = flag(
         None,
         pattern=r"^fs-[0-9a-f]{17}$",
+        takes="an FSx id (fs- and 17 hex digits)",
+        example="fs-0123456789abcdef0",
         description="An FSx for Lustre file system that is there already. Default: a new one.",
     )
-    fsx_type: Literal["persistent2", "scratch2"] = Field(
+    fsx_type: Literal["persistent2", "scratch2"] = flag(
         "persistent2",
         description="scratch2 is cheaper and not durable: a failed server takes its files along.",
     )
-    fsx_gib: int = Field(
-        1200, ge=1200, description="Capacity of the Lustre file system in GiB: 1200 or a multiple of 2400."
+    fsx_gib: int = flag(
+        1200,
+        ge=1200,
+        takes=f"1200, or a multiple of {FSX_STEP_GIB}",
+        description="Capacity of the Lustre file system in GiB: 1200 or a multiple of 2400.",
     )
-    fsx_mbps_per_tib: Literal["125", "250", "500", "1000"] = Field(
-        "250", description="Throughput of the Lustre file system, MB/s for each TiB of capacity."
+    fsx_mbps_per_tib: Literal["125", "250", "500", "1000"] = flag(
+        "250",
+        description="Throughput of the Lustre file system, MB/s for each TiB of capacity.",
+        on_change="live, in place (files may stand still for minutes); refused with fsx_efa=on",
     )
-    fsx_efa: Literal["off", "on"] = Field(
+    fsx_efa: Literal["off", "on"] = flag(
         "off",
         description="on: the Lustre file system can be reached over EFA, too. Nodes of this app reach it "
         "over TCP: they do not run AWS's configure-efa-fsx-lustre-client. For its life; a multiple of 4800 "
         "GiB at 1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
     )
-    efs_id: str | None = Field(
+    efs_id: str | None = flag(
         None,
         pattern=rf"^fs-{AWS_ID}$",
+        takes="an EFS id (fs- and 8 or 17 hex digits)",
+        example="fs-0123456789abcdef0",
         description="An EFS file system that is there already. Default: a new one.",
     )
-    efs_mibps: int | None = Field(
+    efs_mibps: int | None = flag(
         None,
         ge=1,
         le=1024,
+        example="1024",
         description="Provisioned throughput of the EFS file system, MiB/s, paid by the hour. Default: "
         "elastic, paid by what is read and written.",
+        on_change="live: EFS changes it in place, once a day; alone, with no other change of storage",
     )
-    home: Literal["ebs", "efs"] = Field(
+    home: Literal["ebs", "efs"] = flag(
         "ebs",
         description="Where /home lies: on the head node's disk, or on EFS (and /efs in it). Kept for a "
         "cluster's life.",
+        on_change="refused: what a cluster mounts stays for its life; a second cluster",
     )
 
     @field_validator("fsx_mbps_per_tib", mode="before")

@@ -17,6 +17,7 @@ from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from training_cluster.catalog.families import family_names
 from training_cluster.flags.cluster import ClusterFlags
+from training_cluster.flags.compute import ComputeFlags
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.network.zone import RESOURCE_TYPE
 from training_cluster.paths import ROOT
@@ -139,7 +140,8 @@ def test_no_flag_of_a_cluster_changes_more_of_them_than_the_zones_inputs(flag: s
 def test_every_flag_of_a_cluster_is_tried_against_network_and_storage() -> None:
     # The others need them; image_rebuild needs image=build, which adds an instance type to the zone's.
     not_tried = {"family", "pcluster_version", "accounting_user", "accounting_secret", "image_rebuild"}
-    assert {flag for flag, _ in ANOTHER_CLUSTER} == set(ClusterFlags.model_fields) - not_tried
+    flags = {*ComputeFlags.model_fields, *ClusterFlags.model_fields}
+    assert {flag for flag, _ in ANOTHER_CLUSTER} == flags - not_tried
 
 
 def _zone_inputs(synthesise: Synthesise, **flags: str) -> dict[str, Any]:

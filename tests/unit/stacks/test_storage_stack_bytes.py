@@ -13,6 +13,7 @@ from stacks.storage_stack import StorageStack
 from training_cluster.catalog.families import family_names
 from training_cluster.flags.account import AccountFlags
 from training_cluster.flags.cluster import ClusterFlags
+from training_cluster.flags.compute import ComputeFlags
 from training_cluster.flags.messages import literal_choices
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
@@ -58,7 +59,8 @@ SAMPLES = {
 
 def test_no_flag_but_its_own_and_the_networks_changes_storage_by_a_byte() -> None:
     expected = _bytes({})
-    for flag, info in {**ClusterFlags.model_fields, **AccountFlags.model_fields}.items():
+    groups = (ComputeFlags, ClusterFlags, AccountFlags)
+    for flag, info in (each for group in groups for each in group.model_fields.items()):
         options = [{flag: each} for each in literal_choices(info.annotation)]
         assert options or flag in SAMPLES, f"{flag}: add values of it to SAMPLES"
         for flags in SAMPLES.get(flag, options):

@@ -38,7 +38,7 @@ def some_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
             ("quick", ("gpu", "cpu"), 60, False),
         )
     }
-    for module in ("flags.cluster", "rules.image", "catalog.workloads"):
+    for module in ("flags.compute", "rules.image", "catalog.workloads"):
         monkeypatch.setattr(f"training_cluster.{module}.load_workloads", lambda *_: made)
 
 

@@ -1,0 +1,81 @@
+"""The declaration of a context flag: one field that carries everything that is said about it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import Field, JsonValue
+from pydantic.fields import FieldInfo
+
+AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
+"""Pattern of the digits of an AWS id: 17, or 8 in old resources."""
+
+_TAKES, _ON_CHANGE, _IS_COMPARED = "takes", "on_change", "is_compared"
+Default = TypeVar("Default")
+
+
+def flag(
+    default: Default,
+    *,
+    description: str,
+    takes: str | None = None,
+    example: str | None = None,
+    on_change: str | None = None,
+    is_compared: bool = True,
+    pattern: str | None = None,
+    ge: int | None = None,
+    le: int | None = None,
+) -> Default:
+    """Declare a field of a group of flags.
+
+    Args:
+        description: meaning, for docs/flags.md.
+        takes: allowed values in words, for errors and docs/flags.md. Default: what the type says.
+        example: value to type after an error. Default: the default, unless it is None or not safe to type.
+        on_change: effect of a change on a deployed cluster, for docs/changes.md. Default: what the
+            ParallelCluster library (tools/docs/flag_changes.py) or a guard says.
+        is_compared: False keeps the flag out of `trainctl plan`: no deployed resource shows its value, or
+            it only says how a deploy is done.
+        pattern, ge, le: pydantic's own.
+    """
+    extra: dict[str, JsonValue] = {_TAKES: takes, _ON_CHANGE: on_change, _IS_COMPARED: is_compared}
+    field: Default = Field(
+        default,
+        description=description,
+        examples=[example] if example else None,
+        json_schema_extra=extra,
+        pattern=pattern,
+        ge=ge,
+        le=le,
+    )
+    return field
+
+
+def takes_in_words(info: FieldInfo) -> str | None:
+    """Return the words for a flag's allowed values; None where its type says them."""
+    return _text(info, _TAKES)
+
+
+def example_of(info: FieldInfo) -> object:
+    """Return a value of a flag that is safe to type."""
+    return info.examples[0] if info.examples else info.default
+
+
+def effect_of_change(info: FieldInfo) -> str | None:
+    """Return the effect of a flag's change; None where the ParallelCluster library or a guard says it."""
+    return _text(info, _ON_CHANGE)
+
+
+def is_compared(info: FieldInfo) -> bool:
+    """Tell whether `trainctl plan` compares a flag with its deployed value."""
+    return bool(_extra(info)[_IS_COMPARED])
+
+
+def _text(info: FieldInfo, key: str) -> str | None:
+    text = _extra(info)[key]
+    return text if isinstance(text, str) else None
+
+
+def _extra(info: FieldInfo) -> dict[str, JsonValue]:
+    assert isinstance(info.json_schema_extra, dict), "each flag is declared with flag()"
+    return info.json_schema_extra
