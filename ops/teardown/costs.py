@@ -10,6 +10,13 @@ from ops.account.session import ClientOf
 from ops.account.stacks import Stack
 from ops.teardown.remaining import Ami, Efs, Lustre, Remaining
 from training_cluster.catalog.families import load_base
+from training_cluster.catalog.monthly_costs import (
+    aurora_month,
+    efs_month,
+    interface_endpoints_month,
+    lustre_month,
+    nat_gateway_month,
+)
 from training_cluster.catalog.prices import Prices
 from training_cluster.stack_names import NETWORK_STACK
 
@@ -44,26 +51,27 @@ def _network(stack: Stack | None, ec2: Any, prices: Prices) -> Iterator[Cost]:
     if stack is None:
         return
     for nat in stack.of_type("AWS::EC2::NatGateway"):
-        by_hour = prices.nat_gateway_hour.usd + prices.public_ipv4_hour.usd
         what = f"{nat.physical_id}  NAT gateway and its address"
-        yield Cost(what=what, usd_per_month=by_hour * prices.hours_per_month)
+        yield Cost(what=what, usd_per_month=nat_gateway_month(prices).usd)
     if ids := [each.physical_id for each in stack.of_type("AWS::EC2::VPCEndpoint")]:
         answer = ec2.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"]
         zones = sum(
             len(each.get("SubnetIds", [])) for each in answer if each["VpcEndpointType"] == "Interface"
         )
         if zones:
-            month = zones * prices.interface_endpoint_hour.usd * prices.hours_per_month
-            yield Cost(what=f"{zones} interface endpoints", usd_per_month=month)
+            month = interface_endpoints_month(prices, zones)
+            yield Cost(what=f"{zones} interface endpoints", usd_per_month=month.usd)
 
 
 def _lustre(system: Lustre, prices: Prices) -> Cost:
     speed = f", {system.mbps_per_tib} MB/s a TiB" if system.mbps_per_tib else ""
-    price = prices.lustre_gb_month(system.deployment_type, system.mbps_per_tib)
+    month = lustre_month(
+        prices, system.deployment_type, gib=system.capacity_gib, mbps_per_tib=system.mbps_per_tib
+    )
     return Cost(
         what=f"{system.id}  FSx for Lustre, {system.deployment_type}, {system.capacity_gib} GiB{speed}",
-        usd_per_month=price.usd * system.capacity_gib if price else None,
-        note="price not in the catalog" if price is None else "" if price.confirmed else "price unconfirmed",
+        usd_per_month=month.usd if month else None,
+        note="price not in the catalog" if month is None else "" if month.confirmed else "price unconfirmed",
     )
 
 
@@ -72,7 +80,7 @@ def _efs(system: Efs, prices: Prices) -> Cost:
     speed = f" at {mibps:g} MiB/s" if mibps else ""
     return Cost(
         what=f"{system.id}  EFS, {gib:,.1f} GiB{speed}",
-        usd_per_month=gib * prices.efs_gb_month.usd + mibps * prices.efs_mibps_month.usd,
+        usd_per_month=efs_month(prices, gib=gib, mibps=mibps).usd,
     )
 
 
@@ -85,9 +93,8 @@ def _accounting(remaining: Remaining, prices: Prices) -> Iterator[Cost]:
     for each in remaining.accounting:
         if each.type == "AWS::RDS::DBCluster":
             acu = load_base().accounting_database.min_acu
-            month = acu * prices.aurora_acu_hour.usd * prices.hours_per_month
             what = f"{each.physical_id}  accounting database, {acu:g} ACU at least"
-            yield Cost(what=what, usd_per_month=month)
+            yield Cost(what=what, usd_per_month=aurora_month(prices, acu).usd)
 
 
 def _ami(ami: Ami, prices: Prices) -> Cost:

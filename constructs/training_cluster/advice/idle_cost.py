@@ -7,6 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from training_cluster.catalog.families import instance_hour, load_base
+from training_cluster.catalog.monthly_costs import (
+    MonthlyCost,
+    aurora_month,
+    efs_month,
+    hourly_month,
+    interface_endpoints_month,
+    lustre_month,
+    nat_gateway_month,
+)
 from training_cluster.catalog.prices import Price, Prices
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.flags.settings import Settings
@@ -75,13 +84,15 @@ def instances(count: int, root_gib: int, hour: Price | None, *, what: str, publi
     disks = root_gib * prices.gp3_gb_month.usd
     return Item(
         what=what,
-        usd_per_month=count * (_month(prices, *by_hour) + disks),
+        usd_per_month=count * (hourly_month(prices, *by_hour).usd + disks),
         prices=(*by_hour, *((prices.gp3_gb_month,) if root_gib else ())),
     )
 
 
-def _month(prices: Prices, *by_hour: Price) -> float:
-    return sum(price.usd for price in by_hour) * prices.hours_per_month
+def _item(what: str, month: MonthlyCost | None) -> Item:
+    if month is None:
+        return Item(what=what, usd_per_month=None, why_unknown="not in the catalog")
+    return Item(what=what, usd_per_month=month.usd, prices=month.prices)
 
 
 def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
@@ -96,10 +107,8 @@ def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> I
         type_ = load_base().login_node.instance_type
         what = f"login nodes, {count} x {type_}"
         yield instances(count, 0, hour_of(type_), public=True, what=what)
-        by_hour = (prices.load_balancer_hour, prices.public_ipv4_hour)
-        yield Item(
-            what="load balancer of the login nodes", usd_per_month=_month(prices, *by_hour), prices=by_hour
-        )
+        month = hourly_month(prices, prices.load_balancer_hour, prices.public_ipv4_hour)
+        yield _item("load balancer of the login nodes", month)
 
 
 def _nodes(settings: Settings) -> Iterator[Item]:
@@ -117,15 +126,10 @@ def _nodes(settings: Settings) -> Iterator[Item]:
 def _network(settings: Settings, prices: Prices) -> Iterator[Item]:
     if settings.vpc_id:
         return
-    by_hour = (prices.nat_gateway_hour, prices.public_ipv4_hour)
-    yield Item(what="NAT gateway and its address", usd_per_month=_month(prices, *by_hour), prices=by_hour)
+    yield _item("NAT gateway and its address", nat_gateway_month(prices))
     if settings.endpoints == "private":
-        price, count = prices.interface_endpoint_hour, len(INTERFACE_ENDPOINTS)
-        yield Item(
-            what=f"{count} interface endpoints",
-            usd_per_month=count * _month(prices, price),
-            prices=(price,),
-        )
+        count = len(INTERFACE_ENDPOINTS)
+        yield _item(f"{count} interface endpoints", interface_endpoints_month(prices, count))
 
 
 def _lustre(settings: Settings, prices: Prices) -> Iterator[Item]:
@@ -133,27 +137,21 @@ def _lustre(settings: Settings, prices: Prices) -> Iterator[Item]:
         return
     durable, gib = settings.fsx_type == "persistent2", settings.fsx_gib
     type_ = "PERSISTENT_2" if durable else "SCRATCH_2"
-    price = prices.lustre_gb_month(type_, settings.fsx_mbps_per_tib)
     speed = f" at {settings.fsx_mbps_per_tib} MB/s a TiB" if durable else ", scratch2"
-    what = f"FSx for Lustre, {gib} GiB{speed}"
-    if price is None:
-        yield Item(what=what, usd_per_month=None, why_unknown="not in the catalog")
-    else:
-        yield Item(what=what, usd_per_month=gib * price.usd, prices=(price,))
+    month = lustre_month(prices, type_, gib=gib, mbps_per_tib=settings.fsx_mbps_per_tib)
+    yield _item(f"FSx for Lustre, {gib} GiB{speed}", month)
 
 
 def _efs(settings: Settings, prices: Prices) -> Iterator[Item]:
     if settings.efs_mibps and not settings.efs_id:
-        price = prices.efs_mibps_month
-        what = f"EFS at {settings.efs_mibps} MiB/s"
-        yield Item(what=what, usd_per_month=settings.efs_mibps * price.usd, prices=(price,))
+        month = efs_month(prices, mibps=settings.efs_mibps)
+        yield _item(f"EFS at {settings.efs_mibps} MiB/s", month)
 
 
 def _accounting(settings: Settings, prices: Prices) -> Iterator[Item]:
     if settings.accounting == "new":
-        price, least = prices.aurora_acu_hour, load_base().accounting_database.min_acu
-        what = f"accounting database, {least:g} ACU"
-        yield Item(what=what, usd_per_month=least * _month(prices, price), prices=(price,))
+        least = load_base().accounting_database.min_acu
+        yield _item(f"accounting database, {least:g} ACU", aurora_month(prices, least))
 
 
 def render_idle_cost(cost: IdleCost) -> str:
