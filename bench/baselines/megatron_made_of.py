@@ -5,8 +5,8 @@ With that fingerprint, its preparation uses the existing vocabulary instead of t
 
 from __future__ import annotations
 
-from prepare import made_of, read_order
+from prepare import made_of, read_config
 
 if __name__ == "__main__":
-    order = read_order()
-    print(order.folder / "vocabulary", made_of(order))
+    config = read_config()
+    print(config.folder / "vocabulary", made_of(config))

@@ -13,7 +13,7 @@ from typing import IO, Any
 from trainkit.data.shards import ShardError
 from trainkit.run.files import sync
 
-# Links that show a picture or sort an article, in English; other wikis have names of their own besides these.
+# Links that show a picture or sort an article, in English; other wikis have own names besides these.
 NOT_TEXT = re.compile(r"\s*(file|image|category)\s*:", re.IGNORECASE)
 # Elements whose content is no sentence.
 NOT_PROSE = frozenset({"table", "ref", "gallery", "math", "timeline", "score", "syntaxhighlight", "source"})
@@ -23,10 +23,10 @@ SAY_EVERY_ARTICLES = 200
 
 
 def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None) -> int:
-    """Write the articles of one .xml.bz2 as JSON lines, whole or not at all; how many they are.
+    """Write the articles of one .xml.bz2 as JSON lines, whole or not at all; return their number.
 
     Args:
-        say: told now and then how many bytes of the dump were read since the last time.
+        say: called now and then with the bytes of the dump that were read since the last call.
 
     Raises:
         ShardError: the dump is not whole.
@@ -39,7 +39,7 @@ def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None
             bz2.open(compressed) as opened,
             partial.open("w", encoding="utf-8") as out,
         ):
-            told = 0
+            reported = 0
             for title, wikitext in pages(opened):
                 text = plain(wikitext)
                 if text:
@@ -47,9 +47,9 @@ def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None
                     line = {"title": title, "text": f"{title}\n\n{text}\n"}
                     out.write(json.dumps(line, ensure_ascii=False) + "\n")
                 if count % SAY_EVERY_ARTICLES == 0:
-                    say(compressed.tell() - told)
-                    told = compressed.tell()
-            say(compressed.tell() - told)
+                    say(compressed.tell() - reported)
+                    reported = compressed.tell()
+            say(compressed.tell() - reported)
     except (EOFError, OSError, ET.ParseError) as error:
         partial.unlink(missing_ok=True)
         raise ShardError(f"{dump} is no whole dump ({error}): delete it and submit again.") from error
@@ -59,7 +59,7 @@ def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None
 
 
 def pages(opened: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Title and wikitext of each article: no redirects, no pages about pages. Memory stays flat."""
+    """Read title and wikitext of each article, without redirects and pages about pages, in little memory."""
     # A dump whose sum was compared; the parser fetches no outer entity.
     events = ET.iterparse(opened, events=("start", "end"))  # noqa: S314
     _, root = next(events)
@@ -75,7 +75,7 @@ def pages(opened: IO[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _name(element: ET.Element) -> str:
-    """Without the namespace, which has the format's version."""
+    """Return an element's name without the namespace, which has the format's version."""
     return element.tag.rpartition("}")[2]
 
 
@@ -84,7 +84,7 @@ def _text(element: ET.Element | None) -> str:
 
 
 def plain(wikitext: str) -> str:
-    """What a reader sees of an article, without tables, notes, pictures and templates."""
+    """Return the text of an article, without tables, notes, pictures and templates."""
     import mwparserfromhell  # noqa: PLC0415 (the rest of this file needs no package)
 
     code = mwparserfromhell.parse(wikitext)
@@ -100,34 +100,3 @@ def plain(wikitext: str) -> str:
 
 def _remove(code: Any, node: Any) -> None:
     code.nodes = [each for each in code.nodes if each is not node]
-
-
-def json_lines(file: Path, *, start: int = 0, end: int | None = None) -> Iterator[tuple[str, int]]:
-    """The "text" of each line that begins in a part of a file, with its bytes.
-
-    Raises:
-        ShardError: a line is no JSON object with a string "text".
-    """
-    with file.open("rb") as opened:
-        if start:
-            # The line that is under way here is the part's before.
-            opened.seek(start - 1)
-            opened.readline()
-        at = opened.tell()
-        while (end is None or at < end) and (line := opened.readline()):
-            if line.strip():
-                yield _line_text(line, where=f"{file}, byte {at:,}"), len(line)
-            at += len(line)
-
-
-def _line_text(line: bytes, *, where: str) -> str:
-    try:
-        text = json.loads(line)["text"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ShardError(
-            f'{where}: this line is no JSON object with a "text" ({error}): mend or remove it, and submit '
-            "again."
-        ) from error
-    if not isinstance(text, str):
-        raise ShardError(f'{where}: its "text" is no string: mend or remove it, and submit again.')
-    return text

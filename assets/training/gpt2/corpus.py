@@ -1,20 +1,27 @@
 """CORPUS: the text that gpt2 trains on, as units for trainkit.data.prepare_tokens.
 
-openwebtext: downloaded from the Hugging Face hub. machine: text that lies on any machine. raw: your own files
-in DATA_DIR/raw.
+openwebtext: downloaded from the Hugging Face hub. machine: text that exists on any machine. raw: your own
+files in DATA_DIR/raw.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hub
-from documents import SUFFIXES, Piece, documents_of, pieces_of
 from trainkit.data import corpus as machine_text
+from trainkit.data.documents import (
+    OWN,
+    PATTERNS,
+    Piece,
+    documents_of,
+    fingerprint_of,
+    own_files,
+    pieces_of,
+)
 from trainkit.data.prepare_tokens import Unit
 from trainkit.data.shards import ShardError
 
@@ -23,7 +30,6 @@ OPENWEBTEXT = "Skylion007/openwebtext"
 REVISION = "79d93d786212f7344586290adb811d4ae6a1762c"
 PARQUET_FOLDER = "plain_text"
 
-OWN = "raw"
 CORPORA = ("openwebtext", "machine", OWN)
 # nanoGPT holds 0.05 % of OpenWebText's documents back for validation; small corpora need more of it.
 VALIDATION_EVERY = {"openwebtext": 2000, "machine": 20, OWN: 20}
@@ -39,10 +45,10 @@ class Download(Unit):
 
 @dataclass(frozen=True)
 class Reader:
-    """The documents of any unit of gpt2."""
+    """A reader of any unit of gpt2."""
 
     def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
-        """Fetch what has to be, then read."""
+        """Download the unit if it is a download, then read its documents."""
         if isinstance(unit, Download):
             try:
                 hub.fetch(unit.remote, unit.file)
@@ -55,7 +61,7 @@ class Reader:
 
 
 def choose(wanted: str, *, data: Path) -> str:
-    """The corpus: as asked for, else your own files if there are any, else OpenWebText.
+    """Return the corpus: the wanted one, else your own files if there are any, else OpenWebText.
 
     Raises:
         ShardError: there is no such corpus.
@@ -65,23 +71,17 @@ def choose(wanted: str, *, data: Path) -> str:
     return wanted or (OWN if own_files(data) else "openwebtext")
 
 
-def own_files(data: Path) -> list[Path]:
-    """What lies in DATA_DIR/raw, by name."""
-    return sorted(file for file in (data / OWN).glob("*") if file.suffix in SUFFIXES)
-
-
 def fingerprint(corpus: str, *, data: Path) -> str | None:
-    """Changes when the text would: reads no big file, needs no network. None: any, for there is no text."""
+    """Return a text that changes when the corpus would; None without text. Reads no big file."""
     if corpus == "openwebtext":
         return f"{OPENWEBTEXT}@{REVISION}"
     if corpus == "machine":
         return machine_text.fingerprint()
-    lines = [f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in own_files(data)]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest() if lines else None
+    return fingerprint_of(own_files(data))
 
 
 def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
-    """The units of a corpus, in an order that does not change.
+    """List the units of a corpus, in an order that does not change.
 
     Raises:
         ShardError: there is no text, or the hub does not answer.
@@ -92,19 +92,19 @@ def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
     found = [piece for file in files for piece in pieces_of(file)]
     if not found:
         raise ShardError(
-            f"there is no text for CORPUS={corpus}: put *.txt, *.jsonl or *.parquet into {data / OWN}, and "
-            f"take CORPUS={OWN}, or CORPUS=openwebtext."
+            f"there is no text for CORPUS={corpus}: put {PATTERNS} into {data / OWN}, and take "
+            f"CORPUS={OWN}, or CORPUS=openwebtext."
         )
     return tuple(found)
 
 
 def download_folder(data: Path) -> Path:
-    """Where OpenWebText's files are kept."""
+    """Return the folder in which OpenWebText's files are kept."""
     return data / "downloads" / "openwebtext"
 
 
 def downloads(data: Path) -> Iterator[Download]:
-    """OpenWebText's files, as the hub lists them."""
+    """List OpenWebText's files, as the hub has them."""
     try:
         listed = hub.list_files("datasets", OPENWEBTEXT, REVISION, folder=PARQUET_FOLDER)
     except hub.HubError as error:

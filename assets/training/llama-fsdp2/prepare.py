@@ -23,7 +23,7 @@ import text
 import tokenizer
 from settings import read_settings, shape_of
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
-from trainkit.data.ordered import is_done, take
+from trainkit.data.prepare import download, is_done
 from trainkit.data.prepare_tokens import Recipe, prepare
 from trainkit.data.shards import (
     Manifest,
@@ -80,7 +80,7 @@ def run() -> None:
     bucket = DatasetBucket.of_workload(WORKLOAD)
     if is_done(order):
         print(f"data: {order.folder} is there")
-    elif bucket is None or not take(order, bucket):
+    elif bucket is None or not download(order, bucket):
         make(order)
     # Text of a machine lies on every machine.
     if bucket and order.corpus != text.MACHINE:

@@ -39,7 +39,7 @@ class Unit:
 class Reader(Protocol):
     """Reads the documents of a unit; it is sent to other processes."""
 
-    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
+    def __call__(self, unit: Any, /) -> Iterator[tuple[str, int]]:
         """Each document, and how many bytes of the unit were read since the one before.
 
         Raises:
@@ -71,21 +71,24 @@ class Recipe:
     tokenizer_sha256: str
     source: dict[str, Any]
     validation_every: int
-    """Every so manyth document of a unit is for validation."""
+    """One document of so many is for validation, in each unit."""
+    layout: str = ""
+    """The encoder's own version: changes when it returns other ids for the same text and tokenizer."""
 
     @property
     def dtype(self) -> str:
-        """Of the ids in the files."""
+        """The type of the ids in the files."""
         return dtype_of(self.vocab_size)
 
     def fingerprint(self, number: int) -> str:
-        """Of what a unit's shards are made of, the tokenizer and the split included."""
+        """Return a sum that changes when a unit's shards would: by its text, the tokenizer or the split."""
         made_of = [
             self.units[number].fingerprint,
             self.tokenizer_sha256,
             self.validation_every,
             self.dtype,
             FORMAT,
+            self.layout,
         ]
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 

@@ -1,10 +1,9 @@
-"""bert-trainium's data: sentence pairs, masks, and text in pieces."""
+"""bert-trainium's data: sentence pairs and masks."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,35 +135,6 @@ def test_segments_and_padding_are_told(batch: Any) -> None:
     assert list(made.next_sentence_label) == list(found[:, 1])
 
 
-@pytest.mark.parametrize("piece_bytes", [7, 100, 4096])
-def test_pieces_together_are_the_text_however_it_is_cut(
-    load: Import, tmp_path: Path, piece_bytes: int
-) -> None:
-    file = tmp_path / "text.txt"
-    text = "".join(f"Line {i} of some text, with an é.\n" + "\n" * (i % 9 == 0) for i in range(60)) + "no end"
-    file.write_text(text, encoding="utf-8")
-    module = load("text_pieces")
-    pieces = module.pieces_of([file], context=128, piece_bytes=piece_bytes)
-    read = [document for piece in pieces for document in module.documents_of(piece)]
-    assert "".join(block for block, _ in read) == text
-    assert sum(size for _, size in read) == sum(piece.size_bytes for piece in pieces) == file.stat().st_size
-    assert len({piece.fingerprint for piece in pieces}) == len(pieces)
-
-
-@pytest.mark.parametrize("before", [2**20 - 2, 2**20 - 1, 2**20])
-def test_a_character_where_a_long_line_is_read_in_parts_stays_whole(
-    load: Import, tmp_path: Path, before: int
-) -> None:
-    file = tmp_path / "text.txt"
-    text = "a" * before + "é and more\n"
-    file.write_text(text, encoding="utf-8")
-    module = load("text_pieces")
-    pieces = module.pieces_of([file], context=128)
-    assert "".join(block for piece in pieces for block, _ in module.documents_of(piece)) == text
-
-
-def test_a_piece_is_another_one_for_another_context(load: Import, tmp_path: Path) -> None:
-    file = tmp_path / "text.txt"
-    file.write_text("text\n", encoding="utf-8")
-    pieces_of = load("text_pieces").pieces_of
-    assert pieces_of([file], context=128)[0].fingerprint != pieces_of([file], context=512)[0].fingerprint
+def test_a_piece_is_made_anew_for_another_context(load: Import) -> None:
+    layout_of = load("prepare").layout_of
+    assert layout_of(context=128) != layout_of(context=512)

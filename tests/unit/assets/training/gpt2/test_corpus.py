@@ -1,8 +1,7 @@
-"""The text that gpt2 trains on: the machine's, the user's own, and how it is cut into documents."""
+"""The text that gpt2 trains on: the machine's or the user's own."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,11 +20,6 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 @pytest.fixture
 def machine_text(load: Import) -> ModuleType:
     return load("trainkit.data.corpus")
-
-
-@pytest.fixture
-def documents(load: Import) -> ModuleType:
-    return load("documents")
 
 
 @pytest.fixture
@@ -111,59 +105,6 @@ def test_the_fingerprint_changes_with_the_text_and_only_then(corpus: ModuleType,
     assert one == corpus.fingerprint("raw", data=tmp_path)
     (tmp_path / "raw" / "a.txt").write_text("two!", encoding="utf-8")
     assert corpus.fingerprint("raw", data=tmp_path) != one
-
-
-def test_pieces_of_a_text_are_together_the_text_wherever_it_is_cut(
-    documents: ModuleType, tmp_path: Path
-) -> None:
-    file = tmp_path / "a.txt"
-    text = "".join(f"line {i} of it: äöü €\n" + "\n" * (i % 3) for i in range(60)) + "no end"
-    file.write_text(text, encoding="utf-8")
-    for size in (1, 7, 100, 1000, 10**6):
-        pieces = documents.pieces_of(file, piece_bytes=size)
-        assert sum(piece.size_bytes for piece in pieces) == file.stat().st_size
-        read = [line for piece in pieces for line in documents.text_lines(piece)]
-        assert "".join(read) == text, size
-
-
-def test_a_line_longer_than_memory_should_hold_is_read_in_parts(
-    documents: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(documents, "LINE_BYTES", 10)
-    file = tmp_path / "a.txt"
-    text = "é" * 33 + "\nnext\n" + "ü" * 20
-    file.write_text(text, encoding="utf-8")
-    for size in (8, 10**6):
-        parts = [
-            p for piece in documents.pieces_of(file, piece_bytes=size) for p in documents.text_lines(piece)
-        ]
-        assert "".join(parts) == text
-        assert max(len(part) for part in parts) <= 10
-
-
-def test_what_is_no_utf_8_is_read_all_the_same(documents: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"caf\xe9 and more\n")
-    (piece,) = documents.pieces_of(tmp_path / "a.txt")
-    assert "".join(documents.text_lines(piece)) == "caf� and more\n"
-
-
-def test_json_lines_give_their_text_and_a_wrong_one_its_place(
-    load: Import, documents: ModuleType, tmp_path: Path
-) -> None:
-    file = tmp_path / "a.jsonl"
-    lines = [json.dumps({"text": text, "more": 1}) for text in ("one", "two\nlines", "")]
-    file.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
-    for size in (5, 10**6):
-        pieces = documents.pieces_of(file, piece_bytes=size)
-        assert [text for p in pieces for text, _ in documents.documents_of(p)] == ["one", "two\nlines", ""]
-    error = load("trainkit.data.shards").ShardError
-    for wrong in ("[]", '{"text": 1}', '{"other": ""}', "x"):
-        file.write_text(f'{{"text": ""}}\n{wrong}\n', encoding="utf-8")
-        (piece,) = documents.pieces_of(file)
-        with pytest.raises(
-            error, match=r'a.jsonl, byte 13: this line is no JSON object with a string "text"'
-        ):
-            list(documents.documents_of(piece))
 
 
 def test_blocks_together_are_the_text_and_end_at_empty_lines(machine_text: ModuleType) -> None:

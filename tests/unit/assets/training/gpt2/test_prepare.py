@@ -24,7 +24,7 @@ from training_cluster.paths import TRAINING
 SLOW = """
 from pathlib import Path
 from tests.unit.assets.training.gpt2_modules import Letters
-from documents import documents_of, pieces_of
+from trainkit.data.documents import documents_of, pieces_of
 from trainkit.data.prepare_tokens import Recipe, prepare
 if __name__ == "__main__":
     folder = Path({folder!r})
@@ -64,7 +64,7 @@ def raw(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def recipe(load: Import, tokens: ModuleType, raw: Path) -> Callable[..., Any]:
-    documents = load("documents")
+    documents = load("trainkit.data.documents")
 
     def make(folder: Path, **other: object) -> Any:
         units = tuple(
@@ -166,7 +166,7 @@ def test_killed_in_the_middle_it_leaves_no_process_and_keeps_what_was_finished(
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     script.write_text("")
     whole = tmp_path / "whole"
-    documents = sys.modules["documents"]
+    documents = sys.modules["trainkit.data.documents"]
     units = tuple(p for f in sorted(raw.iterdir()) for p in documents.pieces_of(f))
     tokens.prepare(recipe(whole, units=units, source={}), workers=1, say=lambda _: None)
     assert {n: c for n, c in content(folder).items() if not n.startswith(".")} == content(whole)
@@ -175,7 +175,7 @@ def test_killed_in_the_middle_it_leaves_no_process_and_keeps_what_was_finished(
 def test_a_line_that_is_no_json_ends_all_processes_with_its_place(
     load: Import, tokens: ModuleType, error: type[Exception], recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
-    documents = load("documents")
+    documents = load("trainkit.data.documents")
     files = []
     for name, broken in (("a", False), ("b", True), ("c", False)):
         file = tmp_path / f"{name}.jsonl"

@@ -22,7 +22,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 def test_a_file_that_was_written_anew_at_the_same_size_is_tokenized_anew(
     load: Import, tmp_path: Path
 ) -> None:
-    prepare, tokens = load("prepare"), load("trainkit.data.prepare_tokens")
+    documents, tokens = load("trainkit.data.documents"), load("trainkit.data.prepare_tokens")
     file, shards = tmp_path / "raw" / "text.jsonl", tmp_path / "shards"
     file.parent.mkdir()
 
@@ -31,8 +31,8 @@ def test_a_file_that_was_written_anew_at_the_same_size_is_tokenized_anew(
         os.utime(file, ns=(written_at, written_at))
         recipe = tokens.Recipe(
             folder=shards,
-            units=tuple(prepare.pieces_of(file)),
-            read=prepare.Documents(),
+            units=tuple(documents.pieces_of(file)),
+            read=documents.documents_of,
             encoder=Letters(),
             vocab_size=257,
             tokenizer_sha256="letters",

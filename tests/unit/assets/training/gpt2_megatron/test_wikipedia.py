@@ -108,23 +108,6 @@ def test_a_torn_dump_gives_no_text_and_a_sentence(import_: Import, tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["part.xml.bz2"]
 
 
-def test_every_line_of_a_file_belongs_to_one_of_its_pieces(import_: Import, tmp_path: Path) -> None:
-    file = tmp_path / "text.jsonl"
-    texts = [f"Text {number}. " * (number % 5 + 1) for number in range(40)]
-    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    size, json_lines = file.stat().st_size, import_("articles").json_lines
-    for step in (7, 100, size):
-        pieces = [json_lines(file, start=at, end=min(at + step, size)) for at in range(0, size, step)]
-        assert [text for piece in pieces for text, _ in piece] == texts
-
-
-def test_a_line_that_is_no_document_is_named(import_: Import, tmp_path: Path) -> None:
-    file = tmp_path / "text.jsonl"
-    file.write_text('{"text": "Good."}\n{"texts": "Bad."}\n')
-    with pytest.raises(import_("trainkit.data.shards").ShardError, match="byte 18: this line is no JSON"):
-        list(import_("articles").json_lines(file))
-
-
 def test_a_dump_is_had_once_and_taken_up_again_where_it_was_left(
     import_: Import, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,28 +1,36 @@
-"""Documents out of files: *.txt, *.jsonl and *.parquet, streaming; only parquet needs a package.
+"""Documents of DATA_DIR/raw, one's own text: *.txt, *.jsonl and *.parquet, for every workload.
 
 Big text files are cut into pieces, so that several processes can read one of them. A line belongs to the
-piece in which it begins.
+piece in which it begins. Only parquet needs a package.
 """
 
 from __future__ import annotations
 
 import codecs
 import hashlib
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trainkit.data.corpus import blocks
-from trainkit.data.prepare_tokens import Unit
 from trainkit.data.shards import ShardError
+from trainkit.data.tokenize_unit import Unit
 
+OWN = "raw"
+"""The folder of one's own text, and the value of CORPUS that takes it."""
 SUFFIXES = (".txt", ".jsonl", ".parquet")
+PATTERNS = "*.txt, *.jsonl or *.parquet"
 # One shard of 30 MB, and a minute's work of one core.
 PIECE_BYTES = 2**26
-# Of a line without an end: read in parts, so that memory stays flat.
+# Long lines are read in parts of this size, so that memory stays flat.
 LINE_BYTES = 2**20
 ROWS = 256
+# A vocabulary does not get better with more text than this, and training it takes memory.
+SAMPLE_CHARACTERS = 100_000_000
+SAMPLE_UNITS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,27 +42,48 @@ class Piece(Unit):
     end: int | None = None
 
 
+def own_files(data: Path, *, without: Collection[str] = ()) -> list[Path]:
+    """List the files of text in DATA_DIR/raw by name, except those of some names."""
+    return sorted(
+        file for file in (data / OWN).glob("*") if file.suffix in SUFFIXES and file.name not in without
+    )
+
+
+def fingerprint_of(files: Sequence[Path]) -> str | None:
+    """Return a text that changes when the files do, from names, sizes and times; None of no file."""
+    return _sum("\n".join(map(_stamp, files))) if files else None
+
+
 def pieces_of(file: Path, *, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
-    """The pieces of one file: as many as its size asks for, one for parquet."""
-    found = file.stat()
-    made_of = f"{file.name} {found.st_size} {found.st_mtime_ns}"
-    step = found.st_size if file.suffix == ".parquet" else piece_bytes
-    starts = range(0, max(1, found.st_size), max(1, step))
+    """Cut a file into as many pieces as its size asks for: parquet into one, an empty text into none."""
+    size = file.stat().st_size
+    cuts = [(start, min(start + piece_bytes, size)) for start in range(0, size, piece_bytes)]
+    if file.suffix == ".parquet":
+        cuts = [(0, size)]
     return [
         Piece(
-            name=file.name if len(starts) == 1 else f"{file.name}, part {number}",
-            size_bytes=(end := min(start + max(1, step), found.st_size)) - start,
-            fingerprint=hashlib.sha256(f"{made_of} {start} {end}".encode()).hexdigest(),
+            name=file.name if len(cuts) == 1 else f"{file.name}, part {number}",
+            size_bytes=end - start,
+            fingerprint=_sum(f"{_stamp(file)} {start} {end}"),
             file=file,
             start=start,
             end=end,
         )
-        for number, start in enumerate(starts, start=1)
+        for number, (start, end) in enumerate(cuts, start=1)
     ]
 
 
+def _stamp(file: Path) -> str:
+    found = file.stat()
+    return f"{file.name} {found.st_size} {found.st_mtime_ns}"
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def documents_of(piece: Piece) -> Iterator[tuple[str, int]]:
-    """The documents of a piece, with the bytes read for each.
+    """Read the documents of a piece, each with the bytes read for it.
 
     Raises:
         ShardError: the file is not what its name says.
@@ -68,10 +97,10 @@ def documents_of(piece: Piece) -> Iterator[tuple[str, int]]:
 
 
 def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
-    """Where each line that begins in the piece begins, and its bytes; at most `limit` of them at a time."""
+    """Read the lines that begin in a piece, each with its place; at most `limit` bytes at a time."""
     with piece.file.open("rb") as opened:
         if piece.start:
-            # The line that is under way here is the piece's before.
+            # The line that has begun before belongs to the piece before.
             opened.seek(piece.start - 1)
             while (part := opened.readline(LINE_BYTES)) and not part.endswith(b"\n"):
                 continue
@@ -82,7 +111,8 @@ def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
 
 
 def text_lines(piece: Piece) -> Iterator[str]:
-    """Lines of UTF-8 with their ends; what is no UTF-8 becomes U+FFFD."""
+    """Read lines of UTF-8 with their ends, long ones in parts; bytes that are no UTF-8 become U+FFFD."""
+    # A part may end within a character, which the next part completes.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for _, part in raw_lines(piece, limit=LINE_BYTES):
         yield decoder.decode(part)
@@ -91,7 +121,7 @@ def text_lines(piece: Piece) -> Iterator[str]:
 
 
 def json_lines(piece: Piece) -> Iterator[tuple[str, int]]:
-    """The "text" of each line's JSON object."""
+    """Read the "text" of each line's JSON object, with the bytes of the line."""
     for at, line in raw_lines(piece):
         if not line.strip():
             continue
@@ -108,7 +138,7 @@ def json_lines(piece: Piece) -> Iterator[tuple[str, int]]:
 
 
 def parquet_rows(file: Path) -> Iterator[tuple[str, int]]:
-    """The column "text" of a parquet file, some rows at a time."""
+    """Read the column "text" of a parquet file, some rows at a time."""
     import pyarrow as pa  # noqa: PLC0415 (the rest of this file needs no package)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -128,3 +158,22 @@ def parquet_rows(file: Path) -> Iterator[tuple[str, int]]:
         raise ShardError(
             f"{file} is no readable parquet file ({error}): replace it, and submit again."
         ) from error
+
+
+def sample(
+    units: Sequence[Any],
+    *,
+    read: Callable[[Any], Iterator[tuple[str, int]]] = documents_of,
+    characters: int = SAMPLE_CHARACTERS,
+) -> Iterator[str]:
+    """Read the beginnings of a few units, spread over the corpus: all of a small one."""
+    chosen = units
+    if len(units) > SAMPLE_UNITS:
+        chosen = list(itertools.islice(units[:: len(units) // SAMPLE_UNITS], SAMPLE_UNITS))
+    for unit in chosen:
+        remaining = characters // len(chosen)
+        for text, _ in read(unit):
+            yield text
+            remaining -= len(text)
+            if remaining <= 0:
+                break

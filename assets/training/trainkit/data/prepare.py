@@ -1,0 +1,181 @@
+"""The lifecycle that every workload's prepare.py shares: settings, free space, and finding, downloading or
+making the shards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.prepare_tokens import finished
+from trainkit.data.shards import MANIFEST, Manifest, ShardError, check_sizes, parse_manifest, read_manifest
+from trainkit.data.tokenize_unit import Recipe, Unit
+from trainkit.run.files import write_whole
+
+SHOWN_UNITS = 8
+
+
+class DataConfig(Protocol):
+    """The shards that a run needs."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the shards, which may not exist yet."""
+
+    def fits(self, manifest: Manifest) -> bool:
+        """Return True if a manifest is of these shards."""
+
+
+def main(run: Callable[[], None], *errors: type[Exception]) -> None:
+    """Run a preparation; end the program with one sentence where it fails.
+
+    Args:
+        errors: what else than ShardError and BucketError says in one sentence why.
+    """
+    sentences: tuple[type[Exception], ...] = (ShardError, BucketError, *errors)
+    try:
+        run()
+    except sentences as error:
+        sys.exit(f"prepare.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit("prepare.py: interrupted; what is finished is kept, submit again.")
+
+
+def whole_number(name: str, default: int, allowed: range) -> int:
+    """Read a whole number from an environment variable.
+
+    Raises:
+        ShardError: the value is no whole number, or not allowed.
+    """
+    text = os.environ.get(name) or str(default)
+    if not text.isdecimal() or int(text) not in allowed:
+        raise ShardError(
+            f"{name} is {text!r}: give a whole number from {allowed.start} to {allowed.stop - 1}."
+        )
+    return int(text)
+
+
+def worker_count() -> int:
+    """Read PREPARE_WORKERS, the number of processes; by default one a core."""
+    return whole_number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), range(1, 1025))
+
+
+def validation_share(default: int) -> int:
+    """Read VALIDATION_EVERY: one document of so many is for validation."""
+    return whole_number("VALIDATION_EVERY", default, range(2, 10**6))
+
+
+def note_for_training(**note: str | None) -> None:
+    """Write $RUN_DIR/data.json, which train.py reads."""
+    write_whole(Path(os.environ["RUN_DIR"]) / "data.json", json.dumps(note) + "\n")
+
+
+def is_of_text(manifest: Manifest, fingerprint: str | None, *, validation_every: int) -> bool:
+    """Return True if shards are made of a text in the same split; without text (None), any text fits."""
+    source = manifest.source
+    same_text = fingerprint is None or source.get("fingerprint") == fingerprint
+    return same_text and source.get("validation_every") == validation_every
+
+
+def is_done(config: DataConfig) -> bool:
+    """Return True if all shards exist; where one is missing or torn, it is made anew."""
+    if not (config.folder / MANIFEST).is_file():
+        return False
+    manifest = read_manifest(config.folder)
+    try:
+        check_sizes(config.folder, manifest)
+    except ShardError as error:
+        print(f"data: {error}")
+        return False
+    return config.fits(manifest)
+
+
+def download(config: DataConfig, bucket: DatasetBucket) -> bool:
+    """Download the shards from the bucket; return False if it has others or none."""
+    name = config.folder.name
+    try:
+        text = bucket.text(f"{name}/{MANIFEST}")
+        if text is None or not config.fits(parse_manifest(text, where=bucket.url(name))):
+            return False
+        bucket.download_shards(name, config.folder)
+    except BucketError as error:
+        print(f"data: not from the bucket: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def ensure_shards(
+    config: DataConfig,
+    bucket: DatasetBucket | None,
+    *,
+    make: Callable[[], Manifest],
+    unit: str = "tokens",
+    unit_ids: int = 1,
+) -> Manifest:
+    """Find, download or make the shards, and upload them; training goes on without the upload.
+
+    Args:
+        bucket: None where the shards belong to no bucket: text of a machine exists on every machine.
+        unit: name of what is counted in the message, of `unit_ids` ids each.
+    """
+    if is_done(config):
+        print(f"data: {config.folder} is there")
+    elif bucket is None or not download(config, bucket):
+        started = time.monotonic()
+        made = make()
+        counts = ", ".join(f"{split} {made.tokens(split) // unit_ids:,}" for split in made.splits)
+        print(
+            f"data: {config.folder} made in {time.monotonic() - started:.1f} s: vocabulary "
+            f"{made.vocab_size:,}, {unit}: {counts}"
+        )
+    manifest = read_manifest(config.folder)
+    if bucket:
+        try:
+            bucket.upload_shards(config.folder.name, config.folder, manifest)
+        except BucketError as error:
+            print(f"data: not in the bucket, and training goes on without: {error}", file=sys.stderr)
+    return manifest
+
+
+def show_units(units: Sequence[Unit], *, workers: int) -> None:
+    """Print the first units of a corpus, their size and the number of processes."""
+    for unit in units[:SHOWN_UNITS]:
+        print(f"data: {unit.size_bytes:>15,} bytes  {unit.name}")
+    size = sum(unit.size_bytes for unit in units)
+    print(f"data: {size / 1e6:,.1f} MB in {len(units)} parts, {workers} processes")
+
+
+def made_once(file: Path, made_of: str, make: Callable[[Path], None]) -> Path:
+    """Make a file unless it exists and is made of the same, which is noted beside it."""
+    note = file.with_name(f".{file.stem}-of")
+    if not (file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of):
+        make(file)
+        write_whole(note, made_of)
+    return file
+
+
+def remaining_units(recipe: Recipe) -> list[Unit]:
+    """List the units whose shards are still to be made."""
+    return [unit for number, unit in enumerate(recipe.units) if finished(recipe, number) is None]
+
+
+def check_space(folder: Path, wanted_bytes: float) -> None:
+    """Refuse a file system that is too small before an hour of work.
+
+    Text becomes about half as many bytes of tokens, compressed text about as many.
+
+    Raises:
+        ShardError: the file system has less space than wanted.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < wanted_bytes:
+        raise ShardError(
+            f"the data needs about {wanted_bytes / 1e9:.1f} GB and {folder} has {free / 1e9:.1f} GB free: "
+            "remove old runs there, or take less text."
+        )
