@@ -1,10 +1,10 @@
 """Systems Manager's agent on a head node, as far as Run Command needs it.
 
-As in amazon-ssm-agent 3.3: five commands run at a time, and five more are taken and wait for them
-(appconfig/constants.go). They start also after Systems Manager has given them up, unless they were cancelled
-(task/pool.go); which status it gives them is not known, and is TimedOut here. A command that is cancelled, or
-runs longer than its executionTimeout, has its process group killed and is not waited for any longer
-(executers/executers.go). The standard error of a command that failed ends with a line of the agent's own
+As in amazon-ssm-agent 3.3, five commands run at a time, and five more are accepted and wait
+(appconfig/constants.go). They start even after Systems Manager has given them up, unless they were cancelled
+(task/pool.go); their status is then unknown, and is TimedOut here. When a command is cancelled, or runs
+longer than its executionTimeout, the agent kills its process group and does not wait for it
+(executers/executers.go). The standard error of a failed command ends with a line of the agent
 (plugins/runscript/runscript.go).
 """
 
@@ -26,7 +26,7 @@ WORKERS = 5
 BUFFER = 5
 _STOPPED = 137
 _POLL_S = 0.02
-# Of the end of a command that was killed at its limit.
+# Time to report a command that was killed at its limit.
 _REPORT_S = 1.0
 
 
@@ -37,26 +37,26 @@ class Task:
     argv: Sequence[str]
     environment: Mapping[str, str]
     folder: str | None
-    """Where it starts; None: where the agent is."""
+    """Folder in which it starts; None for the agent's folder."""
     delivery_s: float
-    """TimeoutSeconds: a command that the agent has not taken by then never starts."""
+    """TimeoutSeconds: a command that the agent has not accepted by then never starts."""
     execution_s: float
     """executionTimeout: a command that has not ended by then is killed."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     take: Callable[[], None] = lambda: None
-    """Is called when the agent has taken the command."""
+    """Callback for when the agent has accepted the command."""
     start: Callable[[], None] = lambda: None
-    """Is called when the command starts."""
+    """Callback for when the command starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a command ended, in Systems Manager's words."""
+    """The end of a command, with Systems Manager's names."""
 
     status: str
     details: str
     code: int
-    """-1 for a command that never started."""
+    """Exit code; -1 for a command that never started."""
     stdout: str = ""
     stderr: str = ""
 
@@ -67,14 +67,14 @@ _CANCELLED = Outcome(status="Cancelled", details="Cancelled", code=-1)
 
 
 class Agent:
-    """Runs commands, WORKERS of them at a time, and holds BUFFER more."""
+    """An agent that runs WORKERS commands at a time, and holds BUFFER more."""
 
     def __init__(self) -> None:
         self._workers = threading.BoundedSemaphore(WORKERS)
         self._places = threading.BoundedSemaphore(WORKERS + BUFFER)
 
     def run(self, task: Task) -> Outcome:
-        """Wait for a place, then for the command; where both limits are over, the command goes on alone."""
+        """Wait for a place, then for the command; after both limits the command continues unobserved."""
         given_up = time.monotonic() + task.delivery_s + task.execution_s
         if not _acquired(self._places, task, deadline=time.monotonic() + task.delivery_s):
             return _CANCELLED if task.cancelled.is_set() else _UNDELIVERED
@@ -101,10 +101,12 @@ class Agent:
 
 
 def _acquired(semaphore: threading.Semaphore, task: Task, *, deadline: float) -> bool:
-    """Wait for the semaphore; False where the task was cancelled, or the deadline came, before."""
+    """Wait for the semaphore; return False if the task was cancelled, or the deadline came, before."""
     while not task.cancelled.is_set() and time.monotonic() < deadline:
         if semaphore.acquire(timeout=_POLL_S):
-            return True
+            if not task.cancelled.is_set():
+                return True
+            semaphore.release()
     return False
 
 
@@ -126,13 +128,13 @@ def _run(task: Task) -> Outcome:
         if status is None:
             return _ended(process.returncode, _text(out), _text(err))
         os.killpg(process.pid, signal.SIGKILL)
-        threading.Thread(target=process.wait, daemon=True).start()  # no zombie, and nobody waits for it
+        threading.Thread(target=process.wait, daemon=True).start()  # avoids a zombie without waiting
         details = "Execution Timed Out" if status == "TimedOut" else status
         return Outcome(status=status, details=details, code=_STOPPED, stdout=_text(out), stderr=_text(err))
 
 
 def _wait(process: subprocess.Popen[bytes], task: Task) -> str | None:
-    """Return why the command has to be killed; None once it has ended by itself."""
+    """Return the reason to kill the command; None if it has ended by itself."""
     deadline = time.monotonic() + task.execution_s
     while True:
         try:
