@@ -1,1 +1,1 @@
-"""`trainctl`, for what is not `cdk`: a deploy while it runs, an account, job scripts, new workloads."""
+"""`trainctl`, the command line beside `cdk`: checks, prices, status, jobs, diagnosis, reports, teardown."""

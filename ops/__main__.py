@@ -15,7 +15,7 @@ _ANYWHERE = ("--region", "--profile")
 
 
 def main() -> int:
-    """Parse the command line; one message and an exit code for whatever goes wrong."""
+    """Run the command line; report each error in one message, with an exit code."""
     arguments = _account_first(sys.argv[1:])
     command = next(iter(_without_account(arguments)), "trainctl")
     try:
@@ -29,7 +29,7 @@ def main() -> int:
         sys.stderr.close()
         return 1
     except Exception as error:
-        # boto3 takes a third of a second to load: only where it was needed can it have failed.
+        # botocore takes a third of a second to load, so it is imported only after an error.
         from botocore.exceptions import BotoCoreError, ClientError
 
         if not isinstance(error, BotoCoreError | ClientError):
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _account_first(arguments: list[str]) -> list[str]:
-    """With --region and --profile before the subcommand, wherever they were typed."""
+    """Move --region and --profile before the subcommand, so that they may be typed anywhere."""
     first, rest, words = list[str](), list[str](), iter(arguments)
     for word in words:
         if word == "--":

@@ -1,4 +1,4 @@
-"""The deploy's own code of a custom resource (assets/), so that trainctl says the same, in its words."""
+"""Loads a custom resource's own code (assets/), so that trainctl and a deploy decide and report alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training_cluster.paths import ASSETS
 
 @cache
 def asset_code(folder: str, *modules: str) -> SimpleNamespace:
-    """Modules of a function, by the plain names that they have in it; no trace of these is left here."""
+    """Import modules of a Lambda function under their names there, and remove these from sys.modules."""
     code = str(ASSETS / folder)
     former = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     sys.path.insert(0, code)

@@ -1,4 +1,4 @@
-"""The command `trainctl`: its subcommands, in the order of a day's work."""
+"""The command `trainctl` with its subcommands, in the order in which they are used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ops.commands.sync import sync
 
 app = typer.Typer(
     name="trainctl",
-    help="For what is not `cdk`: know before you pay, see while it runs, mend when it breaks.",
+    help="The command line beside `cdk`: check before you pay, watch while it runs, diagnose when it fails.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

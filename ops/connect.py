@@ -1,4 +1,4 @@
-"""A shell on the head node: the command that opens one, from what is on this machine and in the account."""
+"""Builds the command that opens a shell on the head node, by Session Manager or by ssh."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Which = Callable[[str], str | None]
 
 
 def found(command: list[str], *, which: Which = shutil.which) -> list[str]:
-    """The command, with its program's whole path. Raises OpsError where a program is missing here."""
+    """Return the command with its program's full path. Raises OpsError if a program is missing here."""
     needed = [command[0], *([_PLUGIN] if "start-session" in command else [])]
     if missing := [name for name in needed if not which(name)]:
         steps = "\n".join(f"  install: {HOW_TO_INSTALL[name]}" for name in missing)
@@ -39,9 +39,9 @@ def found(command: list[str], *, which: Which = shutil.which) -> list[str]:
 def session_command(cluster_name: str, client: ClientOf) -> list[str]:
     """Build the command that opens a shell of the cluster's user by Session Manager.
 
-    Raises OpsError where there is no head node, or no shell on it, and botocore's errors.
+    Raises OpsError if there is no head node, or no shell on it, and botocore's errors.
     """
-    cluster = _standing(cluster_name, client)
+    cluster = _running_cluster(cluster_name, client)
     user = _user(_head_node(cluster, client))
     return shlex.split(
         start_session_command(region=cluster.region, instance_id=str(cluster.head_node_id), user=user)
@@ -51,9 +51,9 @@ def session_command(cluster_name: str, client: ClientOf) -> list[str]:
 def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> list[str]:
     """Build the command that opens a shell by ssh.
 
-    Raises OpsError where there is no head node, no address of it, or no key file, and botocore's errors.
+    Raises OpsError if there is no head node, public address or key file, and botocore's errors.
     """
-    cluster = _standing(cluster_name, client)
+    cluster = _running_cluster(cluster_name, client)
     if key and not key.is_file():
         raise OpsError(
             f"There is no key {key}.\n  type:   the command of {cluster.stack_name}'s output PrivateKey"
@@ -61,19 +61,19 @@ def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> lis
     instance = _head_node(cluster, client)
     if not (address := instance.get("PublicIpAddress")):
         raise OpsError(
-            f"The head node {cluster.head_node_id} is {instance['State']['Name']}, without public address.\n"
+            f"The head node {cluster.head_node_id} has no public address: {instance['State']['Name']}.\n"
             f"  type:   trainctl status --cluster {cluster_name}"
         )
     return ["ssh", *(["-i", str(key)] if key else []), f"{_user(instance)}@{address}"]
 
 
-def _standing(cluster_name: str, client: ClientOf) -> Cluster:
+def _running_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     cluster = describe_cluster(cluster_name, client)
-    # Its public address would be a stranger's machine.
+    # The address of a rehearsed head node belongs to a machine of somebody else.
     endpoint = urlsplit(client("ssm").meta.endpoint_url).hostname or ""
     if _is_loopback(endpoint):
         raise OpsError(
-            f"{endpoint} is no AWS: the head node of a rehearsal is a record, without a shell of its own.\n"
+            f"{endpoint} is not AWS: the head node of a rehearsal is a record, without a shell of its own.\n"
             "  type:   trainctl connect -- squeue, or another of Slurm's commands"
         )
     if cluster.head_node_id is None:

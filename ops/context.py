@@ -1,4 +1,4 @@
-"""Reads context flags as the CDK CLI does."""
+"""Reads the context flags from the same sources as the CDK CLI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from training_cluster.problems import ConfigurationError
 
 
 def read_context(pairs: Iterable[str], *, folder: Path = Path(), home: Path | None = None) -> dict[str, Any]:
-    """Merge ~/.cdk.json, cdk.context.json, cdk.json and FLAG=VALUE pairs; what comes later wins.
+    """Merge ~/.cdk.json, cdk.context.json, cdk.json and FLAG=VALUE pairs; later sources win.
 
     Raises:
         ConfigurationError: a pair without "=", or a file that is not JSON.

@@ -1,4 +1,4 @@
-"""What the subcommands share: options, and how they print."""
+"""Options and output functions that the subcommands share."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Cluster = Annotated[str, typer.Option(help="cluster_name of the cluster.", metav
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Context = Annotated[
     list[str] | None,
-    typer.Option("--context", "-c", metavar="FLAG=VALUE", help="A flag, as for cdk; may come again."),
+    typer.Option("--context", "-c", metavar="FLAG=VALUE", help="A flag, as for cdk; may be repeated."),
 ]
 
 
 def console() -> Console:
-    """For people: lines that they copy stay in one piece."""
+    """Return a console that does not wrap lines, so that commands can be copied."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True)
 
 
 def print_json(content: Any) -> None:
-    """For programs: dataclasses and dates, too."""
+    """Print JSON for programs; dataclasses and dates are supported."""
     from pydantic_core import to_json
 
     typer.echo(to_json(content, indent=2))

@@ -1,4 +1,4 @@
-"""Several questions about one thing: one that gets no answer hides none of the others."""
+"""Collects the answers to several questions; one that fails hides none of the others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Answer = TypeVar("Answer")
 
 
 class Parts:
-    """Asks for each part, and remembers those that got no answer."""
+    """A series of questions that records those without an answer."""
 
     def __init__(self) -> None:
         self._why: dict[str, str] = {}
 
     def ask(self, part: str, question: Callable[[], Answer]) -> Answer | None:
-        """Return the answer, None without one. May be called by several threads."""
+        """Return the answer, or None without one. May be called by several threads."""
         try:
             return question()
         except OpsError as error:
@@ -30,16 +30,16 @@ class Parts:
         return None
 
     def gather(self, part: str, question: Callable[[], Iterable[Answer]]) -> tuple[Answer, ...]:
-        """Return what an answer holds, up to where it breaks off."""
+        """Return the items of an answer, up to the point where it fails."""
         found: list[Answer] = []
         self.ask(part, lambda: found.extend(question()))
         return tuple(found)
 
     def unanswered(self, order: Iterable[str] = ()) -> tuple[str, ...]:
-        """Say in a line for each reason which parts got no answer, and why.
+        """Return a line for each reason, with the parts that have no answer for it.
 
         Args:
-            order: of the parts in a line; else they stand as they were asked.
+            order: order of the parts in a line; by default that of the questions.
         """
         of_a_reason: dict[str, list[str]] = {}
         for part in dict.fromkeys((*order, *self._why)):

@@ -1,4 +1,4 @@
-"""Text of others on a terminal: what a person sees, and nothing that the terminal obeys."""
+"""Makes foreign text safe for a terminal: no control sequence reaches it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
-    """Put a ? in the place of every control character, a line's end and a tab included."""
+    """Replace every control character with a ?, including line ends and tabs."""
     return _CONTROL.sub("?", text)

@@ -1,4 +1,4 @@
-"""Folders between this machine and the cluster's bucket: a thin wrapper of `aws s3 sync`."""
+"""Copies folders between this machine and the cluster's bucket: a thin wrapper of `aws s3 sync`."""
 
 from __future__ import annotations
 
@@ -17,60 +17,60 @@ from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import STORAGE_STACK
 
 _OUTPUT = "BucketName"
-# Folders of the bucket into which nothing is put by hand.
+# Folders of the bucket that users must not write to -> the reason.
 _OWNED = {
-    "bootstrap": "a deploy puts there what nodes run: change assets/bootstrap/ and deploy",
+    "bootstrap": "a deploy writes the scripts of nodes there: change assets/bootstrap/ and deploy",
     "logs": "failed deploys and image builds leave their logs there",
-    "checkpoints": "Lustre puts there what is written to {shared}/checkpoints, and nothing reaches nodes "
-    "from there: put what a training starts from below datasets/",
-    "training": "workloads come to the nodes with a deploy: put them into assets/training/ and deploy",
+    "checkpoints": "Lustre exports {shared}/checkpoints there, and imports nothing: copy the files that a "
+    "training starts from below datasets/",
+    "training": "a deploy brings workloads to the nodes: put them into assets/training/ and deploy",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer:
-    """One `aws s3 sync`, ready to run."""
+    """An `aws s3 sync` command that is ready to run."""
 
     source: str
     target: str
     command: tuple[str, ...]
     note: str
-    """Where it appears then."""
+    """Sentence about the place where the files appear afterwards."""
 
 
 def up(folder: Path, target: str, client: ClientOf, *, dry_run: bool) -> Transfer:
-    """From this machine to the bucket.
+    """Prepare a copy from this machine to the bucket.
 
-    Raises UsageError for a folder or target that cannot be, OpsError where no bucket is, botocore's errors.
+    Raises UsageError for a wrong folder or target, OpsError without a bucket, and botocore's errors.
     """
     if not folder.is_dir():
-        is_what = "is no folder: give the one that it lies in" if folder.exists() else "is not there"
-        raise UsageError(f"{folder} {is_what}.\n  type:    trainctl sync up FOLDER datasets/NAME")
+        problem = "is not a folder: give the folder that holds it" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {problem}.\n  type:    trainctl sync up FOLDER datasets/NAME")
     prefix, shared = _prefix(target, "trainctl sync up FOLDER datasets/NAME"), load_base().shared_dir
     first = prefix.partition("/")[0]
     if reason := _OWNED.get(first):
         raise UsageError(
-            f"Nothing is put below {first}/ by hand: {reason.format(shared=shared)}.\n"
+            f"Users must not write below {first}/: {reason.format(shared=shared)}.\n"
             "  type:    trainctl sync up FOLDER datasets/NAME"
         )
     note = (
-        f"New and changed objects appear below {shared}/{prefix} by themselves."
+        f"Lustre imports new and changed objects to {shared}/{prefix} automatically."
         if first == "datasets"
-        else f"It is in the bucket only: below {shared} appears what is below datasets/."
+        else f"The files are in the bucket only: Lustre imports datasets/, and nothing else, to {shared}."
     )
     remote = f"s3://{_bucket(client)}/{prefix}/"
     return _transfer(str(folder), remote, note, client, dry_run=dry_run)
 
 
 def down(source: str, folder: Path, client: ClientOf, *, dry_run: bool) -> Transfer:
-    """From the bucket to this machine; files that differ there are overwritten.
+    """Prepare a copy from the bucket to this machine, which overwrites files that differ.
 
-    Raises UsageError for a folder or source that cannot be, OpsError where no bucket is, botocore's errors.
+    Raises UsageError for a wrong folder or source, OpsError without a bucket, and botocore's errors.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder.\n  type:    trainctl sync down checkpoints/gpt2 FOLDER")
+        raise UsageError(f"{folder} is not a folder.\n  type:    trainctl sync down checkpoints/gpt2 FOLDER")
     prefix, shared = _prefix(source, "trainctl sync down checkpoints/gpt2 FOLDER"), load_base().shared_dir
-    note = f"What is written to {shared}/checkpoints reaches the bucket by itself."
+    note = f"Lustre exports files of {shared}/checkpoints to the bucket automatically."
     bucket = _bucket(client)
     _check_there(bucket, prefix, client("s3"))
     remote, first = f"s3://{bucket}/{prefix}/", prefix.partition("/")[0]
@@ -78,11 +78,11 @@ def down(source: str, folder: Path, client: ClientOf, *, dry_run: bool) -> Trans
 
 
 def _prefix(path: str, example: str) -> str:
-    """A place in the bucket, also typed as nodes see it: /fsx/datasets/x is datasets/x."""
+    """Return the prefix in the bucket for a path, which may be the one on nodes: /fsx/datasets/x."""
     parts = path.removeprefix(f"{load_base().shared_dir}/").strip("/").split("/")
     if not all(parts) or path.startswith("s3://") or {".", ".."} & {*parts}:
         raise UsageError(
-            f'"{path}" is no place in the bucket.\n'
+            f'"{path}" is not a path in the bucket.\n'
             "  allowed: datasets/NAME, checkpoints/WORKLOAD/RUN, logs/CLUSTER, or a folder of your own\n"
             f"  type:    {example}"
         )
@@ -108,15 +108,15 @@ def _bucket(client: ClientOf) -> str:
 
 
 def _check_there(bucket: str, prefix: str, s3: Any) -> None:
-    """`aws s3 sync` copies nothing of what is not there, and calls it done."""
+    """Refuse a prefix without objects, for which `aws s3 sync` copies nothing and succeeds."""
     if s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/", MaxKeys=1).get("KeyCount"):
         return
     parent = f"{prefix.rpartition('/')[0]}/".removeprefix("/")
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=parent, Delimiter="/").get("CommonPrefixes", [])
     there = [str(each["Prefix"]).strip("/") for each in listed]
     raise OpsError(
-        f"There is nothing below {prefix}/ in the bucket.{did_you_mean(prefix, there)}\n"
-        f"  there is: {', '.join(there) or 'nothing either beside it'}"
+        f"The bucket has no objects below {prefix}/.{did_you_mean(prefix, there)}\n"
+        f"  allowed: {', '.join(there) or 'none: its parent is empty, too'}"
     )
 
 
@@ -132,6 +132,6 @@ def _transfer(
     if not (aws := which("aws")):
         raise OpsError(f"Not on this machine: aws.\n  install: {HOW_TO_INSTALL['aws']}")
     region = client("s3").meta.region_name
-    # Never --delete: what is missing on one side stays on the other.
+    # Never --delete: files that are missing on one side are kept on the other.
     command = (aws, "s3", "sync", source, target, "--region", region, *(["--dryrun"] if dry_run else []))
     return Transfer(source=source, target=target, command=command, note=note)

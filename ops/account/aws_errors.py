@@ -1,4 +1,4 @@
-"""What to say when AWS gives no answer, or another than was asked for."""
+"""Explains errors of AWS in one sentence, with the command that mends them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _KNOWN: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
         "the sign-in has expired",
         "aws sso login",
     ),
-    ((aws.LoginError,), "the sign-in is over, or may not be used: {}", "aws login"),
+    ((aws.LoginError,), "the sign-in has ended, or is not valid: {}", "aws login"),
     (
         (aws.MissingDependencyException,),
-        "boto3 lacks what this way to sign in takes: {}",
+        "boto3 lacks a package that this kind of sign-in needs: {}",
         "pip install -r requirements.txt, in this Python environment",
     ),
     (
         (aws.EndpointConnectionError, aws.ConnectTimeoutError, aws.ConnectionError),
         "AWS cannot be reached: {}",
-        f"{_WHO}; is there a network, and is the region written right?",
+        f"{_WHO}; is there a network, and is the region spelled correctly?",
     ),
 )
 
 
 def explain(error: aws.BotoCoreError | aws.ClientError) -> str:
-    """One sentence of what is wrong, and what to type."""
+    """Return a sentence that names the problem, and the command to type."""
     if isinstance(error, aws.ClientError):
         return _refused(error)
     for kinds, what, type_ in _KNOWN:
@@ -52,20 +52,22 @@ def explain(error: aws.BotoCoreError | aws.ClientError) -> str:
     return _lines(f"AWS gave no answer: {error}", _WHO)
 
 
-def enable_region(region: str) -> str:
-    """Give the command that turns a region on, for the account's administrator; it takes minutes."""
+def enable_region_command(region: str) -> str:
+    """Return the command that enables a region, for the account's administrator; it takes minutes."""
     return f"aws account enable-region --region us-east-1 --region-name {region}"
 
 
 def _refused(error: aws.ClientError) -> str:
     code, said = error.response["Error"].get("Code", ""), str(error)
     if (code in _EXPIRED or code == _OFF) and (region := region_turned_off()):
-        return _lines(f"the region {region} is not enabled in this account ({code})", enable_region(region))
+        return _lines(
+            f"the region {region} is not enabled in this account ({code})", enable_region_command(region)
+        )
     if code in _EXPIRED:
-        return _lines(f"AWS does not take these credentials ({code})", f"{_WHO}; then sign in again")
+        return _lines(f"AWS does not accept these credentials ({code})", f"{_WHO}; then sign in again")
     if code in DENIED:
         return _lines(
-            f"these credentials may not do that: {said}", f"{_WHO}; then ask for the right that is named"
+            f"these credentials may not do that: {said}", f"{_WHO}; then ask for the permission that is named"
         )
     return _lines(f"AWS refused: {said}", _WHO)
 

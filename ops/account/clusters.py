@@ -1,4 +1,4 @@
-"""A cluster that was deployed, as CloudFormation has it."""
+"""Finds a deployed cluster by its CloudFormation stack."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from training_cluster.stack_names import cluster_of_stack
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Its TrainingClusterStack."""
+    """A deployed cluster, as its TrainingClusterStack describes it."""
 
     name: str
     stack_name: str
     status: str
-    """Of that stack."""
+    """Status of the cluster's TrainingClusterStack."""
     head_node_id: str | None
-    """None before the first deploy has ended well."""
+    """Instance id; None before the first deploy has succeeded."""
     region: str
 
 
 def describe_cluster(cluster_name: str, client: ClientOf) -> Cluster:
-    """Ask CloudFormation. Raises OpsError where there is no such cluster, and botocore's errors."""
+    """Read a cluster's stack. Raises OpsError if there is no such cluster, and botocore's errors."""
     cloudformation, stack_name = client("cloudformation"), cluster_stack_name(cluster_name)
     region = cloudformation.meta.region_name
     try:

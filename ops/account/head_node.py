@@ -1,4 +1,4 @@
-"""A shell command on a cluster's head node, by Systems Manager: no SSH, no open port, no key."""
+"""Runs commands on a cluster's head node by Systems Manager: without SSH, open ports or keys."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ops.account.session import ClientOf, unless
 from ops.printable import printable
 from ops.usage import OpsError
 
-# Systems Manager keeps that much of what a command printed (its GetCommandInvocation).
+# Systems Manager keeps this much of a command's output (GetCommandInvocation).
 MAX_OUTPUT_BYTES = 24_000
-# ParallelCluster writes there who owns the cluster: ubuntu, ec2-user. The login shell has Slurm on its PATH.
-# Words go past sudo as they are; its own --login would expand a $ in them.
+# cfnconfig is ParallelCluster's, and names the cluster's user: ubuntu, ec2-user. The login shell has Slurm on
+# its PATH. sudo passes the words unchanged; its own --login would expand a $ in them.
 _AS_USER = (
     '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
     "bash --login -c 'cd && exec \"$@\"' trainctl "
@@ -28,70 +28,70 @@ _AS_USER = (
 _SCRIPTS = Path(__file__).with_name("head_node_scripts")
 _ENDED = frozenset({"Success", "Failed", "Cancelled", "TimedOut"})
 _FIRST_POLL_S, _LAST_POLL_S = 0.3, 2.0
-# SendCommand's least: a command that the agent has not taken by then is never run.
+# The minimum of SendCommand: a command that the agent has not started by then is never run.
 _DELIVERY_S = 30
 LIMIT_S = 90
-"""How long a command may run: the agent has five workers, and a command that hangs takes one of them."""
-# Until Systems Manager says so.
+"""Time limit of a command: the agent has five workers, and a command that hangs occupies one of them."""
+# Time that Systems Manager needs to report the end of a command.
 _GRACE_S = 10
-# The agent's own last words (amazon-ssm-agent, agent/plugins/runscript/runscript.go).
+# The line that the agent adds to the output (amazon-ssm-agent, agent/plugins/runscript/runscript.go).
 _AGENT_SAID = re.compile(r"\n?failed to run commands: exit status \d+\s*\Z")
-# StatusDetails of a command that no agent has taken; with blanks between the words, too.
+# StatusDetails of a command that no agent has started; AWS also writes it with blanks between the words.
 _NOT_DELIVERED = frozenset({"deliverytimedout", "undeliverable"})
 _SERVER_ERROR = 500
-# Between the tries of a command that only reads.
+# Pauses between the attempts of a command that only reads.
 _PAUSES_S = (0.5, 2.0)
 
 
 class CommandError(OpsError):
-    """A command ended with another exit code than 0; its own words are in the message."""
+    """A command failed; its output is in the message."""
 
 
 class NotStartedError(OpsError):
-    """The head node did not start a command in time, and never will."""
+    """The head node did not start a command in time, and will never start it."""
 
 
 class NoEndError(OpsError):
-    """No end of a command was seen: it may have done its work, or a part of it."""
+    """The end of a command was not reported: it may have done its work, or a part of it."""
 
 
 def as_user(*argv: str) -> str:
-    """The script that runs one command as the cluster's user; every word reaches it as it is."""
+    """Return the script that runs a command as the cluster's user, with every word unchanged."""
     return _AS_USER + shlex.join(argv)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadNode:
-    """The head node of a cluster that stands."""
+    """The head node of a deployed cluster."""
 
     cluster_name: str
     instance_id: str
     ssm: Any
 
     def __post_init__(self) -> None:
-        """Let boto3 repeat no request that a command may come of: SendCommand takes no token."""
+        """Keep boto3 from repeating SendCommand, which takes no token and would run a command twice."""
         self.ssm.meta.events.register_first(
             "needs-retry.ssm.SendCommand", _refuse_to_repeat, unique_id="trainctl-send-once"
         )
 
     def run(self, *argv: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
-        """Run a command as the cluster's user; what it printed, MAX_OUTPUT_BYTES of it at most.
+        """Run a command as the cluster's user, and return its output, MAX_OUTPUT_BYTES at most.
 
         Args:
-            argv: the program and its arguments; no shell reads them.
-            limit_s: how long it may run, 5 or more.
-            reads_only: it changes nothing, so it is sent again where the answer to the request is lost.
+            argv: the program and its arguments; no shell expands them.
+            limit_s: time limit of the command, 5 or more.
+            reads_only: the command changes nothing, so it is sent again if the answer is lost.
 
         Raises:
-            NotStartedError: the head node does not answer; nothing was run.
-            NoEndError: it answers no more.
+            NotStartedError: the head node does not answer; the command was not run.
+            NoEndError: the head node stopped answering.
             CommandError: the command failed.
             botocore's errors.
         """
         return self._run(argv, shlex.join(argv), limit_s, reads_only)
 
     def run_script(self, name: str, *arguments: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
-        """Run one of head_node_scripts. Its arguments, answer and errors are those of `run`."""
+        """Run one of head_node_scripts. Arguments, output and errors are those of `run`."""
         text = (_SCRIPTS / name).read_text(encoding="utf-8")
         argv, shown = ("bash", "-c", text, name, *arguments), shlex.join((name, *arguments))
         return self._run(argv, shown, limit_s, reads_only)
@@ -112,7 +112,7 @@ class HeadNode:
         if sent is None:
             raise NotStartedError(
                 f"The head node {self.instance_id} of {self.cluster_name} does not answer Systems Manager: "
-                "it boots, it is stopped, or it has no way out.\n"
+                "it is booting or stopped, or it cannot reach AWS.\n"
                 f"  type:   trainctl status --cluster {self.cluster_name}"
             )
         command_id = sent["Command"]["CommandId"]
@@ -123,12 +123,12 @@ class HeadNode:
             raise
         if answer is not None and _is_undelivered(answer):
             raise NotStartedError(
-                f"The head node {self.instance_id} of {self.cluster_name} did not take a command within "
+                f"The head node {self.instance_id} of {self.cluster_name} did not start a command within "
                 f"{_DELIVERY_S} s, so it was not run: {shown}\n"
                 f"  type:   trainctl status --cluster {self.cluster_name}, then the same again"
             )
         if answer is None or answer["Status"] in ("TimedOut", "Cancelled"):
-            # An agent whose workers are all busy keeps what it has taken, and would start it later.
+            # An agent whose workers are all busy queues the command, and would start it later.
             self._cancel(command_id)
             raise NoEndError(
                 f"{shown} did not end within {limit_s} s on {self.instance_id}, and is cancelled.\n"
@@ -140,7 +140,7 @@ class HeadNode:
         return str(answer["StandardOutputContent"])
 
     def _send(self, argv: tuple[str, ...], limit_s: int) -> dict[str, Any] | None:
-        """Ask Systems Manager to run it; None where it does not know the head node."""
+        """Send a command to Systems Manager; return None if it does not know the head node."""
         sent: dict[str, Any] | None = unless(
             lambda: self.ssm.send_command(
                 InstanceIds=[self.instance_id],
@@ -153,7 +153,7 @@ class HeadNode:
         return sent
 
     def _wait(self, command_id: str, *, deadline: float) -> dict[str, Any] | None:
-        """How a command ended; None where that was not seen in time."""
+        """Return the result of a command, None if it did not end in time."""
         poll_s = _FIRST_POLL_S
         while time.monotonic() < deadline:
             time.sleep(poll_s)
@@ -167,17 +167,17 @@ class HeadNode:
         return None
 
     def _cancel(self, command_id: str) -> None:
-        # Whoever may not cancel it, or gets no answer: the agent ends it when its time is over.
+        # If this fails, the agent itself ends the command at its time limit.
         with contextlib.suppress(BotoCoreError, ClientError):
             self.ssm.cancel_command(CommandId=command_id, InstanceIds=[self.instance_id])
 
 
 class _AnswerLostError(Exception):
-    """A request was sent, and nobody knows what became of it."""
+    """A request was sent, and its answer was lost."""
 
 
 def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None = None, **_: Any) -> None:
-    """Raise what boto3 would repeat the request for, where the first one may have been taken."""
+    """Raise the error for which boto3 would repeat the request, if the first one may have been received."""
     if isinstance(caught_exception, ReadTimeoutError | ConnectionClosedError):
         raise _AnswerLostError(caught_exception) from caught_exception
     if response is not None and response[0].status_code >= _SERVER_ERROR:
@@ -185,7 +185,7 @@ def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None =
 
 
 def _is_undelivered(answer: dict[str, Any]) -> bool:
-    """Tell if no agent has taken a command: the one end after which it can never start."""
+    """Tell if no agent received a command: the only result after which it can never start."""
     return str(answer.get("StatusDetails")).replace(" ", "").lower() in _NOT_DELIVERED
 
 
@@ -197,7 +197,7 @@ def _words(answer: dict[str, Any]) -> str:
 
 
 def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:
-    """The head node of a deployed cluster. Raises OpsError where there is none, and botocore's errors."""
+    """Find the head node of a deployed cluster. Raises OpsError without one, and botocore's errors."""
     cluster = describe_cluster(cluster_name, client)
     if cluster.head_node_id is None:
         raise OpsError(

@@ -1,4 +1,4 @@
-"""--region and --profile: for boto3, for programs that are started, and in commands that are printed."""
+"""Applies --region and --profile to boto3, to started programs and to printed commands."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class _Chosen:
     region: str | None = None
     profile: str | None = None
     dropped: tuple[str, ...] = ()
-    """Credentials of the environment that the profile takes the place of."""
+    """Variables with credentials that the profile replaces."""
 
     @property
     def environment(self) -> str:
-        """Prefix of a command line whose program has no --profile."""
+        """Prefix for the command line of a program without a --profile option."""
         if not self.profile:
             return ""
         without = "".join(f"-u {name} " for name in self.dropped)
@@ -48,7 +48,7 @@ _chosen = _Chosen()
 
 
 def choose_account(*, region: str | None, profile: str | None) -> None:
-    """Name the account and region to boto3 and to programs that are started, as the AWS CLI's options do."""
+    """Set the account and region for boto3 and for started programs, like the AWS CLI's options."""
     global _chosen  # noqa: PLW0603 - one command line, one account
     dropped = tuple(name for name in _OTHER_CREDENTIALS if profile and name in os.environ)
     _chosen = _Chosen(region=region, profile=profile, dropped=dropped)
@@ -61,9 +61,9 @@ def choose_account(*, region: str | None, profile: str | None) -> None:
 
 
 def with_account(text: str) -> str:
-    """Give each command in a text the region and profile that this command line names; the text without them.
+    """Add the region and profile of this command line to each command in a text.
 
-    So that what is pasted, one line or all, reaches the account that was looked at.
+    Every line that a user pastes then reaches the account that was read.
     """
     region = f"--region {shlex.quote(_chosen.region)} " if _chosen.region else ""
     profile = f"--profile {shlex.quote(_chosen.profile)} " if _chosen.profile else ""

@@ -1,4 +1,4 @@
-"""How the account is asked."""
+"""Sessions and clients of boto3 for the user's account."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from botocore.utils import JSONFileCache
 ClientOf = Callable[[str], Any]
 """boto3's client of a service, by the service's name; the same one each time."""
 
-# A person waits: without a network the answer comes in seconds, not after a minute for each of five tries.
+# A user waits: without a network the error comes in seconds, not after a minute for each of five attempts.
 _PATIENCE = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "max_attempts": 3})
 
 
-# Regions of this partition alone can be off in an account; this one never is.
+# Only this partition has regions that an account may disable; this region is always enabled.
 _PARTITION, _ALWAYS_ON = "aws", "us-east-1"
 
 
 def account_session(region: str | None = None) -> boto3.Session:
-    """Open a session of the account and region that the CDK CLI would take, or of another region.
+    """Open a session of the account and region that the CDK CLI would use, or of another region.
 
-    boto3 by itself does not read AWS_REGION, which the CDK and AWS's own CLI prefer. trainctl's --region and
-    --profile stand in the environment by now. Credentials of a role are kept where the AWS CLI keeps them, so
-    that the code of an MFA device is asked for once in their life. Raises botocore's errors.
+    boto3 itself does not read AWS_REGION, which the CDK and the AWS CLI prefer. trainctl's --region and
+    --profile are in the environment by now. Credentials of a role are cached where the AWS CLI caches them,
+    so that the user types the code of an MFA device once in their lifetime. Raises botocore's errors.
     """
     core = botocore.session.get_session()
     roles = core.get_component("credential_provider").get_provider("assume-role")
@@ -39,13 +39,13 @@ def account_session(region: str | None = None) -> boto3.Session:
 
 
 def account_clients(region: str | None = None) -> ClientOf:
-    """Make clients of the session of this region, each service's once."""
+    """Return a function that creates the client of each service once."""
     session = account_session(region)
     return cache(lambda service: session.client(service, config=_PATIENCE))
 
 
 def unless(call: Callable[[], Any], *codes: str) -> Any | None:
-    """What AWS answers, None for an error of one of these codes. Raises other errors."""
+    """Return AWS's answer, None for an error with one of these codes. Raises other errors."""
     try:
         return call()
     except ClientError as error:
@@ -55,9 +55,9 @@ def unless(call: Callable[[], Any], *codes: str) -> Any | None:
 
 
 def region_turned_off() -> str | None:
-    """Name the session's region if it refuses credentials that another region takes; None otherwise.
+    """Return the session's region if it refuses credentials that another region accepts, else None.
 
-    A region that is not enabled in the account knows none of its credentials, and says that they are wrong.
+    A region that is not enabled in the account does not know its credentials, and calls them invalid.
     """
     session = account_session()
     region = session.region_name

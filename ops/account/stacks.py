@@ -1,4 +1,4 @@
-"""Our stacks, as CloudFormation has them."""
+"""Reads the stacks of Training Cluster from CloudFormation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from training_cluster.stack_names import STACK_IDS, cluster_of_stack
 FOUNDATIONS = tuple(STACK_IDS)
 """Names of the stacks that all clusters share."""
 DESCRIPTION = "Training Cluster:"
-"""What the description of each of our templates begins with."""
+"""Prefix of the description of each of our templates."""
 LIFT_PROTECTION = (
     "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
 )
@@ -24,18 +24,18 @@ _SKIPPED = "DELETE_SKIPPED"
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One resource that a stack has, or had and left."""
+    """A resource of a stack, or one that a deleted stack retained."""
 
     type: str
     physical_id: str
     logical_id: str = ""
     kept: bool = True
-    """Whether it outlives the stack."""
+    """True if the resource outlives the stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """One of our stacks."""
+    """A stack of Training Cluster."""
 
     name: str
     status: str
@@ -44,23 +44,23 @@ class Stack:
     resources: tuple[Resource, ...]
 
     def of_type(self, type_: str) -> Iterator[Resource]:
-        """Its resources of a CloudFormation type."""
+        """Return the resources of a CloudFormation type."""
         return (each for each in self.resources if each.type == type_)
 
 
 def cluster_stack_name(cluster_name: str) -> str:
-    """CloudFormation name of a cluster's TrainingClusterStack. Raises ConfigurationError for a wrong name."""
+    """Return the name of a cluster's TrainingClusterStack. Raises ConfigurationError for a wrong name."""
     return read_settings({"cluster_name": cluster_name}).stack_name
 
 
 def stack_statuses(cloudformation: Any) -> dict[str, str]:
-    """Status of every stack in the region, by name. Raises botocore's errors."""
+    """Return the status of every stack in the region, by name. Raises botocore's errors."""
     pages = cloudformation.get_paginator("describe_stacks").paginate()
     return {each["StackName"]: each["StackStatus"] for page in pages for each in page["Stacks"]}
 
 
 def stack_status(name: str, cloudformation: Any) -> str | None:
-    """Status of a stack, None when there is none. Raises botocore's errors."""
+    """Return the status of a stack, None without one. Raises botocore's errors."""
     try:
         answer = cloudformation.describe_stacks(StackName=name)
     except cloudformation.exceptions.ClientError as error:
@@ -71,17 +71,17 @@ def stack_status(name: str, cloudformation: Any) -> str | None:
 
 
 def find_stacks(cloudformation: Any) -> tuple[dict[str, Stack], list[str]]:
-    """Our stacks in the region, by name; and the names of stacks that are called like ours and are others'.
+    """Return our stacks in the region, by name, and the names of other stacks that are named like ours.
 
-    Ours say so in their template. Their outputs do not tell: a deploy that failed has none. Raises botocore's
-    errors.
+    The description of the template identifies ours; outputs would not, as a failed deploy has none. Raises
+    botocore's errors.
     """
     ours: dict[str, Stack] = {}
     others = []
     for page in cloudformation.get_paginator("describe_stacks").paginate():
         for described in page["Stacks"]:
             name = described["StackName"]
-            # One with a change set only has neither template nor resources.
+            # A stack with nothing but a change set has neither template nor resources.
             if described["StackStatus"] == "REVIEW_IN_PROGRESS" or not _is_called_like_ours(name):
                 continue
             template = _parse(cloudformation.get_template(StackName=name)["TemplateBody"])
@@ -119,7 +119,7 @@ def _read(described: Mapping[str, Any], template: Mapping[str, Any], cloudformat
 
 
 def _parse(template: Any) -> Mapping[str, Any]:
-    """boto3 reads a template that is JSON, as CDK's are; one in YAML is a stranger's."""
+    """Return the template; an empty one for YAML, as all CDK templates are JSON."""
     try:
         body = json.loads(template) if isinstance(template, str) else template
     except json.JSONDecodeError:
@@ -128,6 +128,6 @@ def _parse(template: Any) -> Mapping[str, Any]:
 
 
 def _kept(template: Mapping[str, Any]) -> set[str]:
-    """Logical ids of what the template retains."""
+    """Return the logical ids of the resources that the template retains."""
     resources = template.get("Resources", {})
     return {id_ for id_, each in resources.items() if each.get("DeletionPolicy", "").startswith("Retain")}

@@ -1,4 +1,4 @@
-"""The subcommands of `trainctl`: options, help, what they print. What they do is imported when they run.
+"""The subcommands of `trainctl`: options, help and output. Each imports its implementation when it runs.
 
 Imported by: ops.cli.
 """

@@ -1,4 +1,4 @@
-"""`trainctl cancel`."""
+"""The subcommand `trainctl cancel`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ops.options import Cluster, Json, print_json
 
 
 def cancel(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Their ids: trainctl jobs lists them.")],
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB...", help="Ids of the jobs, as trainctl jobs lists them.")
+    ],
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
@@ -29,6 +31,6 @@ def cancel(
     for each in () if as_json else done:
         typer.echo(with_account(each.said), err=not each.done)
         if each.go_on:
-            typer.echo("  Its output ends with what to type to go on; where the run got no name of its own:")
+            typer.echo("  The end of its output has the command that continues it; for a run without a name:")
             typer.echo(f"  {each.go_on}")
     raise typer.Exit(0 if all(each.done for each in done) else 1)

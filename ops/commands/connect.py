@@ -1,4 +1,4 @@
-"""`trainctl connect`."""
+"""The subcommand `trainctl connect`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ def connect(
         list[str] | None, typer.Argument(help="A command for the head node, after --; without one: a shell.")
     ] = None,
     *,
-    ssh: Annotated[bool, typer.Option("--ssh", help="By ssh; takes -c ssh_from=... at the deploy.")] = False,
+    ssh: Annotated[bool, typer.Option("--ssh", help="Use ssh; needs -c ssh_from=... at the deploy.")] = False,
     key: Annotated[Path | None, typer.Option("-i", metavar="KEY", help="Private key, for --ssh.")] = None,
-    only_print: Annotated[bool, typer.Option("--print", help="Print what would be typed, and end.")] = False,
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print the command, and do not run it.")
+    ] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
     """Open a shell on the head node, or run one command there as the cluster's user.
 
-    A command takes no keys and no shell: 90 seconds, 24,000 characters of what it prints.
+    A command cannot read the keyboard, runs for 90 seconds at most, and returns 24,000 characters of output.
     """
     from ops.account.head_node import MAX_OUTPUT_BYTES, find_head_node
     from ops.account.options import with_account
@@ -43,7 +45,7 @@ def connect(
             return print_json({"command": command, "output": said})
         typer.echo(said, nl=False)
         if len(said.encode()) >= MAX_OUTPUT_BYTES:
-            typer.echo("\nSystems Manager keeps no more of what a command prints.", err=True)
+            typer.echo("\nThe output is cut here: Systems Manager keeps no more.", err=True)
         return None
     argv = ssh_command(cluster, client, key=key) if ssh else session_command(cluster, client)
     argv = shlex.split(with_account(shlex.join(argv)))

@@ -1,4 +1,4 @@
-"""`trainctl destroy --plan`."""
+"""The subcommand `trainctl destroy --plan`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def destroy(
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show what cdk destroy takes, what stays, what that costs, how to delete the rest. Deletes nothing."""
+    """Show what cdk destroy deletes, what remains and costs, and how to delete that. Deletes nothing."""
     from dataclasses import replace
 
     from rich.text import Text
@@ -27,7 +27,7 @@ def destroy(
     if not plan:
         raise UsageError(
             "destroy: trainctl deletes nothing; cdk does.\n"
-            f"  type:   trainctl destroy --plan --cluster {cluster}    to see what goes and what stays\n"
+            f"  type:   trainctl destroy --plan --cluster {cluster}    shows what goes and what remains\n"
             f"          npx cdk destroy TrainingClusterStack -c cluster_name={cluster}"
         )
     found = read_plan(cluster, account_clients())

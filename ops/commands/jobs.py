@@ -1,4 +1,4 @@
-"""`trainctl jobs`."""
+"""The subcommand `trainctl jobs`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ops.options import Cluster, Json, console, print_json
 
 
 def jobs(
-    ended: Annotated[bool, typer.Option("--all", help="Those that have ended, too.")] = False,
+    ended: Annotated[bool, typer.Option("--all", help="List ended jobs, too.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """List the jobs that wait and run, and why they wait."""
+    """List the running and waiting jobs, with the reasons why they wait."""
     from rich.text import Text
 
     from ops.account.head_node import find_head_node

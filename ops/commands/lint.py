@@ -1,4 +1,4 @@
-"""`trainctl lint`."""
+"""The subcommand `trainctl lint`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from ops.options import Json, print_json
 
 
 def lint(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Shell scripts, sbatch's included.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Shell scripts, such as those for sbatch.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Find obsolete and harmful settings in job scripts.
 
-    Exit code 1 with findings. A comment `# trainctl: allow RULE reason`, at the end of the line or on
-    the line above, keeps one as it is.
+    The exit code is 1 if there are findings. A comment `# trainctl: allow RULE reason`, at the end of the
+    line or on the line above, permits one.
     """
     from ops.lint.command import lint_files
 

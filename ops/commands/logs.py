@@ -1,4 +1,4 @@
-"""`trainctl logs`."""
+"""The subcommand `trainctl logs`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ops.options import Cluster, Json, print_json
 
 
 def logs(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="A job's id: trainctl jobs lists them.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last; 0: all.")] = 100,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Id of a job, as trainctl jobs lists it.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the job has ended.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last lines; 0: all.")] = 100,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show what a job prints; with --follow as it comes, with exit code 1 if the job fails.
+    """Show the output of a job; with --follow as it grows, with exit code 1 if the job fails.
 
-    Ctrl-C ends the watching, not the job.
+    Ctrl-C ends the command, not the job.
     """
     from ops.account.head_node import find_head_node
     from ops.account.options import with_account
@@ -29,7 +29,7 @@ def logs(
     from ops.jobs.watch import watch
 
     if follow and as_json:
-        raise typer.BadParameter("--follow shows, --json prints once: give one of them.")
+        raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
     job = check_job_id(job)
     head_node = find_head_node(cluster, account_clients())
     if follow:
@@ -42,7 +42,7 @@ def logs(
     show_tail(log, lines, lambda text: typer.echo(text, nl=False))
     if log.job and not log.job.has_ended:
         go_on = with_account(f"trainctl logs {job} --follow{on(cluster)}")
-        typer.echo(f"{state_line(log.job)}. To go on watching: {go_on}", err=True)
+        typer.echo(f"{state_line(log.job)}. To follow it: {go_on}", err=True)
     elif log.job:
         typer.echo(f"Job {job} ended: {log.job.ending}", err=True)
     return None

@@ -1,4 +1,4 @@
-"""`trainctl plan`."""
+"""The subcommand `trainctl plan`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ def plan(
     context: Context = None,
     diff: Annotated[bool, typer.Option("--diff/--no-diff", help="Ask the CDK about resources, too.")] = True,
     validate: Annotated[
-        bool, typer.Option("--validate/--no-validate", help="Ask ParallelCluster's validators: a minute.")
+        bool,
+        typer.Option("--validate/--no-validate", help="Ask ParallelCluster's validators; takes a minute."),
     ] = True,
     offline_prices: Annotated[
-        bool, typer.Option("--offline-prices", help="Take the catalog's prices; ask no price list.")
+        bool, typer.Option("--offline-prices", help="Use the catalog's prices; do not ask AWS.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a deploy with these flags would change: live, rolling, with a stopped fleet, or not at all.
 
-    Jobs that it would end, and the cost before and after. Changes nothing. Exit code 1 where the deploy would
-    be refused.
+    It also shows the jobs that the deploy would end, and the cost before and after. It changes nothing. The
+    exit code is 1 if the deploy would be refused.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`trainctl preflight`."""
+"""The subcommand `trainctl preflight`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def preflight(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Look whether a deploy with these flags would work, and its cluster run. Changes nothing.
+    """Check if a deploy with these flags would succeed and its cluster would work. Changes nothing.
 
-    Exit code 1 where the deploy would fail, or the cluster not work.
+    The exit code is 1 if the deploy would fail, or its cluster would not work.
     """
     from rich.console import Console
 
-    # A line that is written over, on a terminal only; it comes before what takes a second to load.
+    # The status line appears on terminals only, and before the imports, which take a second.
     with Console(stderr=True).status("preflight: reading the flags") as shown:
         from ops.context import read_context
         from training_cluster.rules.context import read_settings

@@ -1,4 +1,4 @@
-"""`trainctl price`."""
+"""The subcommand `trainctl price`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ def price(
     *,
     context: Context = None,
     tokens_per_s: Annotated[
-        float | None, typer.Option(min=0.001, metavar="N", help="How fast a run was, all nodes together.")
+        float | None, typer.Option(min=0.001, metavar="N", help="Speed of a run, all nodes together.")
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The same, out of a run's `trainkit.run.report --json`."),
+        typer.Option(metavar="FILE", help="The same, from a run's `trainkit.run.report --json`."),
     ] = None,
     dataset_tokens: Annotated[
-        float | None, typer.Option(min=1, metavar="N", help="Tokens of an epoch, to price one: 9e9.")
+        float | None, typer.Option(min=1, metavar="N", help="Tokens of an epoch, for its price: 9e9.")
     ] = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no AWS: the catalog's dated prices.")
+        bool, typer.Option("--offline", help="Do not ask AWS; use the catalog's dated prices.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a cluster with these flags costs: idle, with all nodes running, a million tokens, an epoch.
+    """Show the cost of a cluster with these flags: idle, with all nodes, per million tokens and per epoch.
 
-    Instance prices come from AWS's Price List API where it answers, else from the catalog; each row says
-    which. Without a run's figures, those that others published for the family.
+    Instance prices come from AWS's Price List API if it answers, else from the catalog; each row names its
+    source. Without the speed of a run, the figures that others published for the family are used.
     """
     from ops.account.session import account_clients
     from ops.context import read_context
@@ -44,7 +44,7 @@ def price(
     from training_cluster.rules.context import read_settings
 
     if run and tokens_per_s:
-        raise UsageError("price: --run and --tokens-per-s both say how fast the run was: give one of them.")
+        raise UsageError("price: --run and --tokens-per-s both give the speed of the run: give one of them.")
     settings = read_settings(read_context(context or []))
     if run:
         speeds = [read_run(run, settings)]

@@ -47,7 +47,7 @@ def rehearse(
 
 
 def _run(command: list[str]) -> int:
-    """Run it to its end, with what it prints on stderr; Ctrl-C reaches it, and it then cleans up and ends."""
+    """Run a command to its end, with its output on stderr; Ctrl-C reaches it, so that it can clean up."""
     with subprocess.Popen(command, stdout=sys.stderr) as rehearsal:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:

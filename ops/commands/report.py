@@ -1,4 +1,4 @@
-"""`trainctl report`."""
+"""The subcommand `trainctl report`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def report(
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show what training runs came to: curves, restarts, checkpoints, cost, beside published figures."""
+    """Show the results of training runs: curves, restarts, checkpoints and cost, beside published figures."""
     from ops.report.output import check_file, page_command, write_page
     from ops.report.source import read_runs
     from ops.report.text import print_report

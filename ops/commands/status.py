@@ -1,4 +1,4 @@
-"""`trainctl status`."""
+"""The subcommand `trainctl status`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _POLL_S, _QUIET_LOOKS = 5.0, 4
 
 def status(
     cluster: Cluster = "training",
-    watch: Annotated[bool, typer.Option("--watch", help="Look again until nothing moves any more.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat until nothing changes any more.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a deploy is at, and what the cluster does: head node, fleet, nodes, jobs, storage."""
+    """Show the state of a deploy and of its cluster: head node, fleet, nodes, jobs, storage."""
     from ops.account.session import account_clients
 
     if watch and as_json:
-        raise typer.BadParameter("--watch shows, --json prints once: give one of them.")
+        raise typer.BadParameter("--watch prints continuously, --json once: give one of them.")
     client = account_clients()
     if watch:
         return _watch(cluster, client)
@@ -55,7 +55,7 @@ def _watch(cluster: str, client: ClientOf) -> None:
     found = _deploy(cluster, client)
     with Live(_shown(found, _standing(found, client)), console=console(), auto_refresh=False) as live:
         quiet = 0
-        while quiet < _QUIET_LOOKS:  # between two stacks nothing moves for a while
+        while quiet < _QUIET_LOOKS:  # between two stacks nothing changes for a while
             time.sleep(_POLL_S)
             try:
                 found = _deploy(cluster, client)

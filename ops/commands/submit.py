@@ -1,4 +1,4 @@
-"""`trainctl submit`."""
+"""The subcommand `trainctl submit`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,34 @@ from ops.options import Cluster, Json, print_json
 
 def submit(
     workload: Annotated[str, typer.Argument(help="A folder of /fsx/training with a train.sh.")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="Of the workload, after --.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the workload, after --.")
+    ] = None,
     *,
-    nodes: Annotated[int, typer.Option("--nodes", "-N", min=1, help="How many nodes.")],
-    partition: Annotated[str | None, typer.Option(help="Default: Slurm's.", metavar="NAME")] = None,
+    nodes: Annotated[int, typer.Option("--nodes", "-N", min=1, help="Number of nodes.")],
+    partition: Annotated[
+        str | None, typer.Option(help="Default: Slurm's default partition.", metavar="NAME")
+    ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A variable of the job; may come again."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Environment variable of the job; may be repeated."),
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Begin when this job has ended well.")
+        str | None, typer.Option(metavar="JOB", help="Begin after this job has succeeded.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Name of the run; an old one's goes on with it.")
+        str | None, typer.Option(metavar="RUN", help="Name of the run; an existing run is continued.")
     ] = None,
     time: Annotated[
         str | None, typer.Option(metavar="LIMIT", help="Minutes, or [days-]hours:minutes:seconds.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as `logs --follow`.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")
+    ] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Submit a training: sbatch on the head node, checked before."""
+    """Submit a training by sbatch on the head node, after checks."""
     from ops.account.head_node import find_head_node
     from ops.account.options import with_account
     from ops.account.session import account_clients
@@ -43,7 +49,7 @@ def submit(
     from ops.jobs.watch import watch
 
     if follow and as_json:
-        raise typer.BadParameter("--follow shows, --json prints once: give one of them.")
+        raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
     wish = Wish(
         workload=workload,
         nodes=nodes,
@@ -64,9 +70,9 @@ def submit(
     if follow:
         raise typer.Exit(watch(job, head_node, lines=0))
     next_steps = (
-        f"  trainctl logs {job} --follow{where}     what it prints, as it comes\n"
-        f"  trainctl jobs{where}                    the queue, and why it waits\n"
-        f"  trainctl cancel {job}{where}            end it\n"
-        f"  trainctl report {job}{where}            when it trains: loss, speed, restarts"
+        f"  trainctl logs {job} --follow{where}     shows its output as it grows\n"
+        f"  trainctl jobs{where}                    shows the queue, and why it waits\n"
+        f"  trainctl cancel {job}{where}            ends it\n"
+        f"  trainctl report {job}{where}            shows loss, speed and restarts"
     )
     return typer.echo(with_account(next_steps))

@@ -1,4 +1,4 @@
-"""`trainctl sync`."""
+"""The subcommand `trainctl sync`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ops.options import Json, print_json
 
 
 class Direction(StrEnum):
-    """Which way."""
+    """Direction of a copy."""
 
     UP = "up"
     DOWN = "down"
@@ -22,15 +22,15 @@ class Direction(StrEnum):
 
 def sync(
     direction: Annotated[Direction, typer.Argument(help="up: to the bucket. down: from it.")],
-    source: Annotated[str, typer.Argument(help="up: a folder here. down: a place in the bucket.")],
-    target: Annotated[str, typer.Argument(help="up: a place in the bucket. down: a folder here.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be copied.")] = False,
+    source: Annotated[str, typer.Argument(help="up: a folder here. down: a path in the bucket.")],
+    target: Annotated[str, typer.Argument(help="up: a path in the bucket. down: a folder here.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files to copy.")] = False,
     as_json: Json = False,
 ) -> None:
     """Copy new and changed files between a folder here and the cluster's bucket; delete nothing.
 
-    datasets/ appears on the nodes as /fsx/datasets by itself, and /fsx/checkpoints in the bucket as
-    checkpoints/. Interrupted, the same command goes on. A place in the bucket: datasets/my-corpus.
+    Lustre imports datasets/ to /fsx/datasets on the nodes, and exports /fsx/checkpoints to checkpoints/.
+    After an interruption, the same command continues. A path in the bucket: datasets/my-corpus.
     """
     from ops.account.session import account_clients
     from ops.sync import down, up
@@ -41,12 +41,12 @@ def sync(
         transfer = up(Path(source), target, client, dry_run=dry_run)
     else:
         transfer = down(source, Path(target), client, dry_run=dry_run)
-    # What aws prints is for people: with --json, stdout is left to the object.
+    # The output of aws is for people: with --json, stdout holds nothing but the object.
     done = subprocess.run(transfer.command, check=False, stdout=sys.stderr if as_json else None)
     if done.returncode:
         raise OpsError(
-            f"`aws s3 sync` ended with {done.returncode}: see its lines above.\n"
-            "  type:   the same again, which goes on where it was"
+            f"`aws s3 sync` failed with exit code {done.returncode}: see its output above.\n"
+            "  type:   the same command again, which continues the copy"
         )
     if as_json:
         return print_json({"transfer": transfer, "dry_run": dry_run})

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Says how full file systems are: a line each, "MOUNT: SIZE USED" in bytes, or "MOUNT: why not".
+# Prints the usage of file systems: a line each, "MOUNT: SIZE USED" in bytes, or "MOUNT: ERROR".
 #
-# A file system that gives no answer is left alone after WAIT_S: a df that hangs on one can neither be killed
-# nor waited for. While such a df is there, no other one is started on the same file system.
+# A file system without an answer is skipped after WAIT_S: a df that hangs can neither be killed nor waited
+# for. While such a df runs, no other one is started on the same file system.
 #
 # Called by: trainctl status, on the head node as the cluster's user. Safe to run again.
 # Arguments: WAIT_S MOUNT...
@@ -29,7 +29,7 @@ ask() {
 }
 
 for mount in "$@"; do
-  # Systems Manager waits for whoever holds the output of this script.
+  # Systems Manager waits for every process that holds the output of this script.
   ask "$mount" "$answers/${mount//\//_}" >/dev/null 2>&1 </dev/null &
 done
 while [[ -n $(jobs -rp) ]] && ((SECONDS < WAIT_S)); do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 #
-# Says what a job is at, and what its output has grown by: one question instead of three.
+# Prints the state of a job and the new part of its output: one request instead of three.
 #
-# Prints: the exit code of scontrol; a line of what it said; the size of FILE in bytes, or - without one; then
-# what FILE has from OFFSET up to that size, COUNT bytes of it at most. The job comes first: what it wrote before
-# it ended is then there.
+# Prints: the exit code of scontrol; one line of its output; the size of FILE in bytes, or - without one; then
+# the bytes of FILE from OFFSET up to that size, COUNT at most. The job comes first, so that an ended job's
+# output is complete when it is read.
 #
 # Called by: trainctl logs --follow, on the head node as the cluster's user. Safe to run again.
 # Arguments: JOB FILE OFFSET COUNT
@@ -13,14 +13,14 @@ export LC_ALL=C # lengths in bytes
 
 readonly JOB="$1" FILE="$2"
 offset="$3" count="$4"
-# What trainctl reads of a job stands before that, in Slurm's order.
+# In Slurm's order, the fields that trainctl reads come before this one.
 readonly MAX_SAID=3000
 
 code=0
 said="$(scontrol show job --oneliner "$JOB" 2>&1)" || code=$?
 if ((code == 0)); then
-  said="JobId=${said#*JobId=}" # without a warning before it
-  said="${said%%$'\n'JobId=*}" # of an array's tasks, the first
+  said="JobId=${said#*JobId=}" # drops a warning before it
+  said="${said%%$'\n'JobId=*}" # keeps the first task of an array
 fi
 said="${said//$'\n'/ }"
 printf '%s\n%s\n' "$code" "${said:0:MAX_SAID}"

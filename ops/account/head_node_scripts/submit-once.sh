@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Calls sbatch once: asked again with the same token, it names the job that the first time made.
+# Calls sbatch once: a second call with the same token prints the job of the first one.
 #
 # Systems Manager's SendCommand takes no token, so a request that is repeated after a lost answer runs twice.
 #
@@ -10,7 +10,7 @@ set -euo pipefail
 
 readonly TOKEN="$1"
 shift
-# On the head node's own disk, by a name that nobody else knows.
+# On the head node's own disk, with a name that is unique to this token.
 readonly LOCK="${TMPDIR:-/tmp}/$TOKEN"
 exec 9>"$LOCK"
 trap 'rm -f "$LOCK"' EXIT

@@ -66,7 +66,7 @@ def test_every_subcommand_has_help_with_an_example() -> None:
         (("destroy",), "trainctl destroy --plan"),
         (("lint",), "Missing argument"),
         (("lint", "none.sh"), "There is no file none.sh."),
-        (("new-workload", "Big Model"), '"Big Model" can be no workload'),
+        (("new-workload", "Big Model"), '"Big Model" cannot name a workload'),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: tuple[str, ...], said: str) -> None:

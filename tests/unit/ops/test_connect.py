@@ -141,7 +141,7 @@ def test_ssh_has_the_clusters_user_address_and_key(
             {},
             "There is no key /none.pem.\n  type:   the command of",
         ),
-        (("--ssh",), {"address": None}, "without public address"),
+        (("--ssh",), {"address": None}, "has no public address"),
         (("--ssh",), {"os": ""}, "names no known os"),
         (("--ssh",), {"os": "windows"}, "names no known os: windows"),
         ((), {"os": "windows"}, "names no known os: windows"),

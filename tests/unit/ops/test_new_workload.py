@@ -97,7 +97,7 @@ def test_another_workload_is_copied_and_renamed_only_where_its_name_is_a_place(t
 @pytest.mark.parametrize("name", ["", "Model", "1st", "a b", "../up", "a/b", ".hidden", "-x", "a" * 41])
 def test_a_name_that_no_workload_can_have_is_refused(name: str, training: Path) -> None:
     before = contents(training)
-    with pytest.raises(UsageError, match="allowed: a small letter"):
+    with pytest.raises(UsageError, match="allowed: a lower-case letter"):
         create_workload(name, into=training)
     assert contents(training) == before
 
@@ -110,7 +110,7 @@ def test_a_name_that_means_something_else_is_refused(name: str, training: Path) 
 
 def test_a_folder_that_is_there_stays_as_it_is(training: Path) -> None:
     before = contents(training)
-    with pytest.raises(ConfigurationError, match="is there, and stays as it is"):
+    with pytest.raises(ConfigurationError, match="exists already and is not changed"):
         create_workload("bert", into=training)
     assert contents(training) == before
 
@@ -150,5 +150,5 @@ def test_the_command_says_what_to_type_next(training: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert f"made {training / 'my-model'}\n" in done.stdout
+    assert f"created {training / 'my-model'}\n" in done.stdout
     assert "make rehearse WORKLOAD=my-model" in done.stdout

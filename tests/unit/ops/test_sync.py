@@ -71,7 +71,7 @@ def test_a_folder_goes_to_the_bucket_and_appears_on_the_nodes(target: str, call:
     copied, note = said.splitlines()
     assert code == 0
     assert copied == f"aws s3 sync {folder} s3://{BUCKET}/datasets/corpus/ --region us-east-1"
-    assert "appear below /fsx/datasets/corpus by themselves" in note
+    assert "imports new and changed objects to /fsx/datasets/corpus automatically" in note
 
 
 def test_checkpoints_come_from_the_bucket(call: Call, tmp_path: Path) -> None:
@@ -80,15 +80,15 @@ def test_checkpoints_come_from_the_bucket(call: Call, tmp_path: Path) -> None:
     assert code == 0
     source = f"s3://{BUCKET}/checkpoints/gpt2/my-run/"
     assert copied == f"aws s3 sync {source} {tmp_path / 'new'} --region us-east-1"
-    assert "reaches the bucket by itself" in note
+    assert "to the bucket automatically" in note
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         ("checkpoints/gpt2/myrun", 'Did you mean "checkpoints/gpt2/my-run"?'),
-        ("dataset", "there is: checkpoints, datasets"),
-        ("datasets/a/none/b", "nothing either beside it"),
+        ("dataset", "allowed: checkpoints, datasets"),
+        ("datasets/a/none/b", "its parent is empty, too"),
     ],
 )
 def test_what_is_not_in_the_bucket_is_not_called_copied(
@@ -96,7 +96,7 @@ def test_what_is_not_in_the_bucket_is_not_called_copied(
 ) -> None:
     code, out, error = call("down", source, str(tmp_path / "new"))
     assert (code, out) == (1, "")
-    assert f"There is nothing below {source}/ in the bucket." in error
+    assert f"The bucket has no objects below {source}/." in error
     assert said in error
     assert not (tmp_path / "new").exists()
 
@@ -125,24 +125,24 @@ def test_a_copy_that_failed_ends_with_1(call: Call, folder: Path, monkeypatch: p
     monkeypatch.setenv("AWS_ENDS_WITH", "2")
     code, _, said = call("up", str(folder), "datasets/a")
     assert code == 1
-    assert said.startswith("`aws s3 sync` ended with 2")
+    assert said.startswith("`aws s3 sync` failed with exit code 2")
 
 
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("bootstrap/training", "a deploy puts there what nodes run"),
-        ("bootstrap", "a deploy puts there what nodes run"),
+        ("bootstrap/training", "a deploy writes the scripts of nodes there"),
+        ("bootstrap", "a deploy writes the scripts of nodes there"),
         ("logs/training", "leave their logs there"),
-        ("checkpoints/gpt2", "put what a training starts from below datasets/"),
-        ("/fsx/checkpoints/gpt2", "put what a training starts from below datasets/"),
+        ("checkpoints/gpt2", "copy the files that a training starts from below datasets/"),
+        ("/fsx/checkpoints/gpt2", "copy the files that a training starts from below datasets/"),
         ("training/gpt2", "put them into assets/training/"),
-        ("datasets/../bootstrap", "no place in the bucket"),
-        ("", "no place in the bucket"),
-        ("/", "no place in the bucket"),
-        ("/fsx/", "no place in the bucket"),
-        ("s3://other/datasets", "no place in the bucket"),
-        ("datasets//a", "no place in the bucket"),
+        ("datasets/../bootstrap", "not a path in the bucket"),
+        ("", "not a path in the bucket"),
+        ("/", "not a path in the bucket"),
+        ("/fsx/", "not a path in the bucket"),
+        ("s3://other/datasets", "not a path in the bucket"),
+        ("datasets//a", "not a path in the bucket"),
     ],
 )
 def test_what_deploys_and_lustre_own_is_refused_with_the_reason(
@@ -161,13 +161,13 @@ def test_a_file_is_no_folder(direction: str, call: Call, tmp_path: Path) -> None
     arguments = (str(file), "datasets/a") if direction == "up" else ("datasets/a", str(file))
     code, _, error = call(direction, *arguments)
     assert code == 2
-    assert "is no folder" in error
+    assert "is not a folder" in error
 
 
 def test_a_folder_that_is_not_there_is_not_copied(call: Call, tmp_path: Path) -> None:
     code, _, error = call("up", str(tmp_path / "none"), "datasets/a")
     assert code == 2
-    assert "is not there" in error
+    assert "does not exist" in error
 
 
 @pytest.mark.parametrize(

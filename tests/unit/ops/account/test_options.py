@@ -114,7 +114,7 @@ def test_keys_that_no_region_takes_are_not_a_matter_of_the_region(
 ) -> None:
     account.regions_off = frozenset({region, "us-east-1"})
     done = trainctl(account, home, "--region", region, "preflight", **ENVIRONMENT_KEYS)
-    assert "AWS does not take these credentials (InvalidClientTokenId)" in done.stderr
+    assert "AWS does not accept these credentials (InvalidClientTokenId)" in done.stderr
     assert "enable-region" not in done.stderr
 
 
