@@ -1,53 +1,54 @@
-"""Delete: our own cluster only; save what shows a failure, then delete, and wait until it is gone."""
+"""Delete: this stack's own cluster only; a failed cluster's logs are saved first."""
 
 from __future__ import annotations
 
-import evidence
+import failure_logs
 import library
 import messages
-import parent
-from answers import ClusterNotFoundError, ClusterState
+import parent_stack
+from cluster_state import ClusterState
+from errors import ClusterNotFoundError
 from record import Record
 from request import Request
 
-_WORKS = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+_WORKING = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
 
 
-def check(_request: Request, _notes: Record) -> None:
-    """Nothing may stop a deletion."""
+def check(_request: Request, _record: Record) -> None:
+    """Accept the request: a deletion is never refused."""
 
 
-def step(request: Request, notes: Record) -> bool:
-    """Take the next step; whether nothing of ours is left. Raises RuntimeError when it cannot be deleted."""
+def step(request: Request, record: Record) -> bool:
+    """Take the next step; return True once the cluster no longer exists. Raises RuntimeError if it stays."""
     found = _find(request)
     if found is None:
         return True
     name, state = found
-    if state.status in _WORKS and parent.cleans_up(request.stack_id):
-        # An update has replaced a failed cluster by this one: both have the same id, and this one stays.
-        print(f"{name} stands and stays: the update that made it is being cleaned up")
+    if state.status in _WORKING and parent_stack.cleans_up(request.stack_id):
+        # The update replaced a failed cluster by this one, which has the same id and must stay.
+        print(f"{name} works and stays: CloudFormation cleans up after the update that created it")
         return True
     if state.status == "DELETE_IN_PROGRESS":
-        notes.begun = True
-        notes.enter("deleting")
+        record.begun = True
+        record.enter("deleting")
         return False
-    if state.status == "DELETE_FAILED" and notes.begun:
-        raise evidence.failure(name, state)
-    if state.status not in _WORKS:
-        notes.enter("saving what shows the failure")
-        evidence.save(name, state)
-    notes.enter("deleting")
+    if state.status == "DELETE_FAILED" and record.begun:
+        raise failure_logs.failure(name, state)
+    if state.status not in _WORKING:
+        record.enter("saving the failure's logs")
+        failure_logs.save(name, state)
+    record.enter("deleting")
     try:
         library.delete(name)
     except ClusterNotFoundError:
         return True
-    notes.begun = True
-    notes.save()
+    record.begun = True
+    record.save()
     return False
 
 
 def _find(request: Request) -> tuple[str, ClusterState] | None:
-    """The cluster of this stack, by the physical id or, if CloudFormation made that up, by its properties."""
+    """Find this stack's cluster by the physical id or, if CloudFormation generated it, by the properties."""
     for name in dict.fromkeys([request.cluster_name, request.new_name]):
         state = library.find(name)
         if state and request.owns(state):

@@ -1,4 +1,4 @@
-"""The jobs that run on a cluster, asked of its head node through Systems Manager."""
+"""The running jobs of a cluster, as its head node lists them through Systems Manager."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-# ParallelCluster installs Slurm there, and a command of Systems Manager has no login shell's PATH.
+# ParallelCluster installs Slurm in /opt/slurm, which is not in the PATH of Systems Manager's commands.
 _COMMAND = "PATH=$PATH:/opt/slurm/bin squeue --noheader --states=RUNNING --format='%i %j (%u, %M)'"
 _ENDED = {"Success", "Failed", "Cancelled", "TimedOut"}
 _POLLS, _POLL_S = 10, 2.0
-# Nobody waits longer, and the head node's agent has five workers. SendCommand takes no less than 30.
+# This module waits no longer, and the head node's agent has only five workers. SendCommand takes at least 30.
 _DELIVERY_S, _EXECUTION_S = 30, 20
 
 
 def running(head_node_instance_id: str | None) -> list[str] | None:
-    """Name the running jobs, `id name (user, time)`; None when the head node cannot be asked."""
+    """List the running jobs as `id name (user, time)`; None if the head node does not answer."""
     if not head_node_instance_id:
         return None
     ssm = boto3.client("ssm")

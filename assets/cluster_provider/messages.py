@@ -1,31 +1,32 @@
-"""Pure: the library's answers as text that a person can act on, within CloudFormation's 4 KB."""
+"""Pure: the library's answers as messages for people, within CloudFormation's 4 KB."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 
-from answers import ClusterState, RefusedError
-from kept import Change
+from cluster_state import ClusterState
+from errors import RefusedError
+from immutable import Change
 
-# A custom resource's answer is JSON of 4096 bytes at most; ids, attributes and what the framework
-# adds to a reason take the rest.
+# A custom resource's answer is JSON of 4096 bytes at most; ids, attributes and the framework's additions to
+# a reason take the rest.
 MAX_REASON_BYTES = 2500
 _LEVELS = {"ERROR": 0, "WARNING": 1, "INFO": 2}
 _JOBS_SHOWN = 10
-# Of each of the library's reasons, so that where more is always fits behind them.
+# Limit of the library's reasons, which leaves room for the names of the logs behind them.
 _MAX_FAILURE_BYTES = 1000
 
 
 def fit(text: str, limit: int = MAX_REASON_BYTES) -> str:
-    """Cut text to `limit` bytes as JSON, saying so; the beginning holds what matters most."""
+    """Cut text to `limit` bytes as JSON and mark the cut; the beginning matters most."""
     if len(json.dumps(text)) <= limit:
         return text
     mark = " ... (cut; the function's log has all of it)"
-    kept = text[:limit]
-    while len(json.dumps(kept + mark)) > limit:
-        kept = kept[: -max(1, len(kept) // 50)]
-    return kept + mark
+    start = text[:limit]
+    while len(json.dumps(start + mark)) > limit:
+        start = start[: -max(1, len(start) // 50)]
+    return start + mark
 
 
 def refusal(cluster_name: str, refused: RefusedError) -> str:
@@ -38,7 +39,7 @@ def refusal(cluster_name: str, refused: RefusedError) -> str:
     if refused.is_impossible:
         lines = [
             f"{cluster_name} cannot take this change; nothing was changed. Restore the former flags, or make "
-            f"a second cluster on the same network and storage: {_second_cluster(cluster_name)}"
+            f"a second cluster on the same network and storage: {_second_cluster_command(cluster_name)}"
         ]
     for problem in content.get("update_validation_errors") or []:
         change = f"{problem.get('current_value')} -> {problem.get('requested_value')}"
@@ -54,7 +55,7 @@ def failure(
     log_group: str | None,
     saved_to: str | None,
 ) -> str:
-    """Explain a cluster that ended in a failed state: what failed, where more is, all failed events."""
+    """Explain a cluster in a failed state: the failures, the places of its logs, all failed events."""
     lines = [f"Cluster {cluster_name} is {state.status}"]
     reasons = " | ".join(f"{f.get('failureCode')}: {f.get('failureReason')}" for f in state.failures)
     lines += [fit(reasons, _MAX_FAILURE_BYTES)] if reasons else []
@@ -68,14 +69,15 @@ def failure(
     return fit(" | ".join([*lines, *events]))
 
 
-def kept(cluster_name: str, changes: list[Change]) -> str:
-    """Refuse to change what a cluster keeps for its life."""
-    named = "; ".join(str(each) for each in changes)
+def immutable(cluster_name: str, changes: list[Change]) -> str:
+    """Refuse a change of settings that are immutable for a cluster's life."""
+    listed = "; ".join(str(each) for each in changes)
     flags = list(dict.fromkeys(flag for each in changes for flag in each.flags))
     return fit(
         f"{cluster_name} keeps its mounts and its permissions boundary for its life; nothing was changed "
-        f"({named}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or "
-        f"create a second cluster with the new values, giving the same flags: {_second_cluster(cluster_name)}"
+        f"({listed}). Restore the former flag{'s' if len(flags) > 1 else ''} ({', '.join(flags)}), or "
+        "create a second cluster with the new values, giving the same flags: "
+        f"{_second_cluster_command(cluster_name)}"
     )
 
 
@@ -88,53 +90,53 @@ def _refused_changes(refused: RefusedError) -> str:
 
 
 def busy(cluster_name: str, running: int, jobs: list[str] | None, refused: RefusedError) -> str:
-    """Refuse to stop nodes that run.
+    """Refuse to stop running nodes.
 
     Args:
-        jobs: that run on them; None when they could not be asked.
+        jobs: running on the nodes; None if the head node could not list them.
     """
     drain = ", or -c on_busy=drain, which lets them end first" if refused.may_drain else ""
-    named = "The jobs could not be asked for (squeue on the head node tells)."
+    named = "The jobs could not be listed; type squeue on the head node."
     if jobs is not None:
         shown = "; ".join(jobs[:_JOBS_SHOWN]) + (" ..." if len(jobs) > _JOBS_SHOWN else "")
         named = f"Jobs: {shown}." if jobs else "No job runs on them."
     return fit(
-        f"{running} compute nodes of {cluster_name} run, and this update wants them stopped. Nothing was "
-        f"changed. {named} Idle nodes above min_nodes end by themselves after some minutes; or type: "
-        f"-c on_busy=stop, which ends them and their jobs{drain}. "
-        f"What wants it: {_refused_changes(refused)}"
+        f"{running} compute nodes of {cluster_name} run, and this update requires them to be stopped. "
+        f"Nothing was changed. {named} Idle nodes above min_nodes end by themselves after some minutes; or "
+        f"type: -c on_busy=stop, which ends them and their jobs{drain}. "
+        f"Required by: {_refused_changes(refused)}"
     )
 
 
 def cannot_drain(cluster_name: str, jobs: list[str] | None, refused: RefusedError) -> str:
-    """Refuse a change that draining does not make possible."""
+    """Refuse a change that requires a stop of the whole fleet, not only drained nodes."""
     named = f" Jobs: {'; '.join(jobs[:_JOBS_SHOWN])}." if jobs else ""
     return fit(
         f"{cluster_name}: draining nodes is not enough for this update; the whole fleet has to stop. Nothing "
         f"was changed.{named} Wait until the nodes are gone, or type: -c on_busy=stop, which ends their "
         "jobs. "
-        f"What wants it: {_refused_changes(refused)}"
+        f"Required by: {_refused_changes(refused)}"
     )
 
 
 def not_ours(cluster_name: str) -> str:
-    """Refuse to touch a cluster that this stack did not make."""
+    """Refuse to change a cluster that this stack did not make."""
     return (
         f"A cluster named {cluster_name} exists already and was not made by this stack. It was not touched. "
-        f"Give yours another name: {_second_cluster(cluster_name)}; or, if that one is yours and abandoned: "
-        f"pcluster delete-cluster --cluster-name {cluster_name}"
+        f"Give yours another name: {_second_cluster_command(cluster_name)}; or, if that one is yours and "
+        f"abandoned: pcluster delete-cluster --cluster-name {cluster_name}"
     )
 
 
 def renamed(cluster_name: str, new_name: str) -> str:
-    """Refuse another name for the cluster of a stack."""
+    """Refuse another name for a stack's cluster."""
     return f"A stack's cluster cannot be renamed ({cluster_name} to {new_name}). Nothing was changed. " + (
-        f"Another cluster_name is another stack: {_deploy(new_name)}"
+        f"Another cluster_name is another stack: {_deploy_command(new_name)}"
     )
 
 
 def too_late(cluster_name: str, kind: str, status: str) -> str:
-    """Give up before CloudFormation does, which would give no reason."""
+    """Report the end of the time limit, before CloudFormation ends it without a reason."""
     return (
         f"{kind} of {cluster_name} did not end within the hour that CloudFormation gives it; the cluster is "
         f"{status}. What it was at last: make status."
@@ -142,36 +144,37 @@ def too_late(cluster_name: str, kind: str, status: str) -> str:
 
 
 def superseded(cluster_name: str) -> str:
-    """End the polls of a request that another one has overtaken."""
-    return f"{cluster_name}: another request came after this one; nothing was changed by this one any more."
+    """Report that a later request has superseded this one."""
+    return f"{cluster_name}: a later request superseded this one, which makes no further change."
 
 
 def no_head_node(cluster_name: str) -> str:
-    """Say that the head node was terminated, and how to go on."""
+    """Report that the head node was terminated, with the commands that replace the cluster."""
     return (
         f"The head node of {cluster_name} was terminated, and no update can bring it back. Nothing was "
-        f"changed. /fsx and EFS stay; what was on its own disk is gone. To go on, {_make_anew(cluster_name)}"
+        "changed. /fsx and EFS stay; what was on its own disk is gone. To go on, "
+        f"{_replace_command(cluster_name)}"
     )
 
 
 def no_stored_config(cluster_name: str) -> str:
-    """Say that the library's bucket lost what an update is compared with, and how to go on."""
+    """Report that the library's bucket lost the former config, with the commands that replace the cluster."""
     return (
         f"The config that {cluster_name} was made from is no longer in ParallelCluster's bucket "
         "(parallelcluster-...-do-not-delete), and without it no update is possible. Nothing was changed; the "
         "cluster goes on as it is. A new one keeps /fsx and EFS, and loses what is on the head node's own "
-        f"disk. When its jobs have ended, {_make_anew(cluster_name)}"
+        f"disk. When its jobs have ended, {_replace_command(cluster_name)}"
     )
 
 
 def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str, has_item: bool) -> str:
-    """Say that the cluster's table has no status of the compute fleet, and how to write it.
+    """Report that the cluster's table has no status of the compute fleet, with the command that writes it.
 
     Args:
-        at: UTC time (ISO 8601), which ParallelCluster keeps beside the status.
-        has_item: the item exists, but its status is none that ParallelCluster knows.
+        at: UTC time (ISO 8601), which ParallelCluster stores beside the status.
+        has_item: the item exists, but ParallelCluster does not know its status.
     """
-    # The AWS CLI's shorthand, since the double quotes of JSON have backslashes in logs that are JSON.
+    # The AWS CLI's shorthand syntax: logs in JSON would escape the double quotes of a JSON item.
     command = (
         f"aws dynamodb put-item --region {region} --table-name {table} --item 'Id={{S=COMPUTE_FLEET}},"
         f"Data={{M={{status={{S=START_REQUESTED}},lastStatusUpdatedTime={{S={at}}}}}}}'"
@@ -188,28 +191,28 @@ def no_fleet_status(cluster_name: str, *, region: str, table: str, at: str, has_
         command += " --condition-expression 'attribute_not_exists(Id)'"
     return (
         f"{gone}, so that the compute fleet of {cluster_name} can be neither stopped nor started. {advice}: "
-        f"{command} | Where the table itself is gone, {_make_anew(cluster_name)}"
+        f"{command} | Where the table itself is gone, {_replace_command(cluster_name)}"
     )
 
 
 def disappeared(cluster_name: str) -> str:
-    """Say that somebody else deleted the cluster."""
-    return f"Cluster {cluster_name} disappeared while it was being made. Type the same deploy again."
+    """Report that the cluster was deleted by someone else."""
+    return f"Cluster {cluster_name} disappeared while it was being created. Type the same deploy again."
 
 
 def no_answer(cluster_name: str, error: Exception) -> str:
-    """Say that AWS did not answer, and that nothing happened."""
+    """Report that AWS did not answer, and that nothing was changed."""
     return fit(f"{cluster_name}: AWS gave no answer; nothing was changed. Type the deploy again. {error}")
 
 
-def _make_anew(cluster_name: str) -> str:
+def _replace_command(cluster_name: str) -> str:
     destroy = f"npx cdk destroy TrainingClusterStack -c cluster_name={cluster_name}"
     return f"type: {destroy} and then the deploy again."
 
 
-def _second_cluster(cluster_name: str) -> str:
-    return _deploy(f"{cluster_name[:38]}-2")
+def _second_cluster_command(cluster_name: str) -> str:
+    return _deploy_command(f"{cluster_name[:38]}-2")
 
 
-def _deploy(cluster_name: str) -> str:
+def _deploy_command(cluster_name: str) -> str:
     return f"npx cdk deploy TrainingClusterStack -c cluster_name={cluster_name}"

@@ -1,8 +1,8 @@
-"""The provider's notebook: one SSM parameter, and one log stream of its stages.
+"""The provider's record of a request: one SSM parameter, and one log stream of its stages.
 
-CloudFormation shows one line for half an hour; `make status` reads this instead. What must still be
-known when CDK's framework calls again lies here too: an event is the same each time, and a second
-request (a rollback) must know what the first one did to the fleet.
+CloudFormation shows one line for half an hour; `trainctl status` reads the record instead. The record also
+carries the provider's state from one call of CDK's framework to the next, since each call gets the same
+event, and from a request to its rollback, which restores the fleet's former status.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from dataclasses import asdict, dataclass, field, fields
 
 import boto3
 import messages
-from answers import TransientError
 from botocore.exceptions import BotoCoreError, ClientError
+from errors import TransientError
 
 _STREAM = "progress"
-# A standard parameter holds 4 KB; stages and names take little of it.
+# A standard parameter holds 4 KB; stages and names need little of them.
 _MAX_MESSAGES_BYTES = 1600
 _MAX_STAGES = 24
 _MAX_FORMER = 8
-# CloudFormation waits for 60 minutes; a poll that finds the time up must still save and explain.
+# CloudFormation waits for 60 minutes; the last poll needs time to save the logs and to explain the failure.
 _TIME_LIMIT = datetime.timedelta(minutes=55)
 _SETTLING_TIME = datetime.timedelta(minutes=2)
 
 
 class RecordError(TransientError):
-    """SSM did not answer as it should."""
+    """SSM gave no answer, or an error."""
 
 
 class LostError(TransientError):
-    """The notes are gone: a Delete has ended and removed them, or somebody did."""
+    """The record no longer exists: a Delete has ended and removed it, or a person did."""
 
 
 class SupersededError(Exception):
-    """Another request has begun since: what this one knows no longer holds."""
+    """Another request has begun since: this one's record is out of date."""
 
 
 @dataclass
 class Record:
-    """What one request did so far. Saved by `save`; `enter` saves as well, where it can."""
+    """State of one request. `save` stores it in SSM; `enter` too, unless SSM fails."""
 
     request_id: str
     request: str
@@ -53,32 +53,32 @@ class Record:
     stages: list[tuple[str, str]] = field(default_factory=list)
     """Name and UTC time (ISO 8601) of each stage, in order."""
     messages: str = ""
-    """What the library's validators and the provider had to say."""
+    """Messages of the library's validators and of the provider."""
     adopts: bool = False
-    """A Create that found a cluster of ours which stands: its config decides, as in an Update."""
+    """A Create that found a working cluster of this stack, which it updates to its config."""
     begun: bool = False
-    """The library took the request: a stack is being made, changed or deleted."""
+    """The library accepted the request: a stack is being created, updated or deleted."""
     checked: bool = False
-    """A dry run of this request passed, or was refused for nothing but the fleet that runs."""
+    """A dry run of this request passed, or was refused only because the fleet runs."""
     unchanged: bool = False
-    """There was nothing to update."""
+    """The cluster already had the requested config."""
     fleet_before: str | None = None
-    """Status of the compute fleet before the provider stopped it; None when it did not, or has mended it."""
+    """Fleet's status before the provider stopped it; None if it did not, or has restored the fleet."""
     replaces: str | None = None
-    """Creation time of a cluster of ours that has to go before this one can be made."""
+    """Creation time of a failed cluster of this stack that must be deleted before this one is created."""
     removing: bool = False
-    """Its deletion was asked for."""
+    """The deletion of that failed cluster was requested."""
     former: list[str] = field(default_factory=list)
-    """Ids of the requests before this one, the last ones: Lambda may deliver an event again, hours late."""
+    """Ids of the last requests before this one: Lambda may deliver an event again, hours late."""
     _is_fresh: bool = field(default=False, init=False)
-    """Whether this very call of the function opened it."""
+    """True if this call of the function opened the record."""
 
     def enter(self, stage: str, message: str = "") -> None:
-        """Note that a stage begins; for people, so that a failure to write it down stops nothing.
+        """Publish the beginning of a stage; a failure to write it is only logged, since only people read it.
 
         Raises:
             SupersededError: another request has begun since.
-            LostError: the notes were removed since.
+            LostError: the record was removed since.
         """
         if message:
             self.messages = messages.fit(message, _MAX_MESSAGES_BYTES)
@@ -96,17 +96,17 @@ class Record:
 
     @property
     def is_new(self) -> bool:
-        """Whether this very call of the function opened it: else an earlier event's work goes on with it."""
+        """True if this call of the function opened the record, rather than an earlier event."""
         return self._is_fresh
 
     @property
     def is_settled(self) -> bool:
-        """True once everybody can read what was written to SSM when the request began."""
+        """True once every reader of SSM sees the value that was written when the request began."""
         return self._age > _SETTLING_TIME
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is up that CloudFormation gives a custom resource, but for an explanation."""
+        """True once the time that CloudFormation gives a custom resource is up, but for an explanation."""
         return self._age > _TIME_LIMIT
 
     @property
@@ -115,10 +115,10 @@ class Record:
         return at - began
 
     def save(self) -> None:
-        """Write it to SSM. Raises RecordError, LostError, SupersededError."""
-        # Nothing comes after a Delete; and what was written a moment ago may not be read yet.
+        """Write the record to SSM. Raises RecordError, LostError, SupersededError."""
+        # No request follows a Delete; and SSM may not yet return a value that was written a moment ago.
         if self.request != "Delete" and not self._is_fresh:
-            found = load()
+            found = load_record()
             if not found:
                 raise LostError(f"{_parameter()} was removed")
             if found.began > self.began:
@@ -126,12 +126,12 @@ class Record:
         self._write()
 
     def follow(self, earlier: Record | None) -> None:
-        """Remember an earlier request of the same stack."""
+        """Add an earlier request of the same stack, and the ones before it, to `former`."""
         if earlier:
             self.former = [*earlier.former, earlier.request_id][-_MAX_FORMER:]
 
     def open(self) -> None:
-        """Write it to SSM in the place of an earlier request's. Raises RecordError."""
+        """Write the record to SSM over that of an earlier request. Raises RecordError."""
         self._write()
         self._is_fresh = True
 
@@ -143,8 +143,8 @@ class Record:
             raise RecordError(f"{_parameter()}: {error}") from error
 
 
-def forget() -> None:
-    """Remove it, at the end of a Delete. Raises RecordError."""
+def delete_record() -> None:
+    """Delete the record from SSM, at the end of a Delete. Raises RecordError."""
     ssm = boto3.client("ssm")
     try:
         ssm.delete_parameter(Name=_parameter())
@@ -154,8 +154,8 @@ def forget() -> None:
         raise RecordError(f"{_parameter()} stays: {error}") from error
 
 
-def load() -> Record | None:
-    """Read it; None when there is none, or nothing that this version understands. Raises RecordError."""
+def load_record() -> Record | None:
+    """Read the record from SSM; None if it does not exist, or in an unknown format. Raises RecordError."""
     ssm = boto3.client("ssm")
     try:
         value = ssm.get_parameter(Name=_parameter())["Parameter"]["Value"]
@@ -187,5 +187,5 @@ def _log(line: str) -> None:
 
 
 def now(timespec: str = "seconds") -> str:
-    """UTC time (ISO 8601)."""
+    """Return the UTC time (ISO 8601)."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)

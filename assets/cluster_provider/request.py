@@ -1,4 +1,4 @@
-"""What CloudFormation asks for, typed: one event of the custom resource."""
+"""A request of CloudFormation, typed: one event of the custom resource."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import record
-from answers import ClusterState
+from cluster_state import ClusterState
 
-# The library's own rule; whatever else CloudFormation calls a resource is no cluster.
+# The library's own rule; a physical id that CloudFormation generated does not match it.
 _CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
-# Begins the keys of the tags that every cluster of ours has; the flag `tags` takes no such key.
+# Prefix of the keys of our own tags on each cluster; the flag `tags` takes no such key.
 _OUR_TAGS = "training-cluster:"
 OWNER_TAG = f"{_OUR_TAGS}stack-id"
-"""On every cluster of ours: the id of the CloudFormation stack that made it. Nothing else is touched."""
+"""Tag with the id of the CloudFormation stack that made a cluster; others are never changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,26 +27,26 @@ class Request:
     id: str
     """CloudFormation's RequestId: the same when it sends an event twice."""
     began: str
-    """UTC time (ISO 8601) at which on_event got it: tells which of two requests came later."""
+    """UTC time (ISO 8601) at which on_event got the request: shows which of two requests is later."""
     stack_id: str
     physical_id: str
-    """The cluster's name; of a Delete, what CloudFormation made up if it never got that."""
+    """The cluster's name; for a Delete, CloudFormation's generated id if it never got the name."""
     cluster_name: str
-    """The cluster of this stack."""
+    """Name of this stack's cluster."""
     new_name: str
-    """The name that the properties ask for; a cluster cannot be renamed."""
+    """Name in the resource's properties; a cluster cannot be renamed."""
     on_busy: str
-    """fail, drain or stop: what an update does when it wants a stopped fleet and compute nodes run."""
+    """fail, drain or stop: reaction of an update that requires a stopped fleet while compute nodes run."""
     configuration: str
-    """The cluster config as JSON text; a Delete does without."""
+    """The cluster config as JSON text; a Delete does not need it."""
     adopts: bool = False
-    """`Record.adopts`, as on_event noted it at a Create."""
+    """`Record.adopts`, as on_event set it at a Create."""
     fleet_before: str | None = None
-    """Status of the compute fleet when on_event got the request; None where it does not matter."""
+    """Status of the compute fleet when on_event got the request; None where no poll needs it."""
 
     @classmethod
     def from_event(cls, event: dict[str, Any]) -> Request:
-        """Read an event, as CDK's Provider framework passes it to on_event and is_complete."""
+        """Read an event in the form in which CDK's Provider framework passes it on."""
         properties, kind = event["ResourceProperties"], event["RequestType"]
         new_name = str(properties["ClusterName"])
         physical_id = str(event.get("PhysicalResourceId", new_name))
@@ -66,24 +66,24 @@ class Request:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The cluster config, our tag in it."""
+        """The cluster config with our tag."""
         config: dict[str, Any] = json.loads(self.configuration)
         config["Tags"] = [*config.get("Tags", []), {"Key": OWNER_TAG, "Value": self.stack_id}]
         return config
 
     @property
     def update_config(self) -> dict[str, Any]:
-        """The config of an update; how it treats busy nodes steers it and is no change of its own."""
+        """The config of an update; on_busy=drain is its QueueUpdateStrategy, which is no change by itself."""
         config = self.config
-        if self.on_busy == "drain":  # nodes end their jobs and are then replaced
+        if self.on_busy == "drain":  # nodes finish their jobs and are then replaced
             config["Scheduling"]["SlurmSettings"]["QueueUpdateStrategy"] = "DRAIN"
         return config
 
     def owns(self, state: ClusterState) -> bool:
-        """Whether the stack that asks made this cluster."""
+        """Return True if the requesting stack made this cluster."""
         return state.tags.get(OWNER_TAG) == self.stack_id
 
 
 def has_own_tags(config: dict[str, Any]) -> bool:
-    """Tell if launches tag volumes with more than our own tags, which no policy can ask for."""
+    """Return True if launches tag volumes with the user's tags too, which a policy may require."""
     return any(not str(tag["Key"]).startswith(_OUR_TAGS) for tag in config.get("Tags") or [])

@@ -1,4 +1,4 @@
-"""Pure: what a cluster's stack is busy with, in a word or two, from its events."""
+"""Pure: the current stage of a cluster's stack, in a word or two, from its events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 _CLUSTER = "cluster resources"
-# The first that fits, by the beginning of the resource's type.
+# The first entry that the resource's type begins with decides.
 _STAGES = {
     "AWS::CloudFormation::WaitCondition": "head node booting",
     "AWS::EC2::Instance": "head node booting",
@@ -23,10 +23,10 @@ _STAGES = {
 
 
 def latest(events: Iterable[dict[str, Any]]) -> str:
-    """Say what is being made, changed or deleted now.
+    """Name the stage of the resource that is being created, updated or deleted now.
 
     Args:
-        events: of the cluster's stack, the newest first, as `pcluster get-cluster-stack-events` has them.
+        events: of the cluster's stack, the newest first, as `pcluster get-cluster-stack-events` lists them.
     """
     ended = set[str]()
     for event in events:

@@ -129,7 +129,7 @@ def _others(stands: Config, former: Config, refused: Refused) -> Iterator[_Judge
 
 
 def _changes_of_kept(before: Config, after: Config) -> list[Any]:
-    return list(asset_code("cluster_provider", "kept").kept.changed(before, after))
+    return list(asset_code("cluster_provider", "immutable").immutable.changes(before, after))
 
 
 def _decide(each: _Judged, judged: list[_Judged], *, busy: bool, after: Settings) -> Change:

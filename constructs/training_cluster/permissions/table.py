@@ -31,7 +31,7 @@ class Row:
     policy: tuple[str, ...] = ()
     """Statements of ParallelCluster's published policy; `Sid as s3:Get*` where a wildcard names it."""
     provider: tuple[str, ...] = ()
-    """`evidence.py PutObject`: calls of the provider itself."""
+    """`failure_logs.py PutObject`: calls of the provider itself."""
     documentation: tuple[str, ...] = ()
     """Pages of AWS's documentation, for what nothing else names."""
     left_out: tuple[str, ...] = ()

@@ -156,7 +156,7 @@ def test_nodes_that_run_are_left_alone_unless_they_may_be_stopped(cloud: Cloud) 
     )["Instances"][0]["InstanceId"]
     with pytest.raises(RehearsalError):
         cloud.deploy("nodes=3", "cpu_queue=on")
-    busy = "1 compute nodes of training run, and this update wants them stopped"
+    busy = "1 compute nodes of training run, and this update requires them to be stopped"
     assert any(busy in reason and "on_busy=stop" in reason for reason in _reasons(cloud))
     parent = cloud.stack("TrainingClusterStack")
     assert parent and parent["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"

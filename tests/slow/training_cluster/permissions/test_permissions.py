@@ -49,7 +49,7 @@ def test_the_provider_makes_no_call_of_its_own_that_the_table_has_not(
     made = _calls(recording, of_library=False)
     named = {(row.action, *call.split()) for row in table for call in row.provider}
     assert made <= named, MEND
-    assert ("s3:PutObject", "evidence.py", "PutObject") in made
+    assert ("s3:PutObject", "failure_logs.py", "PutObject") in made
 
 
 def test_all_families_and_features_were_made_but_for_what_our_flags_refuse(recording: Recording) -> None:

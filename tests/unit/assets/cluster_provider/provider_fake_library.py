@@ -50,9 +50,9 @@ class Fault:
 class FakeLibrary(types.ModuleType):
     """Plays `library`: one cluster or none, what was asked of it, and faults to order."""
 
-    def __init__(self, answers: Any) -> None:
+    def __init__(self, *, errors: Any, cluster_state: Any) -> None:
         super().__init__("library")
-        self.answers = answers
+        self.errors, self.cluster_state = errors, cluster_state
         self.cluster: Any = None
         self.config: dict[str, Any] = {}
         self.checked: dict[str, Any] | None = None
@@ -111,7 +111,7 @@ class FakeLibrary(types.ModuleType):
 
     def _begin(self, new: dict[str, Any]) -> None:
         self.config, self.files, now = new, True, self._now()
-        self.cluster = self.answers.ClusterState(
+        self.cluster = self.cluster_state.ClusterState(
             status="CREATE_IN_PROGRESS",
             tags={each["Key"]: each["Value"] for each in new["Tags"]},
             failures=(),
@@ -133,14 +133,14 @@ class FakeLibrary(types.ModuleType):
 
     def _refuse(self, message: str, changes: list[dict[str, Any]] | None = None) -> None:
         content: dict[str, Any] = {"message": message}
-        raise self.answers.RefusedError(content | ({"update_validation_errors": changes} if changes else {}))
+        raise self.errors.RefusedError(content | ({"update_validation_errors": changes} if changes else {}))
 
     def _is_named(self, cluster_name: str) -> bool:
         return self.cluster is not None and cluster_name == NAME
 
     def _needs(self, cluster_name: str) -> None:
         if not self._is_named(cluster_name):
-            raise self.answers.ClusterNotFoundError(f"Cluster '{cluster_name}' does not exist")
+            raise self.errors.ClusterNotFoundError(f"Cluster '{cluster_name}' does not exist")
 
     def find(self, cluster_name: str) -> Any:
         return self._do("find", lambda: self.cluster if self._is_named(cluster_name) else None)
@@ -150,7 +150,7 @@ class FakeLibrary(types.ModuleType):
             if self._is_named(cluster_name):
                 self._refuse(f"Cluster {cluster_name} already exists.")
             self.checked = config
-            return self.answers.DryRun(validation=self.validation, changes=())
+            return self.cluster_state.DryRun(validation=self.validation, changes=())
 
         return self._do("check_create", effect)
 
@@ -172,7 +172,7 @@ class FakeLibrary(types.ModuleType):
         def effect() -> Any:
             if not self._would_change(cluster_name, config):
                 return None
-            return self.answers.DryRun(validation=self.validation, changes=(CHANGE,))
+            return self.cluster_state.DryRun(validation=self.validation, changes=(CHANGE,))
 
         return self._do("check_update", effect)
 

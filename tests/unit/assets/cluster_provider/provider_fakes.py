@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 import time
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,14 +119,14 @@ class Provider:
         return str(refusal.value)
 
     @property
-    def notes(self) -> dict[str, Any]:
-        """What the SSM parameter holds."""
+    def record_value(self) -> dict[str, Any]:
+        """The value of the SSM parameter."""
         return dict(json.loads(self.aws.parameters[PARAMETER]))
 
     @property
     def stages(self) -> list[str]:
         """Names of the stages so far."""
-        return [stage for stage, _ in self.notes["stages"]]
+        return [stage for stage, _ in self.record_value["stages"]]
 
     @property
     def saved(self) -> dict[str, str]:
@@ -133,12 +134,16 @@ class Provider:
         return {key.rpartition("/")[2]: text for key, text in self.aws.objects.items()}
 
     def throttled(self) -> Exception:
-        error: Exception = self.answers.TransientError("Rate exceeded")
+        error: Exception = self.errors.TransientError("Rate exceeded")
         return error
 
     def refused(self, message: str = "no", **content: Any) -> Exception:
-        error: Exception = self.answers.RefusedError({"message": message, **content})
+        error: Exception = self.errors.RefusedError({"message": message, **content})
         return error
+
+
+def _library(module: Callable[[str], Any]) -> FakeLibrary:
+    return FakeLibrary(errors=module("errors"), cluster_state=module("cluster_state"))
 
 
 def load() -> dict[str, Any]:
@@ -149,7 +154,8 @@ def load() -> dict[str, Any]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "dont_write_bytecode", True)  # it would lie in the function's code
             patch.syspath_prepend(str(PROVIDER))
-            sys.modules["library"] = FakeLibrary(importlib.import_module("answers"))
+            sys.modules["library"] = _library(importlib.import_module)
+            sys.modules["library_call"] = types.ModuleType("library_call")  # it imports the real library
             return {name: importlib.import_module(name) for name in names}
     finally:
         for name in names:
@@ -159,7 +165,7 @@ def load() -> dict[str, Any]:
 
 def play(modules: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Provider:
     """Give these modules a library, an AWS and an environment of their own, for one test."""
-    library, aws, slept, clock = FakeLibrary(modules["answers"]), FakeAws(), list[float](), Clock()
+    library, aws, slept, clock = _library(modules.__getitem__), FakeAws(), list[float](), Clock()
     for module in modules.values():
         if hasattr(module, "library"):
             monkeypatch.setattr(module, "library", library)

@@ -1,4 +1,4 @@
-"""Plays the ParallelCluster library for the one module of the provider that calls it."""
+"""Plays the ParallelCluster library for the two modules of the provider that call it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _url_validator(remembered: dict[str, str]) -> type:
 def load(
     provider: Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> types.ModuleType:
-    """Import that module for one test, with this library in place of the real one."""
+    """Import these modules for one test, with this library in place of the real one; return `library`."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for variable in ("HOME", "XDG_CACHE_HOME", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"):
         monkeypatch.setenv(variable, os.environ.get(variable, ""))  # the module sets them; this resets them
@@ -132,10 +132,15 @@ def load(
         module = types.ModuleType(name)
         module.__dict__.update(attributes)
         monkeypatch.setitem(sys.modules, name, module)
-    for name in ("answers", "messages", "patience", "request"):
+    for name in ("cluster_state", "errors", "messages", "request", "retry"):
         monkeypatch.setitem(sys.modules, name, provider.modules[name])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    spec = importlib.util.spec_from_file_location("library_under_test", PROVIDER / "library.py")
+    monkeypatch.setitem(sys.modules, "library_call", _load("library_call"))
+    return _load("library")
+
+
+def _load(name: str) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(f"{name}_under_test", PROVIDER / f"{name}.py")
     assert spec
     assert spec.loader
     loaded = importlib.util.module_from_spec(spec)

@@ -41,7 +41,7 @@ def test_a_create_that_comes_twice_and_is_refused_then_keeps_the_notes_of_the_fi
     provider.create()
     provider.library.fail("find", provider.refused("no longer"))
     provider.refuses(provider.create)
-    assert provider.notes["request"] == "Create"
+    assert provider.record_value["request"] == "Create"
 
 
 def test_a_cluster_is_made_by_is_complete_and_not_by_on_event(provider: Provider) -> None:
@@ -246,5 +246,5 @@ def test_a_cluster_that_somebody_deletes_meanwhile_is_told_and_not_made_again(pr
     asked = provider.create()
     asked.poll()
     provider.library.is_gone()
-    assert "disappeared while it was being made" in asked.fails()
+    assert "disappeared while it was being created" in asked.fails()
     assert provider.library.changes == ["create"]

@@ -89,7 +89,7 @@ def test_a_replacement_that_could_not_be_noted_is_not_removed_again(
 def test_a_failed_cluster_that_goes_at_that_very_moment_is_replaced(provider: Provider) -> None:
     provider.library.exists("CREATE_FAILED")
     asked = provider.create()
-    provider.library.fail("delete", provider.answers.ClusterNotFoundError("gone"))
+    provider.library.fail("delete", provider.errors.ClusterNotFoundError("gone"))
     assert not asked.poll()
     provider.library.is_gone()
     assert not asked.poll()
@@ -145,7 +145,7 @@ def test_a_cluster_deleted_by_hand_while_it_is_made_is_told_once_it_is_gone(
     provider.library.becomes("DELETE_IN_PROGRESS")
     assert not asked.poll()
     provider.library.is_gone()
-    assert "disappeared while it was being made" in asked.fails()
+    assert "disappeared while it was being created" in asked.fails()
     assert provider.library.changes == ["create"]
 
 
@@ -157,7 +157,7 @@ def _left_from_before(provider: Provider, capacity: str) -> Asked:
 
 def test_a_cluster_of_ours_that_stands_is_adopted_and_updated(provider: Provider) -> None:
     asked = _left_from_before(provider, "SPOT")
-    assert provider.notes["adopts"]
+    assert provider.record_value["adopts"]
     assert provider.library.changes == []
     assert not asked.poll()
     assert provider.library.changes == ["update"]
@@ -192,5 +192,5 @@ def test_a_create_that_comes_twice_adopts_nothing(provider: Provider) -> None:
     provider.create().poll()
     provider.library.becomes("CREATE_COMPLETE")
     assert provider.create().poll()
-    assert not provider.notes["adopts"]
+    assert not provider.record_value["adopts"]
     assert "check_update" not in " ".join(provider.library.asked)

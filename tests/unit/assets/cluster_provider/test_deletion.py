@@ -46,7 +46,7 @@ def test_a_cluster_that_is_gone_is_a_success(provider: Provider) -> None:
 def test_a_cluster_that_goes_at_that_very_moment_is_a_success(provider: Provider) -> None:
     provider.library.exists()
     asked = provider.delete()
-    provider.library.fail("delete", provider.answers.ClusterNotFoundError("gone"))
+    provider.library.fail("delete", provider.errors.ClusterNotFoundError("gone"))
     assert asked.answer() == {"IsComplete": True}
 
 
@@ -59,7 +59,7 @@ def test_what_shows_a_failure_is_saved_right_before_the_deletion(provider: Provi
     assert not asked.poll()
     assert "failures.json" in provider.saved
     assert provider.library.cluster.status == status
-    assert provider.stages == ["saving what shows the failure", "deleting"]
+    assert provider.stages == ["saving the failure's logs", "deleting"]
     _ends(provider, asked)
 
 
@@ -214,7 +214,7 @@ def test_notes_that_cannot_be_removed_are_no_failure(provider: Provider, code: s
     provider.library.exists()
     provider.aws.denied["ssm.delete_parameter"] = code
     _ends(provider, provider.delete())
-    assert provider.notes["request"] == "Delete"
+    assert provider.record_value["request"] == "Delete"
 
 
 CLEANUPS = ["UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"]
@@ -257,4 +257,4 @@ def test_a_cluster_that_stands_is_not_deleted_before_cloudformation_says_what_it
 @pytest.mark.parametrize("status", ["DELETE_IN_PROGRESS", "DELETE_COMPLETE", "ROLLBACK_IN_PROGRESS", ""])
 def test_a_stack_that_goes_or_was_never_made_cleans_nothing_up(provider: Provider, status: str) -> None:
     provider.aws.parent_status = status
-    assert not provider.parent.cleans_up("stack/ours")
+    assert not provider.parent_stack.cleans_up("stack/ours")

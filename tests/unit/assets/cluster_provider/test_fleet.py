@@ -116,14 +116,14 @@ def test_a_fleet_that_somebody_starts_meanwhile_is_stopped_again(provider: Provi
     provider.library.fleet = "RUNNING"
     assert not asked.poll()
     assert provider.library.changes == [STOPS, STOPS]
-    assert provider.notes["fleet_before"] == "RUNNING"
+    assert provider.record_value["fleet_before"] == "RUNNING"
 
 
 def test_a_fleet_that_was_being_stopped_meanwhile_was_up_before(provider: Provider) -> None:
     asked = _stops(provider)
     provider.library.fleet = START
     asked.poll()
-    assert provider.notes["fleet_before"] == "RUNNING"
+    assert provider.record_value["fleet_before"] == "RUNNING"
 
 
 def test_an_update_that_waited_for_another_still_stops_the_fleet(provider: Provider) -> None:
@@ -139,7 +139,9 @@ def test_an_update_that_waited_for_another_still_stops_the_fleet(provider: Provi
 def test_busy_nodes_are_not_stopped_and_their_jobs_are_named(provider: Provider) -> None:
     provider.library.running, provider.aws.invocations = 3, [JOBS]
     said = provider.update().fails()
-    assert said.startswith("3 compute nodes of training run, and this update wants them stopped. Nothing was")
+    assert said.startswith(
+        "3 compute nodes of training run, and this update requires them to be stopped. Nothing was"
+    )
     assert "Jobs: 7 gpt2 (ann, 1:02); 8 bert (bob, 0:10)." in said
     assert "-c on_busy=stop, which ends them and their jobs." in said
     assert "SlurmQueues[q].CapacityType: ONDEMAND -> SPOT" in said
@@ -156,7 +158,7 @@ def test_nodes_that_run_without_a_job_are_said_to_end_by_themselves(provider: Pr
 
 def test_jobs_that_cannot_be_asked_for_are_told_apart_from_none(provider: Provider) -> None:
     provider.library.running, provider.aws.unreachable = 1, {"ssm.send_command"}
-    assert "The jobs could not be asked for" in provider.update().fails()
+    assert "The jobs could not be listed" in provider.update().fails()
     assert provider.library.changes == []
 
 
@@ -207,7 +209,7 @@ def test_nothing_is_stopped_unless_what_the_fleet_did_before_is_written_down(pro
     provider.aws.denied.clear()
     assert not asked.poll()
     assert provider.library.changes == [STOPS]
-    assert provider.notes["fleet_before"] == "RUNNING"
+    assert provider.record_value["fleet_before"] == "RUNNING"
 
 
 @pytest.mark.parametrize("operation", ["running_compute_nodes", "fleet_status", STOPS])
@@ -217,7 +219,7 @@ def test_stopping_survives_throttling(provider: Provider, operation: str) -> Non
     assert not asked.poll()
     assert not asked.poll()
     assert provider.library.fleet == STOPS
-    assert provider.notes["fleet_before"] == "RUNNING"
+    assert provider.record_value["fleet_before"] == "RUNNING"
 
 
 def test_starting_survives_throttling(provider: Provider) -> None:
@@ -240,7 +242,7 @@ def test_an_update_ends_only_when_it_is_noted_that_the_fleet_runs_again(provider
     assert not asked.poll()
     provider.aws.denied.clear()
     assert asked.poll()
-    assert provider.notes["fleet_before"] is None
+    assert provider.record_value["fleet_before"] is None
 
 
 def test_a_fleet_left_stopped_is_started_by_a_deploy_without_changes_on_a_failed_cluster(
@@ -279,7 +281,7 @@ def test_a_failed_update_is_explained_also_when_the_fleet_cannot_start(provider:
     asked.poll()
     provider.library.becomes("UPDATE_FAILED", stack_status="UPDATE_ROLLBACK_FAILED")
     assert "continue-update-rollback" in asked.fails()
-    assert provider.notes["fleet_before"] == "RUNNING"  # for the rollback
+    assert provider.record_value["fleet_before"] == "RUNNING"  # for the rollback
 
 
 def test_an_update_that_succeeded_is_not_over_while_the_fleet_refuses_to_start(provider: Provider) -> None:
@@ -288,7 +290,7 @@ def test_an_update_that_succeeded_is_not_over_while_the_fleet_refuses_to_start(p
     provider.library.becomes("UPDATE_COMPLETE")
     provider.library.fail(START, provider.refused("the head node is gone"))
     assert asked.fails() == "the head node is gone"
-    assert provider.notes["fleet_before"] == "RUNNING"
+    assert provider.record_value["fleet_before"] == "RUNNING"
 
 
 def test_what_the_library_checked_before_the_fleet_stopped_is_not_checked_again(provider: Provider) -> None:

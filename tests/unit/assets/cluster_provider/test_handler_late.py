@@ -68,7 +68,7 @@ def test_an_aws_that_does_not_answer_for_an_hour_is_a_failure(provider: Provider
     provider.clock.goes_on(minutes=LATE)
     said = asked.fails()
     assert said.startswith(f"{kind.capitalize()} of training did not end within the hour")
-    assert "the cluster is not to be seen" in said
+    assert "the cluster is not visible" in said
 
 
 def test_an_update_that_is_late_asks_for_the_fleet_of_before(provider: Provider) -> None:
@@ -87,7 +87,7 @@ def test_an_update_whose_fleet_cannot_be_asked_for_is_told_to_be_late(provider: 
     provider.library.fail(START, provider.throttled())
     provider.clock.goes_on(minutes=LATE)
     assert "did not end within the hour" in asked.fails()
-    assert provider.notes["fleet_before"] == "RUNNING"  # for the rollback
+    assert provider.record_value["fleet_before"] == "RUNNING"  # for the rollback
 
 
 def test_a_rollback_that_is_late_leaves_the_cluster_as_it_is_and_succeeds(provider: Provider) -> None:
@@ -96,6 +96,6 @@ def test_a_rollback_that_is_late_leaves_the_cluster_as_it_is_and_succeeds(provid
     assert not rollback.poll()
     provider.clock.goes_on(minutes=LATE)
     assert rollback.poll()
-    assert provider.stages[-2:] == ["left as it is", "done"]
-    assert "The time is up; the rollback leaves training as it is." in provider.notes["messages"]
+    assert provider.stages[-2:] == ["left unchanged", "done"]
+    assert "The time is up; the rollback leaves training as it is." in provider.record_value["messages"]
     assert provider.library.changes == ["update"]

@@ -64,7 +64,7 @@ def test_a_cluster_is_described_as_far_as_the_provider_needs_it(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
     pcluster.answers = [FOUND]
-    assert library.find("c") == provider.answers.ClusterState(
+    assert library.find("c") == provider.cluster_state.ClusterState(
         status="UPDATE_FAILED",
         tags={"team": "language"},
         failures=(),
@@ -119,7 +119,7 @@ def test_what_passes_by_itself_is_transient(
     provider: Provider, library: Any, pcluster: Pcluster, error: Exception
 ) -> None:
     pcluster.answers = [error]
-    with pytest.raises(provider.answers.TransientError):
+    with pytest.raises(provider.errors.TransientError):
         library.delete("c")
 
 
@@ -135,13 +135,13 @@ def test_a_config_is_not_invalid_because_aws_did_not_answer_a_validator(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
     pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))]
-    with pytest.raises(provider.answers.TransientError):
+    with pytest.raises(provider.errors.TransientError):
         library.create("c", {})
     pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "no such subnet"))]
-    with pytest.raises(provider.answers.RefusedError):
+    with pytest.raises(provider.errors.RefusedError):
         library.create("c", {})
     pcluster.answers = [_invalid(("WARNING", "Rate exceeded"))]
-    with pytest.raises(provider.answers.RefusedError):
+    with pytest.raises(provider.errors.RefusedError):
         library.create("c", {})
 
 
@@ -159,7 +159,7 @@ def test_what_does_not_pass_is_refused(
     provider: Provider, library: Any, pcluster: Pcluster, error: Exception
 ) -> None:
     pcluster.answers = [error]
-    with pytest.raises(provider.answers.RefusedError):
+    with pytest.raises(provider.errors.RefusedError):
         library.delete("c")
 
 
@@ -168,7 +168,7 @@ def test_of_several_codes_of_aws_the_outermost_counts(
 ) -> None:
     denied = because(AwsError("no", DENIED), client_error(THROTTLED))
     pcluster.answers = [because(ApiError(500, message="failed"), denied)]
-    with pytest.raises(provider.answers.RefusedError):
+    with pytest.raises(provider.errors.RefusedError):
         library.delete("c")
 
 
@@ -178,7 +178,7 @@ def test_an_unexpected_fatal_exception_is_told_by_its_own_name(
     error = OSError("no space left")
     error.content = {"message": "Unexpected fatal exception. Please look at the logs"}  # type: ignore[attr-defined]
     pcluster.answers = [error]
-    with pytest.raises(provider.answers.RefusedError, match="OSError: no space left"):
+    with pytest.raises(provider.errors.RefusedError, match="OSError: no space left"):
         library.delete("c")
 
 
@@ -190,7 +190,7 @@ def test_a_deleted_cluster_is_not_found_whichever_of_its_errors_says_so(
         AwsError("Stack with id c does not exist", "Validation"),
     ]
     for _ in range(2):
-        with pytest.raises(provider.answers.ClusterNotFoundError):
+        with pytest.raises(provider.errors.ClusterNotFoundError):
             library.delete("c")
 
 
@@ -200,9 +200,9 @@ def test_reading_is_patient_for_half_a_minute(provider: Provider, library: Any, 
     assert provider.slept == [2, 4, 8, 16]
 
 
-def test_patience_ends(provider: Provider, library: Any, pcluster: Pcluster) -> None:
+def test_retries_end(provider: Provider, library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [AwsError("slow down", "Throttling")] * 9
-    with pytest.raises(provider.answers.TransientError):
+    with pytest.raises(provider.errors.TransientError):
         library.find("c")
     assert len(pcluster.asked) == 5
 
@@ -212,7 +212,7 @@ def test_a_change_is_asked_for_once_since_its_answer_may_be_what_was_lost(
     provider: Provider, library: Any, pcluster: Pcluster, operation: str
 ) -> None:
     pcluster.answers = [AwsError("slow down", "Throttling")] * 9
-    with pytest.raises(provider.answers.TransientError):
+    with pytest.raises(provider.errors.TransientError):
         getattr(library, operation)("c", {})
     assert len(pcluster.asked) == 1
     assert provider.slept == []
@@ -281,7 +281,7 @@ def test_a_launch_that_is_refused_for_anything_else_stays_refused(
     provider: Provider, library: Any, pcluster: Pcluster, refused: ApiError
 ) -> None:
     pcluster.answers = [refused]
-    with pytest.raises(provider.answers.RefusedError):
+    with pytest.raises(provider.errors.RefusedError):
         library.check_create("c", TAGGED)
     assert len(pcluster.asked) == 1
 
@@ -292,7 +292,7 @@ def test_a_policy_against_volumes_stays_a_refusal_where_no_tag_of_the_organisati
 ) -> None:
     passed = ApiError(412, message="ok", validation_messages=[])
     pcluster.answers = [_denied(DENIED_VOLUME, *LAUNCHES), passed]
-    with pytest.raises(provider.answers.RefusedError):
+    with pytest.raises(provider.errors.RefusedError):
         library.check_create("c", config)
     assert len(pcluster.asked) == 1
 
@@ -308,7 +308,7 @@ def test_a_refused_update_keeps_the_librarys_answer(
     provider: Provider, library: Any, pcluster: Pcluster, operation: str
 ) -> None:
     pcluster.answers = [ApiError(400, message="Update failure", update_validation_errors=[{"message": "no"}])]
-    with pytest.raises(provider.answers.RefusedError) as refused:
+    with pytest.raises(provider.errors.RefusedError) as refused:
         getattr(library, operation)("c", {})
     assert refused.value.content["update_validation_errors"] == [{"message": "no"}]
 
@@ -338,7 +338,7 @@ def test_a_fleet_of_unknown_status_is_asked_for_again_when_its_table_does_not_an
 ) -> None:
     pcluster.answers = [{"status": "UNKNOWN"}, {"status": "PROTECTED"}]
     pcluster.fleet_item = AwsError("no answer", code)
-    with pytest.raises(library.TransientError, match="parallelcluster-c did not say"):
+    with pytest.raises(library.TransientError, match="parallelcluster-c gave no status"):
         library.fleet_status("c")
     assert library.fleet_status("c") == "PROTECTED"
 
@@ -396,7 +396,7 @@ def test_two_who_ask_for_the_fleet_at_once_may_ask_again(
 ) -> None:
     failed = ApiError(400, message="A concurrent update of the status. Please retry the operation.")
     pcluster.answers = [because(failed, client_error("ConditionalCheckFailedException"))]
-    with pytest.raises(provider.answers.TransientError, match="concurrent update"):
+    with pytest.raises(provider.errors.TransientError, match="concurrent update"):
         library.request_fleet("c", "START_REQUESTED")
 
 
@@ -411,7 +411,7 @@ def test_a_clusters_files_are_not_given_up_for_a_throttled_call(
     provider: Provider, library: Any, pcluster: Pcluster
 ) -> None:
     pcluster.files = because(ApiError(500, message="Unable to load"), AwsError("slow down", "Throttling"))
-    with pytest.raises(provider.answers.TransientError, match="Unable to load"):
+    with pytest.raises(provider.errors.TransientError, match="Unable to load"):
         library.stored_config("c")
 
 

@@ -47,7 +47,7 @@ def test_a_refused_change_names_the_parameter_both_values_and_the_reason(provide
 
 
 def test_an_answer_without_a_message_is_a_sentence_too(provider: Provider) -> None:
-    refused = provider.answers.RefusedError({})
+    refused = provider.errors.RefusedError({})
     assert provider.messages.refusal("training", refused) == (
         "The ParallelCluster library refused the request"
     )
@@ -169,7 +169,7 @@ def test_the_librarys_words_tell_what_would_make_a_change_possible(
 ) -> None:
     changes = [refused_change(each) for each in library_says]
     refused: Any = provider.refused("Update failure", update_validation_errors=changes)
-    assert (refused.wants_stopped_fleet, refused.may_drain, refused.is_impossible) == (
+    assert (refused.requires_stopped_fleet, refused.may_drain, refused.is_impossible) == (
         stop,
         drain,
         impossible,

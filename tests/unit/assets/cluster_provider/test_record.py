@@ -32,7 +32,7 @@ def test_the_stages_of_a_create_are_noted_in_order_with_their_times(provider: Pr
     asked.poll()
     expected = ["validating", "validated", "creating", "fleet", "head node booting", "done"]
     assert provider.stages == expected
-    for _, time in provider.notes["stages"]:
+    for _, time in provider.record_value["stages"]:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", time)
 
 
@@ -86,21 +86,21 @@ def test_a_log_that_takes_nothing_stops_nothing(provider: Provider, call: str) -
 
 def test_the_same_request_finds_its_notes_again(provider: Provider) -> None:
     provider.create().poll()
-    before = provider.notes
+    before = provider.record_value
     assert before["begun"]
     provider.create()
-    assert provider.notes["stages"][: len(before["stages"])] == before["stages"]
-    assert provider.notes["begun"]
+    assert provider.record_value["stages"][: len(before["stages"])] == before["stages"]
+    assert provider.record_value["begun"]
 
 
 def test_another_request_begins_anew(provider: Provider) -> None:
     provider.create().poll()
     provider.library.becomes("CREATE_FAILED")
     provider.delete()
-    notes = provider.notes
-    assert (notes["request_id"], notes["request"]) == ("Delete-1", "Delete")
-    assert (notes["begun"], notes["checked"], notes["removing"]) == (False, False, False)
-    assert (notes["replaces"], notes["fleet_before"], notes["stages"]) == (None, None, [])
+    record = provider.record_value
+    assert (record["request_id"], record["request"]) == ("Delete-1", "Delete")
+    assert (record["begun"], record["checked"], record["removing"]) == (False, False, False)
+    assert (record["replaces"], record["fleet_before"], record["stages"]) == (None, None, [])
 
 
 def _stopped(provider: Provider) -> dict[str, Any]:
@@ -120,24 +120,24 @@ def test_an_update_takes_over_what_the_one_before_did_to_the_fleet_and_no_more(
     provider.library.exists()
     provider.aws.parameters[PARAMETER] = json.dumps(_stopped(provider))
     provider.roll_back()
-    notes = provider.notes
-    assert notes["fleet_before"] == "RUNNING"
-    assert (notes["begun"], notes["unchanged"], notes["replaces"]) == (False, False, None)
-    assert (notes["checked"], notes["removing"]) == (False, False)
-    assert notes["messages"] == ""
+    record = provider.record_value
+    assert record["fleet_before"] == "RUNNING"
+    assert (record["begun"], record["unchanged"], record["replaces"]) == (False, False, None)
+    assert (record["checked"], record["removing"]) == (False, False)
+    assert record["messages"] == ""
 
 
 @pytest.mark.parametrize("kind", ["create", "delete"])
 def test_a_new_or_a_deleted_cluster_has_no_fleet_of_before(provider: Provider, kind: str) -> None:
     provider.aws.parameters[PARAMETER] = json.dumps(_stopped(provider))
     getattr(provider, kind)()
-    assert provider.notes["fleet_before"] is None
+    assert provider.record_value["fleet_before"] is None
 
 
 def test_a_parameter_that_does_not_exist_yet_is_written(provider: Provider) -> None:
     provider.aws.parameters.clear()
     provider.create()
-    assert provider.notes["request_id"] == "Create-1"
+    assert provider.record_value["request_id"] == "Create-1"
 
 
 @pytest.mark.parametrize("call", ["ssm.get_parameter", "ssm.put_parameter"])
@@ -167,7 +167,7 @@ def test_a_poll_that_cannot_read_or_write_its_notes_comes_back_later(provider: P
 def test_the_longest_messages_fit_into_the_parameter(provider: Provider, character: str) -> None:
     provider.library.validation = (character * 9000,)
     provider.create()
-    assert provider.notes["messages"].endswith("has all of it)")
+    assert provider.record_value["messages"].endswith("has all of it)")
     assert len(provider.aws.parameters[PARAMETER]) < PARAMETER_BYTES
 
 
@@ -189,38 +189,38 @@ def test_the_requests_of_before_fit_into_the_fullest_parameter_and_the_last_ones
     requests = [str(uuid.UUID(int=number)) for number in range(12)]
     for request in requests:
         provider.update(request=request)
-    notes = provider.record.load()
-    assert notes.former == requests[-9:-1]
-    notes.stages = []
-    notes.cluster_name = "c" * 40
+    record = provider.record.load_record()
+    assert record.former == requests[-9:-1]
+    record.stages = []
+    record.cluster_name = "c" * 40
     for number in range(30):
-        notes.enter(f"removing the failed cluster of before {number % 10}", "x" * 9000)
+        record.enter(f"removing the failed former cluster {number % 10}", "x" * 9000)
     assert len(provider.aws.parameters[PARAMETER]) < PARAMETER_BYTES
     assert len(provider.stages) == 24
 
 
 @pytest.mark.parametrize("call", ["ssm.get_parameter", "ssm.put_parameter"])
 @pytest.mark.parametrize("kind", ["create", "update"])
-def test_notes_that_are_throttled_are_opened_patiently(provider: Provider, kind: str, call: str) -> None:
+def test_a_throttled_record_is_opened_after_retries(provider: Provider, kind: str, call: str) -> None:
     provider.aws.throttled[call] = 4
     provider.library.exists()
     getattr(provider, kind)()
     assert provider.slept == [2, 4, 8, 16]
-    assert provider.notes["request"] == kind.capitalize()
+    assert provider.record_value["request"] == kind.capitalize()
 
 
 @pytest.mark.parametrize(
     "text", ["broken", "null", "[]", "{}", '{"request_id": "Create-1", "former_field": 1}', '"Create-1"']
 )
-def test_notes_that_this_version_does_not_understand_are_none(provider: Provider, text: str) -> None:
+def test_a_record_in_an_unknown_format_is_none(provider: Provider, text: str) -> None:
     provider.aws.parameters[PARAMETER] = text
-    assert provider.record.load() is None
+    assert provider.record.load_record() is None
     provider.create()
-    assert provider.notes["request_id"] == "Create-1"
+    assert provider.record_value["request_id"] == "Create-1"
 
 
 def _another(provider: Provider, began: str) -> Any:
-    """Have another request's notes."""
+    """Have another request's record."""
     another = provider.record.Record(
         request_id="Another-1", request="Update", cluster_name="training", began=began
     )
@@ -235,10 +235,10 @@ def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provide
     _another(provider, LATER)
     with pytest.raises(provider.record.SupersededError):
         own.save()
-    assert provider.notes["request_id"] == "Another-1"
+    assert provider.record_value["request_id"] == "Another-1"
     _another(provider, BEFORE)
     own.save()
-    assert provider.notes["request_id"] == "Own-1"
+    assert provider.record_value["request_id"] == "Own-1"
 
 
 def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) -> None:
@@ -247,7 +247,7 @@ def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) 
         request_id="Delete-1", request="Delete", cluster_name="training", began=BEFORE
     )
     own.save()
-    assert provider.notes["request_id"] == "Delete-1"
+    assert provider.record_value["request_id"] == "Delete-1"
 
 
 @pytest.mark.parametrize("kind", ["create", "update"])
@@ -273,9 +273,9 @@ def test_a_poll_that_finds_the_notes_of_a_later_request_ends(provider: Provider,
         provider.library.exists()
     asked = getattr(provider, kind)()
     _another(provider, LATER)
-    assert "another request came after this one" in asked.fails()
+    assert "a later request superseded this one" in asked.fails()
     assert provider.library.changes == []
-    assert provider.notes["request_id"] == "Another-1"
+    assert provider.record_value["request_id"] == "Another-1"
 
 
 def test_a_deletion_goes_on_whatever_notes_it_finds(provider: Provider) -> None:
@@ -290,18 +290,18 @@ def test_a_deletion_goes_on_whatever_notes_it_finds(provider: Provider) -> None:
 def test_an_event_that_comes_twice_began_when_it_first_came(provider: Provider, kind: str) -> None:
     first = getattr(provider, kind)()
     provider.clock.goes_on(minutes=1)
-    assert getattr(provider, kind)().event["Began"] == first.event["Began"] == provider.notes["began"]
+    assert getattr(provider, kind)().event["Began"] == first.event["Began"] == provider.record_value["began"]
 
 
-def test_notes_that_are_forgotten_are_none(provider: Provider) -> None:
+def test_a_deleted_record_is_none(provider: Provider) -> None:
     provider.create()
-    provider.record.forget()
+    provider.record.delete_record()
     assert provider.aws.parameters == {}
-    assert provider.record.load() is None
-    provider.record.forget()
+    assert provider.record.load_record() is None
+    provider.record.delete_record()
 
 
-def test_a_deletion_opens_its_notes_patiently_and_goes_on_without(provider: Provider) -> None:
+def test_a_deletion_retries_to_open_its_record_and_goes_on_without(provider: Provider) -> None:
     provider.aws.denied["ssm.put_parameter"] = "AccessDeniedException"
     provider.delete()
     assert provider.slept == [2, 4, 8, 16]
@@ -314,14 +314,17 @@ def test_a_request_that_fails_ends_in_a_stage_that_says_why(provider: Provider) 
     provider.library.becomes("CREATE_FAILED")
     said = asked.fails()
     assert provider.stages[-1] == "failed"
-    assert provider.notes["messages"] == said
+    assert provider.record_value["messages"] == said
 
 
 def test_a_request_that_is_refused_fails_with_the_librarys_words(provider: Provider) -> None:
     asked = provider.create()
     provider.library.fail("create", provider.refused("no right to iam:CreateRole"))
     asked.fails()
-    assert (provider.stages[-1], provider.notes["messages"]) == ("failed", "no right to iam:CreateRole")
+    assert (provider.stages[-1], provider.record_value["messages"]) == (
+        "failed",
+        "no right to iam:CreateRole",
+    )
 
 
 def test_a_failure_that_cannot_be_noted_is_told_all_the_same(provider: Provider) -> None:

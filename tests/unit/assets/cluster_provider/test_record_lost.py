@@ -36,7 +36,7 @@ def test_an_update_that_loses_its_notes_ends_with_the_fleet_as_before(provider: 
     assert any(_ends(provider, asked) for _ in range(6))
     assert provider.library.changes == [STOPS, "update", START]
     assert provider.library.fleet == "RUNNING"
-    assert "going on without the notes of before" in provider.stages
+    assert "continuing without the earlier record" in provider.stages
 
 
 def test_a_fleet_that_somebody_stopped_before_stays_stopped(provider: Provider) -> None:
@@ -87,7 +87,7 @@ def test_a_request_that_nobody_awaits_any_more_does_not_begin_anew(provider: Pro
     provider.aws.parent_status = "DELETE_IN_PROGRESS"
     _lose(provider)
     provider.library.asked.clear()
-    assert "another request came after this one" in asked.fails()
+    assert "a later request superseded this one" in asked.fails()
     assert provider.library.asked == []
     assert provider.aws.parameters == {}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
 
-SUPERSEDED = "another request came after this one"
+SUPERSEDED = "a later request superseded this one"
 
 
 def _end(provider: Provider, delete: Asked) -> None:
@@ -131,11 +131,11 @@ def test_a_create_that_is_delivered_again_after_an_update_changes_nothing(provid
     provider.create().poll()
     provider.library.becomes("CREATE_COMPLETE")
     provider.update()
-    before = provider.notes
+    before = provider.record_value
     provider.library.asked.clear()
     assert SUPERSEDED in provider.refuses(provider.create)
     assert provider.library.asked == []
-    assert provider.notes == before
+    assert provider.record_value == before
 
 
 def test_an_update_that_is_delivered_again_after_the_next_changes_nothing(provider: Provider) -> None:
@@ -145,7 +145,7 @@ def test_an_update_that_is_delivered_again_after_the_next_changes_nothing(provid
     provider.roll_back()
     for request in ("Update-1", "Update-2"):
         assert SUPERSEDED in provider.refuses(partial(provider.update, request=request))
-    assert provider.notes["request_id"] == "Rollback-1"
+    assert provider.record_value["request_id"] == "Rollback-1"
 
 
 def test_a_delete_is_heeded_even_when_it_is_delivered_again(provider: Provider) -> None:

@@ -49,7 +49,7 @@ def test_the_mark_of_the_stack_stays_on_an_updated_cluster(provider: Provider) -
 def test_what_the_update_changes_and_what_the_validators_say_is_noted(provider: Provider) -> None:
     provider.library.validation = ("WARNING B: maybe",)
     provider.update().poll()
-    assert provider.notes["messages"] == f"{CHANGE}\nWARNING B: maybe"
+    assert provider.record_value["messages"] == f"{CHANGE}\nWARNING B: maybe"
 
 
 def test_an_update_without_changes_succeeds_and_asks_for_none(provider: Provider) -> None:
@@ -221,7 +221,7 @@ def test_a_cluster_that_never_stood_is_removed_and_made_again(provider: Provider
     assert not asked.poll()
     assert not asked.poll()
     assert provider.library.changes == ["delete"]
-    assert provider.stages[-1] == "removing the failed cluster of before"
+    assert provider.stages[-1] == "removing the failed former cluster"
     provider.library.is_gone()
     assert not asked.poll()
     assert not asked.poll()
@@ -255,7 +255,7 @@ def test_a_cluster_made_again_that_fails_is_explained_and_not_made_a_third_time(
 
 def test_a_cluster_that_goes_at_that_very_moment_is_made_again(provider: Provider) -> None:
     asked = provider.update()
-    provider.library.fail("check_update", provider.answers.ClusterNotFoundError("gone"))
+    provider.library.fail("check_update", provider.errors.ClusterNotFoundError("gone"))
     assert not asked.poll()
     provider.library.is_gone()
     assert not asked.poll()

@@ -71,14 +71,14 @@ def test_a_rollback_waits_for_the_update_that_it_undoes(provider: Provider) -> N
 def test_a_rollback_starts_the_fleet_that_the_update_stopped(provider: Provider) -> None:
     _stopped_for_an_update(provider)
     rollback = provider.roll_back()
-    assert provider.notes["request_id"] == "Rollback-1"
-    assert provider.notes["fleet_before"] == "RUNNING"
+    assert provider.record_value["request_id"] == "Rollback-1"
+    assert provider.record_value["fleet_before"] == "RUNNING"
     assert not rollback.poll()
     assert not rollback.poll()
     assert provider.library.changes == [STOPS, START]
     provider.library.fleet = "RUNNING"
     assert rollback.poll()
-    assert provider.notes["fleet_before"] is None
+    assert provider.record_value["fleet_before"] is None
 
 
 def test_a_rollback_waits_until_a_stopping_fleet_has_stopped_before_it_starts_it(provider: Provider) -> None:
@@ -128,9 +128,10 @@ def test_a_rollback_that_busy_nodes_hold_up_leaves_the_cluster_and_succeeds(prov
     assert not rollback.poll()
     assert rollback.poll()
     assert provider.library.changes == ["update"]
-    assert provider.stages[-2:] == ["left as it is", "done"]
+    assert provider.stages[-2:] == ["left unchanged", "done"]
     assert (
-        "The rollback left training as it is: 2 compute nodes of training run" in provider.notes["messages"]
+        "The rollback left training as it is: 2 compute nodes of training run"
+        in provider.record_value["messages"]
     )
 
 
@@ -218,7 +219,7 @@ def test_an_update_is_no_rollback_when_cloudformation_refuses_to_say(provider: P
 )
 def test_the_parent_stacks_status_tells_a_rollback(provider: Provider, status: str, rolls_back: bool) -> None:
     provider.aws.parent_status = status
-    assert provider.parent.rolls_back("stack/ours") == rolls_back
+    assert provider.parent_stack.rolls_back("stack/ours") == rolls_back
 
 
 def test_a_rollback_of_whom_cloudformation_does_not_answer_is_asked_again_later(provider: Provider) -> None:
@@ -242,21 +243,21 @@ def test_a_rollback_succeeds_also_when_the_fleet_cannot_be_started(provider: Pro
     rollback = provider.roll_back()
     rollback.poll()
     assert rollback.poll()
-    assert provider.notes["fleet_before"] == "RUNNING"  # for the next deploy
+    assert provider.record_value["fleet_before"] == "RUNNING"  # for the next deploy
 
 
 @pytest.mark.parametrize("code", ["Throttling", "ServiceUnavailable"])
 def test_a_parent_stack_that_does_not_answer_is_asked_again(provider: Provider, code: str) -> None:
     provider.aws.denied["cloudformation.describe_stacks"] = code
-    with pytest.raises(provider.answers.TransientError):
-        provider.parent.rolls_back("stack/ours")
+    with pytest.raises(provider.errors.TransientError):
+        provider.parent_stack.rolls_back("stack/ours")
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "ValidationError"])
 def test_a_parent_stack_that_we_may_not_see_rolls_nothing_back(provider: Provider, code: str) -> None:
     provider.aws.parent_status = "UPDATE_ROLLBACK_IN_PROGRESS"
     provider.aws.denied["cloudformation.describe_stacks"] = code
-    assert not provider.parent.rolls_back("stack/ours")
+    assert not provider.parent_stack.rolls_back("stack/ours")
 
 
 def test_a_rollback_begins_without_a_word_from_the_library_or_cloudformation(provider: Provider) -> None:

@@ -32,7 +32,7 @@ def test_a_sample_changes_its_flag_and_no_other() -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.flag} {each.what}")
 def test_the_page_says_what_the_provider_keeps_of_a_cluster(sample: Sample) -> None:
-    refused = asset_code("cluster_provider", "kept").kept.changed(*configs(sample))
+    refused = asset_code("cluster_provider", "immutable").immutable.changes(*configs(sample))
     assert bool(refused) is bool(effect_of_change(Settings.model_fields[sample.flag]))
     assert all(sample.flag in each.flags for each in refused)
 

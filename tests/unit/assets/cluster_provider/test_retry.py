@@ -23,14 +23,14 @@ class Throttled:
 
 @pytest.mark.parametrize(("times", "slept"), [(0, []), (1, [2]), (4, [2, 4, 8, 16])])
 def test_a_call_is_made_until_it_is_answered(provider: Provider, times: int, slept: list[float]) -> None:
-    assert provider.patience.patiently("training", Throttled(provider, times)) == "answer"
+    assert provider.retry.retry("training", Throttled(provider, times)) == "answer"
     assert provider.slept == slept
 
 
 def test_after_half_a_minute_the_last_error_is_told(provider: Provider) -> None:
     call = Throttled(provider, 9)
-    with pytest.raises(provider.answers.TransientError, match="Rate exceeded"):
-        provider.patience.patiently("training", call)
+    with pytest.raises(provider.errors.TransientError, match="Rate exceeded"):
+        provider.retry.retry("training", call)
     assert (call.calls, sum(provider.slept)) == (5, 30)
 
 
@@ -38,13 +38,13 @@ def test_what_is_refused_is_told_at_once(provider: Provider) -> None:
     def refuse() -> str:
         raise provider.refused("no")
 
-    with pytest.raises(provider.answers.RefusedError):
-        provider.patience.patiently("training", refuse)
+    with pytest.raises(provider.errors.RefusedError):
+        provider.retry.retry("training", refuse)
     assert provider.slept == []
 
 
 def test_what_is_asked_again_is_in_the_functions_log(
     provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    provider.patience.patiently("describe_cluster", Throttled(provider, 1))
+    provider.retry.retry("describe_cluster", Throttled(provider, 1))
     assert capsys.readouterr().out == "describe_cluster: asking again in 2 s: Rate exceeded\n"

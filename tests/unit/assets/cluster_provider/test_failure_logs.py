@@ -28,7 +28,7 @@ def _cluster_has_failed(provider: Provider) -> None:
 
 
 def _save(provider: Provider) -> str | None:
-    url: str | None = provider.evidence.save("training", provider.library.cluster)
+    url: str | None = provider.failure_logs.save("training", provider.library.cluster)
     return url
 
 
@@ -124,7 +124,7 @@ def test_nothing_is_missing_where_nothing_failed(provider: Provider) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"head_node_instance_id": None}, "There was no head node."),
+        ({"head_node_instance_id": None}, "The cluster had no head node."),
         ({}, "EC2 had no console output yet."),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_console_without_a_word_says_why(provider: Provider, changes: dict[str
 def test_a_bucket_that_takes_nothing_stops_nothing_and_is_not_named(provider: Provider, call: str) -> None:
     provider.aws.denied[call] = "AccessDenied"
     assert _save(provider) is None
-    said = str(provider.evidence.failure("training", provider.library.cluster))
+    said = str(provider.failure_logs.failure("training", provider.library.cluster))
     assert "Boot: script" in said
     assert "Saved" not in said
 
@@ -184,7 +184,7 @@ def test_only_what_failed_in_the_last_operation_explains_a_failure(
         _event("Former", "UPDATE_FAILED", "of last week"),
         _event("training", "UPDATE_IN_PROGRESS"),
     ]
-    said = str(provider.evidence.failure("training", provider.library.cluster))
+    said = str(provider.failure_logs.failure("training", provider.library.cluster))
     assert said.endswith(" | Queue: quota | training: it failed")
     assert "of last week" not in said
 
@@ -196,7 +196,9 @@ def test_a_rollback_of_the_clusters_stack_belongs_to_what_it_undoes(provider: Pr
         _event("Queue", "UPDATE_FAILED", "quota"),
         _event("training", "UPDATE_IN_PROGRESS"),
     ]
-    assert str(provider.evidence.failure("training", provider.library.cluster)).endswith(" | Queue: quota")
+    assert str(provider.failure_logs.failure("training", provider.library.cluster)).endswith(
+        " | Queue: quota"
+    )
 
 
 def test_the_console_of_an_instance_that_shows_only_its_boot_is_taken_as_it_is(provider: Provider) -> None:

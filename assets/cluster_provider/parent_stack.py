@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import boto3
-from answers import TransientError, passes
 from botocore.exceptions import BotoCoreError, ClientError
+from errors import TransientError, is_transient
 
-_AWAITED = {
+_AWAITING = {
     "Create": {"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"},
     "Update": {"UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"},
 }
 
 
 def rolls_back(stack_id: str) -> bool:
-    """Whether the stack undoes an update; False when we may not ask. Raises TransientError."""
+    """Return True while the stack rolls back; False if AWS denies the call. Raises TransientError."""
     return _status(stack_id).startswith("UPDATE_ROLLBACK")
 
 
 def cleans_up(stack_id: str) -> bool:
-    """Whether the stack removes what an update replaced; False when we may not ask. Raises TransientError."""
+    """Return True while an update's clean-up runs; False if AWS denies the call. Raises TransientError."""
     return _status(stack_id) == "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 
 
 def awaits(kind: str, stack_id: str) -> bool:
-    """Tell if the stack is in a state in which it waits for an answer to a Create or an Update.
+    """Return True if the stack is in a state in which it awaits the answer to a Create or an Update.
 
     Raises:
-        TransientError: it could not be asked.
+        TransientError: CloudFormation did not answer.
     """
-    return _status(stack_id) in _AWAITED[kind]
+    return _status(stack_id) in _AWAITING[kind]
 
 
 def _status(stack_id: str) -> str:
@@ -37,7 +37,7 @@ def _status(stack_id: str) -> str:
     except BotoCoreError as error:
         raise TransientError(f"{stack_id}: {error}") from error
     except ClientError as error:
-        if passes(error.response["Error"]["Code"]):
+        if is_transient(error.response["Error"]["Code"]):
             raise TransientError(f"{stack_id}: {error}") from error
         print(f"{stack_id}: its status is unknown: {error}")
         return ""

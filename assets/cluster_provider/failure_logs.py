@@ -1,8 +1,8 @@
-"""Saves what shows why a cluster failed, before its deletion takes that away.
+"""Logs of a failed cluster, saved before its deletion removes them.
 
-To `logs/<cluster_name>/<time of the last change>-<status>/` of the bucket: the library's failure codes, the
-stack's events, the head node's console and the ends of its logs. What cannot be had is named in
-`missing.txt`; `failures.json` is written last.
+`logs/<cluster_name>/<time of the last change>-<status>/` of the bucket gets the library's failure codes, the
+stack's events, the head node's console and the ends of its logs. `missing.txt` names those that could not be
+read; `failures.json` is written last.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any
 import boto3
 import library
 import messages
-from answers import ClusterNotFoundError, ClusterState, RefusedError, TransientError
 from botocore.exceptions import BotoCoreError, ClientError
+from cluster_state import ClusterState
+from errors import ClusterNotFoundError, RefusedError, TransientError
 
 _LOG_LINES = 500
 _LAST = "failures.json"
 _BEGINNINGS = {"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS"}
-# Of the head node, the ones that tell why it did not come up; the rest stays in CloudWatch.
+# Logs of the head node that show why it did not start; the others stay in CloudWatch.
 _LOGS = ("bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init-output", "clustermgtd", "slurmctld")
 _ERRORS = (
     ClusterNotFoundError,
@@ -33,7 +34,7 @@ _ERRORS = (
 
 
 def failure(cluster_name: str, state: ClusterState) -> RuntimeError:
-    """Save what shows the failure, and explain it; to be raised."""
+    """Save the logs of a failed cluster, and return the error to raise, which explains the failure."""
     saved_to = save(cluster_name, state)
     return RuntimeError(
         messages.failure(
@@ -47,18 +48,18 @@ def failure(cluster_name: str, state: ClusterState) -> RuntimeError:
 
 
 def _failed_events(cluster_name: str) -> list[str]:
-    """What failed in the cluster's own stack, first things first; empty when AWS does not say."""
+    """Return the failures of the cluster's own stack, the first one first; empty if AWS does not answer."""
     try:
         events = library.stack_events(cluster_name)
     except _ERRORS as error:
         print(f"{cluster_name}: its stack's events are unknown: {error}")
         return []
-    failed = [e for e in _of_the_last_operation(events) if str(e.get("resourceStatus")).endswith("_FAILED")]
+    failed = [e for e in _last_operation(events) if str(e.get("resourceStatus")).endswith("_FAILED")]
     return [f"{e.get('logicalResourceId')}: {e.get('resourceStatusReason')}" for e in reversed(failed)]
 
 
-def _of_the_last_operation(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Down to the event with which the stack itself began to be made, changed or deleted."""
+def _last_operation(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the events back to the one that began the stack's creation, update or deletion."""
     for event in events:
         yield event
         is_stack = event.get("physicalResourceId") == event.get("stackId")
@@ -75,7 +76,7 @@ def _log_group(cluster_name: str) -> str | None:
 
 
 def save(cluster_name: str, state: ClusterState) -> str | None:
-    """Save all that there is, once for each cluster; where it lies, or None if the bucket took nothing."""
+    """Save the logs once for each failure; return the folder's URL, or None if the bucket refused a file."""
     bucket = os.environ["LOGS_BUCKET"]
     folder = f"logs/{cluster_name}/{state.changed.replace(':', '-')}-{state.stack_status}"
     url = f"s3://{bucket}/{folder}/"
@@ -95,9 +96,9 @@ def save(cluster_name: str, state: ClusterState) -> str | None:
             s3.put_object(Bucket=bucket, Key=f"{folder}/missing.txt", Body="\n".join(missing).encode())
         s3.put_object(Bucket=bucket, Key=f"{folder}/{_LAST}", Body=_failures(state).encode())
     except (BotoCoreError, ClientError) as error:
-        print(f"{cluster_name}: what shows the failure could not be saved to {url}: {error}")
+        print(f"{cluster_name}: the failure's logs could not be saved to {url}: {error}")
         return None
-    print(f"{cluster_name}: what shows the failure is in {url}")
+    print(f"{cluster_name}: the failure's logs are in {url}")
     return url
 
 
@@ -131,7 +132,7 @@ def _failures(state: ClusterState) -> str:
 
 def _console(instance_id: str | None) -> str:
     if not instance_id:
-        return "There was no head node."
+        return "The cluster had no head node."
     ec2 = boto3.client("ec2")
     answer: dict[str, Any]
     try:

@@ -1,11 +1,10 @@
-"""Settings that a cluster keeps for its life, though the library would change them: mounts and boundary.
+"""Immutable settings of a cluster, which the library itself would change: mounts and permissions boundary.
 
-Another file system under /home or /fsx hides what people and jobs left in the former one, and the
+Another file system under /home or /fsx hides the data of people and jobs in the former one, and the
 library's own check of such a change ends in an AttributeError while nodes run.
 
-Another permissions boundary could not be rolled back: the provider's role sets the boundary of its own
-deploy only, and takes none away, so that the rollback of the cluster's stack would end in
-UPDATE_ROLLBACK_FAILED.
+Another permissions boundary could not be rolled back: the provider's role may set only the boundary of its
+own deploy, and may remove none, so the rollback of the cluster's stack would end in UPDATE_ROLLBACK_FAILED.
 """
 
 from __future__ import annotations
@@ -20,22 +19,23 @@ _NOTHING = "nothing"
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A change that a cluster does not take."""
+    """A change of an immutable setting."""
 
     key: str
-    """Section of the cluster config that has it."""
-    what: str
+    """Section of the cluster config that has the setting."""
+    setting: str
+    """Folder of a mount, or `permissions boundary`."""
     old: str
     new: str
     flags: tuple[str, ...]
-    """Context flags that decide about it."""
+    """Context flags that set its value."""
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.old} -> {self.new}"
+        return f"{self.setting}: {self.old} -> {self.new}"
 
 
-def changed(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
-    """List what an update would change of it: mounts by folder, then the boundary."""
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    """List the immutable settings that an update would change: mounts by folder, then the boundary."""
     return [*_mounts(before, after), *_boundary(before, after)]
 
 
@@ -45,7 +45,7 @@ def _mounts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
     for folder in sorted(old.keys() | new.keys()):
         was, will = old.get(folder, _NOTHING), new.get(folder, _NOTHING)
         if was != will:
-            yield Change(key="SharedStorage", what=folder, old=was, new=will, flags=flags)
+            yield Change(key="SharedStorage", setting=folder, old=was, new=will, flags=flags)
 
 
 def _boundary(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
@@ -54,11 +54,11 @@ def _boundary(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]
     )
     if was != will:
         flags = ("permissions_boundary",)
-        yield Change(key="Iam", what="permissions boundary", old=was, new=will, flags=flags)
+        yield Change(key="Iam", setting="permissions boundary", old=was, new=will, flags=flags)
 
 
 def _mounted(config: dict[str, Any]) -> dict[str, str]:
-    """Folder to file system, by id."""
+    """Return the file system's id (or the storage's name) of each mounted folder."""
     return {str(each["MountDir"]): _file_system(each) for each in config.get("SharedStorage") or []}
 
 

@@ -1,0 +1,30 @@
+"""Retries of throttled calls, within what a function's life allows: one throttled call is no failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from errors import TransientError
+
+_PAUSES_S = (2, 4, 8, 16)  # 30 s in all, of the 15 minutes that a function has
+_Answer = TypeVar("_Answer")
+
+
+def retry(name: str, call: Callable[[], _Answer]) -> _Answer:
+    """Repeat a call until AWS answers it.
+
+    Args:
+        name: of the call, for the function's log.
+
+    Raises:
+        TransientError: AWS did not answer within half a minute.
+    """
+    for pause_s in _PAUSES_S:
+        try:
+            return call()
+        except TransientError as error:
+            print(f"{name}: asking again in {pause_s} s: {error}")
+            time.sleep(pause_s)
+    return call()
