@@ -1,6 +1,6 @@
-"""Runs in .venv-pcluster: plays CDK's Provider framework around the real handler, on a clock that is fake.
+"""CDK's Provider framework, emulated around the real handler on a fake clock; runs in .venv-pcluster.
 
-Between two polls the cluster's stack and fleet come to rest, and nobody waits.
+Between two polls the cluster's stack and fleet finish their changes, without waiting.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 _MAX_POLLS, _POLL_INTERVAL = 116, datetime.timedelta(seconds=30)
-"""As cluster.py tells the framework; here each poll finds the last step done."""
+"""Limits that cluster.py gives the framework; here each poll finds the last step done."""
 sleep = time.sleep
-"""The real one; the provider's own pauses take no time."""
+"""The real sleep; the provider's own pauses take no time."""
 time.sleep = lambda _seconds: None
 
-# The provider's own modules; its `library` sets HOME before it loads ParallelCluster.
+# The provider's own modules; its `library` sets HOME before it imports ParallelCluster.
 handler: Any = importlib.import_module("handler")
-parent: Any = importlib.import_module("parent")
+parent_stack: Any = importlib.import_module("parent_stack")
 record: Any = importlib.import_module("record")
 
 Event = dict[str, Any]
@@ -30,19 +30,19 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How one request ended."""
+    """The outcome of one request."""
 
     physical_id: str | None
     failure: str | None = None
 
 
 class Framework:
-    """Calls the handler for one stack.
+    """The framework of one stack, which calls the handler.
 
     Args:
-        parameter: name of the provider's SSM parameter, which the function's environment has.
-        watched: context of the provider's own calls.
-        come_to_rest: waits until neither the cluster's stack nor its fleet is on its way somewhere.
+        parameter: name of the provider's SSM parameter, from the function's environment.
+        watched: context manager around the provider's own calls.
+        come_to_rest: waits until neither the cluster's stack nor its fleet is changing.
     """
 
     def __init__(
@@ -57,20 +57,20 @@ class Framework:
         """Call on_event and poll to the end.
 
         Args:
-            stack_status: of the stack meanwhile, in CloudFormation's words.
+            stack_status: CloudFormation's status of the stack meanwhile.
         """
         answer = Event()
         with _stack_is(stack_status):
             try:
                 for _ in range(2 if self._repeats else 1):
                     answer = self._call("on_event", event)
-            except Exception as error:  # whatever a Lambda raises, CloudFormation takes for a failure
+            except Exception as error:  # CloudFormation counts every error of a Lambda as a failure
                 physical_id = answer.get("PhysicalResourceId")
                 return Outcome(physical_id=physical_id, failure=f"{event['RequestType']}: {error}")
             return self._poll(event | answer)
 
     def begin(self, event: Event, *, stack_status: str, polls: int) -> Event:
-        """Call on_event, poll some times and leave it there; returns the event that is polled."""
+        """Call on_event and poll a number of times; return the event that is polled."""
         with _stack_is(stack_status):
             event = event | self._call("on_event", event)
             for poll in range(polls):
@@ -80,14 +80,14 @@ class Framework:
         return event
 
     def go_on(self, event: Event, *, stack_status: str) -> Outcome:
-        """Poll what `begin` left to its end."""
+        """Poll a request that `begin` started to its end."""
         self._come_to_rest()
         with _stack_is(stack_status):
             return self._poll(event)
 
     @contextmanager
     def after_poll(self, number: int, happens: Callable[[], None]) -> Iterator[None]:
-        """Something happens after the work of the nth poll, once; an error is the function's own death."""
+        """Call `happens` after the work of the nth poll, once; its error is the function's death."""
         self._happens_at, self._happens = number, happens
         try:
             yield
@@ -96,7 +96,7 @@ class Framework:
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
-        """Each event comes twice."""
+        """Deliver each event twice."""
         self._repeats = True
         try:
             yield
@@ -134,10 +134,10 @@ class Framework:
 
 @contextmanager
 def _stack_is(status: str) -> Iterator[None]:
-    """Have our stack be in this state; it is asked for all the same, so that the call can fail."""
-    ask = parent._status
-    parent._status = lambda stack_id: (ask(stack_id), status)[1]
+    """Give our stack this status; the real call is still made, so that it can fail."""
+    ask = parent_stack._status
+    parent_stack._status = lambda stack_id: (ask(stack_id), status)[1]
     try:
         yield
     finally:
-        parent._status = ask
+        parent_stack._status = ask
