@@ -1,7 +1,7 @@
-"""fairseq's binary data as a folder that is whole or not there: manifest.json, written last, tells.
+"""fairseq's binary data: a folder that is whole once it has its manifest.json, which is written last.
 
-Beside it lie the BPE (encoder.json, vocab.bpe), dict.txt and, for each split, fairseq's .bin and .idx. Needs
-no package.
+It has the BPE (encoder.json, vocab.bpe), dict.txt and, for each split, fairseq's .bin and .idx. Needs no
+package.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ ENCODER, MERGES, DICTIONARY = "encoder.json", "vocab.bpe", "dict.txt"
 
 
 class DataError(Exception):
-    """What is wrong with text or data, and how to mend it, in one sentence."""
+    """An error in text or data: what is wrong and how to mend it, in one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DataFile:
-    """A file, and what it has to be."""
+    """A file with the size and the sum that it must have."""
 
     name: str
     size_bytes: int
@@ -36,26 +36,26 @@ class DataFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a folder holds."""
+    """The contents of a folder."""
 
     fingerprint: str
-    """Changes when the text or the BPE would."""
+    """A sum that changes when the text or the BPE would."""
     corpus: str
     vocab_size: int
     symbols: int
-    """Of the dictionary, fairseq's own and <mask> among them: the model's output width."""
+    """The size of the dictionary with fairseq's own symbols and <mask>: the model's output width."""
     tokens: dict[str, int]
-    """Of each split, ends of lines among them."""
+    """The tokens of each split, ends of lines included."""
     files: tuple[DataFile, ...]
 
     @property
     def dictionary_sha256(self) -> str:
-        """Tells dictionaries apart: a model fits to one of them."""
+        """The sum of the dictionary: a model fits one dictionary only."""
         return next(file.sha256 for file in self.files if file.name == DICTIONARY)
 
 
 def describe(folder: Path) -> tuple[DataFile, ...]:
-    """The BPE's and the binary files of a folder, read once for their sums."""
+    """List the BPE's and the binary files of a folder, which are read for their sums."""
     paths = [
         *(folder / name for name in (ENCODER, MERGES, DICTIONARY)),
         *sorted(folder.glob("*.bin")),
@@ -65,16 +65,16 @@ def describe(folder: Path) -> tuple[DataFile, ...]:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make a folder whole."""
+    """Write the manifest, which makes a folder whole."""
     content = {"format": FORMAT, **dataclasses.asdict(manifest)}
     write_whole(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
 def parse_manifest(text: str, *, where: str) -> Manifest:
-    """A manifest from its text.
+    """Parse a manifest; `where` it comes from is for the message of DataError.
 
     Raises:
-        DataError: it is none, or of another format.
+        DataError: the text is no manifest, or one of another format.
     """
     try:
         content: dict[str, Any] = json.loads(text)
@@ -87,10 +87,10 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """What a folder holds; None if there is none, or it is not whole.
+    """Read the manifest of a folder; return None if it has none, so that it is not whole.
 
     Raises:
-        DataError: the manifest is none.
+        DataError: the file is no manifest.
     """
     file = folder / MANIFEST
     if not file.is_file():
@@ -99,10 +99,10 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def check_data(folder: Path, *, sums: bool) -> Manifest:
-    """What a folder holds, when its files have the right sizes and, with `sums`, the right content.
+    """Compare the files of a folder with its manifest: their sizes and, with `sums`, their content.
 
     Raises:
-        DataError: which file is wrong.
+        DataError: a file is wrong, which the message names.
     """
     manifest = read_manifest(folder)
     if manifest is None:
@@ -126,12 +126,12 @@ def check_data(folder: Path, *, sums: bool) -> Manifest:
     return manifest
 
 
-def take_from(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest], bool]) -> bool:
-    """Fetch a folder that the bucket has and that fits, its manifest last; whether there was one.
+def download(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest], bool]) -> bool:
+    """Download a folder, its manifest last; return False if the bucket has none that fits.
 
     Raises:
         BucketError: the bucket does not answer, or a file there is corrupt.
-        DataError: what is there is no data.
+        DataError: the bucket's manifest is none.
     """
     key = f"{folder.name}/{MANIFEST}"
     text = bucket.text(key)
@@ -141,7 +141,7 @@ def take_from(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest],
     if not fits(manifest):
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    # Until all of it is there, what is there is not data.
+    # Until all files have arrived, the folder is not whole.
     (folder / MANIFEST).unlink(missing_ok=True)
     for file in manifest.files:
         path = folder / file.name
@@ -152,8 +152,8 @@ def take_from(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest],
     return True
 
 
-def bring_to(bucket: DatasetBucket, folder: Path, manifest: Manifest) -> None:
-    """Bring a folder there, its manifest last; what is there already is left.
+def upload(bucket: DatasetBucket, folder: Path, manifest: Manifest) -> None:
+    """Upload a folder, its manifest last; files that the bucket has already are skipped.
 
     Raises:
         BucketError: the bucket does not take it.

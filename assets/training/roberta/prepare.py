@@ -1,12 +1,12 @@
 """Text -> fairseq's binary data for roberta: what its encoder and fairseq-preprocess write, in one pass.
 
-Called by prepare.sh, once a job. Environment: DATA_DIR; CORPUS (wikitext-103, machine or raw), VOCAB_SIZE
-(50257: GPT-2's BPE; another: a BPE trained on the text), PREPARE_WORKERS (all cores), WIKITEXT_URL,
-GPT2_BPE_URL, TRAINING_BUCKET.
+Called by prepare.sh, once a job. Environment: DATA_DIR; CORPUS (wikitext-103; machine: text that exists on
+any machine; raw: your own files in DATA_DIR/raw), VOCAB_SIZE (50257: GPT-2's BPE; another: a BPE trained on
+the text), PREPARE_WORKERS (all cores), WIKITEXT_URL, GPT2_BPE_URL, TRAINING_BUCKET.
 
 Writes $DATA_DIR/<corpus>-bpe-<vocab_size>/ (the BPE, dict.txt, *.bin, *.idx, manifest.json), whole or not at
-all, and $DATA_DIR/raw/ for what it fetched. Skips what is done, finishes what was interrupted; takes from the
-bucket what is there, and brings there what was made here.
+all, and $DATA_DIR/raw/ for what it fetched. Skips what is done, finishes what was interrupted; downloads from
+the bucket what is there, and uploads what was made here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,13 +29,13 @@ from binary_data import (
     MERGES,
     DataError,
     Manifest,
-    bring_to,
     check_data,
     describe,
+    download,
     read_manifest,
-    take_from,
+    upload,
+    write_manifest,
 )
-from binary_data import write_manifest as write_manifest_of
 from roberta_settings import (
     GPT2_VOCAB_SIZE,
     SPECIAL_SYMBOLS,
@@ -45,46 +44,40 @@ from roberta_settings import (
     data_folder,
     read_settings,
 )
-from trainkit.data import corpus as texts
-from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data import corpus as machine_text
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.documents import OWN, PATTERNS, WHOLE, documents_of, fingerprint_of, own_files, pieces_of
+from trainkit.data.prepare import check_space, main, worker_count
 from trainkit.run.files import write_whole
 
-# Every 20th block (5 %) of a text that has no split of its own is for validation.
+# Every 20th document (5 %) of a text that has no split of its own is for validation.
 VALIDATION_EVERY = 20
+ERRORS = (DataError, SettingsError)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text:
-    """A corpus: its splits, and how each is read, from its begin, as often as one likes."""
+    """A corpus: its splits, which can be read from their beginning, any number of times."""
 
     sizes: dict[str, int]
-    """Bytes of each split; of a text that is split by blocks, about."""
+    """Bytes of each split; estimates where the text is split by documents."""
     lines: Callable[[str], Iterator[str]]
-
-
-def main() -> None:
-    """Prepare once; one sentence if it cannot be."""
-    try:
-        run()
-    except (DataError, BucketError, SettingsError) as error:
-        sys.exit(f"prepare.py: {error}")
-    except KeyboardInterrupt:
-        sys.exit("prepare.py: interrupted; what is encoded is kept, submit again.")
+    """Reads the lines of a split."""
 
 
 def run() -> None:
-    """The folder of the corpus and the vocabulary: there, taken from the bucket, or made."""
+    """Find, download or make the folder of the corpus and the vocabulary."""
     settings = read_settings([], os.environ)
     data = Path(os.environ["DATA_DIR"])
     corpus = choose_corpus(settings.corpus, data=data)
     folder = data_folder(data, corpus=corpus, vocab_size=settings.vocab_size)
-    wanted = fingerprint(corpus, raw=data / "raw", vocab_size=settings.vocab_size)
+    wanted = fingerprint(corpus, data=data, vocab_size=settings.vocab_size)
     bucket = DatasetBucket.of_workload("roberta")
     manifest = read_manifest(folder)
     if manifest is not None and wanted in {None, manifest.fingerprint}:
         check_data(folder, sums=False)
         print(f"data: {folder} is there")
-    elif bucket and take_from(bucket, folder, fits=lambda found: wanted in {None, found.fingerprint}):
+    elif bucket and download(bucket, folder, fits=lambda found: wanted in {None, found.fingerprint}):
         print(f"data: {folder} is taken from {bucket.url(folder.name)}")
         return
     else:
@@ -92,30 +85,29 @@ def run() -> None:
         manifest = make(folder, corpus=corpus, vocab_size=settings.vocab_size, wanted=wanted, bucket=bucket)
         print(f"data: {folder} made in {time.monotonic() - started:.1f} s")
     if bucket:
-        bring_to(bucket, folder, manifest)
+        upload(bucket, folder, manifest)
 
 
-def fingerprint(corpus: str, *, raw: Path, vocab_size: int) -> str | None:
-    """Changes when the data would; reads no big file. None: any, for there is no text."""
+def fingerprint(corpus: str, *, data: Path, vocab_size: int) -> str | None:
+    """Return a sum that changes when the data would, None if there is no text; reads no big file."""
     if corpus == "wikitext-103":
-        text = wikitext.SHA256
+        text: str | None = wikitext.SHA256
     elif corpus == "machine":
-        text = texts.fingerprint()
+        text = machine_text.fingerprint()
     else:
-        found = [f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in sorted(raw.glob("*.txt"))]
-        if not found:
-            return None
-        text = "\n".join(found)
+        text = fingerprint_of(own_files(data))
+    if text is None:
+        return None
     made_of = [FORMAT, corpus, text, vocab_size, VALIDATION_EVERY]
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
 
-def open_text(corpus: str, *, raw: Path, work: Path, bucket: DatasetBucket | None) -> Text:
-    """The text of a corpus, fetched if it has to be."""
+def open_text(corpus: str, *, data: Path, work: Path, bucket: DatasetBucket | None) -> Text:
+    """Open the text of a corpus, which is downloaded if it has to be."""
     if corpus == "wikitext-103":
-        archive = wikitext.have_zip(raw, bucket)
+        archive = wikitext.have_zip(data / OWN, bucket)
         return Text(sizes=wikitext.sizes(archive), lines=lambda split: wikitext.lines(archive, split))
-    files = texts.gather(work / "text") if corpus == "machine" else sorted(raw.glob("*.txt"))
+    files = machine_text.gather(work / "text") if corpus == "machine" else own_files(data)
     for file in files:
         print(f"data: {file.stat().st_size:>12,} bytes  {file.name}")
     held_back = sum(file.stat().st_size for file in files) // VALIDATION_EVERY
@@ -126,40 +118,41 @@ def open_text(corpus: str, *, raw: Path, work: Path, bucket: DatasetBucket | Non
 
 
 def split_lines(files: list[Path], split: str) -> Iterator[str]:
-    """Every 20th block of the files for "valid", the others for "train"; an empty line ends a block."""
-    for file in files:
-        for number, block in enumerate(texts.blocks(texts.lines(file)), start=1):
+    """Read every 20th document of a file for "valid", the others for "train"; an empty line ends each."""
+    # Threads encode what is read here, in order, so a file is not cut into pieces.
+    for piece in (piece for file in files for piece in pieces_of(file, piece_bytes=WHOLE)):
+        for number, (document, _) in enumerate(documents_of(piece), start=1):
             if (number % VALIDATION_EVERY == 0) == (split == "valid"):
-                yield from block.splitlines(keepends=True)
+                yield from document.splitlines(keepends=True)
                 yield "\n"
 
 
 def make(
     folder: Path, *, corpus: str, vocab_size: int, wanted: str | None, bucket: DatasetBucket | None
 ) -> Manifest:
-    """Fill a folder beside, then rename it: whoever looks sees all or nothing."""
+    """Fill a folder beside, then rename it, so that the folder is whole or missing."""
     if wanted is None:
         raise DataError(
-            f"CORPUS is raw, and {folder.parent / 'raw'} has no *.txt: bring some there (UTF-8, a paragraph "
-            "a line)."
+            f"CORPUS is raw, and {folder.parent / OWN} has no {PATTERNS}: put some there (in *.txt, a "
+            "paragraph a line)."
         )
-    workers = os.environ.get("PREPARE_WORKERS") or str(len(os.sched_getaffinity(0)))
-    if not workers.isdecimal() or not int(workers):
-        raise DataError(f'PREPARE_WORKERS is "{workers}": give a number of processes.')
-    # Of the threads that train a BPE.
-    os.environ.setdefault("RAYON_NUM_THREADS", workers)
-    raw, work = folder.parent / "raw", folder.with_name(f".{folder.name}.partial")
+    workers = worker_count()
+    # The threads that train a BPE.
+    os.environ.setdefault("RAYON_NUM_THREADS", str(workers))
+    raw, work = folder.parent / OWN, folder.with_name(f".{folder.name}.partial")
     if (note := work / "made-of").is_file() and note.read_text(encoding="utf-8") != wanted:
         shutil.rmtree(work)
     work.mkdir(parents=True, exist_ok=True)
     write_whole(note, wanted)
-    # The small files first: what is wrong with them is known at once.
+    # The small files first, so that an error in them is reported at once.
     bpe = line_bpe.gpt2(raw, bucket) if vocab_size == GPT2_VOCAB_SIZE else None
-    text = open_text(corpus, raw=raw, work=work, bucket=bucket)
+    text = open_text(corpus, data=folder.parent, work=work, bucket=bucket)
+    encoded = sum(file.stat().st_size for file in work.rglob("*.bin*"))
+    check_space(work, sum(text.sizes.values()) - encoded)
     bpe = bpe or line_bpe.train(work / "bpe", text.lines("train"), vocab_size=vocab_size)
     symbols = bpe.check_dictionary() + SPECIAL_SYMBOLS
     data = work / "data"
-    tokens = binarise(text.lines, text.sizes, bpe=bpe, to=data, work=work / "encoding", workers=int(workers))
+    tokens = binarise(text.lines, text.sizes, bpe=bpe, to=data, work=work / "encoding", workers=workers)
     if not all(tokens.values()):
         raise DataError(f"the text is too short to train on ({tokens}): bring more to {raw}.")
     # A model is of no use without its BPE.
@@ -173,7 +166,7 @@ def make(
         tokens=tokens,
         files=describe(data),
     )
-    write_manifest_of(data, manifest)
+    write_manifest(data, manifest)
     publish(data, folder)
     shutil.rmtree(work)
     counts = ", ".join(f"{split} {count:,}" for split, count in tokens.items())
@@ -182,7 +175,7 @@ def make(
 
 
 def publish(data: Path, folder: Path) -> None:
-    """Give the data its name; data of another text that has it goes."""
+    """Give the data its name, and remove data of another text that has it."""
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
@@ -192,4 +185,4 @@ def publish(data: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(run, *ERRORS)

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from trainkit.data.documents import OWN, own_files
+
 # Of the tokens, those that the model has to guess (fairseq's default, RoBERTa's paper 2.2): its output layer
 # computes for these only.
 MASKED_SHARE = 0.15
@@ -22,7 +24,7 @@ EXTRA_POSITIONS = 2
 CHECKPOINT_BYTES = 12
 # Epochs and updates that never come: validation and saving go by updates, and at the end.
 NEVER = 2**31 - 1
-CORPORA = ("wikitext-103", "machine", "raw")
+CORPORA = ("wikitext-103", "machine", OWN)
 # The 256 bytes and the end of text have to fit; fairseq's files hold more than anyone's vocabulary.
 VOCAB_SIZES = range(300, 1_000_001)
 GPT2_VOCAB_SIZE = 50257
@@ -116,8 +118,8 @@ def _check(settings: Settings) -> None:
 
 
 def choose_corpus(wanted: str, *, data: Path) -> str:
-    """As asked for, else your own files if there are any in DATA_DIR/raw, else WikiText-103."""
-    return wanted or ("raw" if any((data / "raw").glob("*.txt")) else "wikitext-103")
+    """Return the wanted corpus, else your own files if there are any in DATA_DIR/raw, else WikiText-103."""
+    return wanted or (OWN if own_files(data) else "wikitext-103")
 
 
 def data_folder(data: Path, *, corpus: str, vocab_size: int) -> Path:

@@ -10,6 +10,7 @@ import codecs
 import hashlib
 import itertools
 import json
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ SUFFIXES = (".txt", ".jsonl", ".parquet")
 PATTERNS = "*.txt, *.jsonl or *.parquet"
 # One shard of 30 MB, and a minute's work of one core.
 PIECE_BYTES = 2**26
+WHOLE = sys.maxsize
+"""The size of pieces that leaves every file whole."""
 # Long lines are read in parts of this size, so that memory stays flat.
 LINE_BYTES = 2**20
 ROWS = 256

@@ -113,24 +113,24 @@ def test_data_made_on_one_cluster_is_taken_from_the_bucket_by_the_next(
 ) -> None:
     binary_data = load("binary_data")
     made = data_folder(load, tmp_path / "one" / "machine-bpe-300")
-    binary_data.bring_to(bucket, made, binary_data.check_data(made, sums=False))
+    binary_data.upload(bucket, made, binary_data.check_data(made, sums=False))
     assert (tmp_path / "bucket" / "datasets" / "roberta" / "machine-bpe-300" / "train.bin").is_file()
     capsys.readouterr()
-    binary_data.bring_to(bucket, made, binary_data.check_data(made, sums=False))
+    binary_data.upload(bucket, made, binary_data.check_data(made, sums=False))
     assert capsys.readouterr().out == "", "what is there is not brought again"
 
     taken = tmp_path / "two" / "machine-bpe-300"
-    assert not binary_data.take_from(bucket, taken, fits=lambda manifest: manifest.fingerprint == "other")
+    assert not binary_data.download(bucket, taken, fits=lambda manifest: manifest.fingerprint == "other")
     assert not taken.exists()
     # An interrupted start left a part of other data there.
     taken.mkdir(parents=True)
     (taken / "train.bin").write_bytes(os.urandom(20))
-    assert binary_data.take_from(bucket, taken, fits=lambda manifest: manifest.fingerprint == "abc")
+    assert binary_data.download(bucket, taken, fits=lambda manifest: manifest.fingerprint == "abc")
     assert binary_data.check_data(taken, sums=True) == binary_data.check_data(made, sums=True)
 
 
 def test_the_bucket_without_data_gives_none(load: Import, bucket: Any, tmp_path: Path) -> None:
-    assert not load("binary_data").take_from(bucket, tmp_path / "machine-bpe-300", fits=lambda _: True)
+    assert not load("binary_data").download(bucket, tmp_path / "machine-bpe-300", fits=lambda _: True)
 
 
 def test_the_corpus_lies_in_the_bucket_or_comes_from_the_web(

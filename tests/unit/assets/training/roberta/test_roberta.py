@@ -116,21 +116,25 @@ def test_the_fingerprint_changes_with_the_text_and_the_vocabulary(load: Import, 
     prepare = load("prepare")
 
     def of(corpus: str, size: int = 300) -> Any:
-        return prepare.fingerprint(corpus, raw=tmp_path, vocab_size=size)
+        return prepare.fingerprint(corpus, data=tmp_path, vocab_size=size)
 
     assert of("raw") is None
-    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.txt").write_text("one")
     one = of("raw")
     assert one == of("raw") != of("raw", 400)
-    (tmp_path / "a.txt").write_text("two!")
+    (tmp_path / "raw" / "a.txt").write_text("two!")
     assert len({one, of("raw"), of("machine"), of("wikitext-103")}) == 4
 
 
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"CORPUS": "raw"}, "CORPUS is raw, and .* has no \\*.txt"),
-        ({"CORPUS": "machine", "VOCAB_SIZE": "300", "PREPARE_WORKERS": "all"}, 'PREPARE_WORKERS is "all"'),
+        (
+            {"CORPUS": "raw"},
+            r"CORPUS is raw, and .*/raw has no \*\.txt, \*\.jsonl or \*\.parquet: put",
+        ),
+        ({"CORPUS": "machine", "VOCAB_SIZE": "300", "PREPARE_WORKERS": "all"}, "PREPARE_WORKERS is 'all'"),
         ({"CORPUS": "books"}, 'CORPUS is "books"; allowed: wikitext-103, machine, raw'),
     ],
 )
@@ -140,8 +144,9 @@ def test_a_preparation_that_cannot_be_is_one_sentence(
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    prepare = load("prepare")
     with pytest.raises(SystemExit, match=f"prepare.py: {said}"):
-        load("prepare").main()
+        load("trainkit.data.prepare").main(prepare.run, *prepare.ERRORS)
 
 
 def test_what_is_published_is_marked_as_not_reproduced() -> None:
