@@ -14,7 +14,7 @@ readonly here
 # shellcheck source=assets/training/environment.sh
 source "$here/../environment.sh"
 
-# Sums such as "12 + 30 = 42": enough to see a loss fall, on any machine and without a download.
+# Prints sums such as "12 + 30 = 42", on which a loss falls without a download.
 sums() {
   seq 100000 | awk '{ a = $1 * 7919 % 1000; b = $1 * 104729 % 1000; print a, "+", b, "=", a + b }'
 }
@@ -27,7 +27,7 @@ main() {
     return
   fi
   if ((${#raw[@]})); then cat -- "${raw[@]}" >"$text.partial"; else sums >"$text.partial"; fi
-  # A rename at the end: whoever looks sees all of the text or none.
+  # The rename at the end makes the text complete for every reader.
   mv "$text.partial" "$text"
   printf 'data: %s bytes in %s\n' "$(stat --format %s "$text")" "$text"
 }

@@ -2,14 +2,14 @@
 
 Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm workload_template
 With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm workload_template --seed 1
-Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm workload_template
+Continuing an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm workload_template
 
-launch.sh starts this once a rank. Every setting below is an environment variable (MODEL_LAYERS=6) and an
-argument (--model-layers 6). Folders, ranks and the world come from job.slurm and launch.sh; trainkit
-reads them.
+launch.sh starts this program once for each rank. Every setting below is an environment variable
+(MODEL_LAYERS=6) and an argument (--model-layers 6). Folders, ranks and the world size come from job.slurm and
+launch.sh; trainkit reads them.
 
-Writes $RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; goes on from the newest of those,
-and then gives the losses that an uninterrupted run gives.
+Writes $RUN_DIR/metrics.jsonl (a line for each step) and $CHECKPOINT_DIR/step-<n>/; resumes from the newest of
+those, and then gives the losses that an uninterrupted run gives.
 """
 
 from __future__ import annotations
@@ -31,48 +31,43 @@ from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
-from trainkit.run.settings import check_words, family_device, fill_settings
+from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
 from trainkit.run.stopping import Stop
 from trainkit.run.world import check_world
 
-# The model reads bytes: any text will do, and there is no tokenizer.
+# The model reads bytes, so it needs no tokenizer and accepts any text.
 VOCABULARY = 256
 GRADIENT_CLIP = 1.0
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32}
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What may differ between runs."""
+class Settings(TrainSettings):
+    """Settings of a run.
+
+    eval_batches and verify_data, which all trainers have, are for a validation and checksums that you add.
+    """
 
     model_layers: int = 2
     model_heads: int = 4
     model_width: int = 96
-    """With 2 layers and a context of 64: 0.26 M parameters."""
+    """Width of the model; with 2 layers and a context of 64 it has 0.26 M parameters."""
     model_context: int = 64
-    """Bytes a sequence."""
+    """Bytes of a sequence."""
     batch_size: int = 32
-    """Sequences a rank and step. Tokens a step = ranks * this * model_context."""
-    max_steps: int = 1000
+    """Sequences of a rank and step. Tokens of a step = ranks * this * model_context."""
     learning_rate: float = 2e-3
     warmup_steps: int = 50
-    seed: int = 1337
-    checkpoint_every: int = 200
-    keep_checkpoints: int = 2
-    log_every: int = 10
-    device: str = ""
-    """cpu or cuda; by default what the instance family has."""
-    mixed_precision: str = "no"
-    """bf16, fp16 or no; the instance family says which."""
+    weight_decay: float = 0.01
 
     @property
     def shape(self) -> dict[str, int]:
-        """What a checkpoint must agree with."""
+        """Sizes of the model; a checkpoint fits only a model of the same sizes."""
         return {name: value for name, value in vars(self).items() if name.startswith("model_")}
 
 
 class Model(nn.Module):
-    """A decoder-only transformer over bytes."""
+    """Decoder-only transformer over bytes."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -82,7 +77,7 @@ class Model(nn.Module):
         layer = nn.TransformerEncoderLayer(
             width, settings.model_heads, 4 * width, dropout=0.0, batch_first=True, norm_first=True
         )
-        # An encoder whose mask hides what comes later is a decoder.
+        # An encoder whose mask hides later positions is a decoder.
         self.layers = nn.TransformerEncoder(layer, settings.model_layers, enable_nested_tensor=False)
         self.head = nn.Linear(width, VOCABULARY, bias=False)
         self.register_buffer(
@@ -90,7 +85,7 @@ class Model(nn.Module):
         )
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """(batch, context) bytes -> (batch, context, VOCABULARY) logits of the byte that follows each."""
+        """Return logits (batch, context, VOCABULARY) of the byte that follows each of (batch, context)."""
         places = torch.arange(ids.shape[1], device=ids.device)
         hidden = self.tokens(ids) + self.positions(places)
         logits: torch.Tensor = self.head(self.layers(hidden, mask=self.mask, is_causal=True))
@@ -98,10 +93,8 @@ class Model(nn.Module):
 
 
 def read_settings() -> Settings:
-    """Arguments win over the environment, the environment over the defaults."""
-    settings = fill_settings(
-        Settings, about=(__doc__ or "").splitlines()[0], may_be_zero=("warmup_steps", "seed")
-    )
+    """Read the settings of this run; dies if one is invalid."""
+    settings = fill_settings(Settings, about=(__doc__ or "").splitlines()[0])
     if settings.model_width % settings.model_heads:
         die(f"MODEL_WIDTH {settings.model_width} is no multiple of MODEL_HEADS {settings.model_heads}.")
     settings = dataclasses.replace(settings, device=settings.device or family_device())
@@ -110,7 +103,7 @@ def read_settings() -> Settings:
 
 
 def open_device(settings: Settings, run: Run) -> torch.device:
-    """This rank's device; dies where it is missing or lacks the precision."""
+    """Open the device of this rank; dies if it is missing or does not support the precision."""
     device = torch.device("cuda", run.local_rank) if settings.device == "cuda" else torch.device("cpu")
     check_precision(settings.mixed_precision, device)
     if device.type == "cuda":
@@ -119,7 +112,7 @@ def open_device(settings: Settings, run: Run) -> torch.device:
 
 
 def open_text(folder: Path, settings: Settings) -> torch.Tensor:
-    """The bytes that prepare.sh put together, mapped, not read."""
+    """Map the bytes that prepare.sh put together, without reading them."""
     file = folder / "text.bin"
     if not file.is_file():
         die(f"{file} is missing: prepare.sh makes it.")
@@ -130,34 +123,38 @@ def open_text(folder: Path, settings: Settings) -> torch.Tensor:
 
 
 def batch(text: torch.Tensor, settings: Settings, *, step: int, rank: int) -> torch.Tensor:
-    """(batch_size, model_context + 1) bytes. Seed, step and rank alone decide which: nothing has to be
-    remembered for a resume."""
+    """Draw (batch_size, model_context + 1) bytes.
+
+    They depend on the seed, step and rank alone, so a resume needs no state of the data.
+    """
     random = np.random.default_rng([settings.seed, step, rank])
     starts = random.integers(0, len(text) - settings.model_context, (settings.batch_size, 1))
     return text[torch.from_numpy(starts) + torch.arange(settings.model_context + 1)].long()
 
 
 class Trainer:
-    """Model, optimizer, and how far they are."""
+    """Model and optimizer of this rank, with the step that they have reached."""
 
     def __init__(self, settings: Settings, run: Run, device: torch.device) -> None:
         self._settings, self._run, self._device = settings, run, device
         torch.manual_seed(settings.seed)
         self.model = Model(settings).to(device)
         self._parallel = DistributedDataParallel(self.model)
-        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=settings.learning_rate)
-        # fp16's small gradients would become zero; for other precisions it does nothing.
+        self._optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+        # Small gradients would become zero in fp16; in other precisions the scaler does nothing.
         self._scaler = torch.amp.GradScaler(device.type, enabled=settings.mixed_precision == "fp16")
         self.step = self.tokens = 0
 
     @property
     def parameters(self) -> int:
-        """Trained numbers, those of the positions left out."""
+        """Number of trained parameters without those of the positions."""
         numbers = sum(each.numel() for each in self.model.parameters())
         return int(numbers - self.model.positions.weight.numel())
 
     def train_step(self, rows: torch.Tensor) -> tuple[float, float]:
-        """Make one update; return this rank's loss in nats a byte, and the norm of all ranks' gradients."""
+        """Make one update; return this rank's loss in nats per byte, and the norm of all ranks' gradients."""
         self.step += 1
         rate = self._settings.learning_rate * min(1.0, self.step / max(1, self._settings.warmup_steps))
         for group in self._optimizer.param_groups:
@@ -176,16 +173,16 @@ class Trainer:
         return float(loss.item()), float(norm.item())
 
     def loss_scale(self) -> float | None:
-        """The number that fp16's loss is multiplied by; None in other precisions."""
+        """Return the factor of the loss in fp16; None in other precisions."""
         return self._scaler.get_scale() if self._scaler.is_enabled() else None
 
     def learning_rate(self) -> float:
-        """Of the last step."""
+        """Return the learning rate of the last step."""
         rate: float = self._optimizer.param_groups[0]["lr"]
         return rate
 
     def save(self) -> None:
-        """All ranks hold the same, so the first one writes it; the others wait in the next step."""
+        """Write a checkpoint on the first rank; all ranks hold the same, and wait in the next step."""
         if self._run.is_first:
             folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
             folder.mkdir(parents=True, exist_ok=True)
@@ -193,7 +190,7 @@ class Trainer:
             checkpoints.publish(folder, self.step, run=self._run, keep=self._settings.keep_checkpoints)
 
     def resume(self) -> None:
-        """Go on from the newest checkpoint, if there is one."""
+        """Load the newest checkpoint, if there is one."""
         found = checkpoints.newest(self._run.checkpoint_dir)
         if found is None:
             return
@@ -219,7 +216,7 @@ class Trainer:
 
 
 def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) -> None:
-    """From the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+    """Train from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
     stop = Stop()
     trainer.resume()
     text = open_text(run.data_dir, settings)
@@ -234,10 +231,10 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         rows = batch(text, settings, step=trainer.step + 1, rank=run.rank)
         data_s = time.perf_counter() - started
         own_loss, norm = trainer.train_step(rows)
-        # The losses, and whether any rank was told to stop: all ranks then decide the same.
-        told = torch.tensor([own_loss, float(stop.asked)], dtype=torch.float64, device=device)
-        dist.all_reduce(told)
-        loss, is_stop = told[0].item() / run.world_size, told[1].item() > 0
+        # All ranks sum the losses and the requests to stop, so they all decide the same.
+        summed = torch.tensor([own_loss, float(stop.asked)], dtype=torch.float64, device=device)
+        dist.all_reduce(summed)
+        loss, is_stop = summed[0].item() / run.world_size, summed[1].item() > 0
         step_s = time.perf_counter() - started
         trainer.tokens += tokens_a_step
         if metrics:
@@ -269,7 +266,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
 
 
 def main() -> None:
-    """One rank's whole life."""
+    """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     device = open_device(settings, run)
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
@@ -277,13 +274,12 @@ def main() -> None:
     trainer = Trainer(settings, run, device)
     if run.is_first:
         checkpoints.clear_partials(run.checkpoint_dir)
-        # Weights and AdamW's two moments, 4 bytes each; those kept, and the one that is being written.
+        # Weights and AdamW's two moments of 4 bytes each, for the checkpoints kept and the one being written.
         checkpoints.check_space(run.checkpoint_dir, 12 * trainer.parameters * (settings.keep_checkpoints + 1))
         where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
         print(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
     train(trainer, settings, run, device)
-    # The gradients' exchange goes before the process group that it uses: the other way round gloo waits for
-    # ever.
+    # The gradient exchange is deleted before the process group that it uses: otherwise gloo waits forever.
     del trainer
     dist.destroy_process_group()
 

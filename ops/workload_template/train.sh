@@ -13,7 +13,7 @@ readonly here
 # shellcheck source=assets/training/launch.sh
 source "$here/../launch.sh"
 
-# Say at once what this workload cannot do.
+# Refuse at once an instance family that this workload does not support.
 if [[ ${ACCELERATOR_KIND:-none} == neuron && ${DEVICE:-} != cpu ]]; then
   printf 'train.sh: workload_template runs on GPUs and CPUs, not on the %s family (Trainium).\n  %s\n' \
     "${FAMILY:-neuron}" 'Use a GPU or CPU family, or another workload.' >&2

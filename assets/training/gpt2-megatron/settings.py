@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.run.run import Run, die
-from trainkit.run.settings import check_words, family_device, fill_settings
+from trainkit.run.settings import VERIFY_DATA, TrainSettings, check_words, family_device, fill_settings
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What may differ between runs. Defaults: GPT-2 345M as in the Megatron-LM paper (1909.08053)."""
+class Settings(TrainSettings):
+    """Settings of a run. The defaults are GPT-2 345M of the Megatron-LM paper (1909.08053)."""
 
     gpt2_layers: int = 24
     gpt2_heads: int = 16
@@ -25,9 +25,9 @@ class Settings:
     gpt2_dropout: float = 0.1
     vocab_size: int = 50257
     tensor_parallel: int = 1
-    """Ranks that share each layer's matrices."""
+    """Number of ranks that share the matrices of each layer."""
     pipeline_parallel: int = 1
-    """Ranks that have a part of the layers each."""
+    """Number of ranks over which the layers are divided."""
     micro_batch_size: int = 8
     """Sequences that a rank computes at a time."""
     global_batch_size: int = 512
@@ -39,39 +39,30 @@ class Settings:
     weight_decay: float = 0.01
     seed: int = 1234
     checkpoint_every: int = 500
-    keep_checkpoints: int = 2
-    log_every: int = 10
-    eval_batches: int = 20
-    """Global micro-batches of the validation at the end."""
     init_from: str = "scratch"
-    """scratch; megatron-345m; or a file model_optim_rng.pt of that format."""
-    device: str = ""
-    """cuda or cpu; empty: what the family has."""
-    mixed_precision: str = "no"
+    """scratch, megatron-345m, or the path of a file model_optim_rng.pt in that format."""
     transformer_impl: str = ""
-    """transformer_engine or local; empty: the first on GPUs."""
-    verify_data: str = "yes"
+    """transformer_engine or local; empty for transformer_engine on GPUs and local on CPUs."""
 
     @property
     def padded_vocab_size(self) -> int:
-        """Rows of the word embeddings."""
+        """Number of rows of the word embeddings."""
         multiple = VOCAB_MULTIPLE * self.tensor_parallel
         return -(-self.vocab_size // multiple) * multiple
 
 
-MAY_BE_ZERO = {"warmup_steps", "eval_batches", "seed"}
 WORDS = {
     "device": ("cpu", "cuda"),
-    # Dynamic loss scaling of fp16 is for V100 GPUs, and none of the recipe gpu is one.
+    # fp16 needs loss scaling and is for V100 GPUs, which this workload does not support.
     "mixed_precision": ("bf16", "no"),
     "transformer_impl": ("transformer_engine", "local"),
-    "verify_data": ("yes", "no"),
+    "verify_data": VERIFY_DATA,
 }
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How the ranks share the work."""
+    """Sizes of the parallel groups in which the ranks share the work."""
 
     tensor: int
     pipeline: int
@@ -81,9 +72,8 @@ class Sizes:
 
 
 def read_settings(arguments: list[str] | None = None) -> Settings:
-    """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    about = "Trains GPT-2 with Megatron's core."
-    settings = fill_settings(Settings, arguments, about=about, may_be_zero=MAY_BE_ZERO)
+    """Read the settings of this run; dies if one is invalid."""
+    settings = fill_settings(Settings, arguments, about="Trains GPT-2 with Megatron's core.")
     if not settings.gpt2_dropout < 1:
         die(f"GPT2_DROPOUT is {settings.gpt2_dropout}: give a share below 1.")
     device = settings.device or family_device()
@@ -94,12 +84,12 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
 
 
 def divisors(number: int) -> str:
-    """All of them, for people."""
+    """List all divisors of a number, for an error message."""
     return ", ".join(str(each) for each in range(1, number + 1) if number % each == 0)
 
 
 def sizes_of(settings: Settings, *, nodes: int, ranks_a_node: int) -> Sizes:
-    """How the ranks of this job share the work; dies, with what would do, where they cannot."""
+    """Divide the ranks into parallel groups; dies with the valid choices if they do not divide."""
     world, tensor, pipeline = nodes * ranks_a_node, settings.tensor_parallel, settings.pipeline_parallel
     if settings.gpt2_width % settings.gpt2_heads:
         die(
@@ -133,13 +123,13 @@ def sizes_of(settings: Settings, *, nodes: int, ranks_a_node: int) -> Sizes:
 
 
 def sizes_of_job(settings: Settings, run: Run) -> Sizes:
-    """The same, of the job that this rank is in."""
+    """Divide the ranks of the job that this rank is in, as `sizes_of` does."""
     nodes = int(os.environ.get("NNODES", "1"))
     return sizes_of(settings, nodes=nodes, ranks_a_node=run.world_size // nodes)
 
 
 def weights_file(settings: Settings, run: Run) -> Path | None:
-    """The file that the run begins with; dies if it is not there."""
+    """Find the file of weights that the run begins with; dies if it does not exist."""
     if settings.init_from == "scratch":
         return None
     file = published_file(run.data_dir) if settings.init_from == "megatron-345m" else Path(settings.init_from)
@@ -152,5 +142,5 @@ def weights_file(settings: Settings, run: Run) -> Path | None:
 
 
 def published_file(data_dir: Path) -> Path:
-    """Where prepare.py puts NVIDIA's checkpoint."""
+    """Return the path to which prepare.py extracts NVIDIA's checkpoint."""
     return data_dir / "models" / "megatron_lm_345m_v0.0" / "model_optim_rng.pt"

@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.run.run import Run, data_note, die
-from trainkit.run.settings import check_words, family_device, fill_settings
+from trainkit.run.settings import (
+    MAY_BE_ZERO,
+    VERIFY_DATA,
+    TrainSettings,
+    check_words,
+    family_device,
+    fill_settings,
+)
 
+# nanoGPT's learning rates for random weights and for published ones.
 LEARNING_RATE_SCRATCH = 6e-4
 LEARNING_RATE_TUNING = 3e-5
-"""nanoGPT's, for random weights and for published ones."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What may differ between runs. The defaults are GPT-2 124M as nanoGPT trains it."""
+class Settings(TrainSettings):
+    """Settings of a run. The defaults are GPT-2 124M as nanoGPT trains it."""
 
     gpt2_layers: int = 12
     gpt2_heads: int = 12
@@ -26,48 +33,28 @@ class Settings:
     gpt2_dropout: float = 0.0
     vocab_size: int = 50257
     batch_size: int = 12
-    """Sequences a rank and micro-step."""
+    """Sequences of a rank and micro-step."""
     gradient_accumulation: int = 1
-    """Micro-steps a step. Tokens a step = ranks * this * batch_size * gpt2_context."""
-    max_steps: int = 1000
+    """Micro-steps of a step. Tokens of a step = ranks * this * batch_size * gpt2_context."""
     learning_rate: float = 0.0
-    """At its highest; it ends at a tenth. 0: 6e-4 from random weights, 3e-5 from others."""
-    warmup_steps: int = 100
-    weight_decay: float = 0.1
-    seed: int = 1337
-    checkpoint_every: int = 200
-    keep_checkpoints: int = 2
-    log_every: int = 10
-    eval_batches: int = 20
-    """Validation batches a rank, after the last step."""
-    verify_data: str = "yes"
-    """no: believe that the shards are what the manifest says."""
-    device: str = ""
-    """cpu or cuda; by default what the instance family has."""
-    mixed_precision: str = "no"
-    """bf16, fp16 or no; the instance family says which."""
-
-
-# Where 0 means something; all other whole numbers begin at 1.
-MAY_BE_ZERO = frozenset({"max_steps", "warmup_steps", "eval_batches", "seed"})
-WORDS = {"device": ("cpu", "cuda"), "verify_data": ("yes", "no")}
+    """Highest learning rate; the last one is a tenth of it. 0: 6e-4 from random weights, 3e-5 from others."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The model's sizes: what has to be equal for a checkpoint to fit."""
+    """Sizes of the model; a checkpoint fits only a model of the same sizes."""
 
     layers: int
     heads: int
     width: int
     context: int
-    """Tokens of a training sequence; of positions that the weights have, it may be fewer."""
+    """Tokens of a training sequence; at most the number of positions in the weights."""
     vocab_size: int
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What prepare.py found or made for this run: $RUN_DIR/data.json."""
+    """Shards and weights that prepare.py found or made for this run ($RUN_DIR/data.json)."""
 
     shards: Path
     weights: Path | None
@@ -75,22 +62,24 @@ class Prepared:
 
 
 def read_settings(arguments: list[str] | None = None) -> Settings:
-    """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    settings = fill_settings(Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO)
+    """Read the settings of this run; dies if one is invalid. 0 steps only validate."""
+    settings = fill_settings(
+        Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO | {"max_steps"}
+    )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, WORDS)
+    check_words(settings, {"device": ("cpu", "cuda"), "verify_data": VERIFY_DATA})
     return settings
 
 
 def read_prepared(run: Run) -> Prepared:
-    """What prepare.py noted for this run."""
+    """Read what prepare.py noted for this run."""
     noted = data_note(run)
     weights = Path(noted["weights"]) if noted["weights"] else None
     return Prepared(Path(noted["shards"]), weights, noted["init_from"])
 
 
 def shape_of(settings: Settings, weights: Path | None) -> Shape:
-    """The model's sizes: those of the settings, or of the weights that the run begins with."""
+    """Return the sizes in the settings, or those of the weights that the run begins with."""
     if weights is None:
         if settings.gpt2_width % settings.gpt2_heads:
             die(f"GPT2_WIDTH {settings.gpt2_width} is no multiple of GPT2_HEADS {settings.gpt2_heads}.")
@@ -116,5 +105,5 @@ def shape_of(settings: Settings, weights: Path | None) -> Shape:
 
 
 def highest_learning_rate(settings: Settings, weights: Path | None) -> float:
-    """As asked for, or what suits the weights."""
+    """Return the learning rate of the settings, or the default for random or for trained weights."""
     return settings.learning_rate or (LEARNING_RATE_TUNING if weights else LEARNING_RATE_SCRATCH)

@@ -1,4 +1,4 @@
-"""Settings of a run: a workload's dataclass, whose fields are environment variables and arguments as well."""
+"""Settings of a run: a dataclass of the workload, whose fields are environment variables and arguments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from trainkit.run.run import die
@@ -14,8 +15,38 @@ from trainkit.run.run import die
 Settings = TypeVar("Settings")
 
 
+@dataclass(frozen=True)
+class TrainSettings:
+    """Settings that all trainers share; a workload adds its own, and defaults that suit its model."""
+
+    max_steps: int = 1000
+    learning_rate: float = 1e-3
+    """Highest learning rate, reached after the warm-up."""
+    warmup_steps: int = 100
+    weight_decay: float = 0.1
+    seed: int = 1337
+    checkpoint_every: int = 200
+    """Steps between two checkpoints."""
+    keep_checkpoints: int = 2
+    log_every: int = 10
+    """Steps between two printed lines; metrics.jsonl has every step."""
+    eval_batches: int = 20
+    """Validation batches of a rank."""
+    verify_data: str = "yes"
+    """yes or no; no leaves the checksums of the data unread."""
+    device: str = ""
+    """Kind of device; empty for the kind that the instance family has."""
+    mixed_precision: str = "no"
+    """bf16, fp16 or no; job.slurm sets the precision of the instance family."""
+
+
+MAY_BE_ZERO = frozenset({"warmup_steps", "eval_batches", "seed"})
+"""Shared whole numbers that may be 0; all others begin at 1."""
+VERIFY_DATA = ("yes", "no")
+
+
 class _Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
+    """Parser that reports an error in one sentence."""
 
     def error(self, message: str) -> NoReturn:
         die(f"{message}.")
@@ -26,17 +57,17 @@ def fill_settings(
     arguments: Sequence[str] | None = None,
     *,
     about: str,
-    may_be_zero: Collection[str] = (),
+    may_be_zero: Collection[str] = MAY_BE_ZERO,
 ) -> Settings:
     """Fill a dataclass: arguments win over the environment, the environment over the defaults.
 
-    A field `max_steps` is the variable MAX_STEPS and the argument --max-steps; its default says its type:
+    A field `max_steps` is the variable MAX_STEPS and the argument --max-steps; its default has its type:
     int, float or str. Dies on a value of another type, whole numbers below 1, others below 0, nan and inf.
 
     Args:
-        arguments: those of the command line unless told otherwise.
-        about: what --help begins with.
-        may_be_zero: whole numbers of which 0 means something.
+        arguments: arguments to parse; by default those of the command line.
+        about: first line of --help.
+        may_be_zero: fields that are whole numbers and may be 0.
     """
     parser = _Parser(description=about, allow_abbrev=False)
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
@@ -51,7 +82,7 @@ def fill_settings(
 
 
 def check_words(settings: object, allowed: Mapping[str, Sequence[str]]) -> None:
-    """Die where a field holds another word than those; "" is allowed where it is among them."""
+    """Die if a field holds a word that is not allowed; "" is allowed if it is among them."""
     for name, words in allowed.items():
         value = getattr(settings, name)
         if value not in words:
@@ -59,5 +90,5 @@ def check_words(settings: object, allowed: Mapping[str, Sequence[str]]) -> None:
 
 
 def family_device() -> str:
-    """cuda where the instance family has GPUs, else cpu."""
+    """Return cuda if the instance family has GPUs, else cpu."""
     return "cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu"
