@@ -1,1 +1,1 @@
-"""The rehearsal: a local AWS, a local Slurm, and the run that takes the real app through both."""
+"""The rehearsal: a local AWS, a local Slurm, and a run of the real app on both."""

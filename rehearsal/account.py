@@ -16,7 +16,7 @@ from rehearsal.workspace import PROJECT
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAccount:
-    """A local AWS that runs, and how to work with it."""
+    """A running local AWS, with the environment and the CDK CLI that reach it."""
 
     address: LocalAwsAddress
     environment: dict[str, str]
@@ -36,9 +36,9 @@ def local_account(
     """Start a local AWS and bootstrap it; stop it at the end.
 
     Args:
-        folder: everything it writes lies in it; made if need be.
-        marker: environment variable that all of its processes carry.
-        logs: takes the logs of the CDK CLI; `folder` unless told otherwise.
+        folder: takes all files that it writes; created if missing.
+        marker: environment variable of all its processes.
+        logs: takes the logs of the CDK CLI; `folder` by default.
 
     Raises:
         RehearsalError: it does not start, or the bootstrap fails.

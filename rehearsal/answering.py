@@ -1,4 +1,4 @@
-"""A process of .venv-pcluster that answers a JSON object a line: the library cannot be imported here."""
+"""A process of .venv-pcluster that answers JSON lines, since the library cannot be imported here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TAIL_LINES = 15
 
 
 class AnsweringProcess:
-    """One script, kept running, since loading the library takes seconds.
+    """One script that stays running, since loading the library takes seconds.
 
     Args:
-        environment: of a client of the local AWS.
-        log: takes what the script and the library print.
-        own_folder: whether the script imports modules that lie beside it.
+        environment: variables of a client of the local AWS.
+        log: takes the output of the script and the library.
+        own_folder: True if the script imports modules beside it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class AnsweringProcess:
     def tell(self, question: Mapping[str, Any]) -> None:
         """Send a line that gets no answer."""
         assert self._process.stdin
-        with contextlib.suppress(BrokenPipeError):  # its log says why; the next answer is empty
+        with contextlib.suppress(BrokenPipeError):  # the log has the reason; the next answer is empty
             self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
 

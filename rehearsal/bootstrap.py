@@ -1,4 +1,4 @@
-"""Runs a node's bootstrap as ParallelCluster does: fetch the script that the config names, run it."""
+"""A node's bootstrap as ParallelCluster runs it: the script that the config names is fetched and run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_HERE = "skipped (this is no ParallelCluster node)"
 
 
 def node_variables(workspace: Workspace) -> dict[str, str]:
-    """Where a rehearsal's nodes keep what real ones keep under /fsx, /etc and /opt."""
+    """Return the folders that replace /fsx, /efs, /etc and /opt of real nodes, as environment variables."""
     return {
         "TRAINING_SHARED": str(workspace.shared),
         "TRAINING_EFS": str(workspace.efs),
@@ -26,7 +26,7 @@ def node_variables(workspace: Workspace) -> dict[str, str]:
 
 
 def prolog_folder(workspace: Workspace) -> Path:
-    """Where the head node's bootstrap puts what Slurm runs before each job."""
+    """Return the folder of the scripts that Slurm runs before each job, made by the head node's bootstrap."""
     return workspace.node / "root" / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
 
 
@@ -39,14 +39,14 @@ def boot(
     workspace: Workspace,
     narrator: Narrator,
 ) -> None:
-    """Boot one node: its OnNodeConfigured action, out of the deployed bucket.
+    """Boot one node: run its OnNodeConfigured action from the deployed bucket.
 
     Args:
         node_type: HeadNode or ComputeFleet.
-        cluster_config: text of the deployed config, which nodes have in a shared folder of ParallelCluster's.
+        cluster_config: text of the deployed config, which ParallelCluster puts in a shared folder.
 
     Raises:
-        RehearsalError: the script is not there, or it failed; with what it said.
+        RehearsalError: the script is missing or failed; with its output.
     """
     environment = {
         **address.client_environment(),
@@ -63,11 +63,11 @@ def boot(
         )
         said = f"{done.stdout}{done.stderr}".strip()
         lines = done.stdout.splitlines()
-        passed_over = [line for line in lines if _NOT_HERE in line]
+        skipped = [line for line in lines if _NOT_HERE in line]
         for line in lines:
-            if line not in passed_over:
+            if line not in skipped:
                 narrator.say(line)
-        if passed_over:
-            narrator.say(f"{len(passed_over)} steps more are for ParallelCluster's nodes alone")
+        if skipped:
+            narrator.say(f"{len(skipped)} more steps run on ParallelCluster's nodes only")
         if done.returncode:
             raise RehearsalError(f"The {node_type}'s bootstrap failed: `{' '.join(command)}`:\n{said}")

@@ -1,4 +1,4 @@
-"""Runs the real CDK CLI of node_modules against the local AWS."""
+"""The real CDK CLI of node_modules, run against the local AWS."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _EVENT = re.compile(
 _STACK_TYPE = "AWS::CloudFormation::Stack"
 _TAIL_LINES = 30
 TIMEOUT_S = 900
-"""A command takes seconds here; one that hangs is a fault of the local AWS (see its server.log)."""
+"""Seconds until a command counts as hung, which is a fault of the local AWS (server.log)."""
 _GRACE_S = 5.0
 _HASTE = Path(__file__).with_name("cdk_haste.cjs")
 
 
 class CdkCli:
-    """The CDK CLI, with an environment that reaches nothing but the local AWS.
+    """The CDK CLI, with an environment that reaches only the local AWS.
 
     Args:
-        logs: folder that takes one log file a command.
+        logs: folder of the log files, one per command.
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class CdkCli:
         }
 
     def run(self, *arguments: str, output: Path | None = None) -> None:
-        """Run one command; each resource that fails and each stack that ends becomes a line.
+        """Run one command; print a line for each failed resource and each finished stack.
 
         Args:
-            output: takes the cloud assembly (cdk.out); None where `--app` names one that is there.
+            output: folder of the cloud assembly (cdk.out); None if `--app` names an existing one.
 
         Raises:
-            RehearsalError: it failed; with the end of its log.
+            RehearsalError: the command failed; with the end of its log.
         """
         log = self._logs / f"cdk-{arguments[0]}.log"
         self._narrator.say(f"$ npx cdk {' '.join(arguments)}")
         options = ["--output", str(output)] if output else []
-        if arguments[0] == "bootstrap":  # it would synthesise the app, which it does not need
+        if arguments[0] == "bootstrap":  # without it the app would be synthesised needlessly
             options = ["--app", ""]
         process = subprocess.Popen(
             ["cdk", *arguments, *options, "--progress", "events", "--no-color"],
@@ -74,7 +74,7 @@ class CdkCli:
             raise RehearsalError(f"`cdk {arguments[0]}` failed. The end of {log}:\n{_tail(log)}")
 
     def _follow(self, process: subprocess.Popen[str], log: Path) -> bool:
-        """Copy the output to the log until it ends; False if it had to be ended."""
+        """Copy the output to the log until the command ends; return False if it had to be killed."""
         watchdog = threading.Timer(TIMEOUT_S, _end, [process])
         watchdog.start()
         try:

@@ -1,5 +1,5 @@
-// Loaded into the CDK CLI by rehearsal/cdk.py: it looks every 5 s whether a stack is done, and here most are
-// done sooner. Nothing else of it is touched, nor any other Node process that it starts.
+// Loaded into the CDK CLI by rehearsal/cdk.py: shortens its interval of 5 s for polling a stack, since most stacks
+// finish sooner here. Nothing else of the CLI changes, nor any other Node process that it starts.
 const CLI_POLLS_MS = 5000;
 const POLLS_MS = 500;
 

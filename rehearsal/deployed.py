@@ -1,4 +1,4 @@
-"""Reads what was deployed, where ParallelCluster's own head node reads it: stack parameters and bucket."""
+"""The deployed cluster, read from its stack's parameters and bucket, as its own head node reads it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _MIB_KEY = "SizeInMiB"
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapAction:
-    """A custom action of the cluster config: what a node runs when it has booted."""
+    """A custom action of the cluster config, which a node runs after it has booted."""
 
     script: str
-    """s3:// URL."""
+    """URL of the script (s3://)."""
     args: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedCluster:
-    """One deployed cluster, as its stack and its config say."""
+    """One deployed cluster, from its stack and its config."""
 
     name: str
     stack_status: str
     config: dict[str, Any]
-    """As ParallelCluster keeps it."""
+    """Cluster config as ParallelCluster stores it."""
     config_text: str
     partitions: tuple[Partition, ...]
     head_node_action: BootstrapAction
@@ -40,7 +40,7 @@ class DeployedCluster:
 
     @property
     def bundle_sha256(self) -> str:
-        """Checksum of the scripts that its nodes run."""
+        """Checksum of its nodes' scripts."""
         update = self.config["HeadNode"]["CustomActions"]["OnNodeUpdated"]
         return str(update["Args"][-1]).removeprefix(BUNDLE_ARGUMENT)
 
@@ -74,7 +74,7 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
 
 
 def client_options(address: LocalAwsAddress) -> dict[str, Any]:
-    """Arguments with which boto3 talks to the local AWS, whatever this process's environment says."""
+    """Return the arguments with which boto3 calls the local AWS, whatever the environment holds."""
     variables = address.client_variables()
     return {
         "region_name": variables["AWS_REGION"],

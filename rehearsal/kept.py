@@ -1,4 +1,4 @@
-"""A rehearsal that is left running (KEEP=1): what a shell needs to talk to it."""
+"""Environment variables of a rehearsal that is left running (KEEP=1)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rehearsal.local_slurm import LocalSlurm
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT, VENVS, Workspace
 
-# A machine with a proxy reaches its own ports without it.
+# On a machine with a proxy, its own ports are reached without it.
 _OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 
 
 def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
-    """Environment variables with which a job is submitted to the local Slurm.
+    """Return the environment variables with which a job is submitted to the local Slurm.
 
-    AWS's, which a node has from its instance profile, lead to the local AWS: to no account of the person's.
+    AWS's variables, which replace a node's instance profile, lead to the local AWS and to no real account.
     """
     temporary = workspace.node / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, s
         | {
             "TRAINING_VENVS": str(VENVS),
             "TRAINING_REHEARSAL": "1",
-            # What stands in for CUDA where a library wants it (gpt2-megatron).
+            # Replaces CUDA for a library that needs it (gpt2-megatron).
             "PYTHONPATH": str(PROJECT / "rehearsal" / "shims"),
             "TMPDIR": str(temporary),
         }
@@ -38,7 +38,7 @@ def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, s
 def leave_running(
     *, workspace: Workspace, address: LocalAwsAddress, slurm: LocalSlurm, family: str, narrator: Narrator
 ) -> None:
-    """Write a file for shells to source, and say what can be done with it."""
+    """Write a file for shells to source, and print what can be done with it."""
     variables = address.client_variables() | job_variables(workspace, address)
     variables["SLURM_CONF"] = slurm.client_env()["SLURM_CONF"]
     lines = [f"unset {' '.join(REAL_ACCOUNT_VARIABLES)}"]

@@ -1,4 +1,4 @@
-"""Reads the metrics that a job wrote, and holds them to what a job must show."""
+"""The metrics of a job, and checks of what a job must show."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Any
 
 from rehearsal.problems import RehearsalError
 
-# Steps left out of the speed: the first ones warm caches and threads up.
+# Warm-up steps, which are left out of the speed.
 _WARM_UP_STEPS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """What is drawn of a run."""
+    """The curve that is drawn for a run."""
 
     name: str
-    """Of the picture's file."""
+    """Name of the picture's file."""
     values: tuple[float, ...]
-    """One a line of metrics.jsonl."""
+    """Values, one per line of metrics.jsonl."""
     x_label: str
     y_label: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the metrics of one run say."""
+    """The results in the metrics of one run."""
 
     world_size: int
     summary: str
-    """One line for people."""
+    """Summary of one line for people."""
     curve: Curve
 
 
@@ -55,7 +55,7 @@ def read_metrics(metrics: Path, *, expected_world_size: int) -> Measured:
 
 
 def _training(rows: list[dict[str, Any]], metrics: Path, world_size: int) -> Measured:
-    # null stands for a loss that is not finite.
+    # null is written for a loss that is not finite.
     losses = tuple(math.nan if row["loss"] is None else float(row["loss"]) for row in rows)
     if not losses[-1] < losses[0]:
         raise RehearsalError(

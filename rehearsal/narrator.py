@@ -1,4 +1,4 @@
-"""Tells a person what a rehearsal does: one headed step after another, with times and live lines."""
+"""Output for a person who watches a rehearsal: one headed step after another, with times and live lines."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rich.markup import escape
 
 
 class Narrator:
-    """Prints steps to the terminal; plain lines where there is none."""
+    """Printer of steps to the terminal; it prints plain lines to a file."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)
         self.seconds: dict[str, float] = {}
-        """Step title -> seconds it took."""
+        """Seconds of each step, by its title."""
 
     @contextmanager
     def step(self, title: str, explanation: str) -> Iterator[None]:
-        """Head a step, time it, and say how it ended."""
+        """Print the heading of a step, time it, and print how it ended."""
         number = len(self.seconds) + 1
         self.console.print(f"\n[bold cyan]{number}. {escape(title)}[/]")
         self.console.print(f"   [dim]{escape(explanation)}[/]")

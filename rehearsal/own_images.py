@@ -1,4 +1,4 @@
-"""AMIs of one's own on the local AWS, as a person has them who built them elsewhere."""
+"""Custom AMIs on the local AWS, such as a person has built elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROOT_GIB = 45
 
 
 def register_image(address: LocalAwsAddress, os_name: str, *, version: str = PCLUSTER_VERSION) -> str:
-    """Register an AMI that a ParallelCluster of this version takes for an operating system; its id."""
+    """Register an AMI that ParallelCluster accepts for an operating system; return its id."""
     ec2 = boto3.client("ec2", endpoint_url=address.url, **client_options(address))
     image_id = ec2.register_image(
         Name=f"own-{os_name}-{version}",

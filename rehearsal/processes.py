@@ -1,7 +1,7 @@
-"""Finds the processes of a rehearsal, wherever they forked to, and ends them.
+"""The processes of a rehearsal: found by their environment, wherever they forked to, and ended.
 
-A process is ours if its environment holds the rehearsal's marker (and whatever else the caller asks
-for), or if it descends from one that does (a job may clear its environment).
+A process is ours if its environment holds the rehearsal's marker (and any other variables of the caller), or
+if it descends from such a process (a job may clear its environment).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -12,7 +12,7 @@ from rehearsal.problems import RehearsalError
 
 
 def find(environment: Mapping[str, str]) -> set[psutil.Process]:
-    """All live processes that carry `environment`, with descendants; not the caller, nor its ancestors."""
+    """Find all live processes with `environment`, and their descendants; not the caller nor its ancestors."""
     me = psutil.Process()
     spared = {me, *me.parents()}
     found: set[psutil.Process] = set()
@@ -24,14 +24,14 @@ def find(environment: Mapping[str, str]) -> set[psutil.Process]:
 
 
 def end(environment: Mapping[str, str], *, except_names: Collection[str] = (), grace_s: float) -> None:
-    """SIGTERM, up to `grace_s` seconds, SIGKILL; once more for those that came meanwhile."""
+    """Send SIGTERM, wait up to `grace_s` seconds, send SIGKILL; repeat once for new processes."""
     for seconds in (grace_s, 0):
         chosen = {process for process in find(environment) if name_of(process) not in except_names}
         _end_once(chosen, grace_s=seconds)
 
 
 def check_none(environment: Mapping[str, str]) -> None:
-    """Raise RehearsalError, naming them, if any process is left."""
+    """Raise RehearsalError, with their names, if any process is left."""
     left = find(environment)
     if left:
         names = ", ".join(f"{process.pid} ({name_of(process)})" for process in left)
@@ -39,7 +39,7 @@ def check_none(environment: Mapping[str, str]) -> None:
 
 
 def name_of(process: psutil.Process) -> str:
-    """The program's name, or "" if the process has ended."""
+    """Return the program's name, or "" if the process has ended."""
     try:
         return process.name()
     except psutil.Error:
@@ -47,7 +47,7 @@ def name_of(process: psutil.Process) -> str:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; a zombie does not."""
+    """Return True if the process runs; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -74,7 +74,7 @@ def _send(signal: Callable[[], None]) -> None:
 def _carries(process: psutil.Process, environment: Mapping[str, str]) -> bool:
     try:
         own = process.environ()
-    except (psutil.Error, OSError):  # ended meanwhile, a kernel thread or another user's
+    except (psutil.Error, OSError):  # it has ended, or is a kernel thread or another user's
         return False
     return all(own.get(key) == value for key, value in environment.items())
 

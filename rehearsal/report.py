@@ -1,4 +1,4 @@
-"""What a rehearsal shows at its end: what was measured, files, and what was emulated."""
+"""The report at the end of a rehearsal: measurements, files, and what was emulated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EMULATED = (
 def print_report(
     measured: Measured, *, title: str, workload: str, workspace: Workspace, narrator: Narrator
 ) -> None:
-    """Print what was measured, write its curve, say where the files are and what was not real."""
+    """Print the measurements, draw their curve, and list the files and what was emulated."""
     curve = measured.curve
     png = workspace.report / f"{curve.name}.png"
     draw_png_curve(curve, title=title, path=png)

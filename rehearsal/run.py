@@ -24,12 +24,12 @@ from training_cluster.catalog.family import Family
 from training_cluster.flags.settings import Settings
 
 MAX_NODES = 8
-"""More slurmd processes than that tell nothing new on one machine."""
+"""Largest number of nodes; more slurmd processes show nothing new on one machine."""
 JOB_TIMEOUT_S = 1500
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG_LINES_SHOWN = 25
 
-# Each step's title and what it does, in the words of the README.
+# Title and explanation of each step, in the words of the README.
 _LOCAL_AWS = (
     "Local AWS",
     "One process on one port answers for CloudFormation, Lambda, S3, EC2, FSx and more.",
@@ -39,16 +39,16 @@ _DEPLOY = (
     "The real CDK CLI deploys; the real ParallelCluster library validates and creates the cluster.",
 )
 _LOCAL_SLURM = ("Local Slurm", "A real Slurm with the partitions and nodes of the config that was deployed.")
-_REPORT = ("Report", "What was measured, where it lies, and what was not real.")
+_REPORT = ("Report", "The measurements, their files, and what was emulated.")
 _TEAR_DOWN = (
     "Tear down",
-    "cdk destroy takes the cluster; network, storage and data stay, as on AWS.",
+    "cdk destroy removes the cluster; network, storage and data remain, as on AWS.",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a person chooses: make variables FAMILY, WORKLOAD, NODES, KEEP."""
+    """Options of a rehearsal: make variables FAMILY, WORKLOAD, NODES, KEEP."""
 
     settings: Settings
     workload: str
@@ -56,30 +56,30 @@ class Options:
 
 
 def ignore_interrupts() -> None:
-    """A second Ctrl-C, or a SIGTERM after it, must not leave half of it running."""
+    """Ignore a second Ctrl-C or a SIGTERM after it, so that the clean-up is complete."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def workloads(assets: Path = PROJECT / "assets" / "training") -> tuple[str, ...]:
-    """The workloads that can run: folders with a train.sh."""
+    """List the workloads that can run: folders with a train.sh."""
     return tuple(sorted(path.parent.name for path in assets.glob("*/train.sh")))
 
 
 def region_of(family: Family) -> str:
-    """A region that is known to have the family: us-east-1 if it has it, or nothing is known."""
+    """Return a region that has the family; us-east-1 if it has it, or if no region is known."""
     regions = sorted(family.zones, key=lambda region: (not region.startswith("us-"), region))
     return REGION if REGION in regions or not regions else regions[0]
 
 
 class Rehearsal:
-    """Runs the steps; whatever it started, it stops, in the order that works."""
+    """The steps of a rehearsal, which stops everything that it started, in the right order."""
 
     def __init__(self, *, options: Options, workspace: Workspace, narrator: Narrator) -> None:
         self._options, self._workspace, self._narrator = options, workspace, narrator
 
     def run(self) -> None:
-        """Rehearse. Raises RehearsalError or SlurmError; KeyboardInterrupt stops everything as well."""
+        """Run all steps. Raises RehearsalError or SlurmError; KeyboardInterrupt stops everything as well."""
         self._workspace.make_anew()
         with ExitStack() as running:
             try:
@@ -139,7 +139,9 @@ class Rehearsal:
             self._narrator.say(f"ParallelCluster's own stack: {cluster.stack_status}")
             if self._options.settings.node_image == "build":
                 image_id = cluster.config["Scheduling"]["SlurmQueues"][0]["Image"]["CustomAmi"]
-                self._narrator.say(f"{image_id}: ImageStack's build, a record in which no step ran")
+                self._narrator.say(
+                    f"{image_id}: the image of ImageStack, a record for which no build step ran"
+                )
         return cluster
 
     def _start_local_slurm(

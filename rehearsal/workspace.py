@@ -1,4 +1,4 @@
-"""Where a rehearsal writes: `.rehearsal/` of the project, and nowhere else."""
+"""The folders of a rehearsal, which writes only to `.rehearsal/` of the project."""
 
 from __future__ import annotations
 
@@ -14,70 +14,70 @@ from rehearsal.problems import RehearsalError
 
 PROJECT = Path(__file__).resolve().parents[1]
 MARKER = "TRAINING_CLUSTER_REHEARSAL"
-"""Environment variable that every process of a rehearsal carries, so that none is forgotten."""
+"""Environment variable of every process of a rehearsal, by which all of them are found."""
 
 
-# Python environments of the workloads: kept from one rehearsal to the next, since they take minutes.
+# Python environments of the workloads, which are kept between rehearsals, since they take minutes.
 VENVS = PROJECT / ".rehearsal" / "venvs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The folders of one rehearsal, made anew each time.
+    """The folders of one rehearsal, created anew each time.
 
     Args:
-        root: absolute.
+        root: absolute path of the folder.
     """
 
     root: Path = PROJECT / ".rehearsal"
 
     @property
     def aws(self) -> Path:
-        """What the local AWS and its clients write."""
+        """Folder of the local AWS and its clients."""
         return self.root / "aws"
 
     @property
     def slurm(self) -> Path:
-        """The local Slurm; a short path, since Unix sockets lie in it."""
+        """Folder of the local Slurm; its path is short, since it holds Unix sockets."""
         return self.root / "slurm"
 
     @property
     def shared(self) -> Path:
-        """Stands for the Lustre file system (/fsx): scripts, data, checkpoints, metrics."""
+        """Replacement of the Lustre file system (/fsx): scripts, data, checkpoints, metrics."""
         return self.root / "shared"
 
     @property
     def efs(self) -> Path:
-        """Stands for the EFS file system (/efs)."""
+        """Replacement of the EFS file system (/efs)."""
         return self.root / "efs"
 
     @property
     def node(self) -> Path:
-        """Stands for a node's own disk: /etc/training-cluster and /opt/training-cluster."""
+        """Replacement of a node's own disk: /etc/training-cluster and /opt/training-cluster."""
         return self.root / "node"
 
     @property
     def logs(self) -> Path:
-        """One file a command."""
+        """Logs, one file per command."""
         return self.root / "logs"
 
     @property
     def report(self) -> Path:
-        """Loss curve and summary."""
+        """Folder of the loss curve."""
         return self.root / "report"
 
     @property
     def env_file(self) -> Path:
-        """What a shell sources to talk to a kept rehearsal."""
+        """File that a shell sources to use a rehearsal that is left running."""
         return self.root / "env.sh"
 
     @property
     def marker(self) -> tuple[str, str]:
-        """The environment variable of all its processes."""
+        """Environment variable of all its processes, with its value."""
         return MARKER, str(self.root)
 
     def make_anew(self) -> None:
-        """Remove the last rehearsal's folders and make empty ones."""
+        """Remove the last rehearsal's folders and create empty ones."""
         self.env_file.unlink(missing_ok=True)
         for folder in (self.aws, self.slurm, self.shared, self.efs, self.node, self.logs, self.report):
             shutil.rmtree(folder, ignore_errors=True)

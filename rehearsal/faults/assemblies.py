@@ -10,15 +10,15 @@ from rehearsal.cdk import CdkCli
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
 
-# What jsii unpacks stays from one run to the next; it would lie in the HOME of each local AWS.
+# Keeps jsii's unpacked files between runs; by default they would be in the HOME of each local AWS.
 _JSII = {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(PROJECT / ".cache" / "jsii")}
 
 
 class Assemblies:
-    """What `cdk deploy --app` and `cdk destroy --app` take; the workers share them.
+    """Assemblies for `cdk deploy --app` and `cdk destroy --app`, shared by the workers.
 
     Args:
-        folder: takes a folder for each; made if need be.
+        folder: takes a folder for each; created if missing.
     """
 
     def __init__(self, folder: Path, narrator: Narrator) -> None:
@@ -26,16 +26,16 @@ class Assemblies:
         self._made: dict[tuple[str, ...], Path] = {}
 
     def of(self, flags: Mapping[str, str], environment: Mapping[str, str]) -> Path:
-        """Folder of the app's assembly with these context flags.
+        """Return the folder of the app's assembly with these context flags; synthesise it at first use.
 
         Args:
-            environment: of a client of a local AWS; synth asks it nothing, and finds no account elsewhere.
+            environment: variables of a client of a local AWS, so that synth finds no other account.
 
         Raises:
             RehearsalError: the synth fails.
         """
         given = tuple(f"{flag}={value}" for flag, value in sorted(flags.items()))
-        if given not in self._made:  # one that is there does not wait for the synth of another
+        if given not in self._made:  # an existing one need not wait for the synth of another
             with self._lock:
                 if given not in self._made:
                     self._made[given] = self._synth(given, environment)

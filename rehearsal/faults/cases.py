@@ -1,4 +1,4 @@
-"""Which cases there are: every call of AWS that a request makes, times what can go wrong with it."""
+"""The cases: every call of AWS that a request makes, with each kind of fault."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 KINDS = ("throttled", "error-500", "denied", "dropped", "timeout")
-"""As rehearsal/faults/inside/injection.py brings them about."""
+"""Kinds of faults, which rehearsal/faults/inside/injection.py injects."""
 REQUESTS = ("Create", "Update", "Delete")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One thing that goes wrong once."""
+    """One fault that occurs once."""
 
     id: str
-    """For people, and to know which ones were tried."""
+    """Name for people and for the file of results."""
     question: Mapping[str, object]
-    """What the driver is asked."""
+    """Request to the driver."""
 
 
 def named_cases(names: Iterable[str]) -> list[Case]:
-    """Cases that the driver knows by name."""
+    """Return the cases that the driver knows by name."""
     return [Case(id=name, question={"id": name, "named": name}) for name in names]
 
 
 def call_cases(request: str, calls: Sequence[str], *, everywhere: bool) -> list[Case]:
-    """Each kind of fault at calls of each name.
+    """Return a case for each kind of fault at calls of each name.
 
     Args:
-        calls: that the request makes when nothing goes wrong, in order.
-        everywhere: each kind at the first, a middle and the last call of a name; else the kinds take
-            turns, so that each name fails in each way, and at each place in some way.
+        calls: calls of the request without faults, in order.
+        everywhere: True for each kind at the first, a middle and the last call of a name; otherwise the kinds
+            take turns, so that each name fails in each way, and at each place in some way.
     """
     cases = []
     for turn, (call, count) in enumerate(Counter(calls).items()):
@@ -48,10 +48,10 @@ def call_cases(request: str, calls: Sequence[str], *, everywhere: bool) -> list[
 
 
 def interleaved(cases: Mapping[str, Sequence[Case]]) -> list[Case]:
-    """Order them so that each finds what it needs: a create, some updates of it, its delete.
+    """Order cases so that each finds the stack that it needs: a create, some updates of it, its delete.
 
     Args:
-        cases: by request.
+        cases: cases of each request.
     """
     rounds = max(1, min(len(cases["Create"]), max(len(cases["Delete"]), 1)))
     shares = [[cases[request][start::rounds] for start in range(rounds)] for request in REQUESTS]
@@ -59,6 +59,6 @@ def interleaved(cases: Mapping[str, Sequence[Case]]) -> list[Case]:
 
 
 def sample(cases: Sequence[Case], size: int, seed: int) -> list[Case]:
-    """A part of them, in their order; the same for the same seed."""
+    """Choose a part of the cases, in their order; the same part for the same seed."""
     chosen = set(random.Random(seed).sample(range(len(cases)), min(size, len(cases))))  # noqa: S311
     return [case for number, case in enumerate(cases) if number in chosen]

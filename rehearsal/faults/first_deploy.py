@@ -1,4 +1,4 @@
-"""The very first deploy of StorageStack fails: termination protection and retention must not strand it."""
+"""A failed first deploy of StorageStack, which termination protection and retention must not strand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STACK, _COMMAND = STORAGE_STACK, "aws cloudformation update-termination-protect
 def try_first_deploy(
     folder: Path, marker: tuple[str, str], assemblies: Assemblies, narrator: Narrator
 ) -> Verdict:
-    """Let it fail on a local AWS of its own; type the one command that is printed; deploy again."""
+    """Let the deploy fail on a local AWS of its own, run the printed command, and deploy again."""
     started = time.monotonic()
     with local_account(folder, marker=marker, narrator=narrator) as account:
         address, cdk, environment = account.address, account.cdk, account.environment
@@ -84,7 +84,7 @@ def _reasons(address: LocalAwsAddress) -> list[str]:
 
 
 def _left(address: LocalAwsAddress) -> list[str]:
-    """Buckets and file systems of a stack that was never made."""
+    """List the buckets and file systems of a stack that was never created."""
     s3 = boto3.client("s3", endpoint_url=address.s3_url, **client_options(address))
     efs = boto3.client("efs", endpoint_url=address.url, **client_options(address))
     buckets = [
@@ -94,7 +94,7 @@ def _left(address: LocalAwsAddress) -> list[str]:
 
 
 def _printed(environment: dict[str, str]) -> str:
-    """The command that `make status` prints."""
+    """Return the command that `trainctl status` prints."""
     done = subprocess.run(
         [sys.executable, "-m", "ops", "status"],
         env=environment,

@@ -1,4 +1,4 @@
-"""`make faults`: try every case on local AWSs, side by side; print a table; stop and go on at will."""
+"""`make faults`: every case on local AWSs, in parallel, with a table; it can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from rehearsal.workspace import Workspace
 
 RESULTS = "faults.jsonl"
 _STEPS = {
-    "site": ("Local AWS", "The whole app is deployed; its cluster is the bystander that nothing may touch."),
-    "try": ("Faults", "Each case: what goes wrong, then the next deploy or destroy with nothing in its way."),
+    "site": ("Local AWS", "The whole app is deployed; its cluster is a bystander that no case may change."),
+    "try": ("Faults", "Each case injects a fault; the next deploy or destroy runs without one."),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Which cases are tried.
+    """The choice of cases.
 
     Args:
-        size: how many, and one of whole stacks; 0 for all.
-        seed: which ones.
-        everywhere: each kind of fault at the first, a middle and the last call of a name (twice as long).
-        only: words, one of which a case's name must hold; empty for all.
+        size: number of cases, and one of whole stacks besides; 0 for all.
+        seed: seed of the random choice.
+        everywhere: True for each kind of fault at the first, a middle and the last call of a name.
+        only: words, one of which must be in a case's name; empty for all.
     """
 
     size: int = 0
@@ -46,7 +46,7 @@ class Plan:
 
 
 class _Table:
-    """Prints and keeps the verdicts; the workers share it."""
+    """The printed and stored verdicts, shared by the workers."""
 
     def __init__(self, results: Results, narrator: Narrator) -> None:
         self._results, self._narrator, self._lock = results, narrator, threading.Lock()
@@ -62,10 +62,10 @@ class _Table:
 
 
 def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
-    """Try all cases of the plan that were not tried yet.
+    """Run all cases of the plan that have no result yet.
 
     Raises:
-        RehearsalError: something is stuck, left behind or lost, or a case could not be tried.
+        RehearsalError: something is stuck, left behind or lost, or a case could not run.
     """
     workspace.make_anew()
     table = _Table(Results(workspace.root / RESULTS), narrator)
@@ -78,11 +78,13 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
         with narrator.step(*_STEPS["try"]):
             cases = _cases(sites[0][1], plan)
             if not cases:
-                raise RehearsalError(f"ONLY={' '.join(plan.only)}: no case has that in its name.")
+                raise RehearsalError(f"ONLY={' '.join(plan.only)}: no case's name contains it.")
             table.total = len(cases)
             table.verdicts = {case.id: known[case.id] for case in cases if case.id in known}
             if table.verdicts:
-                narrator.say(f"{len(table.verdicts)} of {len(cases)} were tried before, with this code")
+                narrator.say(
+                    f"{len(table.verdicts)} of {len(cases)} have results of an earlier run with this code"
+                )
             for case in cases:
                 if case.id not in table.verdicts:
                     todo.put(case)
@@ -107,7 +109,7 @@ def _sites(
 def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
     named = named_cases(process.ask({"id": "names"})["named"])
     by_request = {}
-    for request in REQUESTS:  # in the order in which each finds what it needs
+    for request in REQUESTS:  # in the order in which each finds the stack that it needs
         calls = process.ask({"id": f"{request}, nothing wrong", "request": request})["calls"]
         by_request[request] = call_cases(request, calls, everywhere=plan.everywhere)
     cases = [first_deploy.CASE, *whole_stacks.cases(), *named, *interleaved(by_request)]
@@ -147,7 +149,7 @@ def _work(
 
 
 def _side_by_side(jobs: Sequence[Callable[[], None]]) -> None:
-    """Like a pool's map, but a Ctrl-C need not wait for the others."""
+    """Run jobs in parallel; unlike in a pool, Ctrl-C does not wait for the others."""
     errors: list[BaseException] = []
 
     def guarded(job: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""A cluster of its own on a local AWS, beside the bystander, and the commands of a person."""
+"""A separate cluster on a local AWS, beside the bystander, and a person's commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PCLUSTER = PROJECT / ".venv-pcluster" / "bin" / "pcluster"
 
 @dataclass(frozen=True)
 class Scene:
-    """A cluster of its own, beside the bystander, and the commands of a person."""
+    """One cluster beside the bystander, and a person's commands for it."""
 
     site: Site
     name: str
@@ -34,16 +34,16 @@ class Scene:
         return f"TrainingClusterStack-{self.name}"
 
     def deploy(self, *options: str, **flags: str) -> bool:
-        """`cdk deploy TrainingClusterStack`; whether it succeeded."""
+        """Run `cdk deploy TrainingClusterStack`; return True if it succeeded."""
         return self._cdk(self.deploy_command(*options, **flags))
 
     def deploy_command(self, *options: str, **flags: str) -> list[str]:
-        """Arguments of `cdk` for a deploy with these context flags beside the cluster's own."""
+        """Return the arguments of `cdk` for a deploy with these context flags beside the cluster's own."""
         approved = ("--require-approval", "never")
         return ["deploy", "TrainingClusterStack", "--app", self._app(**flags), *approved, *options]
 
     def destroy(self) -> bool:
-        """`cdk destroy TrainingClusterStack`; whether it succeeded."""
+        """Run `cdk destroy TrainingClusterStack`; return True if it succeeded."""
         return self._cdk(["destroy", "TrainingClusterStack", "--app", self._app(), "--force"])
 
     def _app(self, **flags: str) -> str:
@@ -58,7 +58,7 @@ class Scene:
         return True
 
     def pcluster(self, *arguments: str) -> str:
-        """ParallelCluster's own command, as somebody types it."""
+        """Run ParallelCluster's own command line and return its output."""
         done = subprocess.run(
             [_PCLUSTER, *arguments],
             env=self.site.environment,
@@ -69,12 +69,12 @@ class Scene:
         return done.stdout
 
     def client(self, service: str) -> Any:
-        """boto3 client of one service."""
+        """Return a boto3 client of one service."""
         url = self.site.address.s3_url if service == "s3" else self.site.address.url
         return boto3.client(service, endpoint_url=url, **client_options(self.site.address))  # type: ignore[call-overload]
 
     def status(self, stack: str) -> str:
-        """Read the status of a stack; NONE when there is none."""
+        """Read the status of a stack; NONE if there is no stack."""
         try:
             answer = self.client("cloudformation").describe_stacks(StackName=stack)
         except ClientError:
@@ -82,7 +82,7 @@ class Scene:
         return str(answer["Stacks"][0]["StackStatus"])
 
     def reasons(self) -> list[str]:
-        """Why resources of our stack failed, the newest first."""
+        """Read the reasons of failed resources of our stack, the newest first."""
         try:
             events = self.client("cloudformation").describe_stack_events(StackName=self.stack_name)
         except ClientError:
@@ -93,7 +93,7 @@ class Scene:
         ]
 
     def fleet(self) -> str:
-        """Status of the compute fleet; NONE when there is none."""
+        """Read the status of the compute fleet; NONE if there is no fleet."""
         client = self.client("dynamodb")
         try:
             item = client.get_item(
@@ -104,7 +104,7 @@ class Scene:
         return str(item["Item"]["Data"]["M"]["status"]["S"])
 
     def request(self) -> str:
-        """Read which request the provider works on: Create, Update or Delete."""
+        """Read the provider's current request: Create, Update or Delete."""
         ssm = self.client("ssm")
         try:
             value = ssm.get_parameter(Name=progress_parameter(self.stack_name))["Parameter"]["Value"]
@@ -113,7 +113,7 @@ class Scene:
         return str(json.loads(value)["request"])
 
     def instances(self, node_type: str) -> list[str]:
-        """Ids of the cluster's instances that run."""
+        """List the ids of the cluster's running instances."""
         tags = {"cluster-name": self.name, "node-type": node_type}
         filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
         filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
@@ -121,13 +121,13 @@ class Scene:
         return [str(instance["InstanceId"]) for each in found for instance in each["Instances"]]
 
     def saved(self) -> set[str]:
-        """List the evidence saved of failed clusters of this name: logs/<cluster_name>/<time>/..."""
+        """List the saved logs of failed clusters of this name: logs/<cluster_name>/<time>/..."""
         listed = self.client("s3").list_objects_v2(Bucket=self.site.bucket, Prefix=f"logs/{self.name}/")
         return {str(entry["Key"]) for entry in listed.get("Contents", [])}
 
     @contextmanager
     def head_node(self, behaviour: str) -> Iterator[None]:
-        """Head nodes boot like this meanwhile."""
+        """Let head nodes boot with this behaviour in the block."""
         file = self.site.address.head_node_behaviour
         file.write_text(behaviour)
         try:

@@ -1,4 +1,4 @@
-"""What a case came to, as a row of the table and a line of the file of results."""
+"""The result of a case, as a row of the table and a line of the file of results."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from pathlib import Path
 from rehearsal.workspace import PROJECT
 
 _REASON_SHOWN = 90
-# A result is worth nothing once one of these has changed.
+# A result is valid only as long as none of these changes.
 _DECIDING = ("assets", "cluster_configs", "constructs", "ops", "rehearsal", "stacks", "locks", "cdk.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """How one case ended, and the deploy or destroy that followed it."""
+    """The end of one case, and of the deploy or destroy that followed it."""
 
     id: str
     request: str
     fired: bool
-    """Whether the fault came about; a named case brings it about itself."""
+    """True if the fault occurred; a named case causes it itself."""
     ended: str
     """Status of our stack after the fault."""
     next: str
-    """Status of our stack after the next deploy or destroy, with nothing in its way."""
+    """Status of our stack after the next deploy or destroy, without a fault."""
     stuck: list[str]
     orphans: list[str]
     lost: list[str]
     reasons: list[str]
-    """What CloudFormation showed."""
+    """Reasons that CloudFormation reported."""
     seconds: float
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is stuck, left behind or lost."""
+        """True if nothing is stuck, left behind or lost."""
         return not (self.stuck or self.orphans or self.lost)
 
     def row(self, number: int, total: int) -> str:
-        """A line of the table."""
+        """Format the verdict as a line of the table."""
         fired = self.ended if self.fired else f"{self.ended} (not reached)"
         then = "" if self.next == self.ended else f" -> {self.next}"
         line = f"{number:4}/{total} {self.id:62} {fired}{then}, {self.seconds:.1f} s"
@@ -53,7 +53,7 @@ class Verdict:
 
 
 def fingerprint() -> str:
-    """Changes with whatever decides how a case ends."""
+    """Return a hash of all files that determine how a case ends."""
     digest = hashlib.sha256()
     for name in _DECIDING:
         place = PROJECT / name
@@ -66,13 +66,13 @@ def fingerprint() -> str:
 
 
 class Results:
-    """What was tried already: one JSON object a line, so that an interrupted run goes on where it was."""
+    """The file of results: one JSON object per line, so that an interrupted run can be resumed."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._fingerprint = path, fingerprint()
 
     def read(self) -> dict[str, Verdict]:
-        """Verdicts by id, of the code as it is now."""
+        """Read the verdicts of the present code, by id."""
         return {verdict.id: verdict for verdict in self._lines()}
 
     def _lines(self) -> Iterator[Verdict]:
@@ -81,19 +81,19 @@ class Results:
         for line in self._path.read_text().splitlines():
             try:
                 written = json.loads(line)
-            except ValueError:  # the last one, of a run that was cut short
+            except ValueError:  # the last line of an interrupted run
                 continue
             if written.pop("fingerprint") == self._fingerprint:
                 yield Verdict(**written)
 
     def add(self, verdict: Verdict) -> None:
-        """Write one down."""
+        """Append a verdict to the file."""
         with self._path.open("a") as file:
             file.write(json.dumps({"fingerprint": self._fingerprint, **asdict(verdict)}) + "\n")
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """The last line: figures of the cases whose fault came about, and of whatever went wrong without."""
+    """Count the cases whose fault occurred, and those that failed without it, in one line."""
     counted = [each for each in verdicts if each.fired or not each.is_good]
     stuck, orphans, lost = (
         sum(bool(getattr(each, what)) for each in counted) for what in ("stuck", "orphans", "lost")

@@ -1,4 +1,4 @@
-"""Cases through the real CDK CLI and whole stacks: what a person types when something went wrong."""
+"""Cases with the real CDK CLI and whole stacks: a person's commands after a failure."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _kept(scene: Scene) -> None:
     with scene.head_node("fails"):
         _expect("it has to fail", not scene.deploy("--no-rollback"))
     _expect(f"the head node is gone: {scene.status(scene.name)}", scene.instances("HeadNode"))
-    # Without a terminal the CLI cannot ask whether to roll back first: `cdk rollback`, or this.
+    # Without a terminal the CLI cannot ask about a roll back first: `cdk rollback`, or this.
     _expect("the same deploy again", scene.deploy("--no-rollback"))
 
 
 def _killed(scene: Scene) -> None:
-    """The function that polls is killed, again and again, while the cluster is being made."""
+    """Kill the polling function, again and again, while the cluster is being created."""
     with subprocess.Popen(["cdk", *scene.deploy_command()], **_quiet(scene)) as deploy:
         _wait_for(lambda: scene.status(scene.name) == "CREATE_IN_PROGRESS")
         while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS" and scene.request() == "Create":
@@ -71,7 +71,7 @@ def _quiet(scene: Scene) -> dict[str, Any]:
 
 
 def _kill_functions(scene: Scene) -> None:
-    """SIGKILL to the provider's own functions."""
+    """Send SIGKILL to the provider's own functions."""
     for process in processes.find({"TMPDIR": str(scene.site.address.tmp)}):
         with contextlib.suppress(psutil.Error):
             name = process.environ().get("AWS_LAMBDA_FUNCTION_NAME", "")
@@ -96,19 +96,19 @@ def _failed_update(scene: Scene) -> None:
 def _impossible(scene: Scene) -> None:
     _expect("the first deploy", scene.deploy())
     _expect("it has to fail", not scene.deploy(os="ubuntu2404"))
-    told = f"-c cluster_name={scene.name}-2"
-    _expect(f"no way round in {scene.reasons()}", any(told in reason for reason in scene.reasons()))
+    advice = f"-c cluster_name={scene.name}-2"
+    _expect(f"no advice in {scene.reasons()}", any(advice in reason for reason in scene.reasons()))
 
 
 def _second_cluster(scene: Scene) -> None:
-    """Deployed beside the first and destroyed: the first one's cluster, scripts and files stay."""
+    """Deploy a cluster beside the first and destroy it: the first one's cluster, scripts and files remain."""
     _expect("the deploy", scene.deploy())
     _expect("the destroy", scene.destroy())
     _expect("the first cluster", scene.status(BYSTANDER).endswith("_COMPLETE"))
 
 
 def _somebody_elses(scene: Scene) -> None:
-    """Made with `pcluster create-cluster`: the deploy fails, and so does nothing else."""
+    """Deploy over a cluster of `pcluster create-cluster`: only the deploy fails."""
     config = {key: value for key, value in scene.site.config.items() if key != "Tags"}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cluster.yaml"
@@ -170,18 +170,18 @@ _CASES = {
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """Return all cases of whole stacks."""
     return [Case(id=f"stacks: {name}", question={"whole": name}) for name in _CASES]
 
 
 def _free_scene(site: Site) -> Scene:
-    """Return a scene with the first name that no stack has; a case that left a stack keeps its name."""
+    """Return a scene with the first free name; a case that left a stack occupies its name."""
     scenes = (Scene(site, f"whole-{number}") for number in itertools.count(1))
     return next(each for each in scenes if {each.status(each.stack_name), each.status(each.name)} == {"NONE"})
 
 
 def try_out(case: Case, site: Site, process: AnsweringProcess) -> Verdict:
-    """Try one; then deploy again, destroy, and see what is left."""
+    """Run one case, deploy again, destroy, and report what remains."""
     started = time.monotonic()
     scene = _free_scene(site)
     before = process.ask({"id": "look"})

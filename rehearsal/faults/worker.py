@@ -1,4 +1,4 @@
-"""One local AWS with our stacks on it, and the driver that tries cases there, one after another."""
+"""One local AWS with our stacks, and the driver that runs cases there, one after another."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rehearsal.workspace import PROJECT
 from training_cluster.stack_names import STORAGE_STACK
 
 BYSTANDER = "training"
-"""The cluster of the deployed stack: no case may touch it."""
+"""Name of the deployed cluster, which no case may change."""
 _DRIVER = Path(__file__).parent / "inside" / "driver.py"
 _OWNER_TAG = "training-cluster:stack-id"
-# Without one, a policy about volumes is a refusal.
+# Without a tag of the organisation, a policy about volumes refuses the deploy.
 _TEAM_TAG = {"Key": "team", "Value": "language"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A local AWS on which the whole app is deployed."""
+    """A local AWS with the whole app deployed."""
 
     address: LocalAwsAddress
     cdk: CdkCli
@@ -38,7 +38,7 @@ class Site:
     assemblies: Assemblies
     bucket: str
     config: dict[str, Any]
-    """Of the deployed cluster, as ParallelCluster keeps it, with a tag of an organisation instead of ours."""
+    """Config of the deployed cluster as ParallelCluster stores it, with an organisation's tag for ours."""
 
 
 @contextmanager
@@ -64,13 +64,13 @@ def deployed_site(
 
 @contextmanager
 def driver(site: Site, log: Path) -> Iterator[AnsweringProcess]:
-    """The driver on this site: ask it one case after another."""
+    """Start the driver of this site, which takes one case after another."""
     environment = site.environment | {
         "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
         "PROGRESS_LOG_GROUP": "faults",
         "LOGS_BUCKET": site.bucket,
         "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),
-        # Read for each connection, and the public roots make that long.
+        # Only the local certificate: the file is read for each connection, and the public roots take long.
         "AWS_CA_BUNDLE": str(site.address.certificate),
     }
     logs = boto3.client("logs", endpoint_url=site.address.url, **client_options(site.address))

@@ -1,8 +1,8 @@
 """An AWS on one loopback port, in one process, without Docker.
 
-ministack answers for CloudFormation, Lambda, Step Functions, S3, IAM, SSM and the rest; moto stands
-behind it for EC2, FSx and EFS, whose instance-type data is real. What neither has stands here. What
-it cannot show is written down in docs/rehearsal.md.
+moto answers for EC2, FSx, EFS and Service Quotas, with real data of instance types; ministack answers for
+CloudFormation, Lambda, Step Functions, S3, IAM, SSM and the rest. This package adds what neither has.
+docs/rehearsal.md lists what the local AWS cannot show.
 
 Imported by: bench, rehearsal.
 """

@@ -1,7 +1,7 @@
-"""Who may command a local AWS: all users of the machine reach its port, so each start has its own access key.
+"""Access to a local AWS: all users of the machine reach its port, so each start has its own access key.
 
-The id of an access key stands in every signed request, and the requests are encrypted: an id that cannot be
-guessed is all that is checked, not the signature. ministack takes any id, and its functions sign with the
+Every signed request contains the id of an access key, and the requests are encrypted. Only this id is
+checked, not the signature: it cannot be guessed. ministack accepts any id, and its functions sign with the
 account's number.
 """
 
@@ -18,14 +18,14 @@ from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_services import Answer
 
-# Where functions and nodes answer CloudFormation: addresses with a token, which AWS signs in advance.
+# Addresses at which functions and nodes answer CloudFormation; their token replaces AWS's pre-signed URL.
 _ANSWERS = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 _UNKNOWN = ("UnrecognizedClientException", "The security token included in the request is invalid.")
 _MISSING = ("MissingAuthenticationToken", "Request is missing Authentication Token")
 
 
 def new_access_key() -> str:
-    """Make an access key id of AWS's form that nobody can guess."""
+    """Generate an access key id of AWS's form that nobody can guess."""
     return "AKIA" + "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(16))
 
 
@@ -39,10 +39,10 @@ def install(address: LocalAwsAddress) -> None:
 
 
 class AccessKeys:
-    """The access keys that a local AWS takes: its own, and those of the sessions that its STS began.
+    """The access keys that a local AWS accepts: its own, and those of sessions of its STS.
 
     Args:
-        own: the key of this start.
+        own: access key of this start.
     """
 
     def __init__(self, own: str) -> None:
@@ -52,10 +52,10 @@ class AccessKeys:
         self._refuse = hooks.find(hooks.REFUSAL)
 
     def refusal(self, scope: Mapping[str, Any], headers: Mapping[str, str], service: str) -> Answer | None:
-        """Judge one request.
+        """Check the access key of one request.
 
         Returns:
-            None if it may be answered; otherwise AWS's own error for it, in the service's protocol.
+            None if it may be answered; otherwise AWS's own error in the service's protocol.
         """
         if scope["method"] == "PUT" and scope["path"].startswith(_ANSWERS):
             return None

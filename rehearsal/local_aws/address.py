@@ -1,4 +1,4 @@
-"""Where the local AWS answers, and the environment that sends every client there and nowhere else."""
+"""The address of the local AWS, and the environment in which every client reaches only this AWS."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 ACCOUNT = "123456789012"
 REGION = os.environ.get("LOCAL_AWS_REGION", "us-east-1")
-"""One local AWS is one region; its own processes are told which."""
+"""Region of the local AWS; its own processes read it from the environment."""
 
-# Whatever could name a real account must not reach a client of the local one.
+# Variables that could name a real account, which must not reach a client of the local one.
 REAL_ACCOUNT_VARIABLES = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
@@ -25,23 +25,23 @@ REAL_ACCOUNT_VARIABLES = (
 
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-"""A folder with the `aws` of a rehearsal's nodes."""
+"""Folder of the program `aws` of a rehearsal's nodes."""
 
 
 def tools_path() -> str:
-    """This process's PATH, with the folder of its interpreter and the one of PROGRAMS first."""
+    """Return this process's PATH, preceded by the folders of its interpreter and of PROGRAMS."""
     return os.pathsep.join((str(Path(sys.executable).parent), str(PROGRAMS), os.environ["PATH"]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAwsAddress:
-    """One running local AWS.
+    """The address of one running local AWS.
 
     Args:
-        port: of the loopback interface; HTTPS, as on AWS.
-        folder: everything that the server and its clients write lies in it.
-        access_key: the id that it takes, which is all that keeps other users of the machine out.
-        region: whose instance types, zones and endpoints it has.
+        port: port on the loopback interface, which serves HTTPS as on AWS.
+        folder: takes all files of the server and its clients.
+        access_key: the only id that it accepts, which keeps other users of the machine out.
+        region: region of its instance types, zones and endpoints.
     """
 
     port: int
@@ -78,22 +78,22 @@ class LocalAwsAddress:
 
     @property
     def head_node_behaviour(self) -> Path:
-        """A file that says how head nodes boot: `signals` (as without it), `fails`, `is silent`, or
-        `is deaf` to what is asked of the fleet."""
+        """File with the behaviour of head nodes: `signals` (the default), `fails`, `is silent`, or `is deaf`
+        to requests to the fleet."""
         return self.folder / "head-node-behaviour"
 
     @property
     def lustre_quota_used_up(self) -> Path:
-        """A file; while it is there, no Lustre file system can be made."""
+        """File that, while it exists, makes the creation of Lustre file systems fail."""
         return self.folder / "lustre-quota-used-up"
 
     @property
     def head_node_shell(self) -> Path:
-        """A file with the environment (JSON) in which the local Slurm answers; there while one runs."""
+        """File with the environment (JSON) of the local Slurm; it exists while one runs."""
         return self.folder / "head-node-shell.json"
 
     def client_variables(self) -> dict[str, str]:
-        """Environment variables that make any AWS client talk to this server."""
+        """Return the environment variables with which any AWS client calls this server."""
         nothing = str(self.folder / "no-config")
         return {
             "AWS_ENDPOINT_URL": self.url,
@@ -120,9 +120,9 @@ class LocalAwsAddress:
         }
 
     def client_environment(self) -> dict[str, str]:
-        """The whole environment of a client: this process's, without what names a real account.
+        """Return the whole environment of a client: this process's, without the variables of a real account.
 
-        Node is the one beside this interpreter, and `aws` ours; a machine may have no others.
+        PATH begins with Node beside this interpreter and with our `aws`; a machine may have no others.
         """
         inherited = {k: v for k, v in os.environ.items() if k not in REAL_ACCOUNT_VARIABLES}
         own = {"PATH": tools_path(), "HOME": str(self.folder / "home")}  # CDK caches in HOME/.cdk

@@ -1,4 +1,4 @@
-"""Alarms on metric math, which ministack's AWS::CloudWatch::Alarm refuses: records, as most alarms here."""
+"""Alarms on metric math, which ministack's AWS::CloudWatch::Alarm refuses; here they are records."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _ALARM = "AWS::CloudWatch::Alarm"
 _ID = re.compile(r"[a-z][A-Za-z0-9_]*")
-# CloudWatch's limit of the metrics that an alarm's expression takes.
+# CloudWatch's limit of metrics in an alarm's expression.
 _MOST_METRICS = 10
 
 
 def install() -> None:
-    """Take `Metrics` in the place of a metric's name."""
+    """Accept `Metrics` instead of a metric's name."""
     handler = original(_ALARM)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
@@ -29,7 +29,7 @@ def install() -> None:
 
 
 def _named(properties: Properties) -> Properties:
-    """Let the expression stand for a metric's name: nothing has that name, so nothing sets the alarm off."""
+    """Use the expression as the metric's name: no metric has it, so nothing triggers the alarm."""
     queries = properties.get("Metrics")
     if not queries:
         return properties
@@ -40,7 +40,7 @@ def _named(properties: Properties) -> Properties:
 
 
 def _check(queries: list[Properties]) -> None:
-    """Refuse what PutMetricAlarm refuses; the words are ours."""
+    """Refuse what PutMetricAlarm refuses; the messages are ours."""
     ids = [query.get("Id", "") for query in queries]
     if not all(_ID.fullmatch(id_) for id_ in ids) or len(set(ids)) < len(ids):
         raise ValueError(f"Metrics: each Id is a lower-case letter, then letters and digits, and once: {ids}")

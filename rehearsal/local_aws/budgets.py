@@ -1,4 +1,4 @@
-"""AWS::Budgets::Budget, which ministack's engine lacks: its own records of budgets; none is ever spent."""
+"""AWS::Budgets::Budget, which ministack's engine lacks: ministack's records of budgets, without costs."""
 
 from __future__ import annotations
 

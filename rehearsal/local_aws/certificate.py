@@ -1,4 +1,4 @@
-"""A self-signed certificate: AWS's endpoints, and CloudFormation's ResponseURL, are https."""
+"""A self-signed certificate, since AWS's endpoints and CloudFormation's ResponseURL are https."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VALID = datetime.timedelta(days=30)
 
 
 def make_certificate(*, certificate: Path, key: Path, trust_bundle: Path) -> None:
-    """Write a fresh certificate and key for localhost and 127.0.0.1, and a bundle that trusts them."""
+    """Write a new certificate and key for localhost and 127.0.0.1, and a bundle that trusts them."""
     certificate.parent.mkdir(parents=True, exist_ok=True)
     private_key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "training-cluster local AWS")])

@@ -1,4 +1,4 @@
-"""RDS: ministack's records in moto's subnets. No database runs, and its endpoint answers nobody."""
+"""RDS: ministack's records in moto's subnets. No database runs, and its endpoint does not answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def install() -> None:
 
 
 def find_subnets(subnet_ids: list[str]) -> Subnets | None:
-    """Subnets as RDS describes them, and their VPC; None when one is unknown or in another VPC."""
+    """Return subnets as RDS describes them, and their VPC; None if one is unknown or in another VPC."""
     known = {subnet.id: subnet for subnet in ec2().describe_subnets()}
     found = [known[id_] for id_ in subnet_ids if id_ in known]
     vpcs = {subnet.vpc_id for subnet in found}

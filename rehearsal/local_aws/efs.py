@@ -1,4 +1,4 @@
-"""EFS: moto's types, with the attributes, policies and updates in place that they lack."""
+"""EFS: moto's types, with the attributes, policies and in-place updates that they lack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rehearsal.local_aws.cloudformation.handlers import changed, register
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import Attributes, Created, MotoType, Properties
 
-# Everything else of a file system, and all of an access point, replaces it.
+# A change of any other property of a file system, or of any property of an access point, replaces it.
 _FILE_SYSTEM_IN_PLACE = {
     "BackupPolicy",
     "FileSystemPolicy",
@@ -23,25 +23,25 @@ _FILE_SYSTEM_IN_PLACE = {
 
 
 def efs() -> Any:
-    """moto's EFS state."""
+    """Return moto's EFS state."""
     from moto.efs.models import efs_backends  # noqa: PLC0415
 
     return efs_backends[ACCOUNT][REGION]
 
 
 def install() -> None:
-    """Give AWS's ids, and register the resource types."""
+    """Generate AWS's ids, and register the resource types."""
     hooks.replace(hooks.MOTO_EFS_IDS, lambda _: _Ids)
     for type_ in (FileSystemType(), MountTargetType(), AccessPointType()):
         register(type_.name, type_.handler())
 
 
 class _Ids:
-    """What stands after the dash of fs-, fsmt- and fsap-."""
+    """Random part of the ids fs-, fsmt- and fsap-."""
 
     @staticmethod
     def get_random_hex(length: int = 17) -> str:  # noqa: ARG004
-        """17 digits, whatever moto asks for."""
+        """Return 17 digits, whatever length moto requests."""
         return uuid.uuid4().hex[:17]
 
 
@@ -52,7 +52,7 @@ class FileSystemType(MotoType):
         super().__init__("AWS::EFS::FileSystem")
 
     def create(self, logical_id: str, properties: Properties, stack_name: str) -> Created:
-        """Create it, with its policy."""
+        """Create a file system, with its policy."""
         throughput = properties.get("ProvisionedThroughputInMibps")
         mode = properties.get("ThroughputMode", "bursting")
         if (mode == "provisioned") != (throughput is not None):
@@ -62,7 +62,7 @@ class FileSystemType(MotoType):
         return id_, self.attributes(id_)
 
     def attributes(self, physical_id: str) -> Attributes:
-        """What Fn::GetAtt can ask of it."""
+        """Return the attributes for Fn::GetAtt."""
         return {
             "Arn": self.resource(physical_id).file_system_arn,
             "FileSystemId": physical_id,
@@ -71,7 +71,7 @@ class FileSystemType(MotoType):
     def update(
         self, physical_id: str, old: Properties, new: Properties, stack_name: str, logical_id: str
     ) -> Created:
-        """Change it in place where EFS can."""
+        """Change it in place if EFS can."""
         if changed(old, new) - _FILE_SYSTEM_IN_PLACE:
             return self.create(logical_id, new, stack_name)
         self._configure(physical_id, new)
@@ -97,13 +97,13 @@ class MountTargetType(MotoType):
         super().__init__("AWS::EFS::MountTarget")
 
     def attributes(self, physical_id: str) -> Attributes:
-        """What Fn::GetAtt can ask of it."""
+        """Return the attributes for Fn::GetAtt."""
         return {"Id": physical_id, "IpAddress": self.resource(physical_id).ip_address}
 
     def update(
         self, physical_id: str, old: Properties, new: Properties, stack_name: str, logical_id: str
     ) -> Created:
-        """Change its security groups in place; a zone holds one target, so nothing else can follow."""
+        """Change its security groups in place; a zone has one target, so a replacement fails."""
         if changed(old, new) - {"SecurityGroups"}:
             return self.create(logical_id, new, stack_name)
         efs().modify_mount_target_security_groups(physical_id, new["SecurityGroups"])
@@ -117,9 +117,9 @@ class AccessPointType(MotoType):
         super().__init__("AWS::EFS::AccessPoint")
 
     def physical_id(self, resource: Any, stack_name: str, logical_id: str) -> str:  # noqa: ARG002
-        """Its id, which moto does not give to CloudFormation."""
+        """Return its id, which moto does not give to CloudFormation."""
         return str(resource.access_point_id)
 
     def attributes(self, physical_id: str) -> Attributes:
-        """What Fn::GetAtt can ask of it."""
+        """Return the attributes for Fn::GetAtt."""
         return {"Arn": self.resource(physical_id).access_point_arn, "AccessPointId": physical_id}

@@ -1,8 +1,8 @@
-"""Lambda: Python functions run as on AWS with their layers, on this machine's .venv-pcluster.
+"""Lambda: Python functions run with their layers as on AWS, on this machine's .venv-pcluster.
 
-AWS publishes ParallelCluster as a layer for Lambda's own Python. Here the layer of that name is
-empty, and the interpreter is the one of .venv-pcluster, which holds the very same library. A layer of one's
-own (`-c layer=build`) is made for Lambda's Python and left out for the same reason.
+AWS publishes ParallelCluster as a layer for Lambda's own Python. Here the layer of that name is empty, and
+the interpreter of .venv-pcluster has the same library. A custom layer (`-c layer=build`) is built for
+Lambda's Python and left out for the same reason.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rehearsal.local_aws.emulators import hooks
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
 SLEEP_SCALE = 0.005
 
-# Runs in the worker before the function's code. A layer's files appear under /opt on AWS (CDK's
-# BucketDeployment calls /opt/awscli/aws); here each layer lies in a folder of its own, and
-# unpacking it has dropped the executable bits.
+# Runs in the worker before the function's code. On AWS a layer's files are under /opt (CDK's
+# BucketDeployment calls /opt/awscli/aws); here each layer is in a folder of its own, and unpacking has
+# removed the executable bits.
 _PRELUDE = """
 import os as _os, subprocess as _subprocess, sys as _sys, time as _time
 _sleep = _time.sleep
@@ -40,13 +40,13 @@ _subprocess.Popen.__init__ = _in_layers
 """.replace("{sleep_scale}", str(SLEEP_SCALE))
 
 
-# CDK's BucketDeployment points at Amazon Linux's root certificates: that file is not on this machine,
-# and this server's certificate would not be in it.
+# CDK's BucketDeployment sets this to Amazon Linux's root certificates: this machine lacks that file,
+# and it would not contain this server's certificate.
 _AMAZON_LINUX_ROOTS = "AWS_CA_BUNDLE"
 
 
 def install(*, python: Path) -> None:
-    """Run Python functions with this interpreter, map /opt to their layers, trust our certificate."""
+    """Run Python functions with this interpreter, map /opt to their layers, and trust our certificate."""
     _correct_functions_of_stacks()
 
     def make(original: Callable[[str], tuple[str, str]]) -> Callable[[str], tuple[str, str]]:
@@ -72,7 +72,7 @@ def _look_for_code(code: dict[str, Any]) -> None:
 
 
 def _correct_functions_of_stacks() -> None:
-    """They need their code, trust our certificate, and leave no process behind."""
+    """Let functions of stacks require their code, trust our certificate, and leave no process behind."""
     handlers = hooks.find(hooks.RESOURCE_HANDLERS)
     function = handlers["AWS::Lambda::Function"]
 

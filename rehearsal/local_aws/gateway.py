@@ -1,4 +1,4 @@
-"""The one port: tells by a request's signature which service it is for, and who answers."""
+"""The one port: a request's signature names its service, which determines who answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 
 
 class Gateway:
-    """ASGI application: moto for moto_services.SERVICES; ours for Image Builder; ministack for all else.
+    """ASGI application: moto for moto_services.SERVICES, ours for Image Builder, ministack for all others.
 
     Args:
-        access_keys: whose requests are answered.
-        log: one line a request, `service action status`.
+        access_keys: accepted access keys.
+        log: takes one line per request, `service action status`.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "websocket":  # of services that nothing here uses
+        if scope["type"] == "websocket":  # only services that nothing here uses have them
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":

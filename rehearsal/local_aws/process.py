@@ -1,4 +1,4 @@
-"""Starts and stops the local AWS as a child process."""
+"""The local AWS as a child process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
 
-# Printed by rehearsal.local_aws.server once every service answers.
+# Printed by rehearsal.local_aws.server when every service answers.
 READY = "local AWS ready"
 START_TIMEOUT_S = 60
 GRACE_S = 5.0
@@ -28,11 +28,11 @@ _NODE_MODULES = PROJECT / "node_modules"
 
 
 class LocalAws:
-    """One local AWS on a free loopback port; its session of its own, so that Ctrl-C reaches us first.
+    """One local AWS on a free loopback port, in a session of its own, which Ctrl-C does not reach.
 
     Args:
-        folder: everything it writes lies in it.
-        marker: environment variable that all of its processes carry.
+        folder: takes all files that it writes.
+        marker: environment variable of all its processes.
     """
 
     def __init__(self, *, folder: Path, marker: tuple[str, str], region: str = REGION) -> None:

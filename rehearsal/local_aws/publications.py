@@ -1,4 +1,4 @@
-"""What AWS itself publishes in every region: ParallelCluster's official AMIs and its Lambda layer."""
+"""AWS's own publications in every region: ParallelCluster's official AMIs and its Lambda layer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import boto3
 
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 
-# Owner and name as `pcluster.lib.list_official_images` looks for them; the description is how the
-# library's validators know an official image.
+# Owner and name for which `pcluster.lib.list_official_images` searches; by the description the library's
+# validators recognize an official image.
 _AMAZON = "247102896272"
-# With the root device of each.
+# Parts of the names, with the root device of each.
 _OS_PARTS = {
     "ubuntu-2204-lts-hvm": "/dev/sda1",
     "ubuntu-2404-lts-hvm": "/dev/sda1",
@@ -63,13 +63,13 @@ def write_official_images(path: Path, pcluster_version: str) -> None:
 
 
 def publish_layer(address: LocalAwsAddress, pcluster_version: str) -> None:
-    """Put the layer where AWS hosts it. It is empty: functions run on .venv-pcluster (functions.py)."""
+    """Upload the layer to its place on AWS. It is empty: functions run on .venv-pcluster (functions.py)."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as layer:
         layer.writestr("python/README", "The local AWS: the library is the one of .venv-pcluster.\n")
     bucket = f"{REGION}-aws-parallelcluster"
     client = boto3.client("s3", endpoint_url=address.s3_url, verify=str(address.certificate))
-    if REGION == "us-east-1":  # which is named nowhere in S3
+    if REGION == "us-east-1":  # which S3 does not accept as a constraint
         client.create_bucket(Bucket=bucket)
     else:
         client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})

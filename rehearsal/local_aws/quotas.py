@@ -1,6 +1,6 @@
-"""Service Quotas: of the quotas that the catalog names, a value each; moto has those of VPC alone.
+"""Service Quotas: values of the quotas in the catalog; moto has only those of VPC.
 
-Nothing here is held against them: they are what `trainctl preflight` reads. An increase is granted at once.
+They limit nothing here: `trainctl preflight` reads them. An increase is granted at once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from rehearsal.local_aws.emulators import hooks, moto_actions
 from training_cluster.catalog.families import load_base
 
 _VCPUS = 10_000.0
-"""Of each kind of instance: what a large account was granted. AWS gives a new one none or few."""
+"""Quota of each kind of instance, as granted to a large account. AWS gives a new account none or few."""
 _OTHERS = 5.0
-"""Elastic IPs: AWS's default, and of VPCs and NAT gateways, too (moto's list of VPC's quotas)."""
+"""AWS's default for Elastic IPs, and for VPCs and NAT gateways (moto's list of VPC's quotas)."""
 _LUSTRE_GIB = 100_800.0
 
 _granted: dict[tuple[str, str], float] = {}
@@ -33,18 +33,18 @@ def install() -> None:
 
 
 def get_service_quota(self: Any) -> str:
-    """The account's value."""
+    """Answer GetServiceQuota with the account's value."""
     service, code = asked = _asked(json.loads(self.body))
     return json.dumps({"Quota": {"ServiceCode": service, "QuotaCode": code, "Value": _granted[asked]}})
 
 
 def get_aws_default_service_quota(self: Any) -> str:
-    """The same: which value AWS began with is not kept."""
+    """Answer GetAWSDefaultServiceQuota with the account's value, since no default is stored."""
     return get_service_quota(self)
 
 
 def request_service_quota_increase(self: Any) -> str:
-    """Grant it."""
+    """Grant an increase of a quota."""
     given = json.loads(self.body)
     asked = _asked(given)
     value = float(given["DesiredValue"])

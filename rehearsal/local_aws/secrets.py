@@ -1,4 +1,4 @@
-"""Secrets Manager in templates: Ref is the ARN, and passwords are made of what they may be made of."""
+"""Secrets Manager in templates: Ref is the ARN, and passwords have only the allowed characters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _name(arn: str) -> str:
 
 
 def with_exclusions(original: Callable[[Properties], str]) -> Callable[[Properties], str]:
-    """Turn the flags of GenerateSecretString into the characters that they exclude."""
+    """Convert the flags of GenerateSecretString to the characters that they exclude."""
 
     def secret_string(props: Properties) -> str:
         wanted: dict[str, Any] = props.get("GenerateSecretString") or {}

@@ -1,6 +1,6 @@
 """`python -m rehearsal.local_aws.server --port 4566 ...`: run the local AWS.
 
-Started by rehearsal.local_aws.process, which waits until it is ready. The emulators read their
+rehearsal.local_aws.process starts it and waits until it is ready. The emulators read their
 settings from the environment when they are imported, so this module sets it first.
 """
 
@@ -44,7 +44,7 @@ def _configure(address: LocalAwsAddress, node_modules: Path) -> None:
         "SFN_WAIT_SCALE": _WAIT_SCALE,
         "LAMBDA_EXECUTOR": "local",
         "NODE_PATH": str(node_modules),
-        # Listeners of services that nothing here uses.
+        # No listeners of services that nothing here uses.
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "LOG_LEVEL": "WARNING",
@@ -115,7 +115,7 @@ def main() -> None:
     address = LocalAwsAddress(
         port=arguments.port,
         folder=arguments.folder.absolute(),
-        # Not on the command line, which every user of the machine can read.
+        # Not an option, since every user of the machine can read command lines.
         access_key=os.environ["AWS_ACCESS_KEY_ID"],
     )
     warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Everything that is put into the emulators before they answer."""
+"""The corrections of the emulators, installed before they answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rehearsal.local_aws.fsx import data_repository_associations as data_reposit
 from rehearsal.local_aws.fsx import lustre
 from rehearsal.local_aws.image_builder import resources as image_builder
 
-# Their order does not matter: each corrects types and actions of its own.
+# The order does not matter: each corrects types and actions of its own.
 _MODULES = (
     alarms,
     budgets,
@@ -49,6 +49,6 @@ _MODULES = (
 
 
 def install() -> None:
-    """Install them all, once."""
+    """Install all corrections, once."""
     for module in _MODULES:
         module.install()

@@ -1,6 +1,6 @@
-"""A real Slurm on this machine that carries ParallelCluster's own partitions and node names.
+"""A real Slurm on this machine with ParallelCluster's own partitions and node names.
 
-It exists so that the job scripts which ship to a cluster can be run, unchanged, on a laptop.
+With it the job scripts of a cluster run unchanged on a laptop.
 
 Imported by: bench, rehearsal.__main__, rehearsal.deployed, rehearsal.kept, rehearsal.run,
 rehearsal.workspace.

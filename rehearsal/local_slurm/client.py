@@ -1,4 +1,4 @@
-"""The client commands of one Slurm (sbatch, scontrol, sinfo, scancel), as methods."""
+"""Client commands of one Slurm (sbatch, scontrol, sinfo, scancel), as methods."""
 
 import subprocess
 import time
@@ -13,14 +13,14 @@ POLL_S = 0.5
 
 
 class SlurmClient:
-    """Submits jobs to the Slurm of `layout` and watches them."""
+    """A client that submits jobs to the Slurm of `layout` and follows them."""
 
     def __init__(self, *, layout: Layout, environment: Mapping[str, str]) -> None:
         self.layout = layout
         self._environment = dict(environment)
 
     def client_env(self) -> dict[str, str]:
-        """Environment in which sbatch, squeue, sinfo and scontrol speak to this cluster."""
+        """Return the environment in which sbatch, squeue, sinfo and scontrol use this cluster."""
         return dict(self._environment)
 
     def submit(
@@ -28,26 +28,26 @@ class SlurmClient:
     ) -> int:
         """Run `sbatch <argv>` and return the job id.
 
-        `env` comes on top of client_env() and reaches the job. `cwd` is where the job runs and
-        where its output file lies unless argv says otherwise; layout.jobs by default.
-        Raises SlurmError with sbatch's own words.
+        `env` extends client_env() and reaches the job. `cwd` is the folder of the job and, unless argv
+        names another, of its output file; layout.jobs by default.
+        Raises SlurmError with sbatch's own message.
         """
         answer = self._run(["sbatch", "--parsable", *argv], env=env, cwd=cwd or self.layout.jobs)
         return int(answer.strip().partition(";")[0])
 
     def job(self, job_id: int) -> Job:
-        """The job as slurmctld sees it now. Raises SlurmError for an unknown id."""
+        """Read the present state of a job from slurmctld. Raises SlurmError for an unknown id."""
         return parse_job(self._run(["scontrol", "show", "job", "--oneliner", str(job_id)]))
 
     def job_state(self, job_id: int) -> str:
-        """PENDING, RUNNING, COMPLETED, FAILED, ... (squeue(1), JOB STATE CODES)."""
+        """Return the job's state: PENDING, RUNNING, COMPLETED, FAILED, ... (squeue(1), JOB STATE CODES)."""
         return self.job(job_id).state
 
     def wait(self, job_id: int, *, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Job:
-        """Wait until the job has ended, in whatever state; each line of its output goes to `on_line`.
+        """Wait until the job has ended, in any state; each line of its output goes to `on_line`.
 
-        Raises SlurmError after `timeout_s` seconds, with the output's end; the job runs on. Raises
-        it at once, with the node's log, when a node that it waits for cannot start.
+        Raises SlurmError after `timeout_s` seconds, with the end of the output; the job continues. Raises
+        it at once, with the node's log, if a node of the job cannot start.
         """
         follower = Follower(self.job(job_id).output, on_line or (lambda _: None))
         deadline = time.monotonic() + timeout_s
@@ -72,11 +72,11 @@ class SlurmClient:
             raise SlurmError(f"Nodes do not start: {', '.join(down)}.\n{log}")
 
     def cancel(self, job_id: int) -> None:
-        """`scancel`: the job gets SIGTERM, and SIGKILL 30 s later."""
+        """Cancel a job with `scancel`: it gets SIGTERM, and SIGKILL 30 s later."""
         self._run(["scancel", str(job_id)])
 
     def node_states(self) -> dict[str, str]:
-        """State of each node as sinfo has it: idle, mixed, idle~ (powered down), idle# (powering up), ..."""
+        """Return sinfo's state of each node: idle, mixed, idle~ (powered down), idle# (powering up), ..."""
         lines = self._run(["sinfo", "--all", "--noheader", "--Node", "--format=%N %T"]).splitlines()
         states: dict[str, str] = {}
         for line in lines:

@@ -1,4 +1,4 @@
-"""LocalSlurm: starts a real Slurm under one folder, runs jobs on it, and leaves no process behind."""
+"""LocalSlurm: a real Slurm in one folder, which runs jobs and leaves no process behind."""
 
 import dataclasses
 import os
@@ -22,12 +22,12 @@ from rehearsal.local_slurm.ports import find_ports
 from rehearsal.local_slurm.power import power_program
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinfo", "scancel")
-# Debian puts the daemons where a normal user's PATH does not lead.
+# Debian installs the daemons outside a normal user's PATH.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Variables of a Slurm around us would steer ours; those of an AWS account would reach its jobs.
+# Variables of a surrounding Slurm would configure ours; those of an AWS account would reach its jobs.
 FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_")
 GRACE_S = 8.0
-# Linux gives process ids up to 4194304.
+# The largest process id of Linux is 4194304.
 LONGEST_ALIAS = Path("/proc/4194304/cwd")
 
 
@@ -46,9 +46,9 @@ def stop_processes(identity: Mapping[str, str]) -> None:
 class LocalSlurm(SlurmClient):
     """A Slurm with ParallelCluster's partitions and node names, on this machine, for one rehearsal.
 
-    A context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
-    that every process of it carries. Everything it writes lies under `root`. `prolog` (absolute) and
-    `credential_s` are as in Layout.
+    It is a context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
+    of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
+    Layout.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LocalSlurm(SlurmClient):
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """Every node that the cluster config names."""
+        """Names of all nodes in the cluster config."""
         return tuple(name for partition in self._partitions for name in partition.node_names)
 
     def __enter__(self) -> Self:
@@ -97,14 +97,14 @@ class LocalSlurm(SlurmClient):
         self.stop()
 
     def start(self) -> None:
-        """Start munged, slurmctld and the static nodes. Raises SlurmError, and then nothing runs."""
+        """Start munged, slurmctld and the static nodes. Raises SlurmError; then nothing runs."""
         missing = [name for name in PROGRAMS if not shutil.which(name, path=self._path)]
         if missing:
             raise SlurmError(
                 f"{', '.join(missing)} not found on {self._path}. Install Slurm and munge: "
                 "`sudo apt-get install slurmctld slurmd slurm-client munge`."
             )
-        self.stop()  # what a rehearsal that was killed left in this folder
+        self.stop()  # ends processes of a killed rehearsal in this folder
         try:
             self._make_folders()
             anchor, alias = start_anchor(root=self.layout.root, environment=self.client_env())
@@ -119,9 +119,9 @@ class LocalSlurm(SlurmClient):
             raise
 
     def stop(self) -> None:
-        """Stop jobs and nodes, then the controller, then munged. Safe to call twice, or after a crash.
+        """Stop jobs and nodes, then the controller, then munged; safe to call twice, or after a crash.
 
-        SIGTERM first, SIGKILL after a grace period. Raises SlurmError if a process is left.
+        It sends SIGTERM, and SIGKILL after a grace period. Raises SlurmError if a process is left.
         """
         if self.layout.run.is_dir():
             self.layout.stopping.touch()

@@ -1,4 +1,4 @@
-"""slurm.conf of a local cluster: pure text from partitions and a layout."""
+"""slurm.conf of a local cluster, rendered from partitions and a layout (pure)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,17 +6,17 @@ from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition
 from rehearsal.local_slurm.ports import LOOPBACK
 
-# ParallelCluster lets Slurm hand out this share of a node's memory (SchedulableMemory's default).
+# Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
 
 
-# slurmd loads a cgroup plugin even where nothing uses it. The one for cgroup v2 wants root, systemd
-# and dbus when it is loaded; the one for v1 wants nothing, wherever it runs.
+# slurmd always loads a cgroup plugin. The one for cgroup v2 requires root, systemd and dbus; the one for
+# v1 requires nothing.
 CGROUP_CONF = "CgroupPlugin=cgroup/v1\n"
 
 
 def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str:
-    """The whole slurm.conf; each group of lines says where its values come from."""
+    """Render slurm.conf; each group of lines names the source of its values."""
     lines = [
         "# Written by rehearsal.local_slurm from a ParallelCluster cluster config; do not edit.",
         *_daemons(layout),

@@ -19,9 +19,9 @@ Child = subprocess.Popen[bytes]
 
 
 def start_anchor(*, root: Path, environment: Mapping[str, str]) -> tuple[Child, Path]:
-    """A process that only waits in `root`, and the short name of `root` that it gives: /proc/<id>/cwd.
+    """Start a process that only waits in `root`; return it, and the short name of `root`: /proc/<id>/cwd.
 
-    A Unix socket's path has 107 bytes at most: a node's would not fit under a project that lies in
+    A Unix socket's path has at most 107 bytes: a node's socket would not fit in a project inside
     an ordinary home directory.
     """
     child = subprocess.Popen(
@@ -30,19 +30,19 @@ def start_anchor(*, root: Path, environment: Mapping[str, str]) -> tuple[Child, 
         cwd=root,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # a rehearsal that is kept must not hold the pipe of who started it
+        stderr=subprocess.DEVNULL,  # a rehearsal left running must not hold its starter's pipe
         start_new_session=True,
     )
     return child, Path(f"/proc/{child.pid}/cwd")
 
 
 def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
-    """munged with a key, a socket and files of its own. Raises SlurmError if it does not come up."""
+    """Start munged with its own key, socket and files. Raises SlurmError if it does not start."""
     folder = layout.root / "munge"
     key = folder / "key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(KEY_BYTES))
-    # --force: a folder that its group may write to is a warning then, no error.
+    # --force: a folder that its group may write to is then a warning instead of an error.
     argv = ["munged", "--foreground", "--force", f"--socket={layout.munge_socket}", f"--key-file={key}"]
     argv += [f"--pid-file={layout.run}/munged.pid", f"--seed-file={folder}/seed"]
     argv += [f"--log-file={layout.log}/munged.log"]
@@ -56,7 +56,7 @@ def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
 
 
 def start_slurmctld(*, layout: Layout, environment: Mapping[str, str]) -> Child:
-    """slurmctld with a clean state. Raises SlurmError, with its log's end, if it does not come up."""
+    """Start slurmctld with a clean state. Raises SlurmError, with its log's end, if it does not start."""
     argv = ["slurmctld", "-D", "-c", "-f", str(layout.conf)]
     return _start(
         argv,
@@ -94,7 +94,7 @@ def _start(
         time.sleep(POLL_S)
     what = "does not answer" if child.poll() is None else f"ended with code {child.returncode}"
     said = "\n".join(tail(path) for path in (output, layout.log / log))
-    raise SlurmError(f"{name} {what} (after {START_TIMEOUT_S:.0f} s at most). Its words:\n{said}")
+    raise SlurmError(f"{name} {what} (after {START_TIMEOUT_S:.0f} s at most). Its output:\n{said}")
 
 
 def _listens(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The one error of this package, and how a log's end gets into it."""
+"""The error of this package, and the end of a log for its message."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ from rehearsal.problems import RehearsalError
 
 
 class SlurmError(RehearsalError):
-    """The local Slurm cannot start, run a job or stop; the message says how to mend it."""
+    """The local Slurm cannot start, run a job or stop; the message has the remedy."""
 
 
 def tail(path: Path, *, lines: int = 20) -> str:
-    """The last `lines` lines of the log at `path`, or a remark that there is none."""
+    """Return the last `lines` lines of the log at `path`, or a remark that there is none."""
     if not path.is_file():
         return f"(no log at {path})"
     text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]

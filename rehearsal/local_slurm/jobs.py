@@ -1,11 +1,11 @@
-"""What slurmctld knows about one job, and its output as it grows."""
+"""The state of one job, and its output as it grows."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# squeue(1), JOB STATE CODES: states that a job leaves only by being requeued.
+# States that a job leaves only by being requeued (squeue(1), JOB STATE CODES).
 ENDED = frozenset(
     {
         "BOOT_FAIL",
@@ -23,27 +23,27 @@ ENDED = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One job as `scontrol show job` tells it."""
+    """One job, from `scontrol show job`."""
 
     job_id: int
     state: str
     reason: str
-    """Why it waits or how it ended; "None" if there is nothing to say."""
+    """Reason why it waits or ended; "None" if there is none."""
     exit_code: int
-    """The batch script's."""
+    """Exit code of the batch script."""
     nodes: str
-    """A host list, such as train-dy-p4d-[1-2]; empty before it starts."""
+    """Host list, such as train-dy-p4d-[1-2]; empty before the job starts."""
     output: Path
-    """Its standard output."""
+    """File of its standard output."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether it will print no more."""
+        """True if the job has ended, in any state."""
         return self.state in ENDED
 
     @property
     def is_completed(self) -> bool:
-        """Whether it ended well."""
+        """True if the job ended successfully."""
         return self.state == "COMPLETED"
 
 
@@ -65,7 +65,7 @@ def _field(text: str, name: str) -> str:
 
 
 class Follower:
-    """Hands each new whole line of a growing file to a callback."""
+    """A reader that passes each new complete line of a growing file to a callback."""
 
     def __init__(self, path: Path, on_line: Callable[[str], None]) -> None:
         self._path = path
@@ -73,7 +73,7 @@ class Follower:
         self._read = 0
 
     def read(self, *, last: bool = False) -> None:
-        """Hand on what came since; with `last`, an unfinished line too."""
+        """Pass on the new lines; with `last`, an unfinished line too."""
         if not self._path.is_file():
             return
         with self._path.open("rb") as file:

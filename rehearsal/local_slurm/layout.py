@@ -1,4 +1,4 @@
-"""Where one local Slurm keeps its files, and the numbers that the files depend on."""
+"""The files of one local Slurm, and the numbers that they depend on."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from pathlib import Path
 from rehearsal.local_slurm.errors import SlurmError
 
 UNWRITABLE = frozenset(" \t\n#")
-"""What a path in slurm.conf cannot hold; tools/setup.sh refuses a folder with them."""
+"""Characters that a path in slurm.conf cannot contain; tools/setup.sh refuses such a folder."""
 # sockaddr_un.sun_path is 108 bytes on Linux, the last of them a zero.
 LONGEST_SOCKET_PATH = 107
-# slurmstepd's socket is <spool>/<node>_<job>.<step>; a batch script's step is 4294967291.
+# slurmstepd's socket is <spool>/<node>_<job>.<step>; the step of a batch script is 4294967291.
 LONGEST_STEP = "_99999.4294967291"
 
 
@@ -19,27 +19,27 @@ class Layout:
     """Paths (all under `root`), ports and the user of one local Slurm."""
 
     root: Path
-    """Absolute."""
+    """Absolute path of the folder."""
     user: str
-    """Runs the daemons and the jobs."""
+    """Name of the user who runs the daemons and the jobs."""
     host: str
-    """This machine's short name; slurmctld compares it with its own."""
+    """This machine's short name, which slurmctld compares with its own."""
     controller_port: int
     first_node_port: int
-    """Node i of the cluster listens on first_node_port + i."""
+    """Port of the first node; node i of the cluster listens on first_node_port + i."""
     max_node_processes: int = 8
-    """Most slurmd at a time; the cluster config may name many more nodes."""
+    """Largest number of slurmd at a time; the cluster config may name many more nodes."""
     suspend_time_s: int = 20
-    """A dynamic node that is idle for this long powers down."""
+    """Seconds after which an idle dynamic node powers down."""
     resume_timeout_s: int = 60
     suspend_timeout_s: int = 15
     prolog: Path | None = None
-    """The folder whose scripts nodes run before each job; absolute. ParallelCluster's prolog.d."""
+    """Absolute path of the folder of scripts that run before each job; ParallelCluster's prolog.d."""
     credential_s: int = 70
-    """How long a job's credential holds, as in ParallelCluster's slurm.conf. A job that is queued again
-    starts only when it has expired."""
+    """Lifetime of a job's credential, as in ParallelCluster's slurm.conf. A job that is queued again
+    starts only after it has expired."""
     alias: Path | None = None
-    """A short name of `root`, for what holds Unix sockets; `root` itself if there is none."""
+    """Short name of `root`, for folders of Unix sockets; `root` itself if there is none."""
 
     def __post_init__(self) -> None:
         if set(str(self.root)) & UNWRITABLE:
@@ -55,62 +55,62 @@ class Layout:
 
     @property
     def conf(self) -> Path:
-        """slurm.conf."""
+        """Path of slurm.conf."""
         return self.root / "slurm.conf"
 
     @property
     def cgroup_conf(self) -> Path:
-        """cgroup.conf; Slurm looks for it beside slurm.conf."""
+        """Path of cgroup.conf, which Slurm expects beside slurm.conf."""
         return self.root / "cgroup.conf"
 
     @property
     def munge_socket(self) -> Path:
-        """Where munged listens."""
+        """Socket of munged."""
         return (self.alias or self.root) / "munge" / "socket"
 
     @property
     def state(self) -> Path:
-        """slurmctld's memory."""
+        """Folder of slurmctld's state."""
         return self.root / "state"
 
     @property
     def spool(self) -> Path:
-        """One folder a node, with the jobs' scripts and sockets."""
+        """Folder of each node's jobs, with scripts and sockets."""
         return (self.alias or self.root) / "spool"
 
     @property
     def log(self) -> Path:
-        """The log of every daemon."""
+        """Folder of the daemons' logs."""
         return self.root / "log"
 
     @property
     def run(self) -> Path:
-        """Process ids, one file a daemon."""
+        """Folder of process ids, one file per daemon."""
         return self.root / "run"
 
     @property
     def jobs(self) -> Path:
-        """The working folder of a job that names no other, and so its output file."""
+        """Default working folder of jobs, and so of their output files."""
         return self.root / "jobs"
 
     @property
     def resume_program(self) -> Path:
-        """What slurmctld runs to start nodes."""
+        """Program with which slurmctld starts nodes."""
         return self.root / "resume"
 
     @property
     def suspend_program(self) -> Path:
-        """What slurmctld runs to stop nodes."""
+        """Program with which slurmctld stops nodes."""
         return self.root / "suspend"
 
     @property
     def await_program(self) -> Path:
-        """What slurmctld runs before a job: it waits for the job's nodes."""
+        """Program that slurmctld runs before a job, to wait for the job's nodes."""
         return self.root / "await"
 
     @property
     def stopping(self) -> Path:
-        """While this file is there, no node starts."""
+        """File that, while it exists, keeps nodes from starting."""
         return self.run / "stopping"
 
     def check_socket_paths(self, node_names: Iterable[str]) -> None:

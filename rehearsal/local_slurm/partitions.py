@@ -1,6 +1,6 @@
-"""Partitions and node names, read from a ParallelCluster cluster config exactly as it names them.
+"""Partitions and node names, read from a ParallelCluster cluster config exactly as it names them (pure).
 
-Pure: a parsed YAML document goes in, small frozen dataclasses come out.
+They convert a parsed YAML document to small frozen dataclasses.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from rehearsal.local_slurm.errors import SlurmError
 
-# ParallelCluster 3.16.1's own defaults (config keys MinCount, MaxCount of a compute resource).
+# Defaults of ParallelCluster 3.16.1 (config keys MinCount, MaxCount of a compute resource).
 DEFAULT_MIN_COUNT = 0
 DEFAULT_MAX_COUNT = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeShape:
-    """What one node has."""
+    """The CPUs and the memory of one node."""
 
     vcpus: int
     memory_mib: int
@@ -33,7 +33,7 @@ class NodeSet:
     shape: NodeShape
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Node names of one kind ("st" or "dy"), in order."""
+        """Return the node names of one kind ("st" or "dy"), in order."""
         count = self.static if kind == "st" else self.dynamic
         return tuple(f"{self.queue}-{kind}-{self.name}-{n}" for n in range(1, count + 1))
 
@@ -47,12 +47,12 @@ class Partition:
 
     @property
     def static_names(self) -> tuple[str, ...]:
-        """Names of the nodes that always run."""
+        """Names of the static nodes, which always run."""
         return tuple(name for nodes in self.node_sets for name in nodes.names("st"))
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """All node names, static ones first within each compute resource."""
+        """Names of all nodes, static ones first within each compute resource."""
         return tuple(name for nodes in self.node_sets for kind in ("st", "dy") for name in nodes.names(kind))
 
 
@@ -61,8 +61,8 @@ def parse_partitions(
 ) -> tuple[Partition, ...]:
     """Read `Scheduling.SlurmQueues` of a cluster config.
 
-    `shapes` holds the shape of every instance type that the config uses.
-    Raises SlurmError with the position in the config and what to put there.
+    `shapes` has the shape of every instance type in the config.
+    Raises SlurmError with the position in the config and the expected value.
     """
     scheduling = _mapping(cluster_config.get("Scheduling"), at="Scheduling")
     queues = _list(scheduling.get("SlurmQueues"), at="Scheduling.SlurmQueues")
@@ -110,7 +110,7 @@ def _node_set(item: object, *, queue: str, shapes: Mapping[str, NodeShape], at: 
 
 
 def _smallest(shapes: Iterable[NodeShape]) -> NodeShape:
-    """With several instance types ParallelCluster lets Slurm count on the least that any of them has."""
+    """Return the smallest shape, on which ParallelCluster lets Slurm count for several instance types."""
     shapes = list(shapes)
     return NodeShape(
         vcpus=min(shape.vcpus for shape in shapes), memory_mib=min(shape.memory_mib for shape in shapes)

@@ -1,4 +1,4 @@
-"""Free TCP ports, one after another: Slurm takes a range of ports for a range of nodes."""
+"""Consecutive free TCP ports, since Slurm takes a range of ports for a range of nodes."""
 
 import random
 import socket
@@ -7,19 +7,19 @@ from rehearsal.local_slurm.errors import SlurmError
 
 LOOPBACK = "127.0.0.1"
 # Below Linux's default range for outgoing connections (32768 up), so that no client takes one of
-# ours meanwhile, and above the rendezvous ports that job.slurm derives from job ids (12000-21999).
+# them, and above the rendezvous ports that job.slurm derives from job ids (12000-21999).
 PORTS = range(22_000, 32_000)
 ATTEMPTS = 200
 
 
 def find_ports(count: int) -> int:
-    """The first of `count` consecutive TCP ports that are free on the loopback now.
+    """Find `count` consecutive TCP ports that are free on the loopback now; return the first.
 
-    Raises SlurmError when there are none.
+    Raises SlurmError if there are none.
     """
     first_ports = range(PORTS.start, PORTS.stop - count + 1)
     for _ in range(ATTEMPTS if first_ports else 0):
-        # At random: clusters that start at the same time then look at different ports.
+        # Random, so that clusters that start at the same time try different ports.
         first = random.choice(first_ports)  # noqa: S311
         if all(_is_free(port) for port in range(first, first + count)):
             return first
@@ -33,7 +33,7 @@ def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            # Every address, as Slurm's daemons do; bound for an instant and never listening.
+            # Binds every address, as Slurm's daemons do, for an instant and without listening.
             probe.bind(("", port))
         except OSError:
             return False

@@ -1,8 +1,8 @@
-"""Starts and stops slurmd processes, as ParallelCluster's programs start and stop instances.
+"""Start and stop of slurmd processes, as ParallelCluster's programs start and stop instances.
 
-slurmctld runs it through the scripts that `power_program` writes: with a minimal environment, as
-the Slurm user, and with a host list such as `train-dy-p4d-[1-2]`. Only the standard library: it
-runs outside the package.
+slurmctld runs it through the scripts that `power_program` writes, with a minimal environment, as
+the Slurm user, and with a host list such as `train-dy-p4d-[1-2]`. It uses only the standard library, since
+it runs outside the package.
 """
 
 import os
@@ -16,15 +16,15 @@ from pathlib import Path
 
 GRACE_S = 5.0
 BOOT_S = 1.1
-"""slurmctld ignores a node whose boot, in whole seconds, came before it asked for it: it would wait until its
-timeout. slurmd's own count of seconds may be one ahead, so no node starts within a second of the request.
+"""Seconds before a node starts. slurmctld ignores a node whose boot, in whole seconds, is before its request,
+and waits until its timeout; slurmd's count of seconds may be one ahead.
 """
 POLL_S = 0.1
 AWAIT_S = 120.0
 
 
 def power_program(*, verb: str, environment: Mapping[str, str], root: Path, most: int) -> str:
-    """Text of ResumeProgram (verb "resume"), SuspendProgram ("suspend") or PrologSlurmctld ("await")."""
+    """Return the text of ResumeProgram (resume), SuspendProgram (suspend) or PrologSlurmctld (await)."""
     exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in environment.items())
     command = shlex.join([sys.executable, str(Path(__file__).resolve()), verb, str(root), str(most)])
     log = shlex.quote(str(root / "log" / "power.log"))
@@ -57,7 +57,7 @@ def _resume(node: str, *, run: Path, most: int) -> None:
     if (run / "stopping").exists() or _pid(run / f"{node}.pid"):
         return
     if sum(_pid(file) > 0 for file in run.glob("*.pid")) < most:
-        # -b: the node has booted, which takes it out of the state "powering up".
+        # -b reports that the node has booted, which ends its state "powering up".
         subprocess.run(["slurmd", "-N", node, "-b"], check=True, stdin=subprocess.DEVNULL)
         return
     reason = f"this machine starts {most} nodes at most"
@@ -76,7 +76,7 @@ def _suspend(nodes: list[str], *, run: Path) -> None:
 
 
 def _await(host_list: str) -> None:
-    """Return when no node is powered down (~) or powering up (#); never fail: Slurm itself times out."""
+    """Wait until no node is powered down (~) or powering up (#); never fail, since Slurm itself times out."""
     argv = ["sinfo", "--all", "--noheader", f"--nodes={host_list}", "--format=%T"]
     deadline = time.monotonic() + AWAIT_S
     while time.monotonic() < deadline:
@@ -93,13 +93,13 @@ def _signal(files: list[Path], number: signal.Signals) -> None:
 
 
 def _pid(file: Path) -> int:
-    """Process id of the slurmd that wrote `file`; 0 if it has ended."""
+    """Return the process id of the slurmd that wrote `file`; 0 if it has ended."""
     try:
         pid = int(file.read_text(encoding="ascii"))
         program, *arguments = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     except (OSError, ValueError):
         return 0
-    # A number is given again to other processes: look whose it is.
+    # The kernel reuses process ids, so the program is checked.
     return pid if Path(program).name == "slurmd" and file.stem in arguments else 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m rehearsal.node_root`: makes the base system of throw-away machines, or says why it cannot."""
+"""`python -m rehearsal.node_root`: make the base system of throw-away machines, or print why it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the base system of throw-away machines, once, from the mirror that this machine's apt uses."""
+"""The base system of throw-away machines, made once from the mirror that this machine's apt uses."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from rehearsal.workspace import PROJECT
 FOLDER = PROJECT / ".cache" / "node-root"
 CLUSTER_USER = "ubuntu"
 
-# What our steps run of what ParallelCluster's images have. Python, as theirs, has no venv.
+# Packages of ParallelCluster's images that our steps use. Python has no venv, as in those images.
 PACKAGES = (
     *("ca-certificates", "curl", "iproute2", "jq", "kmod", "openssl", "pciutils", "procps", "python3"),
     *("systemd", "unzip", "xz-utils", "zstd"),
 )
-# Nobody reads there, and nobody minds when power fails.
+# Nobody reads documentation there, and a lost write does not matter.
 _DPKG = ("force-unsafe-io", *(f"path-exclude=/usr/share/{folder}/*" for folder in ("doc", "info", "man")))
 _APT_SETTINGS = re.compile(r"Acquire::(https?::Proxy|Check-Valid-Until|Check-Date|Retries)\b.*\"\S")
 _STAMP = ".made"
 
 
 class NoRootError(RehearsalError):
-    """Throw-away machines cannot be had here, and the message says what for."""
+    """Throw-away machines cannot be made here; the message has the reason."""
 
 
 def check_machine() -> None:
-    """Refuse what cannot work, before anything is made.
+    """Check that throw-away machines can work here, before anything is made.
 
     Raises:
         NoRootError: not root, or a tool is missing.
     """
     if os.geteuid() != 0:
         raise NoRootError(
-            "A throw-away machine takes root's rights (mounts, chroot, packages). Be root in a machine or "
+            "A throw-away machine needs root's rights (mounts, chroot, packages). Be root in a machine or "
             "container of your own, and type: make test"
         )
     for program in ("mmdebstrap", "unshare", "setpriv", "apt-get"):
@@ -50,10 +50,10 @@ def check_machine() -> None:
 
 
 def make_base(say: Callable[[str], None]) -> Path:
-    """Make the base system unless it is there; its folder, which nobody must write to.
+    """Make the base system unless it exists; return its folder, which nobody must write to.
 
     Raises:
-        NoRootError: it cannot be made here; the message says why.
+        NoRootError: it cannot be made here; the message has the reason.
     """
     check_machine()
     sources = _sources()
@@ -65,7 +65,7 @@ def make_base(say: Callable[[str], None]) -> Path:
 
 
 def _sources() -> list[str]:
-    """Lines of a sources.list: what apt here knows as the distribution's own, from wherever it has it."""
+    """Return lines of a sources.list: the distribution's own sources, as apt is configured here."""
     wanted = "$(ORIGIN)\t$(REPO_URI) $(RELEASE) $(COMPONENT)"
     found = set()
     for line in _asked("apt-get", "indextargets", "--format", wanted, "Identifier: Packages"):
@@ -74,14 +74,14 @@ def _sources() -> list[str]:
             found.add(f"deb {source}")
     if not found:
         raise NoRootError(
-            "apt knows no packages of Debian or Ubuntu here, from which one could be made. "
+            "apt has no list of packages of Debian or Ubuntu here. "
             "If this is one of them, type: apt-get update"
         )
     return sorted(found)
 
 
 def _settings() -> list[str]:
-    """How apt here gets packages: through which proxy, and whether old lists will do."""
+    """Return apt's settings of this machine for downloads: its proxy, and whether it accepts old lists."""
     return [line for line in _asked("apt-config", "dump") if _APT_SETTINGS.match(line)]
 
 
@@ -91,7 +91,7 @@ def _asked(*command: str) -> list[str]:
 
 
 def _release() -> str:
-    """The distribution's release that this machine has, as bookworm."""
+    """Return the distribution's release of this machine, such as bookworm."""
     settings = dict(
         line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
     )
@@ -105,7 +105,7 @@ def _key(sources: list[str]) -> str:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """One maker at a time; the others wait, and find it made."""
+    """Hold the lock of the maker; other processes wait, and then find the base system made."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -113,13 +113,13 @@ def _locked() -> Iterator[None]:
 
 
 def _make(base: Path, sources: list[str], say: Callable[[str], None]) -> None:
-    """Make it beside its place, and move it there when it is whole. Older ones and halves of one go first."""
+    """Make it in another folder, and move it when it is complete; older and incomplete ones go first."""
     for other in (*FOLDER.glob("base-*"), *FOLDER.glob(".making-*")):
         shutil.rmtree(other)
     making = FOLDER / f".making-{base.name}"
     say(f"making the base system of throw-away machines ({_release()}): about a minute, once")
     command = [
-        # Its mounts and processes end with it, and it ends with us.
+        # Its mounts and processes end with it, and it ends with this process.
         *(
             "setpriv",
             "--pdeathsig",

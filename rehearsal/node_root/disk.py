@@ -1,4 +1,4 @@
-"""Disks of throw-away machines: a folder over the base system that takes what is written, for a time."""
+"""Disks of throw-away machines: a temporary folder over the base system that takes all writes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ DISKS = FOLDER / "disks"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What is at a path; two are equal if nobody could tell them apart."""
+    """The file, folder or link at a path; equal entries cannot be told apart."""
 
     kind: str
     mode: str
     owner: tuple[int, int]
     content: str
-    """SHA-256 of a file, target of a link, else nothing."""
+    """SHA-256 of a file, or target of a link; otherwise empty."""
     changed_ns: int
-    """Of a folder 0, as files come and go in it; of a link, too, as one is made anew to be changed."""
+    """Time of the last change of a file; 0 for folders and links, whose times do not matter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Disk:
-    """One machine's disk; a machine that is made from another's disk has that one's beneath it.
+    """The disk of one machine, over the disk of another machine if it is made from that.
 
     Args:
-        folder: its own.
-        beneath: the topmost first; the base system is the last.
+        folder: folder of this disk.
+        beneath: lower layers, the topmost first; the base system is the last.
     """
 
     folder: Path
@@ -47,29 +47,29 @@ class Disk:
 
     @property
     def written(self) -> Path:
-        """What the machine wrote; where layers do not work, all that is on its disk."""
+        """Folder of the machine's writes; without overlay mounts it has the whole disk."""
         return self.folder / "written"
 
     @property
     def layers(self) -> tuple[Path, ...]:
-        """What a machine that is made from this disk has beneath its own."""
+        """Lower layers of a machine that is made from this disk."""
         return (self.written, *self.beneath) if self.beneath else (self.written,)
 
     def arguments(self) -> list[str]:
-        """ROOT, LOWER, UPPER and WORK of enter.sh, from FOLDER: mount misreads some letters of paths."""
+        """Return ROOT, LOWER, UPPER and WORK of enter.sh, below FOLDER: mount misreads some characters."""
         lower = ":".join(str(layer.relative_to(FOLDER)) for layer in self.beneath)
         own = [str((self.folder / name).relative_to(FOLDER)) for name in ("root", "written", "work")]
         return [own[0], lower, own[1], own[2]]
 
     def write(self, path: str, content: str, *, mode: int = 0o644) -> None:
-        """Put a file on the disk while no machine runs on it."""
+        """Write a file to the disk while no machine runs on it."""
         target = self.written / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(content)
         target.chmod(mode)
 
     def entries(self, *except_below: str) -> dict[str, Entry]:
-        """All that was written, by absolute path; without what is below some folders."""
+        """Return all written entries by absolute path, except those below some folders."""
         found = {}
         for path in sorted(self.written.rglob("*")):
             name = f"/{path.relative_to(self.written)}"
@@ -96,11 +96,11 @@ def _entry(path: Path) -> Entry:
 
 @contextmanager
 def new_disk(beneath: tuple[Path, ...], *, layered: bool | None = None) -> Iterator[Disk]:
-    """A disk over others, until the end of the block.
+    """Create a disk over others, and remove it at the end of the block.
 
     Args:
-        beneath: layers of another disk, or the base system alone.
-        layered: whether to mount it over them; otherwise it is a copy. Default: if that works here.
+        beneath: layers of another disk, or only the base system.
+        layered: True to mount it over them, False to copy them. Default: a mount if that works here.
     """
     remove_orphans()
     folder = _folder()
@@ -118,13 +118,13 @@ def new_disk(beneath: tuple[Path, ...], *, layered: bool | None = None) -> Itera
 
 
 def _folder() -> Path:
-    """One that says by its name whose it is."""
+    """Return a new folder, whose name identifies this process."""
     me = psutil.Process()
     return DISKS / f"{me.pid}-{me.create_time():.2f}-{secrets.token_hex(4)}"
 
 
 def remove_orphans() -> None:
-    """Remove the disks of processes that were killed; their mounts ended with them."""
+    """Remove the disks of killed processes; their mounts ended with them."""
     DISKS.mkdir(parents=True, exist_ok=True)
     for folder in DISKS.iterdir():
         pid, born, _ = folder.name.split("-")
@@ -138,7 +138,7 @@ def remove_orphans() -> None:
 
 @cache
 def _layers_work() -> bool:
-    """Whether this file system can be mounted in layers; that of many containers cannot."""
+    """Return True if overlay mounts work on this file system; they do not in many containers."""
     trial = _folder()
     for name in ("root", "written", "work", "beneath"):
         (trial / name).mkdir(parents=True)

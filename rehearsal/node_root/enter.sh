@@ -4,18 +4,18 @@
 #
 #   enter.sh ROOT LOWER UPPER WORK HOSTNAME [HERE THERE ro|rw ...] -- COMMAND...
 #
-# HERE is a file or folder of this machine that the throw-away one sees as THERE. Without LOWER (folders, the topmost
-# first, between colons) the folder UPPER is its whole disk.
+# HERE is a file or folder of this machine that appears as THERE in the throw-away one. Without LOWER (folders, the
+# topmost first, separated by colons) the folder UPPER is its whole disk.
 #
 # Called by: machine.py, as root and as process 1 of new mount, PID, IPC and UTS namespaces: when it ends or is killed,
-#   all that was mounted or started in there ends, too.
+#   all mounts and processes in it end as well.
 set -euo pipefail
 shopt -s inherit_errexit
 
 readonly ROOT="$1" LOWER="$2" UPPER="$3" WORK="$4" HOSTNAME="$5"
 shift 5
 
-# What could reach past the namespaces: kernel modules and devices, the clock, the network of this machine.
+# Rights that could reach beyond the namespaces: kernel modules and devices, the clock, this machine's network.
 readonly KEPT_FROM_IT=-sys_module,-sys_rawio,-sys_boot,-sys_time,-mknod,-net_admin
 
 # show HERE THERE ro|rw
@@ -54,7 +54,7 @@ else
   mount --bind "$UPPER" "$ROOT"
 fi
 mount -t proc proc "$ROOT/proc"
-# The kernel is this machine's: its settings are to be read only.
+# The kernel is this machine's, so its settings are read-only.
 mount --bind "$ROOT/proc/sys" "$ROOT/proc/sys"
 mount -o remount,bind,ro "$ROOT/proc/sys"
 mount -t sysfs -o ro sysfs "$ROOT/sys"

@@ -1,4 +1,4 @@
-"""Builds a node image on a throw-away machine, with the commands of Image Builder's component."""
+"""The build of a node image on a throw-away machine, with the commands of Image Builder's component."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DOCUMENT = "images/node-image.yaml"
 
 
 def build_image(machine: Machine, bucket: Bucket, *, timeout_s: int = 600) -> Finished:
-    """Make a machine what an image build makes of its instance, and test it as on a new instance.
+    """Run an image build on a machine, and test it as on a new instance.
 
     Args:
-        machine: with ParallelCluster's image.
-        bucket: which the machine sees; the bundle of steps is put there.
+        machine: machine with ParallelCluster's image.
+        bucket: bucket that the machine sees; takes the bundle of steps.
     """
     recipe = bucket.settings.family_facts.image_recipe
     bundle = build_image_bundle(recipe=recipe, workloads=bucket.settings.node_workloads, assets=bucket.assets)
@@ -43,7 +43,7 @@ def build_image(machine: Machine, bucket: Bucket, *, timeout_s: int = 600) -> Fi
 
 
 def _commands(step: dict[str, Any]) -> list[str]:
-    """What a step of the document is in a shell; ExecuteBash has one for each of its commands."""
+    """Return a step of the document as shell commands; ExecuteBash has one for each of its commands."""
     if step["action"] == "S3Download":
         return [f"aws s3 cp '{of['source']}' '{of['destination']}'" for of in step["inputs"]]
     assert step["action"] == "ExecuteBash", step["action"]

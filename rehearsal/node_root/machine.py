@@ -1,4 +1,4 @@
-"""A throw-away machine: a disk of its own, entered through namespaces for one command after another."""
+"""A throw-away machine: a disk of its own, entered through namespaces for each command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rehearsal.node_root.way_out import WayOut, way_out
 
 _ENTER = Path(__file__).with_name("enter.sh")
 _NOTHING = WayOut(environment={}, places=())
-# As cloud-init has it.
+# The environment of cloud-init.
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -26,10 +26,10 @@ Finished = subprocess.CompletedProcess[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One that runs a command at a time; between two, it is as one that is switched off.
+    """A machine that runs one command at a time, and is off between two.
 
     Args:
-        shown: folders here that it sees, by their path there; it may write to them.
+        shown: folders of this machine, by their path in it; it may write to them.
     """
 
     disk: Disk
@@ -37,10 +37,10 @@ class Machine:
     shown: Mapping[str, Path] = field(default_factory=dict)
 
     def command(self, *command: str, network: bool = True) -> list[str]:
-        """The command here that runs one there, to be run in FOLDER; all in there ends with its process.
+        """Return the command, for FOLDER, that runs `command` in the machine and ends all processes in it.
 
         Args:
-            network: this machine's; otherwise there is no interface at all.
+            network: True for this machine's network, False for no interface at all.
         """
         out = way_out() if network else _NOTHING
         places = [part for place in out.places for part in (str(place), str(place), "ro")]
@@ -54,7 +54,7 @@ class Machine:
         ]
 
     def run(self, *command: str, network: bool = True, timeout_s: int = 120) -> Finished:
-        """Run a command to its end, or to the end of the time. Its status is the caller's to judge."""
+        """Run a command until it ends or its time is over; the caller checks its status."""
         return subprocess.run(
             self.command(*command, network=network),
             cwd=FOLDER,
@@ -75,10 +75,10 @@ def new_machine(
     layered: bool | None = None,
     say: Callable[[str], None] = print,
 ) -> Iterator[Machine]:
-    """A machine with the base system, or with what another one left on its disk, until the end of the block.
+    """Create a machine with the base system, or with another one's disk, until the end of the block.
 
     Raises:
-        NoRootError: there can be none here; the message says why.
+        NoRootError: machines cannot be made here; the message has the reason.
     """
     beneath = made_from.layers if made_from else (make_base(say),)
     with new_disk(beneath, layered=layered) as disk:

@@ -1,4 +1,4 @@
-"""A node of ParallelCluster's, as a throw-away machine: its files, its bucket, and how it starts."""
+"""A node of ParallelCluster as a throw-away machine: its files, its bucket, and its start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from training_cluster.paths import ASSETS
 BUCKETS = "/srv/s3"
 _LOG_LINE = re.compile(r"bootstrap: step (?P<step>\S+): (?P<said>.+)$", re.MULTILINE)
 
-# As ParallelCluster does: it fetches the action's script, makes it executable and runs it with the arguments.
+# ParallelCluster fetches the action's script, makes it executable and runs it with the arguments.
 _ACTION = """
 script="$(mktemp)"
 trap 'rm -f "$script"' EXIT
@@ -36,11 +36,11 @@ shift
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """The bucket of a cluster, as a folder here that its nodes see.
+    """The bucket of a cluster, as a folder that its nodes see.
 
     Args:
-        folder: stands for S3; buckets are folders in it.
-        assets: what bundles are made of.
+        folder: replaces S3; buckets are folders in it.
+        assets: sources of the bundles.
     """
 
     folder: Path
@@ -49,11 +49,11 @@ class Bucket:
 
     @property
     def prefix(self) -> Path:
-        """Where the cluster's scripts are."""
+        """Folder of the cluster's scripts."""
         return self.folder / "bucket" / bootstrap_prefix(self.settings.cluster_name)
 
     def publish(self) -> str:
-        """Ship the scripts as a deploy does; the checksum of the bundle."""
+        """Upload the scripts as a deploy does; return the checksum of the bundle."""
         bundle = build_bundle(settings=self.settings, assets=self.assets)
         sha256 = hashlib.sha256(bundle).hexdigest()
         self.prefix.mkdir(parents=True, exist_ok=True)
@@ -64,10 +64,10 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A throw-away machine with what ParallelCluster puts on a node before it runs our script.
+    """A throw-away machine with the files that ParallelCluster writes before it runs our script.
 
     Args:
-        machine: it sees the bucket's folder at BUCKETS.
+        machine: machine that sees the bucket's folder at BUCKETS.
         node_type: HeadNode, ComputeFleet or LoginNode.
     """
 
@@ -76,7 +76,7 @@ class Node:
     node_type: str = "ComputeFleet"
 
     def boot(self, bundle_sha256: str) -> None:
-        """Be as ParallelCluster leaves it when it comes to us; the cluster config names this bundle."""
+        """Write the files of ParallelCluster's boot; the cluster config names this bundle."""
         write_node(
             self.machine.disk,
             settings=self.bucket.settings,
@@ -85,15 +85,15 @@ class Node:
         )
 
     def start(self, *, network: bool = True) -> Finished:
-        """Run the node's OnNodeConfigured action, out of the bucket."""
+        """Run the node's OnNodeConfigured action from the bucket."""
         return self.run("start", network=network)
 
     def run(self, script: str, *, network: bool = True, timeout_s: int = 300) -> Finished:
-        """Run commands on the node; `start` among them runs the action."""
+        """Run commands on the node; `start` in them runs the action."""
         return self.machine.run(*self._with_start(script), network=network, timeout_s=timeout_s)
 
     def process(self, script: str, *, network: bool = True) -> subprocess.Popen[str]:
-        """The same, while it runs. Who kills it takes the node's power away."""
+        """Start the same as a process; killing it is a power failure of the node."""
         return subprocess.Popen(
             self.machine.command(*self._with_start(script), network=network),
             cwd=FOLDER,
@@ -106,19 +106,19 @@ class Node:
     def _with_start(self, script: str) -> list[str]:
         words = action(self.bucket.settings, self.node_type)
         start = shlex.join(["bash", "-euc", _ACTION, "action", *words])
-        # As one text, in its order: ParallelCluster keeps both.
+        # Both outputs in order: ParallelCluster logs both.
         return ["bash", "-uc", f"start() {{ {start} >&2; }}\n{script}"]
 
 
 @contextmanager
 def new_node(*, bucket: Bucket, node_type: str = "ComputeFleet", image: Disk | None = None) -> Iterator[Node]:
-    """A node that was not started yet, until the end of the block.
+    """Create a node that has not started yet, until the end of the block.
 
     Args:
-        image: disk of the machine that its image was built on; default: the official image.
+        image: disk of the machine on which its image was built; default: the official image.
 
     Raises:
-        NoRootError: there can be none here; the message says why.
+        NoRootError: machines cannot be made here; the message has the reason.
     """
     with new_machine(made_from=image, hostname=node_type.lower(), shown={BUCKETS: bucket.folder}) as machine:
         if not image:
@@ -127,7 +127,7 @@ def new_node(*, bucket: Bucket, node_type: str = "ComputeFleet", image: Disk | N
 
 
 def what_it_said(started: Finished) -> dict[str, str]:
-    """What the log says of each step, without its seconds; the first time, where it says so twice."""
+    """Return the log's message of each step, without its seconds; the first of several."""
     lines: dict[str, str] = {}
     for found in _LOG_LINE.finditer(started.stderr):
         lines.setdefault(found["step"], re.sub(r", \d+ s\b", "", found["said"]))
@@ -135,5 +135,5 @@ def what_it_said(started: Finished) -> dict[str, str]:
 
 
 def last_line(finished: Finished) -> str:
-    """What ParallelCluster shows of a start that failed."""
+    """Return the line that ParallelCluster shows for a failed start."""
     return (finished.stderr.strip().splitlines() or [""])[-1]

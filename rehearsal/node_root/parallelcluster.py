@@ -1,4 +1,4 @@
-"""What a throw-away machine has of ParallelCluster's: its image, and what it writes before our script."""
+"""ParallelCluster's files on a throw-away machine: its image, and its files from before our script."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STAND_INS = {
     "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "cloudwatch-agent-ctl.sh",
     "/opt/slurm/bin/scontrol": "scontrol.sh",
 }
-# Its images have these, too, and here they are only looked for: nothing is compiled, and no job runs.
+# Programs of its images that our steps only search for: nothing is compiled, and no job runs.
 _LOOKED_FOR = ("chronyc", "enroot", "g++", "git", "gpg", "hwloc-info", "make", "numactl", "nvme", "rsync")
 _IS_NONE = '#!/bin/sh\necho "$0: this throw-away machine has none" >&2\nexit 1\n'
 _EXAMPLES = "/opt/parallelcluster/examples"
@@ -41,7 +41,7 @@ _FILES = {
 
 
 def write_image(disk: Disk) -> None:
-    """Put on a disk what ParallelCluster's image has, as far as our scripts look at it."""
+    """Write to a disk the files of ParallelCluster's image that our scripts read or search for."""
     for path, name in _STAND_INS.items():
         disk.write(path, (_HERE / name).read_text(), mode=0o755)
     for name in _LOOKED_FOR:
@@ -51,11 +51,11 @@ def write_image(disk: Disk) -> None:
 
 
 def write_node(disk: Disk, *, settings: Settings, node_type: str, bundle_sha256: str) -> None:
-    """Put on a disk what ParallelCluster writes at a node's first boot.
+    """Write to a disk the files that ParallelCluster writes at a node's first boot.
 
     Args:
         node_type: HeadNode, ComputeFleet (of the first queue) or LoginNode.
-        bundle_sha256: of the bundle that the cluster config names.
+        bundle_sha256: checksum of the bundle that the cluster config names.
     """
     config = _config(settings, bundle_sha256)
     for folder in ("shared", "shared_login_nodes"):
@@ -78,7 +78,7 @@ def write_node(disk: Disk, *, settings: Settings, node_type: str, bundle_sha256:
 
 
 def action(settings: Settings, node_type: str) -> list[str]:
-    """What such a node runs when it is configured: a script's URL and its arguments."""
+    """Return the OnNodeConfigured action of a type of node: a script's URL and its arguments."""
     config = _config(settings, "0" * 64)
     if node_type == "ComputeFleet":
         node = config["Scheduling"]["SlurmQueues"][0]

@@ -1,4 +1,4 @@
-"""How this machine reaches the network, for throw-away ones: names, certificates, proxies, pip's settings."""
+"""This machine's access to the network for throw-away ones: names, certificates, proxies, pip's settings."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _LOCAL = re.compile(r"(?:^|[\s=]|(file://))(/[^\s:]+)")
 
 @dataclass(frozen=True, kw_only=True)
 class WayOut:
-    """What a throw-away machine takes over from this one."""
+    """Environment and files that a throw-away machine inherits from this one."""
 
     environment: dict[str, str]
     places: tuple[Path, ...]
-    """Files and folders that it sees where they are here."""
+    """Files and folders that it sees at the same paths."""
 
 
 @cache
 def way_out() -> WayOut:
-    """Read it from this machine's settings, which may name folders here, too, as of packages."""
+    """Read it from this machine's settings, which may name folders here too, such as folders of packages."""
     environment = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     settings = [Path("/etc/pip.conf"), Path.home() / ".config" / "pip" / "pip.conf"]
     named = {Path(path) for path in _FILES}
     for text in (*environment.values(), *(path.read_text() for path in settings if path.is_file())):
-        # The pages of an index name files beside their folder.
+        # The pages of an index name files beside their own folder.
         named.update(Path(path).parent if url else Path(path) for url, path in _LOCAL.findall(text))
     named.update(settings)
     places = tuple(sorted(path for path in named if path.exists()))

@@ -1,4 +1,4 @@
-"""What creating, updating and deleting a cluster takes of AWS: calls and resource types, recorded locally.
+"""Recordings of cluster creation, update and deletion: calls of AWS and resource types, made locally.
 
 Imported by: bench, tools.
 """

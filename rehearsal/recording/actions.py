@@ -1,4 +1,4 @@
-"""Pure: the IAM actions that calls of the AWS API take, where they are not the operation's own name.
+"""IAM actions of calls of the AWS API, where they differ from the operation's name (pure).
 
 Sources: the Service Authorization Reference, and for S3 the page `Required permissions for Amazon S3 API
 operations` of its user guide.
@@ -6,7 +6,7 @@ operations` of its user guide.
 
 from __future__ import annotations
 
-# botocore's signing names that are not IAM's prefixes.
+# IAM's prefixes that differ from botocore's signing names.
 _PREFIXES = {"tagging": "tag"}
 
 _ACTIONS = {
@@ -17,10 +17,10 @@ _ACTIONS = {
     "s3 ListObjectsV2": ("ListBucket",),
     "s3 ListObjectVersions": ("ListBucketVersions",),
     "s3 PutBucketEncryption": ("PutEncryptionConfiguration",),
-    # It needs no permission, and cannot be denied one.
+    # This call needs no permission, and cannot be denied.
     "sts GetCallerIdentity": (),
 }
-# A parameter can take more than the operation, or something else.
+# Calls that need other actions if they have a parameter.
 _WITH_PARAMETER = {
     "cloudformation CreateStack Tags": ("CreateStack", "TagResource"),
     "cloudformation UpdateStack Tags": ("UpdateStack", "TagResource"),
@@ -30,11 +30,11 @@ _WITH_PARAMETER = {
 
 
 def actions_of(service: str, operation: str, parameters: str) -> frozenset[str]:
-    """The actions of one call.
+    """Return the actions of one call.
 
     Args:
         service: botocore's signing name.
-        parameters: names, with commas between them.
+        parameters: names of its parameters, separated by commas.
     """
     call = f"{service} {operation}"
     special = [_WITH_PARAMETER.get(f"{call} {name}", ()) for name in parameters.split(",")]

@@ -1,4 +1,4 @@
-"""What clusters stand on while they are recorded: one plain stack instead of ours, since it is quicker."""
+"""Network and storage of recorded clusters: one plain stack instead of ours, since it deploys faster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STACK = "ground"
 
 
 class Ground(Foundation):
-    """A Foundation that deploys what it needs itself, without the CDK and without a cluster."""
+    """A Foundation that deploys its own stack, without the CDK and without a cluster."""
 
     def _deployed(self) -> ResourceIds:
         made = self.outputs
@@ -44,7 +44,7 @@ class Ground(Foundation):
 
     @cached_property
     def outputs(self) -> dict[str, str]:
-        """What the stack made; it is deployed at first use."""
+        """Outputs of the stack, which is deployed at first use."""
         cloudformation = self._client("cloudformation")
         cloudformation.create_stack(
             StackName=_STACK,
@@ -59,7 +59,7 @@ class Ground(Foundation):
         return {output["OutputKey"]: str(output["OutputValue"]) for output in stack["Outputs"]}
 
     def config(self, *cases: Case) -> tuple[str, dict[str, Any]]:
-        """Name and config of the first case's cluster, with a queue for each other case.
+        """Return the name and the config of the first case's cluster, with a queue for each other case.
 
         Raises:
             ConfigurationError: our flags refuse a case.
@@ -84,7 +84,7 @@ class Ground(Foundation):
         logs.put_log_events(**names, logEvents=[{"timestamp": int(time.time() * 1000), "message": "booting"}])
 
     def _settings(self, case: Case) -> Settings:
-        """The case's settings, with its scripts where the library looks for them."""
+        """Return the case's settings, and upload its scripts to the place where the library expects them."""
         settings = read_settings(self.flags(case))
         self._client("s3").put_object(
             Bucket=self._ids.bucket_name,

@@ -1,4 +1,4 @@
-"""Pure: the calls of AWS that the provider's own source makes, beside those of the library that it drives."""
+"""Calls of AWS in the provider's own source, beside those of the library that it uses (pure)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from botocore import xform_name
 
 
 def own_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """File, service and operation of every call, in order.
+    """Yield file, service and operation of every call, in order.
 
-    A call is a method, or a paginator, named as an operation of a service of which the file has a client.
+    A call is a method, or a paginator, with the name of an operation of a service for which the file has a
+    client.
     """
     session = botocore.session.get_session()
     for path in sorted(folder.glob("*.py")):
@@ -28,7 +29,7 @@ def own_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _arguments(nodes: list[ast.AST], method: str) -> set[str]:
-    """The words that a method is called with, as its first argument."""
+    """Return the texts that are the first argument in calls of a method."""
     return {
         node.args[0].value
         for node in nodes

@@ -16,19 +16,19 @@ _RECORDER = Path(__file__).with_name("recorder.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What one handler returned, or the error that it raised."""
+    """The answer of one handler, or its error."""
 
     answer: dict[str, Any]
     error: str
     types: dict[str, set[str]]
-    """Of the resources in the templates that were uploaded, with their properties."""
+    """Resource types in the uploaded templates, with the properties of each."""
 
 
 class Provider(AnsweringProcess):
-    """Runs handlers one after another.
+    """The process of the handlers, which runs one after another.
 
     Attributes:
-        calls: all of them, `origin service operation parameter,parameter` as recorder.py says.
+        calls: all calls so far, `origin service operation parameter,parameter` as in recorder.py.
     """
 
     def __init__(self, *, environment: Mapping[str, str], log: Path) -> None:
@@ -36,7 +36,7 @@ class Provider(AnsweringProcess):
         super().__init__(_RECORDER, environment=dict(environment) | {"PYTHONPATH": str(CODE)}, log=log)
 
     def call(self, handler: str, event: Mapping[str, Any], *, pretend: str = "") -> Answer:
-        """Run one handler.
+        """Run one handler and return its answer.
 
         Args:
             pretend: "", `no-stack` or `failed`.

@@ -1,13 +1,13 @@
-"""Runs in .venv-pcluster: the provider's real handlers, and what they ask of AWS.
+"""The provider's real handlers, with a record of their calls of AWS; runs in .venv-pcluster.
 
 Called by: rehearsal/recording/provider.py, with the environment of a client of the local AWS and the
-provider's folder on PYTHONPATH. One JSON object a line comes in: `handler`, `event` and `pretend`.
-One goes out: `answer` or `error`; `calls`, each `origin service operation parameter,parameter`, where
+provider's folder on PYTHONPATH. It reads one JSON object per line: `handler`, `event` and `pretend`. It
+writes one: `answer` or `error`; `calls`, each `origin service operation parameter,parameter`, where
 the origin is `library` or the provider's own file; `types`, the properties, at any depth, of each
-resource type in the templates that were uploaded.
+resource type in the uploaded templates.
 
-`pretend` is `no-stack` (CreateStack is not sent and fails, so that the library cleans up behind
-itself) or `failed` (the cluster's stack looks as if its creation had failed).
+`pretend` is `no-stack` (CreateStack is not sent and fails, so that the library cleans up) or `failed`
+(the cluster's stack is reported as if its creation had failed).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from botocore.exceptions import ClientError
 
 NOT_SENT = "recording: the stack is not created"
 
-# Of a resource, beside its properties, what takes actions of its own.
+# Attributes of a resource beside its properties that need actions of their own.
 _ATTRIBUTES = {"UpdatePolicy"}
 
 _CLIENT: Any = BaseClient
@@ -37,7 +37,7 @@ _Yaml = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the templates have thou
 
 
 class Recorder:
-    """Stands between botocore's clients and AWS."""
+    """A recorder between botocore's clients and AWS."""
 
     def __init__(self) -> None:
         self._send = _CLIENT._make_api_call
@@ -46,7 +46,7 @@ class Recorder:
         self.types: _Types = {}
 
     def install(self) -> None:
-        """Have every call of every client come by."""
+        """Route every call of every client through this recorder."""
         recorder = self
 
         def make_api_call(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
@@ -55,7 +55,7 @@ class Recorder:
         _CLIENT._make_api_call = make_api_call
 
     def call(self, client: Any, operation: str, parameters: dict[str, Any]) -> Any:
-        """Write one call down, then send it, or pretend."""
+        """Record one call, then send it, or pretend an answer."""
         names = ",".join(sorted(parameters)) or "-"
         service = client.meta.service_model.signing_name
         self.calls.add(f"{_origin()} {service} {operation} {names}")
@@ -70,7 +70,7 @@ class Recorder:
         return answer
 
     def _take_template(self, parameters: dict[str, Any]) -> None:
-        """The cluster's own template, and those of its nested stacks, which are assets."""
+        """Record the types in the cluster's template, and in those of its nested stacks, which are assets."""
         if "/templates/" not in parameters["Key"] and "/assets/" not in parameters["Key"]:
             return
         template = yaml.load(parameters["Body"], Loader=_Yaml)  # noqa: S506  # it is a safe one
@@ -80,7 +80,7 @@ class Recorder:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """The keys at any depth."""
+    """Yield the keys at any depth."""
     if isinstance(value, dict):
         yield from value
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -88,7 +88,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def _origin() -> str:
-    """Who calls: the library, wherever it is in the stack, or else a file of the provider."""
+    """Return the caller: the library, if it is anywhere in the stack, otherwise a file of the provider."""
     frame: FrameType | None = sys._getframe(1)
     provider = ""
     while frame:
@@ -100,13 +100,13 @@ def _origin() -> str:
     return provider or "library"  # its uploads have threads of their own
 
 
-# On PYTHONPATH, and no package.
+# A module on PYTHONPATH that is in no package.
 _HANDLER: Any = importlib.import_module("handler")
 _PROVIDER = _HANDLER.__file__.removesuffix("handler.py")
 
 
 def main() -> None:
-    """Run one handler a line, until there are no more."""
+    """Run one handler per line, until standard input ends."""
     recorder = Recorder()
     recorder.install()
     for line in sys.stdin:
@@ -122,6 +122,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # What the handlers print is for their log.
+    # The handlers' output goes to their log.
     _ANSWERS, sys.stdout = sys.stdout, sys.stderr
     main()

@@ -1,4 +1,4 @@
-"""What was seen of the provider's work: calls to AWS, and resource types of clusters' templates."""
+"""A recording of the provider's work: calls of AWS, and resource types of clusters' templates."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Recording:
-    """What was seen, over all clusters."""
+    """The calls and resource types of all clusters."""
 
     calls: set[str] = field(default_factory=set)
     """`origin service operation parameter,parameter`; the origin is `library` or the provider's file."""
     types: dict[str, set[str]] = field(default_factory=dict)
     """The properties of each resource type in the clusters' templates, nested ones included."""
     made: set[str] = field(default_factory=set)
-    """The families and features, by name, for which there are templates."""
+    """Names of the families and features that have templates."""
     refused: dict[str, str] = field(default_factory=dict)
-    """The others, and why our flags refuse them."""
+    """The other families and features, with the reason why our flags refuse them."""
 
     def add(self, other: Recording) -> None:
-        """Take in what was seen elsewhere."""
+        """Add the contents of another recording."""
         self.calls |= other.calls
         self.made |= other.made
         self.refused |= other.refused
@@ -27,14 +27,14 @@ class Recording:
             self.types.setdefault(name, set()).update(properties)
 
     def dump(self) -> str:
-        """As a log, sorted: `call origin service operation parameters` and `type name properties`."""
+        """Render a sorted log: `call origin service operation parameters` and `type name properties`."""
         lines = {f"call {call}" for call in self.calls}
         lines |= {f"type {name} {','.join(sorted(found))}".strip() for name, found in self.types.items()}
         return "\n".join(sorted(lines)) + "\n"
 
     @classmethod
     def parse(cls, log: str) -> Recording:
-        """What `dump` wrote; but for the cases."""
+        """Read a log that `dump` wrote; it has no families and features."""
         recording = cls()
         for kind, _, words in (line.partition(" ") for line in log.splitlines()):
             if kind == "call":

@@ -1,4 +1,4 @@
-"""Takes clusters through the provider on local AWSs, and writes down what that took."""
+"""Recording of clusters that the provider creates on local AWSs."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ MARKER = "TRAINING_CLUSTER_RECORDING"
 _POLL_S = 0.5
 _TIMEOUT_S = 120
 
-# One cluster lives a whole life, with everything that the library looks at later on, too.
+# Flags of one cluster with its whole lifetime, which the library also examines after the creation.
 _EVERYTHING = {
     "cpu_queue": "on",
     "login_nodes": "1",
     "accounting": "db.example.com",
     "accounting_secret": SECRET,
 }
-# A change of its own; one that wants the fleet stopped, and so goes through the fleet's table.
+# A plain update; and one that requires a stopped fleet, and so uses the fleet's table.
 _UPDATES = ({"nodes": "3"}, {"nodes": "3", "capacity": "spot"})
 
 
 def record(folder: Path) -> Recording:
-    """Record everything; the sites side by side.
+    """Record all clusters, on all sites in parallel.
 
     Args:
-        folder: what the local AWSs and the library write lies in it.
+        folder: takes all files of the local AWSs and the library.
 
     Raises:
-        RehearsalError: a cluster did not live as it should, or a family or feature stands nowhere.
+        RehearsalError: an operation on a cluster failed, or no site has a family or feature.
     """
     features = [case for case in all_cases() if case.table == "feature" and case.os_name == OS_NAMES[0]]
     left, whole = _Left(features), Recording()
@@ -64,7 +64,7 @@ class _Left:
         self._cases, self._lock = list(cases), threading.Lock()
 
     def taken_by(self, ground: Ground) -> Iterator[Case]:
-        """Take those that a site suits, one by one, until there are no more."""
+        """Yield the cases that fit a site, one by one, until there are no more."""
         while True:
             with self._lock:
                 case = next((each for each in self._cases if ground.suits(each)), None)
@@ -75,7 +75,7 @@ class _Left:
 
 
 def _record(site: Site, folder: Path, left: _Left, whole: Recording) -> None:
-    """One site's part: at the last site a cluster's life; then of families and features what is left."""
+    """Record at one site: at the last one a cluster's lifetime, then the remaining families and features."""
     with ExitStack() as running:
         ground, provider = _start(site, folder, running)
         if site is SITES[-1]:
@@ -88,7 +88,7 @@ def _record(site: Site, folder: Path, left: _Left, whole: Recording) -> None:
 
 
 def _families(ground: Ground) -> list[Case]:
-    """Every family that can be had at this site, and every way to buy one, once."""
+    """Return a case for every family at this site, and for every capacity type, once."""
     chosen: dict[str, Case] = {}
     for case in all_cases():
         sold = case.table == "family" and case.column in load_family(case.row).capacity
@@ -103,7 +103,7 @@ def _start(site: Site, folder: Path, running: ExitStack) -> tuple[Ground, Provid
     address = running.enter_context(LocalAws(folder=folder, marker=(MARKER, str(folder)), region=site.region))
     ground = Ground(address, site.zone)
     environment = address.client_environment() | {
-        # Without the public roots: the library reads the file for each of hundreds of clients.
+        # Only the local certificate: the library reads the file for each of hundreds of clients.
         "AWS_CA_BUNDLE": str(address.certificate),
         "LOGS_BUCKET": ground.outputs["Bucket"],
         "PROGRESS_LOG_GROUP": ground.outputs["Progress"],
@@ -113,7 +113,7 @@ def _start(site: Site, folder: Path, running: ExitStack) -> tuple[Ground, Provid
 
 
 def _event(kind: str, ground: Ground, *cases: Case) -> dict[str, Any]:
-    """As CDK's framework passes it on. Raises ConfigurationError."""
+    """Return the event that CDK's framework passes to the handler. Raises ConfigurationError."""
     name, config = ground.config(*cases)
     event = {
         "RequestType": kind,
@@ -130,7 +130,7 @@ def _event(kind: str, ground: Ground, *cases: Case) -> dict[str, Any]:
 
 
 def _make_templates(cases: Sequence[Case], ground: Ground, provider: Provider, recording: Recording) -> None:
-    """Create one cluster for these cases, but for its stack. Raises RehearsalError if the library refuses."""
+    """Create one cluster for these cases, without its stack. Raises RehearsalError if the library refuses."""
     names = {case.row for case in cases}
     try:
         event = _event("Create", ground, *cases)
@@ -152,7 +152,7 @@ def _live(ground: Ground, provider: Provider) -> None:
         begun = provider.call("on_event", event)
         if begun.error:
             raise RehearsalError(f"{kind} {flags}: {begun.error}")
-        if kind == "Delete":  # of a cluster that seems to have failed: what shows it is saved first
+        if kind == "Delete":  # pretends a failed cluster, whose logs are saved first
             provider.call("is_complete", event | begun.answer, pretend="failed")
         ended = _wait(provider, event | begun.answer)
         if kind == "Create":
@@ -161,7 +161,7 @@ def _live(ground: Ground, provider: Provider) -> None:
 
 
 def _wait(provider: Provider, event: dict[str, Any]) -> dict[str, Any]:
-    """Poll as CDK's framework does; the last answer."""
+    """Poll as CDK's framework does; return the last answer."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         said = provider.call("is_complete", event)

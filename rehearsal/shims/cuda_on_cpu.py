@@ -1,6 +1,6 @@
-"""Torch for CPUs that takes the word "cuda" for the CPU: what Megatron's core needs to run without a GPU.
+"""Torch for CPUs that accepts "cuda" as the CPU, which Megatron's core needs to run without a GPU.
 
-It replaces names of torch only. Every number is computed by torch's own code for CPUs.
+Only names of torch are replaced. Every number is computed by torch's own code for CPUs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FACTORIES = ("tensor", "zeros", "ones", "empty", "full", "arange", "empty_like",
 
 
 def mend(torch: Any) -> None:
-    """Change the module; one with a GPU is left as it is."""
+    """Change the torch module, unless it has a GPU."""
     cuda, cpu = torch.cuda, torch.device("cpu")
     if cuda.is_available():
         return
@@ -31,12 +31,12 @@ def mend(torch: Any) -> None:
         setattr(torch, name, on_cpu(getattr(torch, name)))
 
     class Generators:
-        """One generator, whatever the device's number."""
+        """The CPU's generator, for every device number."""
 
         def __getitem__(self, _: Any) -> Any:
             return torch.default_generator
 
-    # Random numbers: the CPU's generator stands for that of the device.
+    # The CPU's generator of random numbers replaces the device's.
     cuda.get_rng_state = cuda.random.get_rng_state = lambda *_, **__: torch.get_rng_state()
     cuda.manual_seed = torch.manual_seed
     cuda.default_generators = Generators()
@@ -47,7 +47,7 @@ def mend(torch: Any) -> None:
     own_type = torch.Tensor.type
 
     def type_of(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        # The optimizer looks at a tensor's type to know that it is on the device.
+        # The optimizer recognizes a tensor on the device by its type.
         found = own_type(tensor, *args, **kwargs)
         return found.replace("torch.", "torch.cuda.", 1) if isinstance(found, str) else found
 

@@ -1,4 +1,4 @@
-"""`make validate`: what our flags allow, against what the real ParallelCluster library allows.
+"""`make validate`: our flags' rules, compared with those of the real ParallelCluster library.
 
 Imported by: bench, rehearsal.__main__, rehearsal.recording.
 """

@@ -1,4 +1,4 @@
-"""Which combinations of flags are tried: every family x capacity x OS, every size, every feature x OS."""
+"""The combinations of flags: every family x capacity x OS, every size, every feature x OS."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OS_NAMES: tuple[str, ...] = get_args(Family.model_fields["os"].annotation)
 
 NODES = 2
 
-# What a flag's placeholder stands for is made on the local AWS (foundation.py).
+# Placeholders in flags, whose values are created on the local AWS (foundation.py).
 RESERVATION = "{reservation}"
 IMAGE = "{image}"
 SECRET = "{secret}"  # noqa: S105
 
-# Features of the cluster, on the family that each is for.
+# Features of the cluster, on the family for which each is meant.
 FEATURES: dict[str, dict[str, str]] = {
     "cpu queue": {"cpu_queue": "on"},
     "cpu queue with EFA": {"cpu_queue": "m6i.32xlarge"},
@@ -47,9 +47,9 @@ FEATURES: dict[str, dict[str, str]] = {
     "41 letters, accounting": {"cluster_name": "a" * 41, "accounting": "new"},
 }
 
-# What we refuse though the library would take what we render, and why.
+# Combinations that we refuse although the library would accept the config, with the reason.
 REFUSED_BY_US_ALONE = {
-    "block, few run": "a Capacity Block's nodes all run, whatever min_nodes says: it would be ignored",
+    "block, few run": "a Capacity Block's nodes all run, whatever min_nodes says: it would have no effect",
     "block, in a group": "the library only warns that the block's capacity may not be found",
 }
 
@@ -66,28 +66,28 @@ class Case:
 
     @property
     def instance_type(self) -> str:
-        """Of the compute nodes."""
+        """Instance type of the compute nodes."""
         named = {k: v for k, v in self.flags.items() if k in {"family", "instance_type"}}
         return read_settings(named).compute_type
 
     @property
     def needs_reservation(self) -> bool:
-        """Whether it names one, which exists only where EC2 has the instance type."""
+        """True if it names a reservation, which exists only where EC2 has the instance type."""
         return RESERVATION in self.flags.get("capacity", "")
 
     @property
     def why_we_alone_refuse(self) -> str | None:
-        """The reason, where the library is known to take it."""
+        """Reason of our refusal, if the library is known to accept it."""
         return REFUSED_BY_US_ALONE.get(self.row)
 
     @property
     def name(self) -> str:
-        """For people: row, column, OS."""
+        """Name for people: row, column, OS."""
         return " ".join(part for part in (self.row, self.column, self.os_name) if part)
 
 
 def all_cases() -> Iterator[Case]:
-    """Every case, in the order of the matrix."""
+    """Yield every case, in the order of the matrix."""
     for family in family_names():
         for capacity in CAPACITIES:
             flag = f"{capacity}:{RESERVATION}" if capacity in {"reservation", "capacity-block"} else capacity

@@ -1,4 +1,4 @@
-"""What configs stand on: our stacks, really deployed; images and reservations as people have them."""
+"""Resources that configs refer to: our deployed stacks, images and reservations."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from training_cluster.cluster.resource_ids import Database, ResourceIds
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
-# Deployed once: with it come network, storage, database, the nodes' policies and placement group.
+# Flags of the one deploy, which creates network, storage, database, policies and placement group.
 FLAGS = {"login_nodes": "1", "accounting": "new", "cpu_queue": "on"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A region and a zone, by name: the local AWS has EC2's own data of what each offers."""
+    """A region and a zone, by name, for which the local AWS has EC2's own data of offerings."""
 
     region: str
     zone: str
 
 
-# The first has most families, the second those that it lacks (hpc7a, p5e, trn2).
+# The first has most families, the second the others (hpc7a, p5e, trn2).
 SITES = (Site(region="us-east-1", zone="us-east-1c"), Site(region="us-east-2", zone="us-east-2b"))
 
 
@@ -39,8 +39,8 @@ class Foundation:
     """Resource ids for any case, on one local AWS.
 
     Args:
-        address: a local AWS, bootstrapped, on which FLAGS are deployed.
-        zone: name of the zone that they are deployed in.
+        address: bootstrapped local AWS on which FLAGS are deployed.
+        zone: name of the zone of the deploy.
     """
 
     def __init__(self, address: LocalAwsAddress, zone: str) -> None:
@@ -51,13 +51,13 @@ class Foundation:
         return boto3.client(service, endpoint_url=self._address.url, **client_options(self._address))  # type: ignore[call-overload]
 
     def _deployed(self) -> ResourceIds:
-        """Read the ids out of the config that the library stored."""
+        """Read the ids from the config that the library stored."""
         config = read_deployed_cluster(self._address, read_settings(FLAGS).cluster_name).config
         head, queue = config["HeadNode"], config["Scheduling"]["SlurmQueues"][0]
         lustre, efs = config["SharedStorage"]
         database = config["Scheduling"]["SlurmSettings"]["Database"]
         update = head["CustomActions"]["OnNodeUpdated"]
-        # Of every node; of compute nodes; of login nodes.
+        # Policies of every node, of compute nodes, and of login nodes.
         datasets = queue["Iam"]["AdditionalIamPolicies"][1]
         nodes, login = config["LoginNodes"]["Pools"][0]["Iam"]["AdditionalIamPolicies"]
         return ResourceIds(
@@ -81,7 +81,7 @@ class Foundation:
         )
 
     def suits(self, case: Case) -> bool:
-        """Whether EC2 has its instance type here: in the zone where it is reserved, else in the region."""
+        """Return True if EC2 has the instance type: in the zone if it is reserved, else in the region."""
         by, place = (
             ("availability-zone", self._zone) if case.needs_reservation else ("region", self._address.region)
         )
@@ -95,7 +95,7 @@ class Foundation:
         return frozenset(each["InstanceType"] for page in found for each in page["InstanceTypeOfferings"])
 
     def flags(self, case: Case) -> dict[str, str]:
-        """The case's flags, with what its placeholders stand for made on the local AWS."""
+        """Return the case's flags; values of placeholders are created on the local AWS."""
         made = {}
         text = str(case.flags)
         if "{reservation}" in text:
@@ -112,7 +112,7 @@ class Foundation:
         }
 
     def ids(self, settings: Settings) -> ResourceIds:
-        """The ids for a case, as TrainingClusterStack would collect them."""
+        """Return the ids for a case, as TrainingClusterStack would collect them."""
         image = settings.node_image
         if image == "official":
             return self._ids
@@ -146,7 +146,7 @@ class Foundation:
                     CapacityBlockOfferingId=here[0], InstancePlatform="Linux/UNIX"
                 )
                 return str(bought["CapacityReservation"]["CapacityReservationId"])
-            # Not sold in blocks: a reservation that exists, so that the library refuses for that reason.
+            # Not sold in blocks: with an existing reservation the library refuses for that reason.
         group = (
             f"arn:aws:ec2:{self._address.region}:{ACCOUNT}:placement-group/{self._ids.placement_group_name}"
         )
@@ -161,12 +161,12 @@ class Foundation:
 
     @cache  # noqa: B019  # lives as long as one run
     def image(self, os_name: str) -> str:
-        """An AMI of one's own for an operating system, as the image pipeline would tag it."""
+        """Create a custom AMI for an operating system, with the tags of the image pipeline."""
         return register_image(self._address, os_name)
 
 
 def deploy(cdk: CdkCli, site: Site, output: Path) -> None:
-    """Deploy FLAGS: the real CDK CLI, the real provider, the real library."""
+    """Deploy FLAGS with the real CDK CLI, provider and library."""
     flags = FLAGS | {"zone": site.zone}
     context = [part for flag, value in flags.items() for part in ("-c", f"{flag}={value}")]
     cdk.run("deploy", "TrainingClusterStack", "--require-approval", "never", *context, output=output)

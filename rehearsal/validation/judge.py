@@ -1,8 +1,8 @@
-"""Runs in .venv-pcluster: the real schema and the real validators judge cluster configs.
+"""The real schema and validators, which check cluster configs; runs in .venv-pcluster.
 
-Called by: rehearsal/validation/library.py, with the environment of a client of the local AWS. One
-JSON object a line comes in (`name`, `config`), one goes out (`name`, `failures`: each with `level`,
-`validator` and `message`).
+Called by: rehearsal/validation/library.py, with the environment of a client of the local AWS. It reads one
+JSON object per line (`name`, `config`) and writes one (`name`, `failures`: each with `level`, `validator`
+and `message`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pcluster.models.cluster import Cluster, ConfigValidationError
 
 
 def judge(config: dict[str, Any], cluster_name: str) -> list[dict[str, str]]:
-    """What the library says of a config, as `pcluster create-cluster --dryrun` would."""
+    """Return the library's findings for a config, as of `pcluster create-cluster --dryrun`."""
     try:
         found = Cluster(cluster_name, config=yaml.safe_dump(config)).validate_create_request(
             set(), FailureLevel.ERROR
@@ -33,7 +33,7 @@ def judge(config: dict[str, Any], cluster_name: str) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    """Judge one config a line, until there are no more."""
+    """Check one config per line, until standard input ends."""
     for line in sys.stdin:
         case = json.loads(line)
         failures = judge(case["config"], case["cluster_name"])

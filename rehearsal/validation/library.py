@@ -1,4 +1,4 @@
-"""The real ParallelCluster library as a judge: one process of .venv-pcluster for all configs."""
+"""The checks of the real ParallelCluster library, in one process of .venv-pcluster for all configs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _JUDGE = Path(__file__).with_name("judge.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that a validator of ParallelCluster says."""
+    """One finding of a validator of ParallelCluster."""
 
     level: str
-    """ERROR, WARNING or INFO."""
+    """Level: ERROR, WARNING or INFO."""
     validator: str
     message: str
 
 
 class Library(AnsweringProcess):
-    """Judges configs one after another; the library's answers of AWS are cached in between.
+    """A process that checks configs one after another; the library caches AWS's answers in between.
 
     Args:
-        environment: of a client of the local AWS.
-        log: takes what the library prints.
+        environment: variables of a client of the local AWS.
+        log: takes the output of the library.
     """
 
     def __init__(self, *, environment: Mapping[str, str], log: Path) -> None:
         super().__init__(_JUDGE, environment=environment, log=log)
 
     def judge(self, *, name: str, cluster_name: str, config: Mapping[str, Any]) -> list[Finding]:
-        """What it says of one config. Raises RehearsalError when it ended."""
+        """Return the findings for one config. Raises RehearsalError if the process ended."""
         answer = self.ask({"name": name, "cluster_name": cluster_name, "config": config})
         return [Finding(**each) for each in answer["failures"]]

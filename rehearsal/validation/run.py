@@ -1,4 +1,4 @@
-"""Runs the matrix: deploys a foundation, asks both sides about every case, prints, judges."""
+"""The matrix: every case is checked by our flags and by the library on a deployed foundation."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from training_cluster.rules.context import read_settings
 
 
 def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
-    """Ask our flags and the library about one case."""
+    """Check one case with our flags and with the library."""
     flags = foundation.flags(case)
     refusal = None
     try:
         check_settings(read_settings(flags))
     except ConfigurationError as error:
         refusal = str(error)
-    # Rendered all the same, without our rules between flags: would the library refuse it, too?
+    # Rendered without our rules between flags, to see whether the library refuses it as well.
     settings = Settings(**flags)  # type: ignore[arg-type]  # pydantic parses text
     config = render_cluster_config(settings=settings, ids=foundation.ids(settings))
     findings = library.judge(name=case.name, cluster_name=f"m{settings.cluster_name}"[:60], config=config)
@@ -46,7 +46,7 @@ def judge(case: Case, *, foundation: Foundation, library: Library) -> Judged:
 
 
 def validate(workspace: Workspace, narrator: Narrator) -> None:
-    """Print the whole matrix.
+    """Check all cases and print the matrix.
 
     Raises:
         RehearsalError: our flags and the library differ somewhere.
@@ -60,12 +60,12 @@ def validate(workspace: Workspace, narrator: Narrator) -> None:
             with narrator.step(f"Deploy in {site.zone}", "Network, storage, accounting and a cluster."):
                 environment, foundation = _deploy(site, folder, workspace, narrator, running)
             here = [each for each in cases if each.name not in judged and foundation.suits(each)]
-            explanation = f"{len(here)} combinations go to our flags and to the real library."
+            explanation = f"{len(here)} combinations are checked by our flags and by the real library."
             log = workspace.logs / f"library-{site.region}.log"
             with narrator.step(f"Validate in {site.zone}", explanation):
                 library = running.enter_context(Library(environment=environment, log=log))
                 with Progress(console=narrator.console, transient=True) as progress:
-                    for case in progress.track(here, description="   judging"):
+                    for case in progress.track(here, description="   checking"):
                         judged[case.name] = judge(case, foundation=foundation, library=library)
     nobody = [Judged(case=case, refusal=None, findings=None) for case in cases]
     report([judged.get(each.case.name, each) for each in nobody], narrator)
@@ -74,7 +74,7 @@ def validate(workspace: Workspace, narrator: Narrator) -> None:
 def _deploy(
     site: Site, folder: Path, workspace: Workspace, narrator: Narrator, running: ExitStack
 ) -> tuple[dict[str, str], Foundation]:
-    """Start a local AWS and deploy on it; the environment of its clients, and what stands there."""
+    """Start a local AWS and deploy on it; return the environment of its clients, and its foundation."""
     account = running.enter_context(
         local_account(
             folder, marker=workspace.marker, narrator=narrator, region=site.region, logs=workspace.logs
@@ -85,24 +85,24 @@ def _deploy(
 
 
 def report(judged: list[Judged], narrator: Narrator) -> None:
-    """Print tables, warnings and what was not expected.
+    """Print tables, warnings and unexpected results.
 
     Raises:
-        RehearsalError: something was not expected.
+        RehearsalError: a result is unexpected.
     """
     unexpected = [each for each in judged if not each.verdict.is_expected]
     lines = ["", *render_matrix(judged), "", *render_reasons(judged), ""]
-    lines += ["What the library warns of where both take it:"]
-    lines += [f"  {line}" for line in render_warnings(judged) or ["nothing"]]
+    lines += ["Warnings of the library about combinations that both accept:"]
+    lines += [f"  {line}" for line in render_warnings(judged) or ["none"]]
     lines += ["", *render_unexpected(judged)]
     for line in lines:
         narrator.console.print(line, markup=False)
     counts = Counter(each.verdict for each in judged)
     summary = (
-        f"{len(judged)} combinations: {counts[Verdict.BOTH_TAKE]} that both take (ok), "
-        f"{counts[Verdict.BOTH_REFUSE]} that both refuse (no), "
-        f"{counts[Verdict.WE_REFUSE_FOR_A_REASON]} that we refuse for a reason (ours), "
-        f"{counts[Verdict.NOT_TRIED]} not tried (-), {len(unexpected)} unexpected"
+        f"{len(judged)} combinations: {counts[Verdict.BOTH_TAKE]} accepted by both (ok), "
+        f"{counts[Verdict.BOTH_REFUSE]} refused by both (no), "
+        f"{counts[Verdict.WE_REFUSE_FOR_A_REASON]} refused by us for a reason (ours), "
+        f"{counts[Verdict.NOT_TRIED]} not checked (-), {len(unexpected)} unexpected"
     )
     if unexpected:
         raise RehearsalError(summary)

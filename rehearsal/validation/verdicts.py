@@ -1,4 +1,4 @@
-"""What we say of a combination, what the library says of it, and whether that is as it should be."""
+"""Our answer and the library's answer for each combination, and their comparison."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rehearsal.validation.library import Finding
 
 
 class Verdict(Enum):
-    """Who takes a combination; the value is what the matrix shows."""
+    """The comparison of both answers; the value is the matrix's word."""
 
     BOTH_TAKE = "ok"
     BOTH_REFUSE = "no"
@@ -23,7 +23,7 @@ class Verdict(Enum):
 
     @property
     def is_expected(self) -> bool:
-        """Whether our flags say what the library says, or why not."""
+        """True if our flags agree with the library, or have a known reason not to."""
         return self not in {Verdict.WE_REFUSE_ALONE, Verdict.LIBRARY_REFUSES_ALONE}
 
 
@@ -33,13 +33,13 @@ class Judged:
 
     case: Case
     refusal: str | None
-    """Our message; None when we take it."""
+    """Our message; None if we accept it."""
     findings: tuple[Finding, ...] | None
-    """None where the library could not be asked."""
+    """The library's findings; None if it was not asked."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """What makes the library refuse."""
+        """Findings for which the library refuses."""
         return tuple(each for each in self.findings or () if each.level == "ERROR")
 
     @property
@@ -56,7 +56,7 @@ class Judged:
 
 
 def render_matrix(judged: Sequence[Judged]) -> list[str]:
-    """The tables, as lines: a cell has one word where all systems agree, else one each."""
+    """Render the tables as lines; a cell has one word if all systems agree, otherwise one for each."""
     lines = [f"{'family':<10}" + "".join(f"{capacity:<16}" for capacity in CAPACITIES)]
     families = dict.fromkeys(each.case.row for each in judged if each.case.table == "family")
     for family in families:
@@ -85,32 +85,32 @@ def _cell(judged: Iterable[Judged]) -> str:
 
 
 def render_unexpected(judged: Sequence[Judged]) -> list[str]:
-    """Every case where the two answers differ, with both."""
+    """Render every case with different answers, with both."""
     lines = []
     for each in judged:
         if not each.verdict.is_expected:
-            said = [f"{finding.validator}: {finding.message}" for finding in each.errors] or ["takes it"]
+            said = [f"{finding.validator}: {finding.message}" for finding in each.errors] or ["accepts it"]
             lines += [
                 f"{each.verdict.value}: {each.case.name}",
-                f"  we:             {each.refusal or 'take it'}",
+                f"  we:             {each.refusal or 'accept it'}",
                 *(f"  ParallelCluster: {line}" for line in said),
             ]
     return lines
 
 
 def render_reasons(judged: Sequence[Judged]) -> list[str]:
-    """Why a cell is neither ok nor no."""
+    """Render the reasons of cells that are neither ok nor no."""
     alone = dict.fromkeys(
         f"ours: {each.case.row}: {each.case.why_we_alone_refuse}"
         for each in judged
         if each.verdict is Verdict.WE_REFUSE_FOR_A_REASON
     )
     not_tried = [each.case.name for each in judged if each.verdict is Verdict.NOT_TRIED]
-    return [*alone, *(f"-: {name}: not sold in the regions that are tried" for name in not_tried)]
+    return [*alone, *(f"-: {name}: not sold in the regions checked" for name in not_tried)]
 
 
 def render_warnings(judged: Sequence[Judged]) -> list[str]:
-    """What the library warns of in combinations that both take, each kind once."""
+    """Render the library's warnings about combinations that both accept, each kind once."""
     warned = [each for each in judged if each.verdict is Verdict.BOTH_TAKE]
     found = {(f.validator, f.level): (j.case, f.message) for j in warned for f in j.findings or ()}
     counts = Counter((f.validator, f.level) for j in warned for f in j.findings or ())

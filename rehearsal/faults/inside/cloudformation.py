@@ -1,7 +1,7 @@
-"""Runs in .venv-pcluster: plays CloudFormation for the stack of one cluster.
+"""CloudFormation, emulated for the stack of one cluster; runs in .venv-pcluster.
 
-As CloudFormation and CDK's Provider framework do: a Create whose on_event failed gets no Delete; one whose
-is_complete failed does. A failed Update is followed by an Update back.
+It acts as CloudFormation and CDK's Provider framework: a Create whose on_event failed gets no Delete; one
+whose is_complete failed does. A failed Update is followed by an Update back.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Cluster = importlib.import_module("pcluster.models.cluster").Cluster
 
 
 class Stack:
-    """The stack of one cluster: what our TrainingClusterStack is on AWS.
+    """The stack of one cluster, as our TrainingClusterStack on AWS.
 
     Args:
-        watched: context of the provider's own calls.
-        name: of the stack; made up of the cluster's name by default.
+        watched: context manager around the provider's own calls.
+        name: name of the stack; derived from the cluster's name by default.
     """
 
     def __init__(self, cluster_name: str, watched: Callable[[], Any], *, name: str | None = None) -> None:
@@ -47,17 +47,17 @@ class Stack:
         self._sent = list[Event]()
         self._begun = Event()
         self.is_deaf = False
-        """Whether its head node does not hear what is asked of the fleet."""
+        """True while its head node ignores requests to the fleet."""
         self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb")}
         self.parameter = f"/training-cluster/stacks/{self._name}/progress"
         self._framework = Framework(parameter=self.parameter, watched=watched, come_to_rest=self.come_to_rest)
 
     def deploy(self, config: dict[str, Any], **properties: str) -> None:
-        """Create or update; ends in CREATE_COMPLETE, UPDATE_COMPLETE or a rolled back state."""
+        """Create or update the stack; ends in CREATE_COMPLETE, UPDATE_COMPLETE or a rolled back state."""
         wanted = self._wanted(config, **properties)
         if self.status in ("NONE", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"):
             self._create(wanted)
-        elif self.status == "ROLLBACK_FAILED":  # the CDK CLI deletes such a stack before it makes it again
+        elif self.status == "ROLLBACK_FAILED":  # the CDK CLI deletes such a stack before it creates it again
             self.destroy()
             self.deploy(config, **properties)
         elif self.status.endswith("_COMPLETE"):
@@ -76,7 +76,7 @@ class Stack:
             return
         self.reasons.append(outcome.failure)
         self.status = "ROLLBACK_COMPLETE"
-        if outcome.physical_id:  # else the framework knows that nothing was made
+        if outcome.physical_id:  # otherwise the framework knows that nothing was created
             self._physical_id = outcome.physical_id
             undone = self._request("Delete", wanted)
             if undone.failure:
@@ -101,7 +101,7 @@ class Stack:
         self.reasons += [undone.failure] if undone.failure else []
 
     def destroy(self) -> None:
-        """Delete; ends in DELETE_COMPLETE or DELETE_FAILED."""
+        """Delete the stack; ends in DELETE_COMPLETE or DELETE_FAILED."""
         outcome = self._request("Delete", self._properties or {})
         self.status = "DELETE_FAILED" if outcome.failure else "DELETE_COMPLETE"
         if outcome.failure:
@@ -110,7 +110,7 @@ class Stack:
         self._properties = None
 
     def begin_create(self, config: dict[str, Any], *, polls: int, refused: bool = False) -> None:
-        """Start a Create, poll it some times, and leave it there; `refused`: on_event has to refuse it."""
+        """Start a Create and poll it a number of times; `refused`: on_event has to refuse it."""
         event = self._event("Create", self._wanted(config))
         try:
             event = self._framework.begin(event, stack_status=_DURING["Create"], polls=polls)
@@ -122,30 +122,30 @@ class Stack:
         self._properties, self._physical_id = event["ResourceProperties"], event["PhysicalResourceId"]
 
     def finish_create(self) -> None:
-        """Poll the Create that was begun to its end."""
+        """Poll the started Create to its end."""
         outcome = self._framework.go_on(self._begun, stack_status=_DURING["Create"])
         self._created(outcome, self._begun["ResourceProperties"])
 
     def begin_update(self, config: dict[str, Any], *, polls: int) -> None:
-        """Start an Update, poll it some times, and leave it there."""
+        """Start an Update and poll it a number of times."""
         self._former = self._properties
         event = self._event("Update", self._wanted(config))
         self._framework.begin(event, stack_status=_DURING["Update"], polls=polls)
         self.come_to_rest()
 
     def roll_back(self) -> None:
-        """Undo the last update, since another resource of the stack failed."""
+        """Undo the last update, as after a failure of another resource of the stack."""
         former = self._former or self._properties or {}
         self._undo(former)
         self._properties = former
 
     def replay(self, number: int) -> None:
-        """Deliver the nth event once more, as Lambda may; CloudFormation heeds no second answer."""
+        """Deliver the nth event once more, as Lambda may; CloudFormation ignores a second answer."""
         self._framework.run(self._sent[number], stack_status=self.status)
 
     @contextmanager
     def dying(self, at: int) -> Iterator[None]:
-        """The function dies after the work of its nth poll, once."""
+        """Let the function die after the work of its nth poll, once."""
 
         def die() -> None:
             raise RuntimeError("Runtime exited with error: signal: killed")
@@ -155,7 +155,7 @@ class Stack:
 
     @contextmanager
     def losing_notes(self, after: int) -> Iterator[None]:
-        """Somebody deletes the provider's parameter after the nth poll, once."""
+        """Delete the provider's parameter after the nth poll, once."""
         with self._framework.after_poll(
             after, lambda: boto3.client("ssm").delete_parameter(Name=self.parameter)
         ):
@@ -163,7 +163,7 @@ class Stack:
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
-        """Each event comes twice."""
+        """Deliver each event twice."""
         with self._framework.repeating():
             yield
 
@@ -193,10 +193,10 @@ class Stack:
         return self._framework.run(self._sent[-1], stack_status=_DURING[kind])
 
     def come_to_rest(self) -> None:
-        """Wait until neither the cluster's stack nor its fleet is on its way somewhere.
+        """Wait until neither the cluster's stack nor its fleet is changing.
 
         Raises:
-            RuntimeError: it takes too long: a fault of the local AWS.
+            RuntimeError: it takes too long, which is a fault of the local AWS.
         """
         deadline = time.monotonic() + _REST_TIMEOUT_S
         while self.stack_status().endswith("_IN_PROGRESS") or self._fleet_moves():
@@ -208,7 +208,7 @@ class Stack:
         return not self.is_deaf and self.fleet() in _MOVING
 
     def stack_status(self) -> str:
-        """Read the status of the cluster's own stack; NONE when there is none."""
+        """Read the status of the cluster's own stack; NONE if there is no stack."""
         client = self._clients["cloudformation"]
         try:
             return str(client.describe_stacks(StackName=self.cluster_name)["Stacks"][0]["StackStatus"])
@@ -216,7 +216,7 @@ class Stack:
             return "NONE"
 
     def fleet(self) -> str:
-        """Status of the compute fleet; NONE when there is none."""
+        """Read the status of the compute fleet; NONE if there is no fleet."""
         client = self._clients["dynamodb"]
         try:
             item = client.get_item(
@@ -227,7 +227,7 @@ class Stack:
         return str(item["Item"]["Data"]["M"]["status"]["S"]) if "Item" in item else "NONE"
 
     def capacity(self) -> str:
-        """How the cluster's first queue buys its nodes, in the config that its stack was made from."""
+        """Read the capacity type of the cluster's first queue, in the config of its stack."""
         Cache.clear_all()
         AWSApi.reset()
         config: dict[str, Any] = Cluster(self.cluster_name).config.source_config

@@ -1,4 +1,4 @@
-"""Runs in .venv-pcluster: cases of requests that cross or come again, and of two stacks for one cluster."""
+"""Cases of overlapping and repeated requests, and of two stacks for one cluster; runs in .venv-pcluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scene import Named, Scene
 
 
 def _twice(request: str) -> Callable[[Scene], None]:
-    """CloudFormation sends the event twice, and both are polled to the end."""
+    """Return an act in which CloudFormation sends the event twice, and both are polled to the end."""
 
     def act(scene: Scene) -> None:
         with scene.stack.repeating():
@@ -22,13 +22,13 @@ def _twice(request: str) -> Callable[[Scene], None]:
 
 
 def _rolled_back_afterwards(scene: Scene) -> None:
-    """The update went well, and another resource of the stack failed."""
+    """Roll back a successful update, as after a failure of another resource of the stack."""
     scene.stack.deploy(scene.wanted)
     scene.stack.roll_back()
 
 
 def _rolled_back_meanwhile(scene: Scene) -> None:
-    """CloudFormation gives up while the cluster is being updated, its fleet stopped."""
+    """Roll back while the cluster is being updated, with its fleet stopped."""
     scene.stack.begin_update(scene.wanted, polls=3)
     scene.stack.roll_back()
 
@@ -45,7 +45,7 @@ def _deleted_meanwhile(polls: int) -> Callable[[Scene], None]:
 
 
 def _somebody_elses(scene: Scene) -> None:
-    """Another stack made a cluster of this name first."""
+    """Deploy when another stack has created a cluster of this name before."""
     other = Stack(scene.stack.cluster_name, scene.wire.watched, name="somebody-elses")
     other.deploy(scene.config)
     before = scene.stack.stack_status()
@@ -57,7 +57,7 @@ def _somebody_elses(scene: Scene) -> None:
 
 
 def _somebody_elses_deleted(scene: Scene) -> None:
-    """The Delete of a stack whose cluster was taken over by another one."""
+    """Delete a stack whose cluster belongs to another stack."""
     ours = scene.stack
     other = Stack(ours.cluster_name, scene.wire.watched, name="somebody-elses")
     other.begin_create(scene.config, polls=0, refused=True)
@@ -68,7 +68,7 @@ def _somebody_elses_deleted(scene: Scene) -> None:
 
 
 def _second_stack(scene: Scene) -> None:
-    """The stack was renamed, and deployed while the former one still makes the cluster of that name."""
+    """Deploy under another stack name while the former stack still creates the cluster."""
     ours = scene.stack
     ours.begin_create(scene.config, polls=1)
     renamed = Stack(ours.cluster_name, scene.wire.watched, name=f"{ours.cluster_name}-renamed")

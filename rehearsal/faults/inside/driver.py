@@ -1,8 +1,8 @@
-"""Runs in .venv-pcluster: tries one case a line, with the real handler and the real library.
+"""Driver of the cases, with the real handler and the real library; runs in .venv-pcluster.
 
-Called by: rehearsal/faults/worker.py, with the environment of a client of the local AWS. The first line
-that comes in says what there is (`bystander`, `bucket`, `config`), each further one is a case; for each, one
-JSON object goes out.
+Called by: rehearsal/faults/worker.py, with the environment of a client of the local AWS. The first line of
+standard input describes the site (`bystander`, `bucket`, `config`), each further one is a case. For each case
+it prints one JSON object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UP = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 
 
 class Rig:
-    """One cluster at a time, and what each case found."""
+    """One cluster at a time, and the results of each case."""
 
     def __init__(self, *, bystander: str, bucket: str, config: dict[str, Any]) -> None:
         self._config, self._count = config, 0
@@ -38,7 +38,7 @@ class Rig:
         return Stack(f"case-{self._count}", self._wire.watched)
 
     def try_out(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Bring about what the case needs, let it happen, and see what became of everything."""
+        """Prepare the state that the case needs, run it, and report the state afterwards."""
         started = time.monotonic()
         request = CASES[case["named"]].request if "named" in case else case["request"]
         wrong = list[str]()
@@ -76,7 +76,7 @@ class Rig:
         }
 
     def look(self) -> dict[str, Any]:
-        """What there is now, for cases that happen elsewhere."""
+        """Report the existing resources and data, for cases that run elsewhere."""
         return {"resources": sorted(self._inventory.resources()), "data": sorted(self._inventory.data())}
 
     def _prepare(self, request: str, wrong: list[str]) -> None:
@@ -84,7 +84,7 @@ class Rig:
             self._stack.destroy()
             left = self._left_behind()
             if self._stack.status != "DELETE_COMPLETE" or left:
-                wrong.append(f"what stood before: {self._stack.status}, left behind: {left}")
+                wrong.append(f"the stack before: {self._stack.status}, left behind: {left}")
         if self._stack.status not in _UP:
             self._stack = self._new_stack()
             self._before = self._inventory.resources()
@@ -108,7 +108,7 @@ class Rig:
             self._config = scene.wanted
 
     def _again(self, request: str) -> None:
-        """The next deploy, or the next destroy, with nothing in its way."""
+        """Run the next deploy or destroy, without a fault."""
         if request == "Delete":
             if self._stack.status != "DELETE_COMPLETE":
                 self._stack.destroy()
@@ -137,7 +137,7 @@ def _capacity(config: dict[str, Any]) -> str:
 
 
 def _bought_otherwise(config: dict[str, Any]) -> dict[str, Any]:
-    """A change that wants a stopped fleet: the longest way that an update can take."""
+    """Return a config with a change that requires a stopped fleet: the longest path of an update."""
     changed = copy.deepcopy(config)
     queue = changed["Scheduling"]["SlurmQueues"][0]
     queue["CapacityType"] = {"ONDEMAND": "SPOT", "SPOT": "ONDEMAND"}[queue["CapacityType"]]
@@ -145,7 +145,7 @@ def _bought_otherwise(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Try cases until there are no more."""
+    """Run cases until standard input ends."""
     results, sys.stdout = sys.stdout, sys.stderr
     make_haste()
     rig = Rig(**json.loads(sys.stdin.readline()))

@@ -1,8 +1,8 @@
-"""Runs in .venv-pcluster: spares what makes the library slow and has nothing to do with what it does.
+"""Shared boto3 clients and sessions, which make the library faster; runs in .venv-pcluster.
 
-For each call it makes clients anew, which reads their models and the trust bundle; and a whole session for
-each request's log line and wherever it asks for the region. Here both are kept: they remember nothing of what
-AWS said. What the library itself remembers is still forgotten at each call, as the provider does.
+The library creates new clients for each call, which read their models and the trust bundle, and a new session
+for each log line of a request and each look-up of the region. Sharing is safe: they store no answers of AWS.
+The library's own caches are still cleared at each call, as in the provider.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from botocore.config import Config
 
 
 def make_haste() -> None:
-    """Keep one client a service, for the library and for the provider, and one session."""
+    """Share one client per service between the library and the provider, and one session."""
     make: Any = boto3.client
     client, resource = functools.cache(boto3.client), functools.cache(boto3.resource)
     common: Any = importlib.import_module("pcluster.aws.common")

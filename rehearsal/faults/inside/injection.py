@@ -1,7 +1,7 @@
-"""Runs in .venv-pcluster: makes one call of AWS fail, as its client sees it; and records all calls.
+"""Fault injection: one call of AWS fails, as its client sees it; runs in .venv-pcluster.
 
-A call is one operation of an AWS client with all of its retries: a fault that botocore's own retries
-cover would prove nothing, so each attempt of the chosen call fails.
+A call is one operation of an AWS client with all of its retries: each attempt of the chosen call fails, since
+a fault that botocore's own retries hide would prove nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _READS = ("Describe", "Get", "List", "Head", "Filter", "Simulate")
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What goes wrong."""
+    """The fault to inject."""
 
     kind: str
-    """One of cases.KINDS, expired, or untagged volume."""
+    """One of cases.KINDS, `expired`, or `untagged volume`."""
     call: str
     """`service.Operation`, such as `cloudformation.CreateStack`."""
     occurrence: int
-    """Which of the calls of that name, from 1."""
+    """Number of the call among those of its name, from 1."""
     times: int = 1
-    """How many of them, one after another."""
+    """Number of consecutive calls that fail."""
 
     def strikes(self, call: str, count: int) -> bool:
-        """Whether the call fails, if it is the count-th of its name."""
+        """Return True if the call, the count-th of its name, has to fail."""
         return call == self.call and 0 <= count - self.occurrence < self.times
 
 
@@ -51,7 +51,7 @@ _ERRORS = {
         "arn:aws:ec2:us-east-1:123456789012:volume/* with an explicit deny in a service control policy",
     ),
 }
-# EC2 and SSM have words of their own.
+# Some services have error codes of their own.
 _CODES = {
     ("ec2", "throttled"): "RequestLimitExceeded",
     ("ec2", "denied"): "UnauthorizedOperation",
@@ -67,13 +67,13 @@ _CODES = {
 
 
 class Wire:
-    """Between the provider and AWS. Outside `watched` all calls pass unseen."""
+    """The connection between the provider and AWS. Calls outside `watched` pass unchanged and unrecorded."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
-        """The calls seen since `arm`, in order."""
+        """Calls recorded since `arm`, in order."""
         self.fired = False
-        """Whether the fault came about."""
+        """True once the fault has occurred."""
         self._watching = False
         self._fault: Fault | None = None
         self._struck: Any = None
@@ -81,12 +81,12 @@ class Wire:
         self._patch()
 
     def arm(self, fault: Fault | None) -> None:
-        """Forget what was seen; let this happen next."""
+        """Clear the recorded calls and arm a fault."""
         self.calls, self.fired, self._fault = [], False, fault
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """The calls in here are the provider's."""
+        """Record the calls in this block, which are the provider's."""
         self._watching = True
         try:
             yield
@@ -94,7 +94,7 @@ class Wire:
             self._watching = False
 
     def _patch(self) -> None:
-        endpoint: Any = Endpoint  # two functions of botocore's own; its stubs do not know the second
+        endpoint: Any = Endpoint  # botocore's stubs lack the second function
         make_request, send = endpoint.make_request, endpoint._send
 
         def one_call(self_: Any, operation: Any, request: Any) -> Any:
@@ -125,8 +125,8 @@ class Wire:
         if self._fault.kind == "dropped":
             raise ConnectionClosedError(endpoint_url=request.url)
         if self._fault.kind == "timeout":
-            # AWS does what it was asked and its answer is lost; what changes something is then asked
-            # for again by botocore, and that answer arrives.
+            # AWS executes the request and its answer is lost. botocore repeats what changes something,
+            # and the second answer arrives.
             answer = send()
             if self._attempts > 1 and not self._struck.name.startswith(_READS):
                 return answer
@@ -158,7 +158,7 @@ def _body(protocol: str, code: str, message: str) -> tuple[bytes, str]:
 
 
 class _Raw(io.BytesIO):
-    """urllib3's response, as far as botocore reads it."""
+    """A urllib3 response, as far as botocore reads it."""
 
     def stream(self, **_options: Any) -> Iterator[bytes]:
         yield self.read()

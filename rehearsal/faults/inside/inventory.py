@@ -1,4 +1,4 @@
-"""Runs in .venv-pcluster: what there is in the local AWS, to see what a case left behind or took away."""
+"""Inventory of the local AWS, which shows what a case left behind or removed; runs in .venv-pcluster."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _GONE = {"shutting-down", "terminated"}
 
 
 class Inventory:
-    """Lists what a cluster could leave behind, and the data that nothing may take.
+    """Lists of the resources that a cluster could leave behind, and of the data that must remain.
 
     Args:
-        bystander: a cluster that no case has to do with.
-        bucket: of the data.
+        bystander: name of a cluster that no case may change.
+        bucket: name of the bucket of data.
     """
 
     def __init__(self, *, bystander: str, bucket: str) -> None:
@@ -25,7 +25,7 @@ class Inventory:
         self._client: dict[str, Any] = {name: boto3.client(name) for name in services}  # type: ignore[call-overload]
 
     def resources(self) -> set[str]:
-        """All that is not data; log groups stay after a deletion, as documented, and do not count."""
+        """List everything but data, and no log groups, since they remain after a deletion, as documented."""
         found: list[Callable[[], Iterator[str]]] = [
             self._stacks,
             self._instances,
@@ -36,7 +36,7 @@ class Inventory:
         return {each for collect in found for each in collect()}
 
     def data(self) -> set[str]:
-        """File systems, the bucket's objects, and somebody else's cluster, each with its state."""
+        """List file systems, the bucket's objects, and the bystander, each with its state."""
         systems = [
             f"{service} {system['FileSystemId']}"
             for service in ("fsx", "efs")

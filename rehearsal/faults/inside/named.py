@@ -1,7 +1,7 @@
-"""Runs in .venv-pcluster: what goes wrong between the provider, CloudFormation and the cluster, by name.
+"""Cases by name: faults between the provider, CloudFormation and the cluster; runs in .venv-pcluster.
 
-Each takes a stack in the state that its request wants and leaves it as CloudFormation would; the driver then
-tries the next deploy or destroy.
+Each starts with a stack in the state that its request needs and leaves it as CloudFormation would; the driver
+then runs the next deploy or destroy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _booting(behaviour: str) -> Iterator[None]:
 
 
 def _deaf(scene: Scene) -> None:
-    """The head node runs and signals, and does nothing that is asked of the fleet, until all is over."""
+    """Deploy while the head node runs and signals, but ignores requests to the fleet."""
     with _booting("is deaf"):
         scene.stack.is_deaf = True
         scene.stack.deploy(scene.wanted)
@@ -46,7 +46,7 @@ def _deaf(scene: Scene) -> None:
 
 
 def _dies(request: str, at: int) -> Callable[[Scene], None]:
-    """The function ends without an answer after the nth poll did its work."""
+    """Return an act in which the function dies after the work of its nth poll."""
 
     def act(scene: Scene) -> None:
         with scene.stack.dying(at):
@@ -67,7 +67,7 @@ def _deleted_with_jobs(scene: Scene) -> None:
 
 
 def _busy(scene: Scene) -> None:
-    """Compute nodes run, and nobody said that they may be stopped."""
+    """Deploy while compute nodes run, without permission to stop them."""
     node = _run_compute_node(scene)
     scene.stack.deploy(scene.wanted)
     if _state(node) != "running" or "on_busy=stop" not in " ".join(scene.stack.reasons):
@@ -83,7 +83,7 @@ def _busy_and_stopped(scene: Scene) -> None:
 
 
 def _busy_after_the_update(scene: Scene) -> None:
-    """The update went well, jobs began, and then the stack rolls back: the jobs go on."""
+    """Roll back a successful update after jobs have started: the jobs continue."""
     scene.stack.deploy(scene.wanted)
     node = _run_compute_node(scene)
     scene.stack.roll_back()
@@ -93,7 +93,7 @@ def _busy_after_the_update(scene: Scene) -> None:
 
 
 def _unanswered(call: str, kind: str) -> Callable[[Scene], None]:
-    """No call of this name is answered for a whole poll."""
+    """Return an act in which no call of this name is answered for a whole poll."""
 
     def act(scene: Scene) -> None:
         scene.wire.arm(Fault(kind=kind, call=call, occurrence=2, times=8))
@@ -103,7 +103,7 @@ def _unanswered(call: str, kind: str) -> Callable[[Scene], None]:
 
 
 def _volumes_want_tags(scene: Scene) -> None:
-    """A policy of the organisation denies every try of a launch that tags no volume; deploys go on."""
+    """Deploy under a policy of the organisation that denies dry-run launches without volume tags."""
     scene.wire.arm(Fault(kind="untagged volume", call="ec2.RunInstances", occurrence=1, times=99))
     scene.stack.deploy(scene.wanted if scene.stack.stack_status() != "NONE" else scene.config)
     if not scene.wire.fired or scene.stack.reasons:

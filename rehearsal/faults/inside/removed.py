@@ -1,4 +1,4 @@
-"""Runs in .venv-pcluster: cases in which somebody removes what the cluster or the provider depends on."""
+"""Cases in which a person removes what the cluster or the provider needs; runs in .venv-pcluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _deleted_by_hand(scene: Scene) -> None:
 
 
 def _made_anew(scene: Scene) -> None:
-    """The update fails, and says what to type; that is typed, and the next deploy makes the cluster."""
+    """Let the update fail, run the command in its message, and let the next deploy create the cluster."""
     scene.stack.deploy(scene.wanted)
     try:
         says(scene, f"npx cdk destroy TrainingClusterStack -c cluster_name={scene.stack.cluster_name}")
@@ -34,7 +34,7 @@ def _head_node_terminated(scene: Scene) -> None:
 
 
 def _bucket_emptied(scene: Scene) -> None:
-    """Somebody emptied ParallelCluster's bucket, all versions: here only the folder of this cluster."""
+    """Empty ParallelCluster's bucket, all versions; here only the folder of this cluster."""
     s3, folder = boto3.client("s3"), f"/clusters/{scene.stack.cluster_name}-"
     names = [each["Name"] for each in s3.list_buckets()["Buckets"]]
     bucket = next(name for name in names if name.startswith("parallelcluster-"))
@@ -46,7 +46,7 @@ def _bucket_emptied(scene: Scene) -> None:
 
 
 def _fleet_item_deleted(scene: Scene) -> None:
-    """The update fails at once, and says which item to put back; that is typed."""
+    """Let the update fail, and restore the item that its message names."""
     dynamodb, key = boto3.client("dynamodb"), {"Id": {"S": "COMPUTE_FLEET"}}
     dynamodb.delete_item(TableName=f"parallelcluster-{scene.stack.cluster_name}", Key=key)
     scene.stack.deploy(scene.wanted)
@@ -59,7 +59,7 @@ def _fleet_item_deleted(scene: Scene) -> None:
 
 
 def _notes_deleted(scene: Scene) -> None:
-    """Somebody deletes the progress parameter while the fleet is stopped for an update."""
+    """Delete the progress parameter while the fleet is stopped for an update."""
     with scene.stack.losing_notes(after=1):
         scene.stack.deploy(scene.wanted)
     if scene.stack.status != "UPDATE_COMPLETE":

@@ -1,4 +1,4 @@
-"""Runs in .venv-pcluster: what a named case is, what it acts on, and what it expects to read."""
+"""A named case, its scene, and the reasons that it expects; runs in .venv-pcluster."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _MAX_REASON_BYTES = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a named case acts on."""
+    """The stack, calls and configs that a named case uses."""
 
     stack: Stack
     wire: Wire
     config: Config
-    """As it is deployed, or is to be created."""
+    """Config that is deployed, or is to be created."""
     wanted: Config
-    """Config of the update; it needs a stopped fleet."""
+    """Config of the update, which requires a stopped fleet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """One case."""
+    """One case with its request."""
 
     request: str
-    """Create, Update or Delete: decides what stands before, and what comes next."""
+    """Create, Update or Delete: determines the state before the case, and the next request."""
     act: Callable[[Scene], None]
     changes: bool = False
-    """True where the next deploy asks for `wanted` instead of `config`."""
+    """True if the next deploy asks for `wanted` instead of `config`."""
 
 
 def says(scene: Scene, *words: str) -> str:

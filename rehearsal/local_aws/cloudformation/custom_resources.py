@@ -1,7 +1,7 @@
-"""Custom resources whose Create failed: CloudFormation sends their Delete, ministack's engine forgets them.
+"""Deletes of custom resources whose Create failed: CloudFormation sends them, ministack's engine does not.
 
-On AWS the Delete carries the PhysicalResourceId of the failed answer, and comes with the rollback; after a
-deploy with rollback disabled it comes with whatever is done to the stack next.
+On AWS the Delete has the PhysicalResourceId of the failed answer, and is part of the rollback. After a
+deploy with rollback disabled it is sent with the next operation on the stack.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _TYPE = "AWS::CloudFormation::CustomResource"
 _answered: dict[tuple[str, str], str] = {}
 """PhysicalResourceId of the last answer, by stack id and logical id."""
 _failed: dict[str, dict[str, Callable[[], None]]] = {}
-"""Deletes that are owed, by stack name."""
+"""Deletes that are still to be sent, by stack name."""
 
 
 def install() -> None:
-    """Owe a failed custom resource its Delete, and send it when AWS would."""
+    """Send a failed custom resource its Delete when AWS would."""
     hooks.replace(hooks.CUSTOM_RESOURCE_ANSWER, _remember_answer)
     hooks.replace(hooks.CREATE_CUSTOM_RESOURCE, _owe_delete)
     handlers.wrap(_TYPE, create=hooks.find(hooks.CREATE_CUSTOM_RESOURCE))
@@ -49,7 +49,7 @@ def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
     def create(logical_id: str, props: Properties, stack_name: str, resource_type: str = _TYPE) -> Created:
         try:
             created = original(logical_id, props, stack_name, resource_type)
-            _failed.get(stack_name, {}).pop(logical_id, None)  # of the same physical id: it is no other one
+            _failed.get(stack_name, {}).pop(logical_id, None)  # it has the same physical id
         except RuntimeError:
             stack = stacks[stack_name]
             physical_id = _answered.get((stack["StackId"], logical_id))
@@ -60,7 +60,7 @@ def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
             if physical_id:
                 _failed.setdefault(stack_name, {})[logical_id] = send
                 if not stack.get("DisableRollback"):
-                    send()  # if it fails, what is done to the stack next sends it again
+                    send()  # if it fails, the next operation on the stack sends it again
                     _failed[stack_name].pop(logical_id)
             raise
         return created

@@ -19,9 +19,7 @@ _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
 
 def install() -> None:
-    """Accept virtual-host template URLs; create WaitConditions last; delete what is still being made once it
-    is; name missing SSM parameters.
-    """
+    """Install the corrections: URLs of templates, the order of creation, deletions, missing parameters."""
     hooks.replace(hooks.DELETE_STACK, _delete_at_rest)
     hooks.replace(hooks.TEMPLATE_URL, _accept_virtual_hosts)
     hooks.replace(hooks.CREATION_ORDER, _wait_conditions_last)
@@ -30,7 +28,7 @@ def install() -> None:
 
 
 def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
-    """AWS stops what it was at; here it comes to its end first, since the engine cannot be stopped."""
+    """Delete a stack after its current operation, which the engine, unlike AWS, cannot stop."""
     stacks = hooks.find(hooks.STACKS)
 
     async def delete(stack_name: str, stack_id: str, retain_resources: Any = (), force: bool = False) -> None:
@@ -45,7 +43,7 @@ def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def path_style(url: str) -> str:
-    """Rewrite a virtual-host S3 address as the path-style address that the engine parses."""
+    """Rewrite a virtual-host address of S3 as the path-style address that the engine parses."""
     match = _VIRTUAL_HOST.match(url)
     return f"https://localhost/{match['bucket']}/{match['key']}" if match else url
 
@@ -75,7 +73,7 @@ def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., l
 
 
 def name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Name an SSM parameter that is not there as CreateChangeSet does."""
+    """Report a missing SSM parameter with CreateChangeSet's message."""
 
     @functools.wraps(original)
     def resolve(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Exports in use cannot change: CloudFormation rolls such an update back, ministack's engine lets it pass."""
+"""Changes of exports in use, which CloudFormation rolls back and ministack's engine accepts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Resolved = tuple[list[dict[str, Any]], dict[str, dict[str, str]]]
 
 
 def install() -> None:
-    """Look at each stack's exports when they are about to become others."""
+    """Check each stack's exports before they change."""
     hooks.replace(hooks.STACK_OUTPUTS, _refuse_changes_of_what_is_used)
 
 

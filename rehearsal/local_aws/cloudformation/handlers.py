@@ -1,4 +1,4 @@
-"""Handlers of ministack's CloudFormation engine: new ones, and its own with something around them."""
+"""Handlers of ministack's CloudFormation engine: new ones, and wrapped ones of its own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Delete = Callable[[str, Properties], object]
 
 
 def register(name: str, handler: Handler) -> None:
-    """Make this the handler of one resource type."""
+    """Register the handler of one resource type."""
     hooks.find(hooks.RESOURCE_HANDLERS)[name] = handler
 
 
 def original(name: str) -> Handler:
-    """The handler that answers for one resource type now."""
+    """Return the present handler of one resource type."""
     handler: Handler = hooks.find(hooks.RESOURCE_HANDLERS)[name]
     return handler
 
@@ -31,7 +31,7 @@ def wrap(name: str, **parts: Callable[..., Any]) -> None:
 
 
 def simple(create: Create, delete: Delete, update: Update | None = None) -> Handler:
-    """Make a handler; without an update, the attributes are kept from the creation."""
+    """Make a handler from functions; without an update, the attributes stay those of the creation."""
     attributes: dict[str, Attributes] = {}
 
     def remember(logical_id: str, properties: Properties, stack_name: str) -> Created:
@@ -45,5 +45,5 @@ def simple(create: Create, delete: Delete, update: Update | None = None) -> Hand
 
 
 def changed(old: Properties, new: Properties) -> set[str]:
-    """Names of the properties that differ."""
+    """Return the names of the properties that differ."""
     return {key for key in {*old, *new} if old.get(key) != new.get(key)}

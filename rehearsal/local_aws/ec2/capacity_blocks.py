@@ -1,6 +1,6 @@
-"""EC2 Capacity Blocks: offerings in every zone that has the instance type, at no price.
+"""EC2 Capacity Blocks: free offerings in every zone that has the instance type.
 
-Without a StartDateRange a block begins at once and is `active`; with one in the future it is
+Without a StartDateRange a block begins at once and is `active`. With one in the future it is
 `scheduled` until then, and has no instances yet, as on AWS.
 """
 
@@ -22,7 +22,7 @@ from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_types import ec2
 
-# EC2 puts these on the reservation of a block (pcluster/aws/aws_resources.py reads the first).
+# Tags that EC2 puts on the reservation of a block (pcluster/aws/aws_resources.py reads the first).
 _COUNT_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 _KIND_TAG = "aws:ec2capacityreservation:capacityReservationType"
 
@@ -31,12 +31,12 @@ _OFFERINGS: dict[str, Offering] = {}
 
 
 def install() -> None:
-    """Add the actions."""
+    """Add the actions of Capacity Blocks."""
     moto_actions.add(hooks.MOTO_EC2_ACTIONS, describe_capacity_block_offerings, purchase_capacity_block)
 
 
 def describe_capacity_block_offerings(self: Any) -> Any:
-    """DescribeCapacityBlockOfferings: none for a type that is not sold in blocks."""
+    """Answer DescribeCapacityBlockOfferings; a type that is not sold in blocks has none."""
     instance_type, hours = parameter(self, "InstanceType"), int(parameter(self, "CapacityDurationHours"))
     zones = zones_with(instance_type)
     [found] = ec2().describe_instance_types([instance_type])
@@ -63,7 +63,7 @@ def describe_capacity_block_offerings(self: Any) -> Any:
 
 
 def purchase_capacity_block(self: Any) -> Any:
-    """PurchaseCapacityBlock."""
+    """Answer PurchaseCapacityBlock."""
     id_ = parameter(self, "CapacityBlockOfferingId")
     if id_ not in _OFFERINGS:
         raise moto_actions.error(

@@ -1,4 +1,4 @@
-"""EC2 capacity reservations, which moto has not: records in the right words, no capacity is set aside."""
+"""EC2 capacity reservations, which moto lacks: AWS's answers from records; no capacity is reserved."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ BLOCK = "capacity-block"
 
 
 def now() -> datetime.datetime:
-    """In UTC."""
+    """Return the present time in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
 def in_utc(time: datetime.datetime | None) -> datetime.datetime | None:
-    """A time of a request, which moto parses without its zone."""
+    """Add UTC to a time of a request, which moto parses without its zone."""
     return time.replace(tzinfo=datetime.UTC) if time and time.tzinfo is None else time
 
 
 @dataclass(kw_only=True)
 class Reservation:
-    """One capacity reservation, or one Capacity Block once it is bought."""
+    """One capacity reservation, or one purchased Capacity Block."""
 
     instance_type: str
     zone: str
     count: int
     kind: str = "default"
-    """`default` or `capacity-block`"""
+    """Type of the reservation: `default` or `capacity-block`."""
     platform: str = "Linux/UNIX"
     match: str = "open"
     placement_group_arn: str | None = None
@@ -47,7 +47,7 @@ class Reservation:
 
     @property
     def state(self) -> str:
-        """As of now: a block begins and ends by the clock."""
+        """Present state; a block begins and ends by the clock."""
         if self.cancelled:
             return "cancelled"
         if self.end and self.end <= now():
@@ -55,7 +55,7 @@ class Reservation:
         return "active" if self.start <= now() else "scheduled"
 
     def describe(self) -> dict[str, Any]:
-        """As DescribeCapacityReservations tells it; a scheduled block has no instances yet."""
+        """Return its entry in DescribeCapacityReservations; a scheduled block has no instances yet."""
         count = self.count if self.state == "active" else 0
         described = {
             "CapacityReservationId": self.id,
@@ -88,7 +88,7 @@ RESERVATIONS: dict[str, Reservation] = {}
 
 
 def install() -> None:
-    """Add the actions."""
+    """Add the actions of capacity reservations."""
     moto_actions.make_taggable("capacity-reservation", "cr")
     moto_actions.add(
         hooks.MOTO_EC2_ACTIONS,
@@ -99,12 +99,12 @@ def install() -> None:
 
 
 def zone_id(zone: str) -> str:
-    """Zone name -> zone id."""
+    """Return the id of a zone by its name."""
     return next(str(z.zone_id) for z in ec2().describe_availability_zones() if z.name == zone)
 
 
 def zones_with(instance_type: str) -> list[str]:
-    """Zones that offer the instance type. Raises EC2's InvalidInstanceType."""
+    """Return the zones that offer the instance type. Raises EC2's InvalidInstanceType."""
     ec2().describe_instance_types([instance_type])
     offered = ec2().describe_instance_type_offerings(
         "availability-zone", filters={"instance-type": [instance_type]}
@@ -113,7 +113,7 @@ def zones_with(instance_type: str) -> list[str]:
 
 
 def create_capacity_reservation(self: Any) -> Any:
-    """CreateCapacityReservation."""
+    """Answer CreateCapacityReservation."""
     instance_type, zone = parameter(self, "InstanceType"), parameter(self, "AvailabilityZone")
     zones = zones_with(instance_type)
     if wanted := parameter(self, "AvailabilityZoneId"):
@@ -140,7 +140,7 @@ def create_capacity_reservation(self: Any) -> Any:
 
 
 def describe_capacity_reservations(self: Any) -> Any:
-    """DescribeCapacityReservations, by id and by the filters instance-type, availability-zone and state."""
+    """Answer DescribeCapacityReservations, by id and by a number of filters."""
     found = [_find(id_) for id_ in parameter(self, "CapacityReservationIds", [])]
     described = [reservation.describe() for reservation in found or RESERVATIONS.values()]
     members = {
@@ -158,7 +158,7 @@ def describe_capacity_reservations(self: Any) -> Any:
 
 
 def cancel_capacity_reservation(self: Any) -> Any:
-    """CancelCapacityReservation; a Capacity Block cannot be cancelled."""
+    """Answer CancelCapacityReservation; a Capacity Block cannot be cancelled."""
     reservation = _find(parameter(self, "CapacityReservationId"))
     if reservation.kind == BLOCK:
         raise moto_actions.error(

@@ -1,4 +1,4 @@
-"""AMIs of one's own: RegisterImage keeps what it is given, root volumes have a real size, images have ENA."""
+"""Custom AMIs: RegisterImage stores all its parameters, root volumes have a real size, images have ENA."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rehearsal.local_aws.emulators.moto_types import ec2
 def install() -> None:
     """Correct moto's images."""
     hooks.replace(hooks.MOTO_IMAGE_BLOCK_DEVICES, _with_real_size)
-    # Of AWS's own images; RegisterImage gives each other one its own.
+    # Default for AWS's own images; RegisterImage sets it for others.
     hooks.find(hooks.MOTO_IMAGE).ena_support = True
     moto_actions.add(hooks.MOTO_EC2_ACTIONS, register_image)
 
@@ -29,7 +29,7 @@ def _with_real_size(original: property) -> property:
 
 
 def register_image(self: Any) -> Any:
-    """RegisterImage: with architecture, root device, its size, and tags."""
+    """Answer RegisterImage; architecture, root device, its size, and tags are stored."""
     self.error_on_dryrun()
     image = ec2().register_image(parameter(self, "Name"), parameter(self, "Description", ""))
     image.architecture = parameter(self, "Architecture", "i386")
@@ -46,7 +46,7 @@ def register_image(self: Any) -> Any:
 
 
 def copy_image(parent: Any, *, name: str, description: str, root_gib: int, tags: dict[str, str]) -> Any:
-    """moto's record of a new image of this account: like another one, but for these."""
+    """Create moto's record of a new image of this account, with the other properties of its parent."""
     image = ec2().register_image(name, description)
     for attribute in (
         "architecture",

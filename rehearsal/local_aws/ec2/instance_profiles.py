@@ -1,4 +1,4 @@
-"""AWS::IAM::InstanceProfile: a Ref is its name, as on AWS; ministack's engine gives its ARN."""
+"""AWS::IAM::InstanceProfile, whose Ref is its name on AWS and its ARN in ministack's engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TYPE = "AWS::IAM::InstanceProfile"
 
 
 def install() -> None:
-    """Turn names into ARNs on the way to the engine's handler, and back."""
+    """Convert names to ARNs for the engine's handler, and its ARNs to names."""
     handler = original(_TYPE)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:

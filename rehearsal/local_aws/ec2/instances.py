@@ -1,4 +1,4 @@
-"""AWS::EC2::Instance from a launch template, as ParallelCluster's head and login nodes are made."""
+"""AWS::EC2::Instance with a launch template, as ParallelCluster's head and login nodes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from rehearsal.local_aws.emulators.moto_types import Created, MotoType, Properti
 
 
 class InstanceType(MotoType):
-    """AWS::EC2::Instance: moto takes neither a launch template nor a network interface that exists."""
+    """AWS::EC2::Instance; moto supports neither launch templates nor existing network interfaces in it."""
 
     def __init__(self) -> None:
         super().__init__("AWS::EC2::Instance")
 
     def create(self, logical_id: str, properties: Properties, stack_name: str) -> Created:
-        """Create it from its launch template, in the subnet of its network interface."""
+        """Create an instance from its launch template, in the subnet of its network interface."""
         launch = properties.get("LaunchTemplate") or {}
         if launch:
             by_id = launch.get("LaunchTemplateId")
@@ -30,7 +30,7 @@ class InstanceType(MotoType):
         tags = [*_instance_tags(properties), *properties.get("Tags", [])]
         created = super().create(logical_id, kept | {"SubnetId": subnet, "Tags": tags}, stack_name)
         for own in ec2().get_instance(created[0]).nics.values():
-            own.delete_on_termination = True  # EC2's default for an interface that came with the instance
+            own.delete_on_termination = True  # EC2's default for an interface created with the instance
         return created
 
     def update(  # the engine's signature
@@ -41,11 +41,11 @@ class InstanceType(MotoType):
         stack_name: str,  # noqa: ARG002
         logical_id: str,  # noqa: ARG002
     ) -> Created:
-        """Keep it: a changed launch template does not replace a head node here."""
+        """Keep the instance: a changed launch template does not replace a head node here."""
         return physical_id, self.attributes(physical_id)
 
 
 def _instance_tags(launch: Properties) -> list[dict[str, str]]:
-    """Tags that a launch template gives to its instances."""
+    """Return the tags that a launch template gives to its instances."""
     specifications = launch.get("TagSpecifications", [])
     return [tag for s in specifications if s.get("ResourceType") == "instance" for tag in s.get("Tags", [])]

@@ -1,4 +1,4 @@
-"""Load balancers of login nodes: ministack's records, with AWS's ARNs, and known to the Tagging API."""
+"""Load balancers of login nodes: ministack's records, with AWS's ARNs, and listed in the Tagging API."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Cr
 
 
 def _tagged() -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Every load balancer, target group and listener with its tags, for GetResources."""
+    """Yield every load balancer, target group and listener with its tags, for GetResources."""
     for arn, tags in hooks.find(hooks.LOAD_BALANCER_TAGS).items():
         yield arn, [{"Key": tag["Key"], "Value": tag["Value"]} for tag in tags]

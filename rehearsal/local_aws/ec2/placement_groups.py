@@ -1,4 +1,4 @@
-"""EC2 placement groups, which moto has not: names, strategies and ARNs, no placement."""
+"""EC2 placement groups, which moto lacks: names, strategies and ARNs, without placement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementGroup:
-    """One group."""
+    """One placement group."""
 
     name: str
     strategy: str
@@ -24,11 +24,11 @@ class PlacementGroup:
 
     @property
     def arn(self) -> str:
-        """As capacity reservations name it."""
+        """ARN with which capacity reservations name the group."""
         return f"arn:aws:ec2:{REGION}:{ACCOUNT}:placement-group/{self.name}"
 
     def describe(self) -> dict[str, Any]:
-        """As DescribePlacementGroups tells it."""
+        """Return its entry in DescribePlacementGroups."""
         return {
             "GroupName": self.name,
             "GroupId": self.id,
@@ -60,7 +60,7 @@ def find(*, name: str | None = None, arn: str | None = None) -> PlacementGroup:
 
 
 def create_placement_group(self: Any) -> Any:
-    """CreatePlacementGroup."""
+    """Answer CreatePlacementGroup."""
     name = parameter(self, "GroupName")
     if name in _GROUPS:
         raise moto_actions.error(
@@ -73,14 +73,14 @@ def create_placement_group(self: Any) -> Any:
 
 
 def describe_placement_groups(self: Any) -> Any:
-    """DescribePlacementGroups, by name or id."""
+    """Answer DescribePlacementGroups, by name or id."""
     names, ids = parameter(self, "GroupNames", []), parameter(self, "GroupIds", [])
     groups = [find(name=name) for name in names] or [g for g in _GROUPS.values() if not ids or g.id in ids]
     return moto_actions.answer(PlacementGroups=[group.describe() for group in groups])
 
 
 def delete_placement_group(self: Any) -> Any:
-    """DeletePlacementGroup."""
+    """Answer DeletePlacementGroup."""
     del _GROUPS[find(name=parameter(self, "GroupName")).name]
     return moto_actions.answer()
 

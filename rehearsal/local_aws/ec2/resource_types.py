@@ -1,4 +1,4 @@
-"""The resource types of EC2 for ministack's engine: moto's, and those that moto lacks."""
+"""Resource types of EC2 for ministack's engine: those of moto, and some that moto lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GROUPS_WITH_EGRESS: set[str] = set()
 
 
 def install() -> None:
-    """Register every type of EC2 that moto models, and those that it does not."""
+    """Register every type of EC2 that moto models, and some that it does not."""
     for name in hooks.find(hooks.MOTO_MODELS)():
         if name.startswith("AWS::EC2::"):
             register(name, MotoType(name).handler())
@@ -35,7 +35,7 @@ def _create_key_pair(_logical_id: str, properties: Properties, _stack: str) -> C
 
 def _create_egress(_logical_id: str, properties: Properties, _stack: str) -> Created:
     group = properties.get("DestinationSecurityGroupId")
-    _take_default_egress_away(properties["GroupId"])
+    _remove_default_egress(properties["GroupId"])
     ec2().authorize_security_group_egress(
         properties["GroupId"],
         str(properties["IpProtocol"]),
@@ -47,8 +47,8 @@ def _create_egress(_logical_id: str, properties: Properties, _stack: str) -> Cre
     return f"sgr-{uuid.uuid4().hex[:17]}", {}
 
 
-def _take_default_egress_away(group_id: str) -> None:
-    """As on AWS: a group's first egress resource removes the rule that allows everything."""
+def _remove_default_egress(group_id: str) -> None:
+    """Remove a group's rule that allows everything with its first egress resource, as AWS does."""
     if group_id not in _GROUPS_WITH_EGRESS:
         _GROUPS_WITH_EGRESS.add(group_id)
         group = ec2().get_security_group_from_id(group_id)

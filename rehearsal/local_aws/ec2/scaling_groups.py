@@ -1,4 +1,4 @@
-"""Auto Scaling groups of login nodes: ministack's records, with instances of moto as their targets."""
+"""Auto Scaling groups of login nodes: ministack's records, with moto's instances as their targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPE = "AWS::AutoScaling::AutoScalingGroup"
 
 
 def install() -> None:
-    """Let groups launch and end instances."""
+    """Let groups launch and terminate instances."""
     theirs = original(_TYPE)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
@@ -44,7 +44,7 @@ def _make_hooks(name: str, properties: Properties) -> None:
 
 
 def _scale(name: str, properties: Properties) -> None:
-    """Launch or end instances until there are as many as desired; no lifecycle hook holds them."""
+    """Launch or terminate instances up to the desired number; lifecycle hooks do not delay them."""
     group = hooks.find(hooks.SCALING_GROUPS)[name]
     group["AvailabilityZones"] = sorted({_zone(s) for s in properties.get("VPCZoneIdentifier") or []})
     if not properties.get("LaunchTemplate"):
@@ -82,7 +82,7 @@ def _launch(group: dict[str, Any], template: dict[str, Any], subnet: str) -> dic
 
 
 def _set_targets(properties: Properties, *, add: str = "", remove: str = "") -> None:
-    """Register or deregister an instance; ministack calls every target healthy."""
+    """Register or deregister an instance; ministack reports every target as healthy."""
     targets = hooks.find(hooks.TARGETS)
     for arn in properties.get("TargetGroupARNs", []):
         kept = [target for target in targets.get(arn, []) if target["Id"] != remove]

@@ -1,4 +1,4 @@
-"""EC2's default key for volumes: moto lets it be changed and not be asked for."""
+"""EC2's default key for volumes, which moto can change and not return."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _AWS_KEY = "alias/aws/ebs"
 
 
 def install() -> None:
-    """Add the action."""
+    """Add the action GetEbsDefaultKmsKeyId."""
     moto_actions.add(hooks.MOTO_EC2_ACTIONS, get_ebs_default_kms_key_id)
 
 
 def get_ebs_default_kms_key_id(self: Any) -> Any:  # noqa: ARG001
-    """GetEbsDefaultKmsKeyId: the alias of AWS's own key until somebody has chosen another."""
+    """Answer GetEbsDefaultKmsKeyId with the alias of AWS's own key until another key is chosen."""
     return moto_actions.answer(KmsKeyId=ec2().default_kms_key_id or _AWS_KEY)

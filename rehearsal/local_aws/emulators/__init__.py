@@ -1,4 +1,4 @@
-"""Where the local AWS reaches into ministack and moto.
+"""Access to the internals of ministack and moto.
 
 Imported by: rehearsal.
 """

@@ -1,4 +1,4 @@
-"""One place where we reach into ministack or moto: how it is found, checked and replaced."""
+"""One hook into ministack or moto: it is found, checked and replaced here."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """One attribute of theirs that we read or replace."""
+    """One attribute of an emulator that we read or replace."""
 
     target: str
-    """`module:attribute.path`"""
+    """Attribute, as `module:attribute.path`."""
     parameters: tuple[str, ...] | None
-    """Names of its parameters; None for what is no function."""
+    """Names of its parameters; None if it is not a function."""
     why: str
 
 
 class HookMovedError(Exception):
-    """A hook is not where it was: the emulator's version changed."""
+    """A hook is missing or different, since the emulator's version has changed."""
 
 
 def _owner(hook: Hook) -> tuple[Any, str]:
@@ -34,10 +34,10 @@ def _owner(hook: Hook) -> tuple[Any, str]:
 
 
 def find(hook: Hook) -> Any:
-    """Return what the hook names.
+    """Return the attribute that the hook names.
 
     Raises:
-        HookMovedError: it is not there, or takes other parameters.
+        HookMovedError: it is missing, or takes other parameters.
     """
     try:
         owner, name = _owner(hook)
@@ -52,7 +52,7 @@ def find(hook: Hook) -> Any:
 
 
 def replace(hook: Hook, make: Callable[[Any], Any]) -> None:
-    """Put `make(original)` in the hook's place."""
+    """Replace the hook's attribute with `make(original)`."""
     original = find(hook)
     owner, name = _owner(hook)
     was_static = isinstance(inspect.getattr_static(owner, name), staticmethod)

@@ -1,4 +1,4 @@
-"""Actions that moto lacks, added to its own dispatchers: it parses the request and writes the answer."""
+"""Actions that moto lacks, added to its own dispatchers, which parse requests and write answers."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ Action = Callable[[Any], Any]
 
 
 def add(dispatcher: Hook, *actions: Action) -> None:
-    """Add or replace actions; a function's name is the action's, in snake case."""
+    """Add or replace actions; a function's name is the action's name in snake case."""
     for action in actions:
         setattr(hooks.find(dispatcher), action.__name__, action)
 
 
 def answer(**result: Any) -> Any:
-    """An EC2 action's answer, in the words of botocore's model."""
+    """Make the answer of an EC2 action, with the names of botocore's model."""
     return hooks.find(hooks.MOTO_ACTION_RESULT)(result)
 
 
 def error(code: str, message: str) -> Exception:
-    """An EC2 error."""
+    """Make an error of EC2."""
     found: Exception = hooks.find(hooks.MOTO_EC2_ERROR)(code, message)
     return found
 
 
 def parameter(request: Any, name: str, default: Any = None) -> Any:
-    """One parameter of an EC2 request."""
+    """Return one parameter of an EC2 request."""
     return hooks.find(hooks.MOTO_EC2_PARAMETER)(request, name, default)
 
 
 def filters(request: Any) -> dict[str, list[str]]:
-    """Filters of an EC2 request, values by name."""
+    """Return the filters of an EC2 request, values by name."""
     found: dict[str, list[str]] = hooks.find(hooks.MOTO_EC2_FILTERS)(request)
     return found
 
 
 def make_taggable(resource_type: str, prefix: str) -> None:
-    """Let CreateTags accept ids with this prefix."""
+    """Let CreateTags accept ids with a prefix."""
     hooks.find(hooks.MOTO_ID_PREFIXES)[resource_type] = prefix
     hooks.find(hooks.MOTO_ID_TYPES)[prefix] = resource_type
 
 
 def given_tags(request: Any) -> dict[str, str]:
-    """Tags that an EC2 request gives to what it makes."""
+    """Return the tags that an EC2 request gives to the resources that it creates."""
     return {
         tag["Key"]: tag.get("Value", "")
         for specification in parameter(request, "TagSpecifications", [])
@@ -56,6 +56,6 @@ def given_tags(request: Any) -> dict[str, str]:
 
 
 def listed_tags(resource_id: str, own: dict[str, str]) -> list[dict[str, str]]:
-    """A resource's tags: those of its creation, and those of CreateTags since."""
+    """List a resource's tags: those of its creation, and those of CreateTags since."""
     later = {tag["key"]: tag["value"] for tag in ec2().describe_tags({"resource-id": [resource_id]})}
     return [{"Key": key, "Value": value} for key, value in (own | later).items()]

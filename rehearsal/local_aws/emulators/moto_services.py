@@ -1,4 +1,4 @@
-"""EC2, FSx, EFS and Service Quotas: moto's WSGI application, with what it lacks."""
+"""EC2, FSx, EFS and Service Quotas: moto's WSGI application, with corrections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = tuple[int, Headers, bytes]
 
 
 def install() -> None:
-    """Correct what makes ParallelCluster's validators fail wrongly."""
+    """Accept block devices that ParallelCluster's validators try in dry runs."""
     hooks.replace(hooks.MOTO_BLOCK_DEVICES, _accept_block_devices)
 
 
@@ -35,7 +35,7 @@ def _accept_block_devices(original: Callable[..., None]) -> Callable[..., None]:
 
 
 class MotoServices:
-    """moto's dispatcher, called in-process."""
+    """moto's dispatcher, called in this process."""
 
     def __init__(self, port: int) -> None:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415
@@ -44,7 +44,7 @@ class MotoServices:
         self._port = port
 
     def answer(self, scope: dict[str, Any], headers: dict[str, str], body: bytes) -> Answer:
-        """Answer one request. Blocks: call it in a worker thread."""
+        """Answer one request. It blocks, so call it in a worker thread."""
         status: list[Any] = []
 
         def start_response(line: str, response_headers: Headers, _exc: object = None) -> None:

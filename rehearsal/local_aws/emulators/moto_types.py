@@ -1,6 +1,6 @@
 """CloudFormation resource types that moto models, as handlers of ministack's engine.
 
-A handler is what the engine expects: create(logical_id, properties, stack_name) -> (physical id,
+A handler has the functions that the engine calls: create(logical_id, properties, stack_name) -> (physical id,
 attributes), update(physical_id, old, new, stack_name, logical_id), delete(physical_id, properties).
 """
 
@@ -18,7 +18,7 @@ Attributes = dict[str, Any]
 Handler = dict[str, Any]
 Created = tuple[str, Attributes]
 
-# Attributes that Fn::GetAtt may ask for, over all the types.
+# Attributes for Fn::GetAtt, of all types together.
 _ATTRIBUTES = frozenset(
     """
     AccessPointId AllocationId Arn AvailabilityZone CidrBlock CidrBlockAssociations DefaultNetworkAcl
@@ -29,12 +29,12 @@ _ATTRIBUTES = frozenset(
     """.split()
 )
 
-# A change of these alone replaces nothing.
+# A change of only these does not replace the resource.
 _IN_PLACE = {"Tags", "TagSpecifications"}
 
 
 def ec2() -> Any:
-    """moto's EC2 state."""
+    """Return moto's EC2 state."""
     from moto.ec2.models import ec2_backends  # noqa: PLC0415
 
     return ec2_backends[ACCOUNT][REGION]
@@ -48,7 +48,7 @@ class MotoType:
         self._resources: dict[str, Any] = {}
 
     def handler(self) -> Handler:
-        """What the engine calls."""
+        """Return the handler for the engine."""
         return {
             "create": self.create,
             "update": self.update,
@@ -77,11 +77,11 @@ class MotoType:
         return physical_id, self.attributes(physical_id)
 
     def physical_id(self, resource: Any, stack_name: str, logical_id: str) -> str:
-        """What Ref gives."""
+        """Return the value of Ref."""
         return getattr(resource, "physical_resource_id", None) or f"{stack_name}-{logical_id}"
 
     def resource(self, physical_id: str) -> Any:
-        """moto's own object."""
+        """Return moto's own object."""
         return self._resources[physical_id]
 
     def _tag(self, physical_id: str, properties: Properties) -> None:
@@ -91,10 +91,10 @@ class MotoType:
                 ec2().create_tags([physical_id], tags)
 
     def attributes(self, physical_id: str) -> Attributes:
-        """What Fn::GetAtt can ask of it."""
+        """Return the attributes for Fn::GetAtt."""
         found: Attributes = {}
         for attribute in _ATTRIBUTES:
-            with contextlib.suppress(Exception):  # each type knows only its own
+            with contextlib.suppress(Exception):  # each type has only its own
                 value = self._resources[physical_id].get_cfn_attribute(attribute)
                 if value is not None:
                     found[attribute] = value if isinstance(value, str | list | dict) else str(value)
@@ -113,7 +113,7 @@ class MotoType:
     def update(
         self, physical_id: str, old: Properties, new: Properties, stack_name: str, logical_id: str
     ) -> Created:
-        """Replace it, unless its tags alone differ; a launch template gets a new version."""
+        """Replace it, unless only its tags differ; a launch template gets a new version."""
         if self.name == "AWS::EC2::LaunchTemplate":
             version = self._resources[physical_id].create_version(new["LaunchTemplateData"], "")
             return physical_id, self.attributes(physical_id) | {"LatestVersionNumber": str(version.number)}
@@ -126,7 +126,7 @@ class MotoType:
         """Delete it from moto."""
         resource = self._resources.pop(physical_id, None)
         if delete := _DELETERS.get(self.name):
-            with contextlib.suppress(KeyError):  # gone already
+            with contextlib.suppress(KeyError):  # it is already deleted
                 delete(physical_id, properties)
             return
         try:
@@ -139,7 +139,7 @@ class MotoType:
 
 
 def _set_dns(vpc_id: str, properties: Properties) -> None:
-    """moto's VPC takes neither from a template; login nodes need host names."""
+    """Set a VPC's DNS attributes, which moto does not read from a template and login nodes need."""
     for attribute, name, default in (
         ("enable_dns_support", "EnableDnsSupport", True),
         ("enable_dns_hostnames", "EnableDnsHostnames", False),
@@ -160,7 +160,7 @@ def _release(id_: str, _: Properties) -> None:
 
 
 def _terminate(id_: str, _: Properties) -> None:
-    """An instance that was terminated by hand can be terminated again, which moto's model cannot."""
+    """Terminate an instance, unless it was terminated by hand, which moto's model would refuse."""
     if ec2().get_instance(id_).state != "terminated":
         ec2().terminate_instances([id_])
 

@@ -1,4 +1,4 @@
-"""FSx data repository associations, which moto has not: records, no file is imported or exported."""
+"""FSx data repository associations, which moto lacks: records; no file is imported or exported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 from rehearsal.local_aws.fsx.lustre import existing, fsx
 
-# Any other change replaces the association (CloudFormation's page of the resource type).
+# A change of any other property replaces the association (CloudFormation's page of the resource type).
 _IN_PLACE = {"S3", "ImportedFileChunkSize", "Tags"}
 _MEMBERS = {
     "FileSystemId",
@@ -46,12 +46,12 @@ def install() -> None:
 
 
 def create_data_repository_association(self: Any) -> str:
-    """CreateDataRepositoryAssociation."""
+    """Answer CreateDataRepositoryAssociation."""
     return json.dumps({"Association": _associate(json.loads(self.body))})
 
 
 def describe_data_repository_associations(self: Any) -> str:
-    """DescribeDataRepositoryAssociations, by id or by the filter file-system-id."""
+    """Answer DescribeDataRepositoryAssociations, by id or by the filter file-system-id."""
     request = json.loads(self.body)
     found = [_find(id_) for id_ in request.get("AssociationIds") or []] or [
         a for a in _ASSOCIATIONS.values() if a["FileSystemId"] in fsx().file_systems
@@ -63,7 +63,7 @@ def describe_data_repository_associations(self: Any) -> str:
 
 
 def update_data_repository_association(self: Any) -> str:
-    """UpdateDataRepositoryAssociation."""
+    """Answer UpdateDataRepositoryAssociation."""
     request = json.loads(self.body)
     association = _find(request["AssociationId"])
     association.update({key: request[key] for key in request.keys() & _IN_PLACE})
@@ -71,7 +71,7 @@ def update_data_repository_association(self: Any) -> str:
 
 
 def delete_data_repository_association(self: Any) -> str:
-    """DeleteDataRepositoryAssociation."""
+    """Answer DeleteDataRepositoryAssociation."""
     id_ = json.loads(self.body)["AssociationId"]
     del _ASSOCIATIONS[_find(id_)["AssociationId"]]
     return json.dumps({"AssociationId": id_, "Lifecycle": "DELETING", "DeleteDataInFileSystem": False})
@@ -105,7 +105,7 @@ def _associate(wanted: Properties) -> Association:
 
 
 def _refuse_overlaps(wanted: Properties) -> None:
-    """Each association has a directory and an S3 prefix of its own (CreateDataRepositoryAssociation).
+    """Refuse an association that overlaps with the directory or S3 prefix of another.
 
     CloudFormation creates before it deletes, so a new FileSystemPath alone cannot replace an association.
     """

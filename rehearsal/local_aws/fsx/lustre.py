@@ -14,8 +14,8 @@ from rehearsal.local_aws.cloudformation.handlers import changed, register, simpl
 from rehearsal.local_aws.emulators import hooks, moto_actions
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
-# Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), and so do these
-# of its LustreConfiguration, which UpdateFileSystem does not take (FSx's API reference).
+# Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), as do these
+# keys of its LustreConfiguration, which UpdateFileSystem does not accept (FSx's API reference).
 _IN_PLACE = {"StorageCapacity", "LustreConfiguration", "Tags"}
 _LUSTRE_CREATE_ONLY = ("CopyTagsToBackups", "DeploymentType", "DriveCacheType", "EfaEnabled")
 _OLD_MOUNT_NAME = "fsx"
@@ -23,7 +23,7 @@ _OLD_MOUNT_NAME = "fsx"
 
 
 def fsx() -> Any:
-    """moto's FSx state."""
+    """Return moto's FSx state."""
     from moto.fsx.models import fsx_backends  # noqa: PLC0415
 
     return fsx_backends[ACCOUNT][REGION]
@@ -46,7 +46,7 @@ def install() -> None:
 
 
 def existing(id_: str) -> Any:
-    """A file system. Raises FSx's FileSystemNotFound."""
+    """Return a file system by its id. Raises FSx's FileSystemNotFound."""
     if id_ not in fsx().file_systems:
         raise hooks.find(hooks.MOTO_JSON_ERROR)("FileSystemNotFound", f"File system '{id_}' does not exist.")
     return fsx().file_systems[id_]
@@ -92,7 +92,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _give_real_id(backend: Any, system: Any) -> None:
-    """moto's ids are shorter than AWS's pattern, which ParallelCluster's schema checks."""
+    """Replace moto's id, which is shorter than AWS's pattern in ParallelCluster's schema."""
     old, new = system.file_system_id, f"fs-{uuid.uuid4().hex[:17]}"
     tags = backend.list_tags_for_resource(system.resource_arn)
     backend.file_systems[new] = backend.file_systems.pop(old)
@@ -113,7 +113,7 @@ def _delete_interfaces(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_while(file: Path) -> None:
-    """Refuse new file systems while this file is there, as when the account's quota is used up."""
+    """Refuse new file systems while this file exists, as when the account's quota is used up."""
     original_create = hooks.find(hooks.RESOURCE_HANDLERS)["AWS::FSx::FileSystem"]["create"]
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
@@ -165,7 +165,7 @@ def _update(id_: str, old: Properties, new: Properties, stack: str, logical_id: 
 
 
 def _refuse_what_fsx_cannot_change(system: Any, new: Properties) -> None:
-    """UpdateFileSystem's refusals (FSx for Lustre guide, "Managing storage capacity"); words are ours."""
+    """Refuse as UpdateFileSystem does (FSx for Lustre guide, "Managing storage capacity")."""
     wanted = new.get("LustreConfiguration") or {}
     if int(new.get("StorageCapacity", system.storage_capacity)) < system.storage_capacity:
         raise ValueError("Storage capacity can only be increased")

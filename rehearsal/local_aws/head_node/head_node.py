@@ -1,4 +1,4 @@
-"""Stands in for a cluster's head node: publishes the fleet's status and signals that it is up.
+"""An emulated head node of a cluster: it publishes the fleet's status and signals that it is up.
 
 On AWS the head node runs ParallelCluster's chef recipes for some 10 minutes, writes the fleet's
 status to the cluster's DynamoDB table, signals the stack's WaitCondition, and from then on stops and
@@ -22,11 +22,11 @@ from rehearsal.local_aws.emulators import hooks
 _LOGICAL_ID = "HeadNodeWaitCondition"
 _POLL_S = 0.1
 _SILENCE_S = 1.0
-"""How long CloudFormation waits for a head node that is silent; HeadNodeBootstrapTimeout on AWS."""
+"""Seconds that CloudFormation waits for a silent head node; HeadNodeBootstrapTimeout on AWS."""
 
 
 def install(address: LocalAwsAddress) -> None:
-    """Boot a stand-in whenever a head node's WaitCondition starts to wait."""
+    """Boot an emulated head node whenever its WaitCondition starts to wait."""
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def wait_for(  # noqa: PLR0917
@@ -78,7 +78,7 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
 
 
 class Fleet:
-    """The compute fleet's status in the cluster's table, as clustermgtd on the head node keeps it."""
+    """The compute fleet's status in the cluster's table, which clustermgtd maintains on a real head node."""
 
     def __init__(self, address: LocalAwsAddress, cluster_name: str) -> None:
         verify = str(address.certificate)
@@ -88,20 +88,20 @@ class Fleet:
         self._cluster, self._name = cluster_name, f"parallelcluster-{cluster_name}"
 
     def begin(self) -> bool:
-        """Say that the fleet runs, if nobody has yet: an update leaves it as it is."""
+        """Publish that the fleet runs, unless it has a status already; an update leaves it unchanged."""
         if self._status():
             return False
         self.publish("RUNNING")
         return True
 
     def publish(self, status: str) -> None:
-        """Write the status."""
+        """Write the status to the table."""
         now = datetime.datetime.now(datetime.UTC).isoformat()
         data = {"status": {"S": status}, "lastStatusUpdatedTime": {"S": now}}
         self._table.put_item(TableName=self._name, Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": data}})
 
     def manage(self) -> None:
-        """Do what is requested of the fleet, until the cluster is gone; a deleted item may come back."""
+        """Handle requests to the fleet until the cluster is deleted; a deleted item may come back."""
         while (status := self._status()) is not None:
             if _behaviour(self._address) == "is deaf":
                 pass
@@ -115,7 +115,7 @@ class Fleet:
             time.sleep(_POLL_S)
 
     def _status(self) -> str | None:
-        """Empty where the table has none, None where the table is gone."""
+        """Read the status: empty if the table has none, None if the table is deleted."""
         try:
             item = self._table.get_item(TableName=self._name, Key={"Id": {"S": "COMPUTE_FLEET"}})
         except self._table.exceptions.ResourceNotFoundException:

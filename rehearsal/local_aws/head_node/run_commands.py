@@ -1,10 +1,10 @@
-"""Systems Manager's Run Command on the head node: the local Slurm answers, and the shared folder.
+"""Systems Manager's Run Command on the head node, with the local Slurm and the shared folder.
 
-A head node here is a record without a shell: of the commands that the provider and trainctl send, what they
-start runs on this machine, as whoever rehearses, with the rehearsal's folders for /fsx and /efs. All else is
-refused; of shell scripts, all but those of ops/account/head_node_scripts. What it takes lies in the file
-LocalAwsAddress.head_node_shell while a local Slurm runs; without that file the head node cannot be reached,
-as one that boots.
+A head node here is a record without a shell. The commands of the provider and trainctl run on this machine,
+as the person who rehearses, with the rehearsal's folders for /fsx and /efs. Other commands are refused, and
+so are shell scripts other than those of ops/account/head_node_scripts. The environment of the commands is in
+the file LocalAwsAddress.head_node_shell while a local Slurm runs; without that file the head node cannot be
+reached, as one that still boots.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
 from training_cluster.paths import ROOT
 
-# The provider asks as root, trainctl as the cluster's user (ops/account/head_node.py).
+# The provider's commands run as root, trainctl's as the cluster's user (ops/account/head_node.py).
 _ROOT = "PATH=$PATH:/opt/slurm/bin "
 _USER = (
     '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
@@ -38,16 +38,16 @@ _MODULES = ("python3", "-B", "-m", "trainkit.run.report")
 SCRIPTS = ROOT / "ops" / "account" / "head_node_scripts"
 _EFS = "/efs"
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
-# Of AWS-RunShellScript, and of SendCommand.
+# Default limits of AWS-RunShellScript, and of SendCommand.
 _EXECUTION_S, _DELIVERY_S = 3600.0, 3600.0
-# What GetCommandInvocation keeps of a command's output.
+# Characters of a command's output that GetCommandInvocation returns.
 _STDOUT, _STDERR = 24_000, 8_000
 _REFUSED = 126
 _HEAD_NODE = ("parallelcluster:node-type", "HeadNode")
 
 Answer = tuple[int, dict[str, str], bytes]
 _cancelled: dict[str, threading.Event] = {}
-"""By command id."""
+"""Cancellation of each command, by its id."""
 
 
 def install(address: LocalAwsAddress) -> None:
@@ -73,7 +73,7 @@ def install(address: LocalAwsAddress) -> None:
 def _finish(
     record: dict[str, Any], invocation: dict[str, Any], script: str, address: LocalAwsAddress, agent: Agent
 ) -> None:
-    """Run a command and write down how it ended; the status last, since it is what is polled."""
+    """Run a command and store its result; the status last, since clients poll it."""
 
     def take() -> None:
         invocation.update(StatusDetails="In Progress", Status="InProgress")
@@ -146,10 +146,10 @@ def run(
     take: Callable[[], None] = lambda: None,
     start: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Run what a head node is sent, if it is one of the commands that are known."""
+    """Run a command for a head node, if it is an allowed one."""
     command = _allowed(script)
     if command is None:
-        said = f"a rehearsal's head node takes no such command: {script}"
+        said = f"a rehearsal's head node does not run this command: {script}"
         return Outcome(status="Failed", details="Failed", code=_REFUSED, stderr=said)
     folders = {
         load_base().shared_dir: environment.get("TRAINING_SHARED", ""),
@@ -176,7 +176,7 @@ def run(
 
 
 def _allowed(script: str) -> list[str] | None:
-    """The command of a script that is one; None for another."""
+    """Return the command in an allowed script; None for any other script."""
     prefix, programs = next(
         ((each, names) for each, names in ((_ROOT, _ASKS), (_USER, _PROGRAMS)) if script.startswith(each)),
         (None, frozenset[str]()),
@@ -193,14 +193,14 @@ def _allowed(script: str) -> list[str] | None:
 
 
 def _is_ours(argv: Sequence[str]) -> bool:
-    """Tell if it is a module, or word for word a script, that trainctl runs on head nodes."""
+    """Return True for a module, or the exact text of a script, that trainctl runs on head nodes."""
     if tuple(argv[:2]) == ("bash", "-c"):
         return argv[2:3] in [[path.read_text()] for path in SCRIPTS.glob("*.sh")]
     return tuple(argv[:4]) == _MODULES
 
 
 def _split(command: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The assignments of `env NAME=value ... PROGRAM ...`, and the program with its arguments."""
+    """Split `env NAME=value ... PROGRAM ...` into assignments, and the program with its arguments."""
     if command[:1] != ["env"]:
         return [], list(command)
     assignments = list(itertools.takewhile(_ASSIGNMENT.fullmatch, command[1:]))
@@ -220,5 +220,5 @@ def _on_the_cluster(text: str, folders: Mapping[str, str]) -> str:
 
 
 def _moved(text: str, here: str, there: str) -> str:
-    """With paths below one folder as paths below another."""
+    """Replace paths below one folder with paths below another."""
     return re.sub(rf"(?<![\w/.-]){re.escape(here)}(?![\w.-])", lambda _: there, text)

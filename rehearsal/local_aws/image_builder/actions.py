@@ -1,4 +1,4 @@
-"""Image Builder's API, as far as a person's commands want it: run a pipeline, and look at what came of it."""
+"""Image Builder's API, as far as a person's commands need it: run a pipeline, and show its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedEr
 from rehearsal.local_aws.image_builder.resources import run_pipeline
 
 SERVICE = "imagebuilder"
-"""As requests are signed for it."""
+"""Name of the service in signatures of requests."""
 HEADERS = [("content-type", "application/json")]
 
 Request = dict[str, Any]
@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 
 
 def answer(path: str, query: bytes, body: bytes) -> tuple[int, bytes]:
-    """Answer one request: status and body."""
+    """Answer one request; return status and body."""
     action = _ACTIONS.get(path.strip("/"))
     request = {key: values[0] for key, values in parse_qs(query.decode()).items()}
     request |= json.loads(body or b"{}")
@@ -52,7 +52,7 @@ def _get_image(request: Request) -> Answer:
 
 
 def _list_images(_request: Request) -> Answer:
-    """One entry a version, of its latest build."""
+    """Return one entry per version, of its latest build."""
     latest = {image.arn.rpartition("/")[0]: image for image in _images()}
     versions = [{**_summary(image), "arn": arn} for arn, image in latest.items()]
     return {"imageVersionList": versions}
@@ -70,7 +70,7 @@ def _list_recipes(_request: Request) -> Answer:
 
 
 def _list_components(_request: Request) -> Answer:
-    """One entry a version."""
+    """Return one entry per version."""
     found = {each.arn.rpartition("/")[0]: each for each in RECORDS.values() if each.kind == "component"}
     return {"componentVersionList": [{**_named(each), "arn": arn} for arn, each in found.items()]}
 

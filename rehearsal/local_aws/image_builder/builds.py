@@ -1,6 +1,6 @@
-"""What comes of a build: an AMI like its parent, and its id in the distribution's SSM parameters.
+"""Builds of images: each makes an AMI like its parent, and puts its id in the distribution's SSM parameters.
 
-No instance starts and no component runs. What would fail the build on AWS before or after that does so here.
+No instance starts and no component runs. Errors before or after that, as on AWS, fail the build.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, add, find, next_number
 
-# Where Image Builder's own role may write (its policy AWSServiceRoleForImageBuilder).
+# Prefixes to which Image Builder's own role may write (its policy AWSServiceRoleForImageBuilder).
 _OWN_PARAMETERS, _OWN_LOGS = "/imagebuilder/", "/aws/imagebuilder/"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What a build is made of, by ARN."""
+    """Inputs of a build, by ARN."""
 
     recipe: str
     infrastructure: str
@@ -34,10 +34,10 @@ class Order:
 
     @classmethod
     def of(cls, properties: dict[str, Any], pipeline: Record | None = None) -> Order:
-        """From the properties of an AWS::ImageBuilder::Image or ::ImagePipeline, which have the same names.
+        """Read the properties of an AWS::ImageBuilder::Image or ::ImagePipeline, which have the same names.
 
         Raises:
-            RefusedError: one of what it names is not there.
+            RefusedError: a resource that it names does not exist.
         """
         recipe = find(properties["ImageRecipeArn"], "image-recipe").arn
         infrastructure = properties["InfrastructureConfigurationArn"]
@@ -58,7 +58,7 @@ class Order:
 
 
 def build(order: Order) -> Record:
-    """Build an image; whether it is available or failed stands in its details."""
+    """Build an image; its details contain the state, available or failed."""
     recipe = RECORDS[order.recipe]
     version = ".".join(str(part) for part in recipe.numbers)
     number = next_number("image", recipe.name, version)
@@ -111,7 +111,7 @@ def _refuse_what_is_not_image_builders_own(order: Order, parameters: list[dict[s
 
 
 def _distribution(order: Order) -> dict[str, Any]:
-    """What is to be done in this region; other regions are none here."""
+    """Return the distribution's settings for this region; other regions are ignored."""
     distributions = RECORDS[order.distribution].properties["Distributions"] if order.distribution else []
     here: list[dict[str, Any]] = [each for each in distributions if each["Region"] == REGION]
     if distributions and not here:
@@ -120,7 +120,7 @@ def _distribution(order: Order) -> dict[str, Any]:
 
 
 def known_ami(id_: str) -> Any:
-    """moto's record of an image. Raises RefusedError when there is none."""
+    """Return moto's record of an image. Raises RefusedError if there is none."""
     image = ec2().amis.get(id_)
     if image is None:
         raise RefusedError(

@@ -1,6 +1,6 @@
-"""Pure: whether Image Builder takes a component's document. It is read here, and never run.
+"""Checks of a component's document by Image Builder's rules (pure). The document is never run.
 
-The rules are those of the user guide ("Use the AWSTOE component document framework", "Action modules").
+The rules are from the user guide ("Use the AWSTOE component document framework", "Action modules").
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-# Inputs that the action of a step cannot do without; of the modules that work on Linux.
+# Required inputs of each action, for the modules that work on Linux.
 _ACTIONS: dict[str, tuple[str, ...]] = {
     "Assert": (),
     "ExecuteBash": ("commands",),
@@ -49,14 +49,14 @@ _OF_THE_SERVICE = ("loop.", "imagebuilder:", "aws:", "global:")
 
 
 class DocumentError(Exception):
-    """A document that Image Builder refuses; says where and why."""
+    """A document that Image Builder refuses. The message has the place and the reason."""
 
 
 def read(data: str) -> dict[str, Any]:
     """Parse a component's document.
 
     Raises:
-        DocumentError: it is no YAML, or breaks a rule.
+        DocumentError: it is not YAML, or breaks a rule.
     """
     try:
         document = yaml.safe_load(data)
@@ -71,12 +71,12 @@ def read(data: str) -> dict[str, Any]:
 
 
 def parameters(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parameters that a document declares, by name."""
+    """Return the parameters that a document declares, by name."""
     return {name: facts for each in document.get("parameters") or [] for name, facts in each.items()}
 
 
 def missing_parameters(document: dict[str, Any], given: set[str]) -> str:
-    """What is wrong with the parameters that a recipe gives; empty when nothing is."""
+    """Describe the problem of the parameters that a recipe gives; empty if there is none."""
     declared = parameters(document)
     if unknown := given - set(declared):
         return f"parameters that the component does not declare: {', '.join(sorted(unknown))}"

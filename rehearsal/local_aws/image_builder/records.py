@@ -1,4 +1,4 @@
-"""What Image Builder has: components, recipes, configurations, pipelines, images and policies, by ARN."""
+"""Records of Image Builder: components, recipes, configurations, pipelines, images and policies, by ARN."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rehearsal.local_aws.address import ACCOUNT, REGION
 _NUMBER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 _NAME = re.compile(r"[-_A-Za-z0-9][-_A-Za-z0-9 ]{1,126}[-_A-Za-z0-9]")
 _WILD = re.compile(r"(?<=[/.])x(?=\\\.|$)")
-"""Matches the x of a version in an escaped ARN."""
+"""Pattern of the x of a version in an escaped ARN."""
 _LARGEST = 2**30 - 1
-"""Largest number that a part of a version can have."""
+"""Largest number in a part of a version."""
 
 
 class RefusedError(ValueError):
-    """Image Builder refuses it; `code` is its API's word."""
+    """A request that Image Builder refuses; `code` is the error code of its API."""
 
     def __init__(self, message: str, code: str = "InvalidParameterValueException") -> None:
         super().__init__(message)
@@ -27,21 +27,21 @@ class RefusedError(ValueError):
 
 @dataclass
 class Record:
-    """One thing of Image Builder."""
+    """One resource of Image Builder."""
 
     arn: str
     kind: str
-    """component, image-recipe ..., as in the ARN."""
+    """Kind of the resource as in the ARN, such as component or image-recipe."""
     name: str
     properties: dict[str, Any]
-    """As in a template."""
+    """Properties in the template."""
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
     details: dict[str, Any] = field(default_factory=dict)
-    """What came of it: of an image its state and its AMI."""
+    """Results, such as the state and the AMI of an image."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """major, minor, patch and the build's number, as far as the kind has them."""
+        """Major, minor, patch and build number, as far as the kind has them."""
         tail = self.arn.split(":", 5)[5].split("/")[2:]
         return tuple(int(number) for part in tail for number in part.split("."))
 
@@ -50,19 +50,19 @@ RECORDS: dict[str, Record] = {}
 
 
 def make_arn(kind: str, name: str, *version: str) -> str:
-    """ARN of a thing; names stand in it in lower case, with dashes for spaces."""
+    """Return the ARN of a resource, with its name in lower case and with dashes for spaces."""
     slug = name.lower().replace(" ", "-")
     return f"arn:aws:imagebuilder:{REGION}:{ACCOUNT}:{'/'.join([kind, slug, *version])}"
 
 
 def add(kind: str, properties: dict[str, Any], *version: str) -> Record:
-    """Keep a new one.
+    """Store a new record.
 
     Args:
-        version: as in the ARN: semantic version, build's number.
+        version: parts of the version in the ARN: semantic version, build number.
 
     Raises:
-        RefusedError: its name or version is none, or it is there already.
+        RefusedError: its name or version is not valid, or it exists already.
     """
     name = properties["Name"]
     if not _NAME.fullmatch(name):
@@ -83,7 +83,7 @@ def add(kind: str, properties: dict[str, Any], *version: str) -> Record:
 
 
 def next_number(kind: str, name: str, version: str) -> int:
-    """What Image Builder counts up to for the x of a version, or behind a version for its next build."""
+    """Return the next number for the x of a version, or for the next build of a version."""
     wild = "x" in version
     counted = re.escape(version).replace("x", r"(\d+)") if wild else rf"{re.escape(version)}/(\d+)"
     pattern = f"{re.escape(make_arn(kind, name))}/{counted}"
@@ -92,7 +92,7 @@ def next_number(kind: str, name: str, version: str) -> int:
 
 
 def find(reference: str, kind: str) -> Record:
-    """A thing by its ARN; the version's latest build without a build's number, the latest version for x.
+    """Find a record by its ARN; without a build number the latest build, for an x the latest version.
 
     Raises:
         RefusedError: there is none.
@@ -107,10 +107,10 @@ def find(reference: str, kind: str) -> Record:
 
 
 def remove(arn: str) -> None:
-    """Take one away.
+    """Remove a record of a resource.
 
     Raises:
-        RefusedError: another one needs it.
+        RefusedError: another resource needs it.
     """
     users = [
         each.arn

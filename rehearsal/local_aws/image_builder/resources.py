@@ -1,4 +1,4 @@
-"""EC2 Image Builder's resource types, which no emulator has: records, and builds that make an AMI at once."""
+"""EC2 Image Builder's resource types, which no emulator has: records, and builds that end at once."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Make = Callable[[Properties], Record]
 Attributes = dict[str, Any]
 
 _LONGEST_DATA = 16000
-"""Characters of a component's document (CreateComponent's data)."""
+"""Largest number of characters of a component's document (CreateComponent's data)."""
 
 
 def install() -> None:
     """Register the resource types."""
-    # What a change replaces: the create-only properties of CloudFormation's schemas.
+    # The create-only properties of CloudFormation's schemas, a change of which replaces the resource.
     _register("Component", _component, in_place={"Tags"})
     _register("ImageRecipe", _recipe, in_place={"Tags"})
     for name, make in (
@@ -41,7 +41,7 @@ def install() -> None:
         ("LifecyclePolicy", _policy),
     ):
         _register(name, make, replaced_by={"Name"})
-    # Neither its pipeline's new state nor its tags build an image anew, unless it says so.
+    # A change of these does not rebuild an image, unless the settings of its pipeline ask for it.
     _register(
         "Image",
         _image,
@@ -77,7 +77,7 @@ def _register(
 
 
 def _remake(make: Make, arn: str, properties: Properties) -> None:
-    """Make it anew under its ARN; as it was when it is refused."""
+    """Create it again under its ARN; restore the former record if that is refused."""
     former = RECORDS.pop(arn)
     try:
         make(properties)
@@ -87,7 +87,7 @@ def _remake(make: Make, arn: str, properties: Properties) -> None:
 
 
 def _delete(arn: str, properties: Properties) -> None:
-    """The AMI of an image stays, unless its settings take it along."""
+    """Delete a resource; the AMI of an image remains, unless its settings delete it as well."""
     if arn in RECORDS and properties.get("DeletionSettings"):
         ec2().deregister_image(RECORDS[arn].details["ami"])
     remove(arn)
@@ -182,7 +182,7 @@ def _policy(properties: Properties) -> Record:
 
 
 def _image(properties: Properties) -> Record:
-    """CloudFormation waits for the build, and says why it failed."""
+    """Build an image, and raise the reason if the build fails, as CloudFormation reports it."""
     if settings := properties.get("ImagePipelineExecutionSettings"):
         image = run_pipeline(_deployed(settings["DeploymentId"]))
     else:
@@ -200,12 +200,12 @@ def _deployed(deployment: str) -> Record:
 
 
 def _runs_again(old: Properties, new: Properties) -> bool:
-    """Whether an image that a pipeline makes is made again, since the pipeline has changed."""
+    """Return True if a pipeline's image is built again, since the pipeline has changed."""
     was, is_now = (each.get("ImagePipelineExecutionSettings") or {} for each in (old, new))
     asked = str(is_now.get("OnUpdate")).lower() == "true"
     return asked and was.get("DeploymentId") != is_now.get("DeploymentId")
 
 
 def run_pipeline(pipeline: Record) -> Record:
-    """Run a pipeline once. Raises RefusedError when what it is made of is not there."""
+    """Run a pipeline once. Raises RefusedError if a resource that it names does not exist."""
     return build(Order.of(pipeline.properties, pipeline))

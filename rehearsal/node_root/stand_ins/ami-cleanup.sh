@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Plays ParallelCluster's ami_cleanup.sh in an image build on a throw-away machine: it empties the same folders.
+# Replaces ParallelCluster's ami_cleanup.sh in an image build on a throw-away machine: it empties the same folders.
 set -euo pipefail
 
 rm -rf /tmp/* /var/tmp/*

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Plays S3 for a throw-away machine: `aws s3 cp` of one object is a copy out of the folder /srv/s3. It stands in for the
-# AWS CLI alone (rehearsals and the tests of deployments use the real one, and a local S3), since a machine without
-# any network can reach no S3. What it cannot play it refuses.
+# Replaces S3 for a throw-away machine: `aws s3 cp` of one object is a copy from the folder /srv/s3. Only these
+# machines use it (rehearsals and the tests of deployments use the real AWS CLI, and a local S3), since a machine
+# without any network can reach no S3. It refuses all other commands.
 #
 #   aws s3 cp [--OPTION] s3://BUCKET/KEY FILE
 set -euo pipefail
@@ -14,7 +14,7 @@ for word in "$@"; do
 done
 
 if [[ ${words[*]:0:2} != "s3 cp" || ${#words[@]} != 4 || ${words[2]} != s3://* ]]; then
-  printf 'aws: a throw-away machine has no AWS; this is not played: aws %s\n' "$*" >&2
+  printf 'aws: a throw-away machine has no AWS; this is not emulated: aws %s\n' "$*" >&2
   exit 252
 fi
 readonly object="${words[2]#s3://}" target="${words[3]}"
@@ -23,6 +23,6 @@ if [[ ! -e $BUCKETS/$object ]]; then
     "${object#*/}" >&2
   exit 1
 fi
-# As the real one does: beside its place first.
+# Copies to a temporary name first, as the real one.
 cp "$BUCKETS/$object" "$target.part-$$"
 mv -f "$target.part-$$" "$target"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 #
-# Plays the control program of CloudWatch's agent on a throw-away machine, where `append-config` is concerned: it puts
-# a config file among the agent's, and refuses what is no JSON. It starts no agent.
+# Replaces the control program of CloudWatch's agent on a throw-away machine, for `append-config` only: it copies a
+# config file to the agent's folder, and refuses one that is not JSON. It starts no agent.
 #
 #   amazon-cloudwatch-agent-ctl -a append-config -m ec2 -c file:PATH -s
 set -euo pipefail
 
 [[ "$*" =~ ^-a\ append-config\ -m\ ec2\ -c\ file:([^ ]+)\ -s$ ]] || {
-  printf 'amazon-cloudwatch-agent-ctl: this is not played: %s\n' "$*" >&2
+  printf 'amazon-cloudwatch-agent-ctl: this is not emulated: %s\n' "$*" >&2
   exit 1
 }
 readonly config="${BASH_REMATCH[1]}" folder=/opt/aws/amazon-cloudwatch-agent/etc/amazon-cloudwatch-agent.d

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Instance metadata of a throw-away machine, version 2, as far as our scripts ask them; all else is the real curl's.
+# Replaces curl: answers our scripts' requests for instance metadata, version 2; others go to the real curl.
 set -euo pipefail
 
 readonly TOKEN=a-token

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 #
-# Settings of the kernel, which is that of the machine around a throw-away one: none is changed.
+# Replaces sysctl and changes nothing: the kernel is that of the machine around the throw-away one.
 exit 0

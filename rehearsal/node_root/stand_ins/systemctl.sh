@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# The real systemctl of a throw-away machine, where systemd does not run: units are enabled and disabled for real
-# (links, and what their [Install] says), and nothing is started.
+# Calls the real systemctl of a throw-away machine, where systemd does not run: units are really enabled and disabled
+# (links of their [Install] section), and nothing is started.
 set -euo pipefail
 
 export SYSTEMD_OFFLINE=1

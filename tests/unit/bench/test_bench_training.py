@@ -1,4 +1,4 @@
-"""Benchmarks of training, data and checkpoints: their figures, and their messages where something is missing."""
+"""Benchmarks of training, data and checkpoints: figures, and messages where something is missing."""
 
 import os
 import subprocess

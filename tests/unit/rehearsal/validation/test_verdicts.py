@@ -57,7 +57,7 @@ def _report(*judged: Judged) -> str:
 
 def test_all_is_well_when_both_say_the_same() -> None:
     said = _report(_judged(WARNING), _judged(ERROR, refusal="no", case=_case(os_name="ubuntu2404")))
-    assert "2 combinations: 1 that both take (ok), 1 that both refuse (no)" in said
+    assert "2 combinations: 1 accepted by both (ok), 1 refused by both (no)" in said
     assert "0 unexpected" in said
     assert "WARNING SomeValidator in 1 cases, such as p4d spot ubuntu2204: are you sure?" in said
 
