@@ -9,7 +9,7 @@ from typing import Any
 from ops.account.session import ClientOf, unless
 from ops.preflight.bucket import check_bucket
 from ops.preflight.finding import Finding, judged
-from ops.preflight.network.security_groups import Peer, authorize, describe_groups, ports_open
+from ops.preflight.network.security_groups import Peer, authorize_commands, describe_groups, ports_open
 from ops.preflight.place import Place
 from training_cluster.flags.network import CHINA
 from training_cluster.flags.settings import Settings
@@ -50,7 +50,7 @@ def _lustre(id_: str, bucket: str | None, place: Place, client: ClientOf) -> Ite
         return
     system = found[0]
     state, version = system["Lifecycle"], system.get("FileSystemTypeVersion", "2.10")
-    yield judged(check, state, good=state in {"AVAILABLE", "UPDATING"}, mend=_wait("fsx", id_))
+    yield judged(check, state, good=state in {"AVAILABLE", "UPDATING"}, mend=_wait_command("fsx", id_))
     is_new = _numbers(version) >= _OLDEST_LUSTRE
     yield judged(
         "Lustre: version",
@@ -160,11 +160,11 @@ def _reachable(
         check=check,
         found=f"{shown}, not in and out",
         verdict="problem",
-        mend=authorize(group_id, ports, place.node_group_id),
+        mend=authorize_commands(group_id, ports, place.node_group_id),
     )
 
 
-def _wait(service: str, id_: str) -> str:
+def _wait_command(service: str, id_: str) -> str:
     return f"aws {service} describe-file-systems --file-system-ids {id_}, until it is AVAILABLE"
 
 

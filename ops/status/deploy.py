@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ops.account.image_stacks import destroy_image_stack, image_of_stack, is_image_stack, usual_min
+from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.cluster.progress import progress_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
@@ -184,7 +184,7 @@ def _image_advice(name: str, state: str) -> Iterator[str]:
         yield f"logs/images/{image_of_stack(name)}/. Once that is mended: the same deploy again."
     if state == "CREATE_FAILED":
         yield "It failed with rollback disabled. To remove it:"
-        yield f"  {destroy_image_stack(name)}"
+        yield f"  {destroy_image_stack_command(name)}"
 
 
 def _duration(time: datetime.timedelta) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ops.account.stacks import Resource, Stack
-from ops.teardown.step import Step, destroy_stack
+from ops.teardown.step import Step, destroy_stack_commands
 
 _CLUSTER = "AWS::RDS::DBCluster"
 # Type -> command, in the order in which they can go. A subnet's association goes with the subnet.
@@ -26,7 +26,8 @@ def accounting_steps(stack: Stack | None, kept: Iterable[Resource]) -> Iterator[
     """Of AccountingStack, or of what it left."""
     if stack:
         yield Step(
-            title="AccountingStack: the database stays", commands=destroy_stack(stack, "accounting=new")
+            title="AccountingStack: the database stays",
+            commands=destroy_stack_commands(stack, "accounting=new"),
         )
     by_type = {type_: [each.physical_id for each in kept if each.type == type_] for type_ in _DELETE}
     yield Step(

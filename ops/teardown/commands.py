@@ -8,7 +8,7 @@ from ops.account.stacks import Stack
 from ops.teardown.accounting import accounting_steps
 from ops.teardown.images import image_stack_steps, image_steps
 from ops.teardown.remaining import Lustre, Remaining
-from ops.teardown.step import Step, destroy_stack
+from ops.teardown.step import Step, destroy_stack_commands
 from training_cluster.stack_names import (
     ACCOUNTING_STACK,
     NETWORK_STACK,
@@ -35,7 +35,7 @@ def steps(stacks: dict[str, Stack], remaining: Remaining, cluster_name: str) -> 
     return [step for step in found if step.commands]
 
 
-def destroy_cluster(cluster_name: str) -> str:
+def destroy_cluster_command(cluster_name: str) -> str:
     """The command that takes one cluster."""
     flag = "" if cluster_name == "training" else f" -c cluster_name={cluster_name}"
     return f"npx cdk destroy TrainingClusterStack{flag}"
@@ -45,7 +45,7 @@ def _clusters(stacks: dict[str, Stack]) -> Iterator[Step]:
     names = [name for stack in stacks if (name := cluster_of_stack(stack))]
     yield Step(
         title="The clusters: they use the network and the storage, which cannot go before them",
-        commands=tuple(map(destroy_cluster, names)),
+        commands=tuple(map(destroy_cluster_command, names)),
     )
 
 
@@ -53,7 +53,7 @@ def _storage_stack(stack: Stack | None) -> Iterator[Step]:
     if stack:
         yield Step(
             title="StorageStack: lets go of bucket and file systems, and deletes none of their data",
-            commands=destroy_stack(stack),
+            commands=destroy_stack_commands(stack),
         )
 
 
@@ -66,13 +66,13 @@ def _lustre(remaining: Remaining) -> Iterator[Step]:
             title=f"{system.id}, with all files that are in no bucket; it takes minutes to go",
             commands=(
                 f"aws fsx delete-file-system --file-system-id {system.id}",
-                _until(gone, times=60, seconds=30),
+                _wait_command(gone, times=60, seconds=30),
             ),
             is_data_lost=True,
         )
 
 
-def _until(condition: str, *, times: int, seconds: int) -> str:
+def _wait_command(condition: str, *, times: int, seconds: int) -> str:
     """A wait that ends, for bash and zsh. A CLI that fails does not meet the condition: it is asked again."""
     return f"for n in {{1..{times}}}; do {condition} && break; sleep {seconds}; done"
 
@@ -105,7 +105,7 @@ def _unlink(system: Lustre) -> Step:
         "aws fsx describe-data-repository-associations --output text --query 'length(Associations)' "
         f"--filters Name=file-system-id,Values={system.id}"
     )
-    ends = _until(f"{count} | grep -x 0", times=60, seconds=10)
+    ends = _wait_command(f"{count} | grep -x 0", times=60, seconds=10)
     where = " and ".join(f"{link.folder} to {link.target}" for link in system.links)
     return Step(title=f"Its links: {where}", commands=(*deletes, ends) if deletes else ())
 
@@ -122,7 +122,7 @@ def _efs(remaining: Remaining) -> Iterator[Step]:
             + ("; its mount targets take a minute to go" if targets else ""),
             commands=(
                 *(f"aws efs delete-mount-target --mount-target-id {id_}" for id_ in targets),
-                *((_until(f"{count} | grep -x 0", times=60, seconds=10),) if targets else ()),
+                *((_wait_command(f"{count} | grep -x 0", times=60, seconds=10),) if targets else ()),
                 f"aws efs delete-file-system --file-system-id {system.id}",
             ),
             is_data_lost=True,
@@ -140,12 +140,12 @@ def _buckets(remaining: Remaining) -> Iterator[Step]:
     for name in remaining.buckets:
         yield Step(
             title=f"The bucket {name}, with every version of every object",
-            commands=(_empty(name), f"aws s3api delete-bucket --bucket {name}"),
+            commands=(_empty_bucket_command(name), f"aws s3api delete-bucket --bucket {name}"),
             is_data_lost=True,
         )
 
 
-def _empty(bucket: str) -> str:
+def _empty_bucket_command(bucket: str) -> str:
     # `aws s3 rm` leaves old versions and delete markers.
     versions = f'boto3.resource("s3").Bucket("{bucket}").object_versions'
     return f".venv/bin/python -c 'import boto3; {versions}.delete()'"
@@ -153,7 +153,7 @@ def _empty(bucket: str) -> str:
 
 def _network(stack: Stack | None) -> Iterator[Step]:
     if stack:
-        yield Step(title="NetworkStack", commands=destroy_stack(stack))
+        yield Step(title="NetworkStack", commands=destroy_stack_commands(stack))
 
 
 def _regional(remaining: Remaining, cluster_name: str) -> Iterator[Step]:
@@ -173,7 +173,7 @@ def _regional(remaining: Remaining, cluster_name: str) -> Iterator[Step]:
             *(
                 command
                 for name in remaining.pcluster_buckets
-                for command in (_empty(name), f"aws s3api delete-bucket --bucket {name}")
+                for command in (_empty_bucket_command(name), f"aws s3api delete-bucket --bucket {name}")
             ),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ops.account.image_stacks import destroy_image_stack, is_image_stack
+from ops.account.image_stacks import destroy_image_stack_command, is_image_stack
 from ops.account.stacks import Stack
 from ops.teardown.remaining import Ami, RemainingImages
 from ops.teardown.step import Step
@@ -16,7 +16,7 @@ def image_stack_steps(stacks: dict[str, Stack]) -> Iterator[Step]:
         yield Step(
             title=f"{name}: ends its pipeline, and deletes no image. Without --exclusively the CDK would "
             "destroy the cluster with it",
-            commands=(destroy_image_stack(name),),
+            commands=(destroy_image_stack_command(name),),
         )
 
 
@@ -24,7 +24,9 @@ def image_steps(remaining: RemainingImages) -> Iterator[Step]:
     """What stays after an ImageStack; never an AMI that something starts instances from."""
     for ami in remaining.amis:
         if not ami.users:
-            yield Step(title=f"{ami.id}, the image {ami.name}, and its snapshot", commands=_delete(ami))
+            yield Step(
+                title=f"{ami.id}, the image {ami.name}, and its snapshot", commands=_delete_commands(ami)
+            )
     yield Step(
         title="What names the newest image",
         commands=tuple(
@@ -46,7 +48,7 @@ def image_steps(remaining: RemainingImages) -> Iterator[Step]:
     )
 
 
-def _delete(ami: Ami) -> tuple[str, ...]:
+def _delete_commands(ami: Ami) -> tuple[str, ...]:
     snapshots = (f"aws ec2 delete-snapshot --snapshot-id {id_}" for id_ in ami.snapshot_ids)
     return (f"aws ec2 deregister-image --image-id {ami.id}", *snapshots)
 

@@ -12,7 +12,7 @@ from ops.account.session import ClientOf
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.parts import Parts
 from ops.teardown.adopt import adopt
-from ops.teardown.commands import destroy_cluster, steps
+from ops.teardown.commands import destroy_cluster_command, steps
 from ops.teardown.costs import Cost, read_costs
 from ops.teardown.images import images_that_wait
 from ops.teardown.read_remaining import read_remaining
@@ -128,7 +128,7 @@ def _goes(plan: Plan) -> Iterator[str]:
     if stack is None and plan.pcluster_status is None:
         yield f"There is no cluster {name} here."
     else:
-        yield f"{destroy_cluster(name)} takes the cluster {name}, and nothing else:"
+        yield f"{destroy_cluster_command(name)} takes the cluster {name}, and nothing else:"
         if stack:
             yield f"  {stack.name}  {stack.status}"
         if plan.pcluster_status:

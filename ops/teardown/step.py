@@ -17,7 +17,7 @@ class Step:
     is_data_lost: bool = False
 
 
-def destroy_stack(stack: Stack, *flags: str) -> tuple[str, ...]:
+def destroy_stack_commands(stack: Stack, *flags: str) -> tuple[str, ...]:
     """Commands that delete one of the shared stacks."""
     context = "".join(f" -c {flag}" for flag in flags)
     unprotect = (f"{LIFT_PROTECTION} {stack.name}",) if stack.is_protected else ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ops.account.aws_errors import enable_region
+from ops.account.aws_errors import enable_region_command
 from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding, judged
 from ops.usage import OpsError
@@ -60,7 +60,7 @@ def check_region(ec2: Any) -> Iterator[Finding]:
         f"region {name}",
         states[0] if states else "EC2 knows no such region",
         good=states in (["opt-in-not-required"], ["opted-in"]),
-        mend=enable_region(name) if states else "export AWS_REGION=...",
+        mend=enable_region_command(name) if states else "export AWS_REGION=...",
     )
 
 

@@ -63,7 +63,7 @@ def _is_open(rule: Mapping[str, Any], ports: tuple[int, int], peer: Peer) -> boo
     )
 
 
-def authorize(group_id: str, ports: Iterable[tuple[int, int]], node_group_id: str) -> str:
+def authorize_commands(group_id: str, ports: Iterable[tuple[int, int]], node_group_id: str) -> str:
     """The commands that let the nodes in and out. Quoted: to zsh a bracket is a pattern."""
     rules = " ".join(
         f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={node_group_id}}}]'"

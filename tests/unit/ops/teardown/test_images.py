@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ops.account.image_stacks import destroy_image_stack, image_stacks
+from ops.account.image_stacks import destroy_image_stack_command, image_stacks
 from ops.teardown.remaining_images import PARAMETERS
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from tests.unit.ops.fake_account import Account
@@ -134,7 +134,7 @@ def test_the_command_of_each_image_stack_is_for_that_stack_and_for_no_other() ->
     built = {name.removeprefix(IMAGE_STACKS).partition("-")[0] for name in image_stacks()}
     assert built == set(load_base().image_recipes) > recipes
     for name in image_stacks():
-        words = shlex.split(destroy_image_stack(name))
+        words = shlex.split(destroy_image_stack_command(name))
         assert words[:5] == ["npx", "cdk", "destroy", IMAGE_ID, "--exclusively"]
         flags = dict(word.split("=") for word in words[5:] if word != "-c")
         assert image_stack_name(read_settings(flags)) == name
