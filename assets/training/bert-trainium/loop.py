@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from bert_model import load_weights, loss_of, make_model, make_optimizer, weights_of
-from bert_settings import Settings, learning_rate
 from compile_cache import describe
 from devices import DEVICES, CpuDevice, to_host
 from masking import Batch, draw
+from model import load_weights, loss_of, make_model, make_optimizer, weights_of
 from pairs import Special
 from safetensors.torch import load_file, save_file
+from settings import Settings, learning_rate
 from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome
 from trainkit.run.finite import check_finite

@@ -19,8 +19,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_settings import Settings, read_settings
 from pairs import FORMAT, ROW_HEAD
+from settings import Settings, read_settings
 from trainkit.data import corpus as machine_text
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.documents import (

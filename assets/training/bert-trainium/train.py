@@ -5,7 +5,7 @@ Its graphs beforehand:     PRECOMPILE=1 sbatch --nodes 2 /fsx/training/job.slurm
 With other numbers:        MAX_STEPS=500 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium --seed 1
 Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
 
-train.sh starts this once a rank. Every setting (bert_settings.py) is an environment variable (BERT_LAYERS=6)
+train.sh starts this once a rank. Every setting (settings.py) is an environment variable (BERT_LAYERS=6)
 and an argument (--bert-layers 6). Folders and the world come from job.slurm, data from prepare.py.
 
 Here are the checks that need no package, so that wrong input is told at once; loop.py trains. Writes
@@ -18,8 +18,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bert_settings import Settings, read_settings, read_shards
 from pairs import ROW_HEAD
+from settings import Settings, read_settings, read_shards
 from trainkit.data.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die

@@ -22,7 +22,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 
 def test_the_defaults_are_phase_1_of_the_walk_through_on_a_neuron_core(load: Import) -> None:
-    settings = load("bert_settings").read_settings([])
+    settings = load("settings").read_settings([])
     assert (settings.bert_layers, settings.bert_width, settings.bert_context) == (24, 1024, 128)
     assert (settings.batch_size, settings.gradient_accumulation, settings.max_steps) == (16, 32, 28125)
     assert settings.device == "neuron"
@@ -30,7 +30,7 @@ def test_the_defaults_are_phase_1_of_the_walk_through_on_a_neuron_core(load: Imp
 
 def test_an_argument_wins_over_the_environment(load: Import, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAX_STEPS", "7")
-    read = load("bert_settings").read_settings
+    read = load("settings").read_settings
     assert read([]).max_steps == 7
     assert read(["--max-steps", "9"]).max_steps == 9
 
@@ -64,13 +64,13 @@ def test_a_wrong_setting_ends_in_one_sentence(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
-        load("bert_settings").read_settings([])
+        load("settings").read_settings([])
     assert said in str(ended.value)
     assert "\n" not in str(ended.value)
 
 
 def test_the_learning_rate_rises_in_a_line_and_falls_to_almost_nothing(load: Import) -> None:
-    module = load("bert_settings")
+    module = load("settings")
     settings = module.Settings(max_steps=100, warmup_steps=20, learning_rate=4e-4)
     rates = [module.learning_rate(step, settings) for step in range(1, 101)]
     assert rates[0] == pytest.approx(4e-4 / 20)
@@ -82,7 +82,7 @@ def test_the_learning_rate_rises_in_a_line_and_falls_to_almost_nothing(load: Imp
 
 
 def test_without_warm_up_the_first_step_has_the_highest_rate(load: Import) -> None:
-    module = load("bert_settings")
+    module = load("settings")
     settings = module.Settings(max_steps=10, warmup_steps=0, learning_rate=1.0)
     assert module.learning_rate(1, settings) == pytest.approx(10 / 11)
 

@@ -1,6 +1,6 @@
 """Settings of a run of bert-trainium: environment variables that are arguments as well. Needs no package.
 
-As a program it only looks at them, which prepare.sh has done before anything is installed.
+As a program it only checks the settings, which prepare.sh does before it installs anything.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.run.run import Run, data_note, die
-from trainkit.run.settings import check_words, fill_settings
+from trainkit.run.settings import MAY_BE_ZERO, VERIFY_DATA, TrainSettings, check_words, fill_settings
 
 DEVICES = ("neuron", "cpu", "xla-cpu")
-# Of a row in the shards, a length is one number of 16 bits; BERT itself ends at 512.
+# BERT has 512 positions.
 CONTEXTS = range(8, 513)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What may differ between runs. The defaults are phase 1 of BERT-large as AWS's guide trains it."""
+class Settings(TrainSettings):
+    """Settings of a run. The defaults are phase 1 of BERT-large as AWS's guide trains it."""
 
     bert_layers: int = 24
     bert_heads: int = 16
@@ -30,44 +30,34 @@ class Settings:
     bert_dropout: float = 0.1
     vocab_size: int = 30522
     batch_size: int = 16
-    """Sequences a rank and micro-step."""
+    """Sequences of a rank and micro-step."""
     gradient_accumulation: int = 32
-    """Micro-steps a step. Sequences a step = ranks * this * batch_size."""
+    """Micro-steps of a step. Sequences of a step = ranks * this * batch_size."""
     max_steps: int = 28125
     learning_rate: float = 4e-4
-    """At its highest, after the warm-up; it then falls in a line to zero."""
+    """Highest learning rate, after the warm-up; it then falls linearly to zero."""
     warmup_steps: int = 2000
     weight_decay: float = 0.01
     seed: int = 12349
     checkpoint_every: int = 500
-    keep_checkpoints: int = 2
-    log_every: int = 10
-    eval_batches: int = 20
-    """Validation batches a rank, after the last step."""
-    verify_data: str = "yes"
-    """no: believe that the shards are what the manifest says."""
     device: str = ""
-    """neuron, cpu or xla-cpu; by default neuron on a Trainium family."""
-    mixed_precision: str = "no"
-    """bf16 or no; the instance family says which."""
+    """neuron, cpu or xla-cpu; empty for neuron on a Trainium family."""
     precompile: int = 0
     """1: a few steps for the compiler, with nothing saved."""
     precompile_steps: int = 4
-    """The first, a later one, and what comes after the last: more graphs there are not."""
-
-
-# Where 0 means something; all other whole numbers begin at 1.
-MAY_BE_ZERO = frozenset({"max_steps", "warmup_steps", "eval_batches", "seed", "precompile"})
+    """Steps of a precompilation: the first, a later one and the last cover all graphs."""
 
 
 def read_settings(arguments: list[str] | None = None) -> Settings:
-    """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
-    settings = fill_settings(Settings, arguments, about="Pretrains BERT.", may_be_zero=MAY_BE_ZERO)
+    """Read the settings of this run; dies if one is invalid. 0 steps only validate."""
+    settings = fill_settings(
+        Settings, arguments, about="Pretrains BERT.", may_be_zero=MAY_BE_ZERO | {"max_steps", "precompile"}
+    )
     if settings.bert_width % settings.bert_heads:
         die(f"BERT_WIDTH {settings.bert_width} is no multiple of BERT_HEADS {settings.bert_heads}.")
     if settings.bert_context not in CONTEXTS:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
-    check_words(settings, {"verify_data": ("yes", "no")})
+    check_words(settings, {"verify_data": VERIFY_DATA})
     return dataclasses.replace(settings, device=_device(settings))
 
 
@@ -98,12 +88,12 @@ def _device(settings: Settings) -> str:
 
 
 def read_shards(run: Run) -> Path:
-    """The folder of shards that prepare.py found or made for this run."""
+    """Return the folder of shards that prepare.py found or made for this run."""
     return Path(data_note(run)["shards"])
 
 
 def learning_rate(step: int, settings: Settings) -> float:
-    """Of a step, from 1 on: a line up to the highest, then one down to zero, which no step has."""
+    """Return the learning rate of a step from 1 on: it rises linearly, then falls towards zero."""
     if step <= settings.warmup_steps:
         return settings.learning_rate * step / settings.warmup_steps
     left = settings.max_steps + 1 - step

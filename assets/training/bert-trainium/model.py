@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from bert_settings import Settings
 from devices import CpuDevice
 from masking import Batch
 from pairs import Special
+from settings import Settings
 from transformers import BertConfig, BertForPreTraining
 
 # One matrix with the embeddings, and one bias with the head's: they are in a checkpoint once.
