@@ -16,7 +16,7 @@ from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import datasets_policy_arn, login_policy_arn, nodes_policy_arn
 from training_cluster.cluster.nodes import bootstrap_prefix
-from training_cluster.cluster.resource_ids import ResourceIds, brought_database
+from training_cluster.cluster.resource_ids import ResourceIds, existing_database
 from training_cluster.cluster.scripts import Scripts
 from training_cluster.cluster.session_command import cluster_user, start_session_command
 from training_cluster.flags.given import GIVEN_FLAGS, given_flags
@@ -75,7 +75,7 @@ class TrainingClusterStack(Stack):
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings),
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
-            database=accounting.database if accounting else brought_database(settings),
+            database=accounting.database if accounting else existing_database(settings),
         )
         cluster = Cluster(
             self,

@@ -1,4 +1,4 @@
-"""Findings of cdk-nag, or of CDK's own validation, that are meant so: the reason beside the construct.
+"""Acknowledged findings of cdk-nag and of CDK's own validation, with the reason beside the construct.
 
 CDK keeps them in the constructs' metadata, so the app needs no cdk-nag. tools/nag.py runs its rules, and
 fails for a finding that nobody acknowledged, and for an acknowledgement of nothing.
@@ -24,11 +24,11 @@ LOGS_POLICY = (
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
-    """Acknowledge one finding of a construct, and of all that is in it.
+    """Acknowledge one finding of a construct, and of everything inside it.
 
     Args:
-        rule: cdk-nag's, as AwsSolutions-S1 or AwsSolutions-IAM5[Action::s3:List*]; or of CDK's own
-            validation, as W2508.
+        rule: rule of cdk-nag, such as AwsSolutions-S1 or AwsSolutions-IAM5[Action::s3:List*], or of CDK's
+            own validation, such as W2508.
     """
     whose = PACK if rule.startswith(f"{PACK}-") else CDK
     Validations.of(construct).acknowledge(Acknowledgment(id=f"{whose}::{rule}", reason=reason))
@@ -38,19 +38,19 @@ def acknowledge_wildcards(construct: IConstruct, resources: Iterable[str], reaso
     """Acknowledge the resources with a wildcard that policies in a construct name (AwsSolutions-IAM5).
 
     Args:
-        resources: as the statements have them, tokens and all; a wildcard that is not among them is found.
+        resources: the statements' resources, tokens included; any other wildcard is a finding.
     """
     construct.node.add_validation(_Wildcards(construct, [each for each in resources if "*" in each], reason))
 
 
 def acknowledge_runtime(function: lambda_.Function) -> None:
-    """Acknowledge a Python that is not the newest."""
+    """Acknowledge a Python runtime that is not the newest."""
     reason = "one Python for all functions: the one that AWS makes ParallelCluster's layer for"
     acknowledge(function, f"{PACK}-L1", reason)
 
 
 def acknowledge_provider(provider: cr.Provider) -> None:
-    """Acknowledge what CDK's framework has between CloudFormation and a provider's functions."""
+    """Acknowledge the parts of CDK's framework between CloudFormation and a provider's functions."""
     acknowledge(provider, LOGS_POLICY, "CDK's own functions; AWS's own policy of the right to log")
     children = {each.node.id: each for each in provider.node.children}
     waited_for = [children.get(f"framework-{name}") for name in ("isComplete", "onTimeout")]
@@ -68,13 +68,13 @@ def acknowledge_provider(provider: cr.Provider) -> None:
 
 @jsii.implements(IValidation)
 class _Wildcards:
-    """Acknowledges late: names of other stacks' exports, which findings show, are made with the templates."""
+    """Late acknowledgement: findings show names of exports, which exist only with the templates."""
 
     def __init__(self, construct: IConstruct, resources: list[str], reason: str) -> None:
         self._construct, self._resources, self._reason = construct, resources, reason
 
     def validate(self) -> list[str]:
-        """Never find a problem: this is only when CDK calls it."""
+        """Acknowledge the resources when CDK validates the app; find no problem."""
         for resource in Stack.of(self._construct).resolve(self._resources):
             acknowledge(self._construct, f"{PACK}-IAM5[Resource::{flat(resource)}]", self._reason)
         return []

@@ -1,4 +1,4 @@
-"""What a person reads when an input is wrong: what, where, what is allowed, what to type."""
+"""Errors in the user's input: the mistake, its place, the allowed values, what to type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class ConfigurationError(Exception):
-    """An input of the user's is wrong. The message is complete: print it, no traceback."""
+    """A mistake in the user's input. The message is complete: it is printed without a traceback."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
@@ -23,4 +23,4 @@ class Contradiction:
 
     problem: str
     mend: str
-    """What to type instead."""
+    """Text of what to type instead."""

@@ -1,6 +1,6 @@
-"""The ids of the stacks, which a person types to the CDK, and their names in CloudFormation. No CDK here.
+"""Ids of the stacks, which a person types to the CDK, and their names in CloudFormation. It imports no CDK.
 
-The names say whose they are: `cdk deploy` updates a stack that has the name already, whoever made it.
+The names begin with the app's: `cdk deploy` updates any stack of the same name, whoever made it.
 """
 
 from __future__ import annotations

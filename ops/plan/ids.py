@@ -12,7 +12,7 @@ from ops.account.session import ClientOf, unless
 from ops.plan.deployed import OWNER_TAG, Deployed
 from training_cluster.cluster.bundle import bootstrap_budget_s, build_bundle
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
+from training_cluster.cluster.resource_ids import Database, ResourceIds, existing_database, placeholders
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
@@ -105,7 +105,7 @@ def _image(settings: Settings, client: ClientOf) -> str | None:
 def _database(settings: Settings, deployed: Deployed) -> Database | None:
     """As TrainingClusterStack names it; None for one of ours that is not there yet."""
     if settings.accounting != "new":
-        return brought_database(settings)
+        return existing_database(settings)
     assert deployed.config
     known = deployed.config["Scheduling"]["SlurmSettings"].get("Database")
     if known is None or known["Uri"] != deployed.output(ACCOUNTING_STACK, "Database"):

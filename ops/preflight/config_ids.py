@@ -11,7 +11,7 @@ from ops.account.session import ClientOf, unless
 from ops.account.stacks import Stack
 from ops.preflight.place import Place
 from training_cluster.cluster.bundle import bootstrap_budget_s
-from training_cluster.cluster.resource_ids import Database, ResourceIds, brought_database, placeholders
+from training_cluster.cluster.resource_ids import Database, ResourceIds, existing_database, placeholders
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
@@ -71,7 +71,7 @@ def _image_id(settings: Settings, client: ClientOf) -> str | None:
 
 def _database(settings: Settings, place: Place) -> Database | None:
     if settings.accounting != "new":
-        return brought_database(settings)
+        return existing_database(settings)
     stack = place.stacks[ACCOUNTING_STACK]
     secret = _physical_id(stack, "AWS::SecretsManager::Secret", "") or ""
     return Database(uri=stack.outputs["Database"], user="slurm", secret_arn=secret)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ops.price.book import PriceBook
 from ops.price.price_list import PRICE_LIST
 from ops.price.spot import SPOT
-from training_cluster.advice.idle_cost import Item, instances, standing_items
+from training_cluster.advice.idle_cost import Item, instances, permanent_items
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.flags.settings import Settings
@@ -63,7 +63,7 @@ class Quote:
 def make_quote(settings: Settings, book: PriceBook) -> Quote:
     """Add up what these settings cost."""
     hours = load_base().prices.hours_per_month
-    standing = [_row(item, hours) for item in standing_items(settings, book.hour)]
+    standing = [_row(item, hours) for item in permanent_items(settings, book.hour)]
     nodes, node_month = _nodes(settings, book, hours)
     rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), nodes)
     rows += tuple(_cpu_queue(settings, book, hours))

@@ -1,4 +1,4 @@
-"""What a person should know before deploying, though it works: shown by `cdk synth` as warnings and notes."""
+"""Advice about valid flags before a deploy: `cdk synth` shows it as warnings and notes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from training_cluster.image.names import image_parameter, image_stack_name
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One thing to know."""
+    """One warning or note."""
 
     id: str
-    """Names it for CDK, which lets people acknowledge a warning."""
+    """Id by which CDK lets people acknowledge a warning."""
     text: str
     warns: bool = True
-    """False for what only tells what was chosen."""
+    """False for a note, which only repeats a choice."""
 
 
 def advice(settings: Settings) -> list[Advice]:
-    """All there is to say about the flags."""
+    """Return all advice about the flags."""
     return [each for find in _FINDERS for each in find(settings)]
 
 
@@ -127,7 +127,7 @@ def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
 
 
 def _example(zones: list[str]) -> str:
-    """The one that most readers know."""
+    """Return the zone that most readers know."""
     return min(zones, key=lambda zone: (not zone.startswith("use1-"), not zone.startswith("us"), zone))
 
 

@@ -1,4 +1,4 @@
-"""What a deploy costs while no job runs: said before it is made, since nobody looks for it afterwards."""
+"""Cost of a deploy while no job runs: shown before it is made, since nobody looks for it afterwards."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ from training_cluster.flags.settings import Settings
 DAYS_PER_MONTH = 365 / 12
 
 InstanceHour = Callable[[str], Price | None]
-"""What an hour of an instance type costs; None: not known."""
+"""Price of an hour of an instance type; None when it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """Something that stays and costs, or that would if its price were known."""
+    """One resource that is billed while no job runs."""
 
     what: str
     usd_per_month: float | None
-    """None: not known."""
+    """Monthly cost; None when it is not known."""
     prices: tuple[Price, ...] = ()
     why_unknown: str = ""
 
     @property
     def confirmed(self) -> bool:
-        """Whether all of its prices can be looked up."""
+        """True when a source states each of the prices."""
         return all(price.confirmed for price in self.prices)
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdleCost:
-    """All of it."""
+    """Monthly cost of a cluster without jobs, item by item."""
 
     items: tuple[Item, ...]
 
     @property
     def usd_per_month(self) -> float:
-        """Of all items whose price is known."""
+        """Sum over all items whose price is known."""
         return sum(item.usd_per_month or 0 for item in self.items)
 
     @property
     def dates(self) -> tuple[datetime.date, datetime.date] | None:
-        """Oldest and newest of the prices; None where none was used."""
+        """Dates of the oldest and the newest price; None without any price."""
         dates = [price.date for item in self.items for price in item.prices]
         return (min(dates), max(dates)) if dates else None
 
 
 def idle_cost(settings: Settings) -> IdleCost:
-    """Everything that is billed by the hour, dearest first. What is stored and moved is not in it."""
-    items = [*_nodes(settings), *standing_items(settings, instance_hour)]
+    """Return everything that is billed by the hour, dearest first; not storage by the byte, nor traffic."""
+    items = [*_nodes(settings), *permanent_items(settings, instance_hour)]
     return IdleCost(items=tuple(sorted(items, key=lambda item: -(item.usd_per_month or 0))))
 
 
-def standing_items(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
-    """What stays while the cluster does, whatever its compute nodes do."""
+def permanent_items(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
+    """Yield what is billed as long as the cluster exists, whatever its compute nodes do."""
     prices = load_base().prices
     yield from _head_node(settings, hour_of)
     yield from _login_nodes(settings, prices, hour_of)
@@ -76,7 +76,7 @@ def standing_items(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
 
 
 def instances(count: int, root_gib: int, hour: Price | None, *, what: str, public: bool = False) -> Item:
-    """Instances that run all month, with their disks and addresses. `hour` is the price of one."""
+    """Return the cost of instances that always run, disks and addresses included; `hour` is one's price."""
     prices = load_base().prices
     if hour is None:
         return Item(what=what, usd_per_month=None, why_unknown="not in the catalog")
@@ -103,7 +103,7 @@ def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
 
 def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> Iterator[Item]:
     if count := settings.login_nodes:
-        # Their disks are as large as their AMI says, which is not known here: some 3 USD each.
+        # The AMI decides how large their disks are, which is not known here: some 3 USD each.
         type_ = load_base().login_node.instance_type
         what = f"login nodes, {count} x {type_}"
         yield instances(count, 0, hour_of(type_), public=True, what=what)
@@ -155,7 +155,7 @@ def _accounting(settings: Settings, prices: Prices) -> Iterator[Item]:
 
 
 def render_idle_cost(cost: IdleCost) -> str:
-    """Lines for a person: the total, its parts, and how sure the prices are."""
+    """Render the total, its parts, and the age and the certainty of the prices."""
     prices, month = load_base().prices, cost.usd_per_month
     known = [item for item in cost.items if item.usd_per_month is not None]
     unknown = [f"{item.what} ({item.why_unknown})" for item in cost.items if item not in known]

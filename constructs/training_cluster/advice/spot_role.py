@@ -9,4 +9,4 @@ from __future__ import annotations
 
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 CREATE_SPOT_ROLE = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
-"""Needed once in an account's life; it fails, and changes nothing, where the role exists."""
+"""Command that an account needs once; it fails, and changes nothing, if the role exists."""

@@ -1,4 +1,4 @@
-"""The catalog of instance families: reads cluster_configs/, knows no hardware fact itself."""
+"""Reader of the catalog of instance families, cluster_configs/. It holds no hardware fact itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HeadNodeSize(Strict):
 
 
 class HeadNode(Strict):
-    """What is the same for every head node. Nothing of it can change in a cluster's life."""
+    """Settings of every head node. None of them can change during a cluster's life."""
 
     bootstrap_timeout_s: int
     nodes_per_vcpu: int = Field(description="most compute nodes that one vCPU of the head node serves well")
@@ -48,7 +48,7 @@ class HeadNode(Strict):
 
 
 class ComputeNode(Strict):
-    """Defaults of compute nodes."""
+    """Time limits of every compute node's start."""
 
     boot_s: int = Field(description="ParallelCluster's own part of a node's start")
     most_install_s: int = Field(gt=0, description="most that a new node may take to install, beyond its boot")
@@ -64,21 +64,21 @@ class CpuQueue(Strict):
 
 
 class LoginNode(Strict):
-    """What is the same for every login node."""
+    """Settings of every login node."""
 
     instance_type: str = Field(pattern=INSTANCE_TYPE)
     grace_min: int = Field(ge=3, le=120, description="minutes that people have when a login node goes")
 
 
 class AccountingDatabase(Strict):
-    """How small and large Slurm's accounting database gets, in Aurora capacity units."""
+    """Smallest and largest size of Slurm's accounting database, in Aurora capacity units."""
 
     min_acu: float = Field(gt=0)
     max_acu: float = Field(gt=0)
 
 
 class Base(Strict):
-    """cluster_configs/base.yaml: what every cluster shares."""
+    """Settings that every cluster shares: cluster_configs/base.yaml."""
 
     head_node: HeadNode
     compute_node: ComputeNode
@@ -97,7 +97,7 @@ class Base(Strict):
     sources: dict[str, str]
 
     def source(self, family: Family, fact: str) -> str:
-        """Where a fact of a family is from: its own source, or the usual one of that fact."""
+        """Return the source of a fact about a family: its own, or the usual one of that fact."""
         return family.sources.get(fact) or self.sources[fact]
 
 
@@ -137,13 +137,13 @@ def _explain(path: Path, error: ValidationError) -> ConfigurationError:
 
 
 def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
-    """The names of all families, sorted: one YAML file each, base.yaml and versions.yaml apart."""
+    """Return the names of all families, sorted: each YAML file but base.yaml and versions.yaml is one."""
     return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))
 
 
 @cache
 def load_family(name: str, catalog: Path = CATALOG) -> Family:
-    """Read one family.
+    """Read the file of one family.
 
     Raises:
         ConfigurationError: no such file, or a key that is missing, unknown or of another type.
@@ -162,7 +162,7 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
 
 @cache
 def load_base(catalog: Path = CATALOG) -> Base:
-    """Read base.yaml.
+    """Read the settings that every cluster shares (base.yaml).
 
     Raises:
         ConfigurationError: a key that is missing, unknown or of another type.
@@ -175,7 +175,7 @@ def load_base(catalog: Path = CATALOG) -> Base:
 
 
 def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Family, Size] | None:
-    """The family and the facts of an instance type, or None when the catalog does not have it."""
+    """Find the family and the facts of an instance type; None when the catalog does not have it."""
     for name in family_names(catalog):
         family = load_family(name, catalog)
         if instance_type in family.sizes:
@@ -184,7 +184,7 @@ def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Fam
 
 
 def head_node_size(instance_type: str) -> HeadNodeSize | None:
-    """Facts of a head node's type, or None when neither base.yaml nor a family has it."""
+    """Find the facts of a head node's type; None when neither base.yaml nor a family has it."""
     if offered := load_base().head_node.types.get(instance_type):
         return offered
     found = find_instance_type(instance_type)
@@ -195,7 +195,7 @@ def head_node_size(instance_type: str) -> HeadNodeSize | None:
 
 
 def instance_hour(instance_type: str) -> Price | None:
-    """What an hour of an instance costs, on demand; None when the catalog does not say."""
+    """Return the on-demand price of an hour of an instance; None when the catalog has none."""
     base = load_base()
     if offered := base.head_node.types.get(instance_type):
         usd, date, source = offered.usd_per_hour, base.head_node.price_date, base.sources["usd_per_hour"]

@@ -1,4 +1,4 @@
-"""What the catalog says of one instance family: the model of a file of cluster_configs/."""
+"""Model of one instance family: a file of cluster_configs/."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9]+$"
 
 
 class Strict(BaseModel):
-    """A model of the catalog: no unknown key, no change."""
+    """Base of the catalog's models: no unknown key, no change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Accelerator(Strict):
-    """What a node computes with; of kind `none`, its CPU."""
+    """GPU or Trainium chip of a family; kind `none` is a family that computes on CPUs."""
 
     kind: Literal["gpu", "neuron", "none"]
     name: str
@@ -56,12 +56,12 @@ class Size(Strict):
 
     @property
     def efa(self) -> bool:
-        """Whether its nodes talk over EFA."""
+        """True when its nodes communicate over EFA."""
         return self.efa_interfaces > 0
 
     @property
     def addresses(self) -> int:
-        """Private addresses that one node takes.
+        """Number of private addresses that one node takes.
 
         With EFA the first network card alone has one: ParallelCluster makes the other interfaces efa-only
         (pcluster/templates/queues_stack.py, add_network_interfaces), which have none.
@@ -70,7 +70,7 @@ class Size(Strict):
 
 
 class EnvironmentVariable(Strict):
-    """One variable of a job's environment, with the reason it is set and what it is for."""
+    """One variable of a job's environment, with its reader and the reason for its value."""
 
     name: str = Field(pattern=r"^[A-Z][A-Z0-9_]*$")
     value: str = Field(pattern=r"^[^'\n]*$")
@@ -147,7 +147,7 @@ class Family(Strict):
         return unknown
 
     def size(self, instance_type: str) -> Size:
-        """The facts of one of its instance types.
+        """Return the facts of one of its instance types.
 
         Raises:
             ConfigurationError: the family has no such type.
@@ -160,7 +160,7 @@ class Family(Strict):
         return self.sizes[instance_type]
 
     def capacity_of(self, instance_type: str) -> tuple[CapacityType, ...]:
-        """How EC2 sells one of its instance types."""
+        """Return the purchase options of one of its instance types."""
         return self.size(instance_type).capacity or self.capacity
 
 

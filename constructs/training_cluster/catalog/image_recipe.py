@@ -1,4 +1,4 @@
-"""What the catalog says of one kind of node image: the model of an entry of base.yaml's image_recipes."""
+"""Model of one kind of node image: an entry of base.yaml's image_recipes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from training_cluster.catalog.family import INSTANCE_TYPE, Strict
 
 
 class ImageRecipe(Strict):
-    """What images of a recipe have, and the instance that builds them."""
+    """Content of a recipe's images, and the instance that builds them."""
 
     description: str = Field(max_length=200, description="what an image has beside the steps' packages")
     build_instance_type: str = Field(pattern=INSTANCE_TYPE, description="no GPU is needed to compile for one")

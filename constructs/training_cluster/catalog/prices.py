@@ -1,4 +1,4 @@
-"""What AWS asks for what stays: the model of the prices in cluster_configs/base.yaml."""
+"""Model of the list prices in cluster_configs/base.yaml."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from training_cluster.catalog.family import UNCONFIRMED, Strict
 
 
 class Price(Strict):
-    """A list price, and how old and how sure it is."""
+    """A list price with its date and its source."""
 
     usd: float = Field(ge=0)
     date: datetime.date = Field(description="of the source")
@@ -18,7 +18,7 @@ class Price(Strict):
 
     @property
     def confirmed(self) -> bool:
-        """Whether a source says so that can be looked up."""
+        """True when a source that can be looked up states the price."""
         return UNCONFIRMED not in self.source
 
 
@@ -44,7 +44,10 @@ class Prices(Strict):
     aurora_acu_hour: Price
 
     def lustre_gb_month(self, deployment_type: str, mbps_per_tib: int | str | None) -> Price | None:
-        """Price of a Lustre file system as FSx describes it (SCRATCH_2, PERSISTENT_2); None if unknown."""
+        """Return the price of a Lustre file system as FSx describes it (SCRATCH_2, PERSISTENT_2).
+
+        None when the catalog does not have it.
+        """
         if deployment_type == "SCRATCH_2":
             return self.fsx_scratch2_gb_month
         if deployment_type == "PERSISTENT_2":

@@ -1,4 +1,4 @@
-"""Which of the account's quotas a cluster counts against: the model of base.yaml's quotas."""
+"""Model of the account's quotas that a cluster counts against: base.yaml's quotas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Quota(Strict):
 
 
 class VcpuQuota(Strict):
-    """One of EC2's quotas of running vCPUs: some families share it."""
+    """One of EC2's quotas of running vCPUs, which several families share."""
 
     code: str = Field(pattern=CODE)
     name: str
@@ -42,7 +42,7 @@ class VcpuQuota(Strict):
 
 
 class Quotas(Strict):
-    """What an account may have of what a cluster takes."""
+    """Quotas of everything that a cluster takes."""
 
     vcpus: tuple[VcpuQuota, ...]
     elastic_ips: Quota = Field(description="in a region")

@@ -1,4 +1,4 @@
-"""The bootstrap's steps, as their headers describe them: assets/bootstrap/README.md. No CDK here."""
+"""Reader of the bootstrap's steps and of their headers (assets/bootstrap/README.md). It imports no CDK."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ _ALLOWED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: what it is for, and what it may take."""
+    """One step: its nodes, its moment, its budget."""
 
     path: Path
     moment: Moment
     recipes: frozenset[str]
     nodes: frozenset[str]
     is_for_nodes_only: bool
-    """Of ParallelCluster: a rehearsal passes it over."""
+    """True when only a node of ParallelCluster can run it: a rehearsal skips the step."""
     is_required: bool
     budget_s: int
     reads: tuple[str, ...]
-    """Patterns of files of the bundle that it is made of, besides itself."""
+    """Patterns of the other files of the bundle that it reads."""
 
     @property
     def name(self) -> str:
-        """As the log has it: 20-install-python."""
+        """Name in logs, such as 20-install-python."""
         return self.path.stem
 
     @property
     def makes_environments(self) -> bool:
-        """Whether it makes the Python environments of workloads."""
+        """True for the step that makes the workloads' Python environments."""
         return "training/*/requirements.txt" in self.reads
 
     @property
     def text(self) -> str:
-        """The script itself."""
+        """Text of the script."""
         return self.path.read_text()
 
 
 def load_steps(assets: Path = ASSETS) -> list[Step]:
-    """All steps, in the order in which they run.
+    """Read all steps, in the order in which they run.
 
     Raises:
-        ConfigurationError: a header lacks a line, or has one that nobody understands.
+        ConfigurationError: a header lacks a line, or has one of an unknown form.
     """
     return [_read(path) for path in sorted((assets / "bootstrap" / "steps").glob("*.sh"))]
 
 
 def image_steps(recipe: str, assets: Path = ASSETS) -> list[Step]:
-    """What an image build runs."""
+    """Read the steps that an image build runs."""
     return [
         step
         for step in load_steps(assets)
@@ -77,7 +77,7 @@ def image_steps(recipe: str, assets: Path = ASSETS) -> list[Step]:
 def start_steps(
     *, node: str, recipe: str, has_built_image: bool = False, assets: Path = ASSETS
 ) -> list[Step]:
-    """What a node may have to run when it starts: with a built image only what no image can have."""
+    """Read the steps that a node may run at its start: with a built image, those that no image can hold."""
     moments = {"start"} if has_built_image else {"start", "install"}
     return [
         step
@@ -87,11 +87,11 @@ def start_steps(
 
 
 def budget_s(steps: list[Step], *, environments_s: int = 0) -> int:
-    """Seconds that these steps may take together at a node's start, at worst.
+    """Return the most seconds that these steps may take together at a node's start.
 
     Args:
-        environments_s: what the workloads' environments take that the node is made with. The step that makes
-            them states the budget of an image build.
+        environments_s: seconds for the environments of the node's workloads. The step that makes them states
+            the budget of an image build.
     """
     return sum(environments_s if step.makes_environments else step.budget_s for step in steps)
 

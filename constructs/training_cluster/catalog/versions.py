@@ -1,4 +1,4 @@
-"""Every version that install steps pin: reads cluster_configs/versions.yaml, renders it for shell scripts."""
+"""Pinned versions of all installed software: cluster_configs/versions.yaml, rendered for shell scripts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = r"^[^'\s]+$"
 
 
 class Pin(Strict):
-    """One piece of software: which version, where that is from, and why no other."""
+    """One pinned piece of software: version, source, and the reason for this version."""
 
     version: str = Field(pattern=_WORD)
     url: str | None = Field(None, pattern=r"^https://[^'\s]+$")
@@ -52,17 +52,17 @@ class Pin(Strict):
 
 
 class Versions(Strict):
-    """cluster_configs/versions.yaml."""
+    """All pins of cluster_configs/versions.yaml."""
 
     pins: dict[str, Pin]
 
     def of_recipe(self, recipe: str) -> dict[str, Pin]:
-        """The pins that an image of this recipe is made of."""
+        """Return the pins of the software in an image of this recipe."""
         return {name: pin for name, pin in self.pins.items() if recipe in pin.recipes}
 
 
 def under(version: str, ceiling: str) -> bool:
-    """Whether a version is not after a ceiling; 580 allows 580.159.04 and 570.1, not 590."""
+    """Tell whether a version is not after a ceiling; 580 allows 580.159.04 and 570.1, not 590."""
     parts = ceiling.split(".")
     return _key(version.split(".")[: len(parts)]) <= _key(parts)
 
@@ -73,7 +73,7 @@ def _key(parts: list[str]) -> list[tuple[int, str]]:
 
 @cache
 def load_versions(file: Path = FILE) -> Versions:
-    """Read all pins.
+    """Read the pins of all software.
 
     Raises:
         ConfigurationError: a key that is missing, unknown or of another type; a pin that contradicts itself.
@@ -95,9 +95,9 @@ def _explain(file: Path, error: ValidationError) -> ConfigurationError:
 
 
 def render_versions(versions: Versions | None = None) -> str:
-    """Render versions.env: what every install step knows, one `export NAME='value'` a line.
+    """Render versions.env, which every install step reads: one `export NAME='value'` a line.
 
-    A checksum that is not known is there and empty: a step says what it lacks, instead of ending on `set -u`.
+    An unknown checksum is exported empty: a step then reports what it lacks, instead of ending on `set -u`.
     """
     versions = versions or load_versions()
     values: dict[str, str] = {}
@@ -119,7 +119,7 @@ def render_versions(versions: Versions | None = None) -> str:
 
 
 def capabilities(recipe: str) -> list[str]:
-    """Compute capabilities of all GPU families of a recipe, lowest first: what its image compiles for."""
+    """Return the compute capabilities that a recipe's image compiles for, lowest first."""
     families = [load_family(name) for name in family_names()]
     found = {each.accelerator.compute_capability for each in families if each.image_recipe == recipe}
     return sorted(filter(None, found), key=float)

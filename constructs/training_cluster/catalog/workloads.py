@@ -1,4 +1,4 @@
-"""The workloads of assets/training/: which have a Python environment, for what nodes, and what it takes."""
+"""Reader of the workloads' environments in assets/training/: their nodes and their budgets."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _LINE = re.compile(r"^# (Budget|Recipes|Moment|Image): (.+)$")
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """One folder of assets/training/ that has a requirements.txt."""
+    """One folder of assets/training/ with a requirements.txt."""
 
     name: str
     recipes: tuple[str, ...]
     """Image recipes of the nodes that it runs on."""
     budget_s: int
-    """Seconds that making its environment may take: downloads, and what install.sh compiles."""
+    """Most seconds for making its environment: downloads, and the compilation by install.sh."""
     image_only: bool
-    """Whether its install.sh is for image builds alone."""
+    """True when its install.sh runs in image builds only."""
     built_image: tuple[str, ...] = ()
-    """Recipes on whose nodes it needs what an image build compiled."""
+    """Recipes on whose nodes it needs the compiled parts of an image build."""
 
 
 def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
-    """All workloads with an environment, by name.
+    """Read all workloads with an environment, by name.
 
     Raises:
         ConfigurationError: a header without budget or recipes, or with a word that is none.
@@ -41,12 +41,12 @@ def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
 
 
 def workloads_of(recipe: str, training: Path = TRAINING) -> tuple[str, ...]:
-    """Names of the workloads that nodes of an image recipe run."""
+    """Return the names of the workloads that nodes of an image recipe run."""
     return tuple(name for name, each in load_workloads(training).items() if recipe in each.recipes)
 
 
 def environments_budget_s(names: tuple[str, ...], training: Path = TRAINING) -> int:
-    """Seconds that making these workloads' environments may take, one after the other.
+    """Return the most seconds for making these workloads' environments, one after the other.
 
     Raises:
         ConfigurationError: there is no such workload.

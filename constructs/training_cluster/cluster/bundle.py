@@ -1,4 +1,4 @@
-"""The scripts that nodes run, packed as one bundle: a node has all of a version or none. No CDK here."""
+"""Bundle of the scripts that nodes run: a node has all scripts of a version or none. It imports no CDK."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 
 def bootstrap_budget_s(settings: Settings) -> int:
-    """Seconds that our steps may take on a compute node, of whichever queue takes longest."""
+    """Return the most seconds that our steps may take on a compute node of any queue."""
     has_built_image = settings.node_image == "build"
     main = start_steps(
         node="ComputeFleet", recipe=settings.family_facts.image_recipe, has_built_image=has_built_image
@@ -32,7 +32,7 @@ def bootstrap_budget_s(settings: Settings) -> int:
 
 
 def _files(assets: Path) -> Iterator[tuple[str, Path]]:
-    """Names and paths of what ships: no hidden file or folder, and no compiled code."""
+    """Yield names and paths of the shipped files: none is hidden or compiled code."""
     for folder in BUNDLED:
         for path in sorted((assets / folder).rglob("*")):
             name = path.relative_to(assets)
@@ -43,7 +43,7 @@ def _files(assets: Path) -> Iterator[tuple[str, Path]]:
 
 
 def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
-    """Pack all scripts, the pins and the partitions' environments: what the nodes of a cluster run."""
+    """Pack everything that the nodes of a cluster run: scripts, pins and the partitions' environments."""
     files = {name: path.read_bytes() for name, path in _files(assets)}
     for partition, text in render_job_environments(settings).items():
         files[f"partitions/{partition}.env"] = text.encode()
@@ -53,11 +53,11 @@ def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
 
 
 def build_image_bundle(*, recipe: str, workloads: Sequence[str], assets: Path = ASSETS) -> bytes:
-    """Pack what an image is made of, and no more: an image is built again when this changes.
+    """Pack the content of an image and nothing else: an image is built again when this changes.
 
     Args:
         recipe: gpu, volta, neuron or cpu.
-        workloads: whose environments the image has.
+        workloads: names of the workloads whose environments the image has.
     """
     steps = image_steps(recipe, assets)
     files = {"bootstrap/run-steps.sh": (assets / "bootstrap" / "run-steps.sh").read_bytes()}
@@ -72,7 +72,7 @@ def build_image_bundle(*, recipe: str, workloads: Sequence[str], assets: Path = 
     named = {word for step in steps for word in _VARIABLE.findall(step.text)}
     files["versions.env"] = "".join(
         line
-        # All recipes' pins, as at a node's start: a step's stamp is of those that it names.
+        # All recipes' pins, as at a node's start: a step's stamp covers the pins that it names.
         for line in render_versions().splitlines(keepends=True)
         if named.intersection(_VARIABLE.findall(line))
     ).encode()
@@ -81,12 +81,12 @@ def build_image_bundle(*, recipe: str, workloads: Sequence[str], assets: Path = 
 
 
 def executables(assets: Path = ASSETS) -> set[str]:
-    """Names of the shipped files that can be run as they are."""
+    """Return the names of the shipped files that are executable."""
     return {name for name, path in _files(assets) if path.stat().st_mode & 0o100}
 
 
 def _pack(files: Mapping[str, bytes], executable: Collection[str]) -> bytes:
-    """A .tar.gz whose bytes depend on content alone."""
+    """Pack files into a .tar.gz whose bytes depend on their content alone."""
     buffer = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,

@@ -1,4 +1,4 @@
-"""The cluster: a custom resource whose provider drives the real ParallelCluster library."""
+"""Custom resource of the cluster; its provider runs the real ParallelCluster library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROVIDER_CODE = ASSETS / "cluster_provider"
 RESOURCE_TYPE = "Custom::TrainingCluster"
 
 # CloudFormation gives a custom resource 60 minutes, of which the head node may take 45. The framework counts
-# attempts (total / interval), not time: more than fit, and the provider ends by its own clock (record.py).
+# attempts (total / interval) and no time, so the provider ends by its own clock (record.py).
 TOTAL_TIMEOUT = Duration.minutes(58)
 QUERY_INTERVAL = Duration.seconds(30)
 
@@ -36,14 +36,14 @@ class Cluster(Construct):
     """Creates, updates and deletes one ParallelCluster cluster.
 
     Args:
-        config: the cluster config; travels as one JSON string, since CloudFormation would turn its
+        config: the cluster config; passed as one JSON string, since CloudFormation would turn its
             numbers and booleans into strings.
-        scripts_bucket: where the nodes' scripts lie; the library checks that they exist. What shows why a
-            cluster failed is saved to its `logs/`.
-        on_busy: what an update does that wants the compute fleet stopped while nodes run: fail, drain, stop.
-        layer: where the library's Lambda layer comes from: hosted (by AWS), or build (make layer).
+        scripts_bucket: bucket of the nodes' scripts; the library checks that they exist. The logs of a
+            failed cluster are saved under its `logs/`.
+        on_busy: action of an update that needs a stopped compute fleet while nodes run: fail, drain, stop.
+        layer: source of the library's Lambda layer: hosted (by AWS), or build (make layer).
         permissions_boundary: ARN of the policy that bounds every role of the cluster.
-        secret_arn: of the accounting database's password.
+        secret_arn: ARN of the secret with the accounting database's password.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Cluster(Construct):
         secret_arn: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
-        # The provider makes it and removes it: CloudFormation would write over it at updates.
+        # The provider creates and deletes the parameter: CloudFormation would overwrite it at updates.
         self._progress = progress_parameter(Stack.of(self).stack_name)
         parameter_arn = Stack.of(self).format_arn(
             service="ssm", resource="parameter", resource_name=self._progress.removeprefix("/")

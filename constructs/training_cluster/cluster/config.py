@@ -1,11 +1,11 @@
-"""Pure: settings, catalog and resource ids in, a ParallelCluster 3 cluster config out.
+"""Pure renderer of the ParallelCluster 3 cluster config from settings, catalog and resource ids.
 
 The keys are ParallelCluster's own (`HeadNode.Networking.SubnetId` ...), so the result is the one
 plain dict that crosses a module border here.
 
-What a cluster can never change (head node type and volume, bootstrap script and arguments, head
-node timeout) is rendered from the family, base.yaml and the flags named for it alone, never from
-nodes, capacity, image or workload; test_config.py renders pairs and checks that.
+The keys that a cluster can never change (head node type and volume, bootstrap script and arguments, head
+node timeout) depend on the family, base.yaml and the flags of the same name only, never on nodes, capacity,
+image or workload; test_config.py renders pairs and checks that.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
         "CustomActions": {
             "OnNodeConfigured": bootstrap_action(name, ids),
             # A live change: another checksum runs the script again on the head node, nothing else.
-            # All nodes read it here: see bootstrap.sh.
+            # All nodes read the checksum here: see bootstrap.sh.
             "OnNodeUpdated": bootstrap_action(name, ids, f"{BUNDLE_ARGUMENT}{ids.bundle_sha256}"),
         },
     }
@@ -101,10 +101,10 @@ def _public(ids: ResourceIds, **subnet: object) -> Rendered:
 def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
     rendered: Rendered = {
         "ScaledownIdletime": load_base().scaledown_idle_min,
-        # Slurm's default, said aloud: a job whose node was lost is queued again. ParallelCluster's own
-        # slurm.conf has EnforcePartLimits=ALL, which refuses what exceeds a partition, and
-        # AuthInfo=cred_expire=70, which holds such a job for 70 s: to say them again would only be an error
-        # in slurmctld's log.
+        # Slurm's default, stated: a job whose node was lost is queued again. ParallelCluster's own
+        # slurm.conf has EnforcePartLimits=ALL, which refuses a job that exceeds a partition, and
+        # AuthInfo=cred_expire=70, which holds such a job for 70 s: repeating them only logs an error in
+        # slurmctld's log.
         "CustomSlurmSettings": [{"JobRequeue": 1}],
     }
     if settings.accounting != "off" and ids.database:
@@ -117,9 +117,9 @@ def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
 
 
 def _shared_storage(settings: Settings, ids: ResourceIds) -> list[Rendered]:
-    """The same for every family: what is mounted can hardly be changed later.
+    """Render the mounts, which are the same for every family since they can hardly change later.
 
-    A file system may stand only once, so with home=efs the folder /efs is a link into it.
+    A file system can be mounted only once, so with home=efs the folder /efs is a link into it.
     """
     base = load_base()
     return [

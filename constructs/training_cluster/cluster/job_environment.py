@@ -1,4 +1,4 @@
-"""What jobs know of the nodes they run on: one file of `export NAME=value` lines a Slurm partition."""
+"""Environment of jobs, with the facts of their nodes: a file of `export NAME=value` lines a partition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from training_cluster.flags.settings import Settings
 def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     family = settings.family_facts
-    # placement_group names one of the user's own, too.
+    # placement_group may also name a group of the user's own.
     placed = settings.wants_new_placement_group or settings.placement_group not in {"auto", "off"}
     main = _render(
         family,
@@ -24,7 +24,7 @@ def render_job_environments(settings: Settings) -> dict[str, str]:
     cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
     if cpu_type and beside:
         cpu_family, cpu_size = beside
-        # As queues.py has it: bought on demand, and near nothing.
+        # Bought on demand and without a placement group, as in queues.py.
         found[load_base().cpu_queue.name] = _render(cpu_family, cpu_type, cpu_size, capacity="ondemand")
     return found
 
@@ -71,9 +71,9 @@ def _render(
 
 
 def render_links(settings: Settings) -> str:
-    """Other paths of the shared folders: `link folder`, one a line, each after those that it goes through."""
+    """Render other paths of the shared folders: `link folder`, one a line, each after those on its way."""
     base = load_base()
-    # /home is the EFS file system then, which can be mounted only once.
+    # With home=efs the EFS file system is /home, and it can be mounted only once.
     home = {base.efs_dir: f"/home{base.efs_dir}"} if settings.home == "efs" else {}
     links = home | base.links | settings.family_facts.links
     return "".join(f"{link} {folder}\n" for link, folder in links.items())

@@ -1,4 +1,4 @@
-"""Policies of ours for the nodes' roles: ParallelCluster makes those, and takes managed policies by ARN."""
+"""Managed policies for the nodes' roles, which ParallelCluster makes: it takes further policies by ARN."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from constructs import Construct
 from training_cluster.acknowledgements import acknowledge_wildcards
 from training_cluster.cluster.nodes import bootstrap_prefix
 
-# What SSM's agent calls for a session and for a command. It is AWS's AmazonSSMManagedInstanceCore without two
-# things. One: ssm:GetParameter and GetParameters, there of every parameter, so of the private keys that
-# CloudFormation makes (/ec2/keypair/*) and of other teams' secrets; a job on a compute node has its node's
-# rights. The other: State Manager, inventory, compliance and patches, which nothing here uses.
+# Actions of SSM's agent for a session and for a command: AWS's AmazonSSMManagedInstanceCore without two
+# groups. The first is ssm:GetParameter and GetParameters, which cover every parameter there: the private keys
+# that CloudFormation makes (/ec2/keypair/*), and other teams' secrets; a job on a compute node has its node's
+# rights. The second is State Manager, inventory, compliance and patches, which nothing here uses.
 SESSION_ACTIONS = (
-    # A node that does not report itself is no target of a session or a command.
+    # Sessions and commands reach only nodes that report themselves.
     "ssm:UpdateInstanceInformation",
     # Sessions; AWSCloud9SSMInstanceProfile, AWS's policy for these alone, has these five. A newer agent gets
     # commands this way, too (guide, "Reference: ec2messages, ssmmessages, and other API operations").
@@ -23,7 +23,7 @@ SESSION_ACTIONS = (
     "ssmmessages:CreateDataChannel",
     "ssmmessages:OpenControlChannel",
     "ssmmessages:OpenDataChannel",
-    # Commands of an older agent, as an own image may have it. The provider asks for jobs by one.
+    # Commands of an older agent, which an image of the user's own may have. The provider asks for jobs so.
     "ec2messages:AcknowledgeMessage",
     "ec2messages:DeleteMessage",
     "ec2messages:FailMessage",
@@ -47,7 +47,7 @@ def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
 
 
 def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
-    """Let login nodes read their scripts; head and compute nodes may by S3Access, which login nodes lack."""
+    """Let login nodes read their scripts; the others have S3Access for it, which login nodes lack."""
     scripts = bucket.arn_for_objects(f"{bootstrap_prefix(cluster_name)}/*")
     policy = _policy(
         scope,
@@ -60,10 +60,10 @@ def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) ->
 
 
 def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
-    """Let compute nodes bring prepared data into the bucket, and take it from there; not delete it.
+    """Let compute nodes upload prepared data to the bucket and download it; not delete it.
 
-    Not by S3Access: EnableWriteAccess gives s3:* there, old versions included (ParallelCluster 3.16.1), and
-    an update would see a change each time, since it tells the entries of a bucket apart by its name only.
+    S3Access is no way: EnableWriteAccess gives s3:*, old versions included (ParallelCluster 3.16.1), and an
+    update would see a change each time, since it tells the entries of a bucket apart by its name only.
     """
     datasets = bucket.arn_for_objects("datasets/*")
     policy = _policy(
@@ -71,7 +71,7 @@ def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket)
         "DatasetsPolicy",
         name=f"{cluster_name}-datasets",
         statement=iam.PolicyStatement(
-            # A transfer in parts that fails is ended; what is left of one costs, unseen.
+            # A multipart upload that fails is aborted: its parts would cost, unseen.
             actions=["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
             resources=[datasets],
         ),
@@ -87,6 +87,6 @@ def _policy(scope: Construct, id_: str, *, name: str, statement: iam.PolicyState
         # The provider may attach policies of this name only. A cluster's name has 60 characters at most, so
         # it stays under a policy's 128; a policy is global, so the region is in it.
         managed_policy_name=f"parallelcluster-{name}-{Aws.REGION}",
-        # No description: a policy with a name of ours cannot be replaced, and another word would replace it.
+        # No description: a change of it replaces the policy, which a fixed name does not allow.
         statements=[statement],
     )

@@ -1,4 +1,4 @@
-"""Pure: the parts of a cluster config that head, login and compute nodes have in common."""
+"""Pure renderers of the parts of a cluster config that head, login and compute nodes share."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ from training_cluster.cluster.resource_ids import ResourceIds
 
 Rendered = dict[str, Any]
 
-
 BUNDLE_ARGUMENT = "bundle-sha256="
-"""Before the checksum that bootstrap.sh looks for in the cluster config."""
+"""Prefix of the checksum that bootstrap.sh looks for in the cluster config."""
 
 
 def bootstrap_prefix(cluster_name: str) -> str:
-    """Key prefix in the bucket under which a cluster's scripts lie."""
+    """Return the key prefix of a cluster's scripts in the bucket."""
     return f"bootstrap/{cluster_name}"
 
 
 def bootstrap_action(cluster_name: str, ids: ResourceIds, *extra_args: str) -> Rendered:
-    """A custom action: run bootstrap.sh out of the bucket."""
+    """Render the custom action that runs bootstrap.sh from the bucket."""
     source = f"s3://{ids.bucket_name}/{bootstrap_prefix(cluster_name)}"
     return {"Script": f"{source}/bootstrap.sh", "Args": [source, *extra_args]}
 
 
 def managed_policies(ids: ResourceIds) -> list[Rendered]:
-    """What every node's role has beside ParallelCluster's own rights.
+    """Render the policies of every node's role beside ParallelCluster's own.
 
-    Session Manager is how people get in: no inbound SSH rule exists by default.
+    People connect through Session Manager: no inbound SSH rule exists by default.
     """
     return [{"Policy": ids.nodes_policy_arn}]
 
 
 def iam(cluster_name: str, ids: ResourceIds, *more_policies: str) -> Rendered:
-    """Rights of head and compute nodes: read this cluster's scripts, answer Session Manager; and more."""
+    """Render the rights of head and compute nodes: this cluster's scripts, Session Manager, and more."""
     return {
         "S3Access": [{"BucketName": ids.bucket_name, "KeyName": f"{bootstrap_prefix(cluster_name)}/*"}],
         "AdditionalIamPolicies": managed_policies(ids) + [{"Policy": arn} for arn in more_policies],
@@ -41,5 +40,5 @@ def iam(cluster_name: str, ids: ResourceIds, *more_policies: str) -> Rendered:
 
 
 def root_volume(size_gib: int) -> Rendered:
-    """An encrypted gp3 root volume."""
+    """Render an encrypted gp3 root volume."""
     return {"RootVolume": {"Size": size_gib, "VolumeType": "gp3", "Encrypted": True}}

@@ -1,12 +1,12 @@
-"""The SSM parameter that holds the progress of a stack's cluster; `trainctl status` reads it."""
+"""Name of the SSM parameter with the progress of a stack's cluster; `trainctl status` reads it."""
 
 from __future__ import annotations
 
 
 def progress_parameter(stack_name: str) -> str:
-    """Name the SSM parameter: JSON, as assets/cluster_provider/record.py writes it.
+    """Name the SSM parameter, which assets/cluster_provider/record.py writes as JSON.
 
     Args:
-        stack_name: of our stack, not of the cluster: two stacks that want one cluster must not share notes.
+        stack_name: name of our stack: two stacks that want the same cluster must not share a record.
     """
     return f"/training-cluster/stacks/{stack_name}/progress"

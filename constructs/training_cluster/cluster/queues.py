@@ -1,4 +1,4 @@
-"""Pure: the queues of a cluster config. Capacity decides the placement group, the size decides EFA."""
+"""Pure renderer of the queues. The capacity decides about a placement group, the instance type about EFA."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Queue:
 
 
 def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
-    """The queues that the settings ask for; the first is the default partition."""
+    """Return the queues of the settings; the first is the default partition."""
     family, base = settings.family_facts, load_base()
     named = settings.placement_group if settings.placement_group not in {"auto", "off"} else None
     found = [
@@ -76,7 +76,7 @@ def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
                 reservation_id=None,
                 root_gib=base.cpu_queue.root_gib,
                 scratch=cpu_family.scratch,
-                # Data preparation is many single nodes: close together they are only harder to get.
+                # Data preparation runs on single nodes: placed close together they are only harder to get.
                 placement_group=None,
                 image_id=None,
             )
@@ -85,7 +85,7 @@ def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
 
 
 def render_queue(queue: Queue, *, ids: ResourceIds) -> Rendered:
-    """One entry of Scheduling.SlurmQueues."""
+    """Render one entry of Scheduling.SlurmQueues."""
     local_storage = root_volume(queue.root_gib)
     if queue.scratch and queue.size.nvme_gb:
         local_storage["EphemeralVolume"] = {"MountDir": queue.scratch}
@@ -101,13 +101,13 @@ def render_queue(queue: Queue, *, ids: ResourceIds) -> Rendered:
     if queue.reservation_id:
         rendered["CapacityReservationTarget"] = {"CapacityReservationId": queue.reservation_id}
     if queue.image_id:
-        # Of the queue, never of the cluster: this one can be changed while the cluster lives.
+        # Set on the queue, never on the cluster: only a queue's image can change during a cluster's life.
         rendered["Image"] = {"CustomAmi": queue.image_id}
     return rendered
 
 
 def _networking(queue: Queue, ids: ResourceIds) -> Rendered:
-    # EFA takes one subnet, and a private one.
+    # EFA needs a single, private subnet.
     networking: Rendered = {
         "SubnetIds": [ids.private_subnet_id],
         "SecurityGroups": [ids.node_security_group_id],
@@ -115,7 +115,7 @@ def _networking(queue: Queue, ids: ResourceIds) -> Rendered:
     if queue.placement_group:
         networking["PlacementGroup"] = {"Enabled": True, "Name": queue.placement_group}
     elif queue.size.efa:
-        # ParallelCluster wants to hear it for EFA.
+        # ParallelCluster requires a value with EFA.
         networking["PlacementGroup"] = {"Enabled": False}
     return networking
 

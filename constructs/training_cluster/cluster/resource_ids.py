@@ -1,4 +1,4 @@
-"""What a cluster stands on: ids and names that other constructs made. They may be CDK tokens."""
+"""Ids and names of the resources that a cluster config refers to. They may be CDK tokens."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from training_cluster.flags.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """Where Slurm keeps its accounts."""
+    """MySQL database of Slurm's accounting."""
 
     uri: str
-    """host:port"""
+    """Address of the database as host:port."""
     user: str
     secret_arn: str
-    """Of the Secrets Manager secret that holds the password as plain text."""
+    """ARN of the Secrets Manager secret with the password as plain text."""
 
 
-def brought_database(settings: Settings) -> Database | None:
-    """The database of accounting=HOST[:PORT]; None with accounting=off or new."""
+def existing_database(settings: Settings) -> Database | None:
+    """Return the database of accounting=HOST[:PORT]; None with accounting=off or new."""
     if settings.accounting in ("off", "new"):
         return None
     host, _, port = settings.accounting.partition(":")
@@ -42,24 +42,24 @@ class ResourceIds:
     efs_id: str
     bucket_name: str
     nodes_policy_arn: str
-    """Lets every node answer Session Manager and Run Command."""
+    """Policy that lets every node answer Session Manager and Run Command."""
     datasets_policy_arn: str
-    """Lets compute nodes bring data sets into the bucket, and take them from there."""
+    """Policy that lets compute nodes upload data sets to the bucket and download them."""
     bundle_sha256: str
     bootstrap_budget_s: int
-    """Seconds that our bootstrap steps may take on a compute node."""
+    """Most seconds that our bootstrap steps may take on a compute node."""
     image_id: str | None = None
     """AMI of the compute nodes; None for ParallelCluster's own."""
     placement_group_name: str | None = None
-    """Only where the settings want a new group."""
+    """Name of the new placement group; None when the settings want none."""
     login_policy_arn: str | None = None
-    """Lets login nodes read their scripts; only with login nodes."""
+    """Policy that lets login nodes read their scripts; None without login nodes."""
     database: Database | None = None
-    """Only with accounting."""
+    """Database of Slurm's accounting; None with accounting=off."""
 
 
 def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceIds:
-    """Ids of the right shape for everything, so that a config can be checked before anything exists."""
+    """Return ids of the right form for everything, to check a config before any resource exists."""
     return ResourceIds(
         region="us-east-1",
         public_subnet_id="subnet-0aaaaaaaaaaaaaaaa",

@@ -1,4 +1,4 @@
-"""The bundle of scripts in the bucket, beside the script that fetches it."""
+"""Upload of the bundle of scripts, and of the script that fetches it, to the bucket."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from training_cluster.paths import ASSETS
 
 
 class Scripts(Construct):
-    """Ships bootstrap.sh and bundle-<sha256>.tar.gz to `s3://<bucket>/<prefix>/`.
+    """Upload of bootstrap.sh and bundle-<sha256>.tar.gz to `s3://<bucket>/<prefix>/`.
 
     Attributes:
-        sha256: hex digest of the bundle; another digest is what makes an update run the scripts again.
-        deployment: what the cluster has to wait for.
+        sha256: hex digest of the bundle; another digest makes an update run the scripts again.
+        deployment: upload that the cluster has to wait for.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class Scripts(Construct):
                 destination_bucket=target,
                 destination_key_prefix=prefix,
                 prune=False,
-                # Given, so that the function refers to it: CDK's own is created beside the first call, at
-                # which Lambda would create one of that name.
+                # An own log group, so that the function refers to it: CDK's would be created beside the first
+                # call, at which Lambda creates one of the same name.
                 log_group=logs.LogGroup(self, "DeploymentLog", retention=logs.RetentionDays.THREE_MONTHS),
             )
         self._acknowledge(target)
 
     def _acknowledge(self, target: s3.IBucket) -> None:
-        """CDK's function that copies has the rights that its construct gives it."""
+        """Acknowledge the rights that CDK gives to its own function for copying."""
         role = self.deployment.handler_role
         function = role.node.scope
         assert function

@@ -1,4 +1,4 @@
-"""The command that opens a shell of the cluster's user on the head node, by Session Manager."""
+"""Command that opens a shell of the cluster's user on the head node through Session Manager."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ _USERS = {"alinux": "ec2-user", "rhel": "ec2-user", "ubuntu": "ubuntu", "rocky":
 
 
 def cluster_user(os: str) -> str | None:
-    """Name the user that owns the nodes of an os, as ParallelCluster writes it; None for an unknown os."""
+    """Name the user that owns nodes of an operating system (ParallelCluster's name); None if unknown."""
     return next((user for begins, user in _USERS.items() if os.startswith(begins)), None)
 
 
 def start_session_command(*, region: str, instance_id: str, user: str) -> str:
-    """Build the command, as it is typed into a shell.
+    """Build the command for a shell.
 
-    A session without a document is `sh` of ssm-user, who owns no job and has no Slurm on the PATH:
-    ParallelCluster sets that in /etc/profile.d, which login shells alone read.
+    A session without a document runs `sh` as ssm-user, who owns no job and has no Slurm on the PATH:
+    ParallelCluster sets the PATH in /etc/profile.d, which only login shells read.
     """
     return (
         f"aws ssm start-session --region {region} --target {instance_id} "

@@ -1,4 +1,4 @@
-"""Flags of the account: keys, boundaries, tags, and who is told what it costs."""
+"""Flags of the account: key pair, permissions boundary, tags, budget, address for alarms."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pydantic import BaseModel, field_validator
 from training_cluster.flags.flag import flag
 
 CLUSTER_TAG = "training-cluster:cluster"
-"""Key of the tag that says which cluster a resource belongs to; costs are counted by it."""
+"""Key of the tag with the name of a resource's cluster; costs are counted by it."""
 SHARED = "_shared"
-"""In the place of a cluster's name, on what all clusters share; no cluster can have it."""
+"""Value of that tag on resources that all clusters share; no cluster can have this name."""
 
-# Where CloudFormation has no AWS::Budgets::Budget: its registry's schemas of these regions, as cfn-lint
-# bundles them, lack it (compared in a test).
+# Regions whose CloudFormation has no AWS::Budgets::Budget: it is not among the schemas of its registry that
+# cfn-lint bundles for them (compared in a test).
 REGIONS_WITHOUT_BUDGETS = (
     *("af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-3", "ap-south-2", "ap-southeast-3"),
     *("ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7", "ca-west-1", "eu-central-2"),
@@ -25,7 +25,7 @@ _MOST_TAGS = 20
 
 
 class AccountFlags(BaseModel):
-    """What an account's owners ask of everything that is made in it."""
+    """Flags for the requirements of the account's owners."""
 
     key_name: str | None = flag(
         None,
@@ -78,10 +78,10 @@ class AccountFlags(BaseModel):
 
 
 def parse_tags(text: str) -> dict[str, str]:
-    """Read KEY=VALUE,KEY=VALUE.
+    """Parse KEY=VALUE,KEY=VALUE.
 
     Raises:
-        ValueError: no such list, a key twice, or one that AWS or we use.
+        ValueError: another form, a key twice, or a key that AWS or this app uses.
     """
     found: dict[str, str] = {}
     for part in text.split(","):

@@ -1,7 +1,7 @@
-"""The flags that a cluster was deployed with, in its template's metadata: `trainctl plan` compares with them.
+"""Flags of a deployed cluster, in its template's metadata: `trainctl plan` compares with them.
 
-CloudFormation takes new metadata only along with another change, so flags of the shared stacks may be older
-here than what stands: their guards' values tell those.
+CloudFormation takes new metadata only along with another change, so flags of the shared stacks may be
+outdated here: the values of their guards are not.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ GIVEN_FLAGS = "training-cluster:flags"
 
 
 def given_flags(settings: Settings) -> dict[str, Any]:
-    """The flags that differ from their defaults, and the family. None is a secret: those go by ARN."""
+    """Return the flags that differ from their defaults, and the family. No flag is a secret, only its ARN."""
     return {"family": settings.family, **settings.model_dump(mode="json", exclude_defaults=True)}
 
 
 def read_given_flags(template: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same out of a deployed template; None where an older release of this app made it."""
+    """Read the flags from a deployed template; None if an older release of this app made it."""
     found = template.get("Metadata", {}).get(GIVEN_FLAGS)
     return dict(found) if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""Flags of the network: which one, where, and who may come in."""
+"""Flags of the network: its ids, its zone, its endpoints, SSH."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from pydantic import BaseModel, field_validator
 
 from training_cluster.flags.flag import AWS_ID, flag
 
-# What nodes call beside S3 and DynamoDB, whose gateway endpoints are always there. From ParallelCluster's
+# APIs that nodes call, beside S3 and DynamoDB, whose gateway endpoints always exist. From ParallelCluster's
 # guide ("a single subnet with no internet access"), its cookbook, and the roles that it gives to nodes.
-# Left out, since no node may call them: FSx and EFS (mounts go by DNS), Elastic Load Balancing (only with a
-# munge key of one's own). Without an endpoint: Route 53, in which the head node records the names of compute
-# nodes; that, and packages, still takes the NAT gateway.
+# Left out, since no node may call them: FSx and EFS (mounts use DNS), Elastic Load Balancing (only with a
+# munge key of one's own). Route 53, in which the head node records the names of compute nodes, has no
+# endpoint: its calls, and packages, still use the NAT gateway.
 INTERFACE_ENDPOINTS = (
-    "cloudformation",  # every node reads its settings, login and head nodes signal
+    "cloudformation",  # every node reads its settings; login and head nodes send a signal
     "ec2",  # the head node starts and ends nodes
-    "logs",  # every node's
+    "logs",  # every node writes its own
     "monitoring",  # memory, disk and our own metrics
-    "autoscaling",  # a login node says that it may go
+    "autoscaling",  # a login node reports that it may be terminated
     "secretsmanager",  # the password of the accounting database
     "sts",  # `aws sts get-caller-identity`, and jobs that take on a role
-    # Session Manager. Not ec2messages: agents since 3.3.40 (2024) take ssmmessages for all of it, and it is
-    # paid by the hour like the rest.
+    # Session Manager. Not ec2messages: agents since 3.3.40 (2024) use ssmmessages instead, and each endpoint
+    # is paid by the hour.
     "ssm",
     "ssmmessages",
 )
 CHINA = "aws-cn"
-"""The partition of Beijing and Ningxia."""
-# As the CDK's list of both regions has them (InterfaceVpcEndpointAwsService); compared in a test.
+"""Partition of the regions Beijing and Ningxia."""
+# From the CDK's list for both regions (InterfaceVpcEndpointAwsService); compared in a test.
 _PREFIXED_IN_CHINA = ("autoscaling", "cloudformation", "ec2", "monitoring", "sts")
 
 
 def endpoint_prefix(service: str, partition: str) -> str:
-    """Say what precedes region and service in the name of an interface endpoint's service."""
+    """Return the beginning of the name of an interface endpoint's service, before its region."""
     return "cn.com.amazonaws" if partition == CHINA and service in _PREFIXED_IN_CHINA else "com.amazonaws"
 
 
 class NetworkFlags(BaseModel):
-    """Without ids of an own network, NetworkStack makes one."""
+    """Flags of the network. Without the ids of an own one, NetworkStack makes a network."""
 
     zone: str = flag(
         "auto",

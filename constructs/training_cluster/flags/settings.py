@@ -1,4 +1,4 @@
-"""Every context flag of the app: typed, described, checked one by one (rules/: against each other)."""
+"""All context flags of the app, each checked by itself; rules/ checks them against each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def family_facts(self) -> Family:
-        """The catalog's entry of the chosen family."""
+        """Catalog's entry of the chosen family."""
         return load_family(self.family)
 
     @property
@@ -40,12 +40,12 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def size(self) -> Size:
-        """The catalog's facts of that type."""
+        """Catalog's facts of the compute nodes' instance type."""
         return self.family_facts.size(self.compute_type)
 
     @property
     def capacity_type(self) -> CapacityType:
-        """Purchase option of the compute nodes: `capacity` without the id of a reservation."""
+        """Purchase option of the compute nodes: `capacity` without a reservation's id."""
         return self.capacity.partition(":")[0]  # type: ignore[return-value]  # the pattern allows no other
 
     @property
@@ -60,34 +60,34 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def cpu_queue_facts(self) -> tuple[Family, Size] | None:
-        """The catalog's facts of that type; the rules refuse types that it does not have."""
+        """Catalog's facts of the CPU queue's instance type; the rules refuse types that it lacks."""
         return find_instance_type(self.cpu_queue_type) if self.cpu_queue_type else None
 
     @property
     def most_nodes(self) -> int:
-        """Most compute nodes of all queues together."""
+        """Largest number of compute nodes, of all queues together."""
         return self.nodes + (load_base().cpu_queue.nodes if self.cpu_queue_type else 0)
 
     @property
     def wants_new_placement_group(self) -> bool:
-        """Whether the queue gets a placement group of its own; its capacity and EFA decide."""
+        """True when the queue gets a new placement group; its capacity and EFA decide."""
         return self.placement_group == "auto" and self.size.efa and self.reservation_id is None
 
     @property
     def os_name(self) -> str:
-        """Operating system of all nodes: what was asked for, else the family's."""
+        """Operating system of all nodes: the flag's, else the family's."""
         return self.os or self.family_facts.os
 
     @property
     def node_workloads(self) -> tuple[str, ...]:
-        """Workloads whose environments nodes are made with; the others' are made at their first job."""
+        """Workloads whose environments exist on new nodes; a first job makes those of the others."""
         if self.workloads is not None:
             return () if self.workloads == NO_WORKLOADS else tuple(sorted(set(self.workloads.split(","))))
         return workloads_of(self.family_facts.image_recipe) if self.node_image == "build" else ()
 
     @property
     def node_image(self) -> str:
-        """official, build or ami-...: what was asked for, else what the family needs."""
+        """Source of the compute nodes' image (official, build or ami-...): the flag's, else the family's."""
         return self.image or ("build" if self.family_facts.official_image_refused else "official")
 
     @property
@@ -104,7 +104,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def instance_types(self) -> list[str]:
-        """All that a cluster uses, sorted: its zone has to offer every one."""
+        """All instance types of the cluster, sorted: its zone has to offer every one."""
         base = load_base()
         login = base.login_node.instance_type if self.login_nodes else None
         builds = base.image_recipes[self.family_facts.image_recipe].build_instance_type
@@ -114,7 +114,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def own_tags(self) -> dict[str, str]:
-        """`tags`, taken apart."""
+        """Keys and values of `tags`."""
         return parse_tags(self.tags) if self.tags else {}
 
     @property

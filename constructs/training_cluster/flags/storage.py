@@ -1,4 +1,4 @@
-"""Flags of the storage: how large, how fast, or which one that is there already."""
+"""Flags of the storage: size and speed of new resources, or ids of existing ones."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pydantic import BaseModel, field_validator
 from training_cluster.flags.flag import AWS_ID, flag
 
 # FSx's rule for SCRATCH_2 and PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400 (API reference,
-# CreateFileSystem's StorageCapacity). There is no largest one: what an account may have is a quota.
+# CreateFileSystem's StorageCapacity). Only an account's quota limits the size.
 FSX_STEP_GIB = 2400
-# With EFA, by MB/s a TiB (FSx for Lustre guide, "Getting started" and "Increasing storage capacity").
+# Steps of the capacity with EFA, by MB/s a TiB (FSx for Lustre guide, "Getting started" and "Increasing
+# storage capacity").
 EFA_STEPS_GIB = {"1000": 4800, "500": 9600, "250": 19200, "125": 38400}
 
 
 class StorageFlags(BaseModel):
-    """Without ids, StorageStack makes a bucket and both file systems, and keeps them."""
+    """Flags of the storage. Without ids, StorageStack makes a bucket and two file systems."""
 
     bucket_name: str | None = flag(
         None,

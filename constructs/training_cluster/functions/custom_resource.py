@@ -1,4 +1,4 @@
-"""A custom resource of ours that one function answers in a single call: what all of them share."""
+"""Base of the custom resources that one function answers in a single call."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from training_cluster.acknowledgements import (
 from training_cluster.functions.layer import ARCHITECTURE, RUNTIME
 
 _SERVICE_TIMEOUT = Duration.minutes(10)
-"""Of a function that never answers; an hour without it."""
+"""Limit for a function that never answers; CloudFormation's own is an hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ec2Questions:
-    """What a function asks EC2."""
+    """Read-only calls of EC2 that a function makes."""
 
     actions: Sequence[str]
-    """As DescribeImages: such as have no resource (Service Authorization Reference)."""
+    """Actions such as DescribeImages, which have no resource (Service Authorization Reference)."""
     purpose: str
-    """The description of the function's role."""
+    """Description of the function's role."""
 
 
 class FunctionResource(Construct):
-    """A function, CDK's framework that calls it, one log of both, and the custom resource that it answers.
+    """A custom resource, its function, CDK's framework that calls the function, and one log of both.
 
-    The function may always ask for the status of its own stack: a rollback is an Update, too.
+    The function may always read the status of its own stack: a rollback is an Update, too.
 
     Args:
         name: child id of the custom resource.
-        resource_type: Custom::...
+        resource_type: type of the custom resource, Custom::...
         code: folder with handler.py and its on_event.
-        timeout: of the function; shorter than the 10 minutes after which CloudFormation gives up.
-        properties: what the function receives.
-        questions: for a function that asks EC2; None: its stack is all that it asks about.
+        timeout: limit of the function; shorter than the 10 minutes after which CloudFormation gives up.
+        properties: input of the function.
+        questions: calls of EC2 that the function may make; None for a function that makes none.
 
     Attributes:
-        resource: for its attributes, and for those who have to wait.
+        resource: the custom resource, for its attributes and for dependencies on it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class FunctionResource(Construct):
         questions: Ec2Questions | None = None,
     ) -> None:
         super().__init__(scope, id_)
-        # One group for both functions, made before either: one that is called first makes its own.
+        # One group for both functions, created before either: a function without one creates its own.
         self._log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.THREE_MONTHS)
         function = self._function(code, timeout, self._role(name, questions))
         provider = cr.Provider(self, "Provider", on_event_handler=function, log_group=self._log)
@@ -112,7 +112,7 @@ class FunctionResource(Construct):
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description=questions.purpose if questions else "Asks for the status of its own stack",
-            # Inline: there before the first call and after the last, and no resource more to wait for.
+            # Inline: the rights exist from the first call to the last, without another resource to wait for.
             inline_policies={policy: iam.PolicyDocument(statements=statements)},
         )
         if questions:

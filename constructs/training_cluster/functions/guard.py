@@ -1,4 +1,4 @@
-"""The guard: a custom resource that fails an update before anything that holds data could be replaced."""
+"""The guard: a custom resource that fails an update which would replace something that holds data."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Guarded:
 
 
 class Guard(FunctionResource):
-    """Receives every create-only value of its stack, and refuses an update that changes one.
+    """Custom resource with the guarded values of its stack; its function refuses forbidden changes.
 
-    CloudFormation updates it before what depends on it (`protect`), so a refusal comes before anything was
-    touched. It names the flag, both values and the safe way. A rollback always passes.
+    CloudFormation updates it before the resources that depend on it (`protect`), so a refusal comes before
+    any change. The error names the flag, both values and the safe way. A rollback is always allowed.
 
     Args:
-        values: by name of the flag.
+        values: guarded values by the name of their flag.
     """
 
     def __init__(self, scope: Construct, id_: str, *, values: Mapping[str, Guarded]) -> None:

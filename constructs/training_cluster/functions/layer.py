@@ -1,4 +1,4 @@
-"""The Lambda layer that holds the ParallelCluster library: AWS's own, or one that `make layer` built."""
+"""Lambda layer with the ParallelCluster library: AWS's own, or the one that `make layer` built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from constructs import Construct
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions.built_layer import BUILT_LAYERS, find_built_layer
 
-# What both layers are made for, so what the provider's functions run on (built_layer.py: in words).
+# Runtime of both layers, so of the provider's functions; built_layer.py has both as text.
 RUNTIME = lambda_.Runtime.PYTHON_3_12
 ARCHITECTURE = lambda_.Architecture.X86_64
 
@@ -24,12 +24,12 @@ def library_layer(
     """Add the layer to a scope.
 
     Args:
-        scope: gets it as ParallelClusterLayer.
+        scope: parent of the layer, whose id is ParallelClusterLayer.
         source: hosted, by AWS in every region; build, by `make layer` on this machine.
-        built_layers: folder of layers that were built.
+        built_layers: folder of the built layers.
 
     Raises:
-        ConfigurationError: source is build, and the layer was not built or from something else.
+        ConfigurationError: source is build, and the layer was not built, or was built from something else.
     """
     hosted = source == "hosted"
     return lambda_.LayerVersion(
