@@ -129,16 +129,7 @@ def given_vocabulary(data: Path, bucket: DatasetBucket | None) -> Path | None:
 
 def make(config: DataConfig) -> Manifest:
     """Read the text and write the shards."""
-    own = config.corpus == OWN
-    files = (
-        own_files(config.data, without={VOCABULARY}) if own else machine_text.gather(config.data / MACHINE)
-    )
-    pieces = tuple(piece for file in files for piece in pieces_of(file))
-    if not pieces:
-        raise ShardError(
-            f"there is no text: put {PATTERNS} into {config.data / OWN}, or take the little that exists on "
-            f"this machine, to see it run: CORPUS={MACHINE}."
-        )
+    pieces = units_of(config)
     show_units(pieces, workers=config.workers)
     config.folder.mkdir(parents=True, exist_ok=True)
     tokenizer_file = tokenizer_of(config, pieces)
@@ -163,6 +154,25 @@ def make(config: DataConfig) -> Manifest:
     size = sum(unit.size_bytes for unit in remaining_units(recipe))
     check_space(config.folder, size * SHARD_BYTES_A_TEXT_BYTE)
     return prepare(recipe, workers=config.workers)
+
+
+def units_of(config: DataConfig) -> tuple[Piece, ...]:
+    """Cut the corpus into pieces.
+
+    Raises:
+        ShardError: there is no text.
+    """
+    own = config.corpus == OWN
+    files = (
+        own_files(config.data, without={VOCABULARY}) if own else machine_text.gather(config.data / MACHINE)
+    )
+    pieces = tuple(piece for file in files for piece in pieces_of(file))
+    if not pieces:
+        raise ShardError(
+            f"there is no text: put {PATTERNS} into {config.data / OWN}, or take the little that exists on "
+            f"this machine, to see it run: CORPUS={MACHINE}."
+        )
+    return pieces
 
 
 def layout_of(*, context: int) -> str:

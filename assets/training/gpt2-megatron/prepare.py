@@ -123,11 +123,7 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
     refuse_on_gpus(config)
     # The small files first, so that an error in them is reported at once.
     bpe = gpt2(config.data / "gpt2", bucket) if config.vocab_size == GPT2_VOCAB_SIZE else None
-    units: list[Piece] = [unit for file in text_files(config) for unit in pieces_of(file)]
-    if not units:
-        raise ShardError(
-            f"CORPUS is {config.corpus}, and {config.data / OWN} has no {PATTERNS}: put some there."
-        )
+    units = units_of(config)
     show_units(units, workers=config.workers)
     config.folder.mkdir(parents=True, exist_ok=True)
     bpe = bpe or train_bpe(
@@ -138,7 +134,7 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
     )
     recipe = Recipe(
         folder=config.folder,
-        units=tuple(units),
+        units=units,
         read=documents_of,
         encoder=bpe,
         vocab_size=bpe.vocab_size,
@@ -169,6 +165,20 @@ def refuse_on_gpus(config: DataConfig) -> None:
             f"first (PREPARE_ONLY=1 sbatch --partition cpu --nodes 1 job.slurm {WORKLOAD}), or here: "
             "PREPARE_HERE=yes."
         )
+
+
+def units_of(config: DataConfig) -> tuple[Piece, ...]:
+    """Cut the corpus into pieces.
+
+    Raises:
+        ShardError: there is no text.
+    """
+    units = tuple(unit for file in text_files(config) for unit in pieces_of(file))
+    if not units:
+        raise ShardError(
+            f"CORPUS is {config.corpus}, and {config.data / OWN} has no {PATTERNS}: put some there."
+        )
+    return units
 
 
 def text_files(config: DataConfig) -> list[Path]:
