@@ -30,7 +30,7 @@ def cancel(
         print_json({"jobs": done})
     for each in () if as_json else done:
         typer.echo(with_account(each.said), err=not each.done)
-        if each.go_on:
+        if each.resume_command:
             typer.echo("  The end of its output has the command that continues it; for a run without a name:")
-            typer.echo(f"  {each.go_on}")
+            typer.echo(f"  {each.resume_command}")
     raise typer.Exit(0 if all(each.done for each in done) else 1)

@@ -24,7 +24,7 @@ def logs(
     from ops.account.options import with_account
     from ops.account.session import account_clients
     from ops.jobs.follow import find_log, show_tail, state_line
-    from ops.jobs.lookup import on
+    from ops.jobs.lookup import cluster_option
     from ops.jobs.slurm import check_job_id
     from ops.jobs.watch import watch
 
@@ -41,8 +41,8 @@ def logs(
         return print_json({"job": log.job, "output": log.output.path, "text": "".join(texts)})
     show_tail(log, lines, lambda text: typer.echo(text, nl=False))
     if log.job and not log.job.has_ended:
-        go_on = with_account(f"trainctl logs {job} --follow{on(cluster)}")
-        typer.echo(f"{state_line(log.job)}. To follow it: {go_on}", err=True)
+        follow_command = with_account(f"trainctl logs {job} --follow{cluster_option(cluster)}")
+        typer.echo(f"{state_line(log.job)}. To follow it: {follow_command}", err=True)
     elif log.job:
         typer.echo(f"Job {job} ended: {log.job.ending}", err=True)
     return None

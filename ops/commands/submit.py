@@ -42,15 +42,15 @@ def submit(
     from ops.account.head_node import find_head_node
     from ops.account.options import with_account
     from ops.account.session import account_clients
-    from ops.jobs.lookup import on
+    from ops.jobs.lookup import cluster_option
     from ops.jobs.slurm import check_job_id
-    from ops.jobs.submit import Wish, read_settings
-    from ops.jobs.submit import submit as submit_wish
+    from ops.jobs.submit import JobRequest, read_settings
+    from ops.jobs.submit import submit as submit_job
     from ops.jobs.watch import watch
 
     if follow and as_json:
         raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
-    wish = Wish(
+    request = JobRequest(
         workload=workload,
         nodes=nodes,
         partition=partition,
@@ -60,10 +60,10 @@ def submit(
         time_limit=time,
     )
     head_node = find_head_node(cluster, account_clients())
-    submitted = submit_wish(wish, head_node)
+    submitted = submit_job(request, head_node)
     if as_json:
         return print_json(submitted)
-    job, where = submitted.job_id, on(cluster)
+    job, where = submitted.job_id, cluster_option(cluster)
     typer.echo(f"Job {job}: {workload} on {nodes} node(s)")
     for note in submitted.notes:
         typer.echo(note)

@@ -1,29 +1,29 @@
-"""Cancels jobs, and says how to go on with their training."""
+"""Cancels jobs, and returns the commands that continue their trainings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ops.account.head_node import HeadNode
-from ops.jobs.lookup import find_job, on
+from ops.jobs.lookup import cluster_option, find_job
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cancelled:
-    """What became of the wish to cancel one job."""
+    """Result of cancelling one job."""
 
     job_id: str
     done: bool
     said: str
-    go_on: str = ""
-    """What to type to go on with its training; empty where there is nothing to go on with."""
+    resume_command: str = ""
+    """Command that continues the job's training; empty if there is nothing to continue."""
 
 
 def cancel(job_id: str, head_node: HeadNode) -> Cancelled:
-    """Cancel a job that waits or runs; others are refused. Raises OpsError and botocore's errors."""
+    """Cancel a waiting or running job; others are refused. Raises OpsError and botocore's errors."""
     job = find_job(job_id, head_node)
     if job is None:
-        return Cancelled(job_id=job_id, done=False, said=f"Slurm does not know job {job_id}, or no more.")
+        return Cancelled(job_id=job_id, done=False, said=f"Slurm does not know the job {job_id} (any more).")
     if job.has_ended:
         return Cancelled(job_id=job_id, done=False, said=f"Job {job_id} has ended already: {job.ending}.")
     head_node.run("scancel", job_id)
@@ -36,6 +36,6 @@ def cancel(job_id: str, head_node: HeadNode) -> Cancelled:
         done=True,
         said=f"Job {job_id} ({job.workload}) is cancelled: its training gets SIGTERM, "
         "and 30 seconds to save a checkpoint.",
-        go_on=f"trainctl submit {job.workload} --nodes {job.nodes} --name job-{job_id}"
-        f"{on(head_node.cluster_name)}",
+        resume_command=f"trainctl submit {job.workload} --nodes {job.nodes} --name job-{job_id}"
+        f"{cluster_option(head_node.cluster_name)}",
     )

@@ -1,4 +1,4 @@
-"""Rows as lines of a terminal, in columns. Pure."""
+"""Aligns rows in columns for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]], *, indent: str = "") -> Iterator[str]:
-    """Yield a line a row; each column is as wide as its widest cell, the last one as wide as it is."""
+    """Yield one line per row; each column but the last has the width of its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

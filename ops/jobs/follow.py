@@ -1,4 +1,4 @@
-"""Follows a job: its output as it grows, why it waits, and how it ended."""
+"""Follows a job: its output as it grows, the reasons why it waits, and its end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ops.jobs.lookup import find_job
 from ops.jobs.output import Output
 from ops.jobs.reasons import plain_reason
 from ops.jobs.slurm import Job
-from ops.jobs.submit import output_of
+from ops.jobs.submit import output_path
 from ops.usage import OpsError
 
 POLL_S = 2.0
-# While nothing comes. The head node keeps what it has of each command for 14 days.
+# The poll interval grows to this while nothing happens: the head node stores each command for 14 days.
 _LAST_POLL_S = 15.0
-# An answer may be lost; so many in a row are not chance.
+# A single lost answer is normal; this many in a row are an error.
 _MAX_LOST = 10
 Write = Callable[[str], None]
 
@@ -30,19 +30,19 @@ class Log:
 
     job_id: str
     job: Job | None
-    """None where Slurm has forgotten it."""
+    """None if Slurm has forgotten the job."""
     output: Output
 
 
 def find_log(job_id: str, head_node: HeadNode) -> Log:
-    """Find a job's output, also of one that Slurm has forgotten. Raises OpsError and botocore's errors."""
+    """Find a job's output, even if Slurm has forgotten the job. Raises OpsError and botocore's errors."""
     job = find_job(job_id, head_node)
     if job and not job.output:
-        raise OpsError(f"Job {job_id} has no output file: it is no batch job.")
-    output = Output(job.output if job else output_of(job_id), head_node)
+        raise OpsError(f"Job {job_id} has no output file: it is not a batch job.")
+    output = Output(job.output if job else output_path(job_id), head_node)
     if job is None and output.size() is None:
         raise OpsError(
-            f"Slurm does not know job {job_id}, or no more, and there is no {output.path}.\n"
+            f"Slurm does not know job {job_id}, or has forgotten it, and {output.path} does not exist.\n"
             "  type:   trainctl jobs --all"
         )
     return Log(job_id=job_id, job=job, output=output)
@@ -58,15 +58,15 @@ def show_tail(log: Log, lines: int, write: Write) -> None:
 
 
 def follow(log: Log, *, write: Write, say: Write) -> Job | None:
-    """Write what comes, until the job has ended; a job that is queued again is followed further.
+    """Write a job's output as it grows, until the job has ended; a requeued job is still followed.
 
     Args:
-        log: its output is gone on with from where it was read to.
-        write: takes the job's output.
-        say: takes lines about the job: why it waits, that it was queued again.
+        log: reading continues at the offset of its output.
+        write: receives the job's output.
+        say: receives lines about the job: the reason why it waits, that it was requeued.
 
     Returns:
-        The job as it ended; None where Slurm has forgotten it.
+        The ended job; None if Slurm has forgotten it.
 
     Raises OpsError and botocore's errors.
     """
@@ -96,11 +96,11 @@ def follow(log: Log, *, write: Write, say: Write) -> Job | None:
 
 
 def state_line(job: Job) -> str:
-    """What a job is at, in a line."""
+    """Return the state of a job in one line."""
     again = f", after {job.restarts} restart(s)" if job.restarts else ""
     if job.waits:
         why = plain_reason(job.reason, dependency=job.dependency)
         return f"Job {job.id} waits{again}: {why}"
     if job.state == "CONFIGURING":
-        return f"Job {job.id} has its nodes{again}; they start"
+        return f"Job {job.id} has its nodes{again}; they are starting"
     return f"Job {job.id} is {job.state}{again}"

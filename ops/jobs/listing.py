@@ -1,4 +1,4 @@
-"""The queue, for a terminal. Pure."""
+"""Renders the queue for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _HEAD = ("job", "workload", "user", "partition", "nodes", "state", "time", "limi
 _ENDINGS = {
     "NonZeroExitCode": "its script failed: trainctl logs {id}",
     "RaisedSignal": "a signal ended it: trainctl logs {id}",
-    "TimeLimit": "its time was over",
+    "TimeLimit": "it reached its time limit",
     "NodeDown": "a node was lost",
 }
 
 
 def render_jobs(jobs: Jobs, *, ended: bool) -> Iterator[str]:
-    """Lines for a terminal.
+    """Yield the lines for a terminal.
 
     Args:
-        ended: whether ended jobs were asked for.
+        ended: True if ended jobs were requested.
     """
     if not jobs.queue:
-        yield "No job waits or runs."
+        yield "No job is waiting or running."
     if shown := [*jobs.queue, *jobs.ended]:
         yield from aligned([_HEAD, *(_row(job) for job in shown)])
     if ended and not jobs.ended:
-        yield "Slurm knows of no job that has ended."
+        yield "Slurm knows no ended job."
     yield from jobs.notes
 
 
@@ -39,7 +39,7 @@ def _row(job: QueuedJob) -> tuple[str, ...]:
     elif job.state == "PENDING":
         why = plain_reason(job.reason, dependency=job.dependency)
     elif job.state == "CONFIGURING":
-        why = "its nodes start"
+        why = "its nodes are starting"
     else:
         why = ""
     nodes, state = str(job.nodes), job.state.lower()

@@ -1,4 +1,4 @@
-"""Asks a cluster's Slurm about its jobs and nodes."""
+"""Reads jobs and nodes from a cluster's Slurm."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ops.account.head_node import CommandError, HeadNode
-from ops.jobs.nodes import SINFO_FORMAT, Partition, UnfitNodes, parse_sinfo
+from ops.jobs.nodes import SINFO_FORMAT, Partition, UnavailableNodes, parse_sinfo
 from ops.jobs.slurm import (
     ACCOUNT_FORMAT,
     ENDED,
@@ -21,7 +21,7 @@ from ops.jobs.slurm import (
 
 DEFAULT_CLUSTER = "training"
 _UNKNOWN_JOB = re.compile("invalid job id", re.IGNORECASE)
-# How far back accounting is asked.
+# Start of the period for which ended jobs are read from accounting.
 _ACCOUNTED_SINCE = "now-7days"
 
 
@@ -30,20 +30,20 @@ class Jobs:
     """The jobs that Slurm knows."""
 
     queue: tuple[QueuedJob, ...]
-    """Running ones, then waiting ones; the oldest first."""
+    """Running jobs, then waiting jobs; the oldest first."""
     ended: tuple[QueuedJob, ...]
-    """Empty unless they were asked for; the newest first."""
+    """Ended jobs, the newest first; empty unless they were requested."""
     notes: tuple[str, ...]
-    """What is not shown, and why."""
+    """Sentences about jobs that are missing in the lists."""
 
 
-def on(cluster_name: str) -> str:
-    """What a command that is to be typed needs more to reach this cluster."""
+def cluster_option(cluster_name: str) -> str:
+    """Return the --cluster option that a printed command needs for this cluster, with a blank before it."""
     return "" if cluster_name == DEFAULT_CLUSTER else f" --cluster {cluster_name}"
 
 
 def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
-    """Ask for the queue, and for ended jobs as well. Raises OpsError and botocore's errors."""
+    """Read the queue, and ended jobs if requested. Raises OpsError and botocore's errors."""
     states = ("--states=all",) if ended else ()
     asked = ("squeue", "--all", "--noheader", *states, f"--format={QUEUE_FORMAT}")
     answer = head_node.run(*asked, reads_only=True)
@@ -51,7 +51,7 @@ def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
     found, unread = parse_queue(lines)
     queue = sorted((job for job in found if not job.has_ended), key=lambda job: (job.waits, job.number))
     known = {job.id for job in queue}
-    notes = ["There are more jobs than Systems Manager tells at once."] if is_cut else []
+    notes = ["There are more jobs than Systems Manager returns at once."] if is_cut else []
     if unread:
         notes.append(_unread(unread, "squeue"))
     remembered = tuple(job for job in found if job.has_ended)
@@ -62,7 +62,7 @@ def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
 
 
 def read_queue_states(head_node: HeadNode) -> tuple[int, int]:
-    """How many jobs run (those that end, or whose nodes start, too), and how many wait.
+    """Return the numbers of running and of waiting jobs; completing and configuring jobs count as running.
 
     Raises OpsError and botocore's errors.
     """
@@ -83,13 +83,13 @@ def _with_accounts(
         )
     except CommandError as error:
         notes.append(
-            "Slurm keeps no accounts here (flag accounting), so it forgets a job minutes after its end: "
+            "This cluster has no accounting (flag accounting), so Slurm forgets a job minutes after its end: "
             f"{error}"
         )
         return remembered
     lines, is_cut = whole_lines(answer)
     if is_cut:
-        notes.append("More jobs ended in the last 7 days than Systems Manager tells at once.")
+        notes.append("More jobs ended in the last 7 days than Systems Manager returns at once.")
     found, unread = parse_accounts(lines)
     if unread:
         notes.append(_unread(unread, "sacct"))
@@ -99,13 +99,13 @@ def _with_accounts(
 
 def _unread(count: int, program: str) -> str:
     return (
-        f"{count} line(s) that {program} printed are no jobs, and are left out: "
-        "a job's name or arguments have a line's end in them."
+        f"{count} line(s) of {program} are not jobs, and are omitted: "
+        "the name or the arguments of a job contain a line end."
     )
 
 
 def find_job(job_id: str, head_node: HeadNode) -> Job | None:
-    """Ask for one job; None for one that Slurm does not know, or no more.
+    """Read one job; return None if Slurm does not know it, or has forgotten it.
 
     Raises OpsError and botocore's errors.
     """
@@ -123,7 +123,7 @@ def is_unknown_job(said: str) -> bool:
     return bool(_UNKNOWN_JOB.search(said))
 
 
-def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...]]:
-    """Ask for partitions, and for nodes that take no job. Raises OpsError and botocore's errors."""
+def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[UnavailableNodes, ...]]:
+    """Read partitions, and the nodes that accept no jobs. Raises OpsError and botocore's errors."""
     asked = ("sinfo", "--all", "--noheader", f"--format={SINFO_FORMAT}")
     return parse_sinfo(head_node.run(*asked, reads_only=True))

@@ -1,4 +1,4 @@
-"""What Slurm says of nodes and partitions, as dataclasses. Pure: text goes in."""
+"""Parses sinfo's nodes and partitions into dataclasses. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from ops.printable import printable
 from ops.usage import OpsError
 
-# A reason is free text: last.
+# The reason comes last because it is free text.
 SINFO_FORMAT = "%P|%a|%T|%D|%N|%H|%E"
 STATES = ("allocated", "idle", "powering_up", "powering_down", "powered_down", "down")
 
-# sinfo's words, and the signs that stand behind a word (sinfo(1), NODE STATE CODES); counted as the dashboard
-# counts them (assets/bootstrap/metrics/node_states.py).
+# sinfo's states and their suffixes (sinfo(1), NODE STATE CODES), grouped as on the dashboard
+# (assets/bootstrap/metrics/node_states.py).
 _OFF = {"~", "powered_down"}
 _STARTING = {"#", "powering_up"}
 _STOPPING = {"%", "!", "powering_down", "power_down"}
@@ -25,37 +25,37 @@ _KNOWN = _OFF | _STARTING | _STOPPING | _WORKING | _WAITING
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """A partition, and how many of its nodes are in which of STATES."""
+    """A partition, with the number of its nodes in each of STATES."""
 
     name: str
     is_default: bool
     availability: str
-    """up; anything else starts no jobs (down, drain, inact)."""
+    """State of the partition: up, or one in which it starts no jobs (down, drain, inact)."""
     nodes: Mapping[str, int]
 
     @property
     def size(self) -> int:
-        """How many nodes it has, powered down ones included."""
+        """Number of nodes, including powered down ones."""
         return sum(self.nodes.values())
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnfitNodes:
-    """Nodes that take no job, and why."""
+class UnavailableNodes:
+    """Nodes that accept no jobs, with the reason."""
 
     names: str
     """A host list, such as train-dy-p4d-[1-2]."""
     state: str
     since: str
-    """Local time of the head node; empty when Slurm does not know."""
+    """Local time of the head node; empty if Slurm does not know it."""
     reason: str
 
 
 def state_of(word: str) -> str:
-    """Which of STATES one of sinfo's words is.
+    """Map a state of sinfo to one of STATES.
 
-    Down is whatever takes no job: down, drained or draining, failing, in maintenance, not responding (`*`),
-    and any word that is not known here.
+    Every state in which a node accepts no jobs is "down": down, drained or draining, failing, in maintenance,
+    not responding (`*`), and every unknown state.
     """
     base = _base(word)
     signs = {*word[len(base) :], base}
@@ -70,24 +70,24 @@ def state_of(word: str) -> str:
     return "allocated" if base in _WORKING else "idle"
 
 
-def parse_sinfo(text: str) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...]]:
-    """Read what `sinfo --all --noheader --format SINFO_FORMAT` prints. Raises OpsError."""
+def parse_sinfo(text: str) -> tuple[tuple[Partition, ...], tuple[UnavailableNodes, ...]]:
+    """Parse the output of `sinfo --all --noheader --format SINFO_FORMAT`. Raises OpsError."""
     counts: dict[str, Counter[str]] = {}
     availability: dict[str, str] = {}
-    default, unfit = "", dict[str, UnfitNodes]()
+    default, unavailable = "", dict[str, UnavailableNodes]()
     for line in filter(str.strip, text.splitlines()):
         parts = line.split("|", SINFO_FORMAT.count("|"))
         if len(parts) != SINFO_FORMAT.count("|") + 1 or not parts[3].strip().isdigit():
-            raise OpsError(f"Slurm said of its nodes what is not understood: {line}")
+            raise OpsError(f"sinfo printed a line that trainctl cannot parse: {line}")
         named, available, word, number, nodes, since, reason = (printable(part.strip()) for part in parts)
         name = named.removesuffix("*")
         default = name if named.endswith("*") else default
         availability[name] = available
         counts.setdefault(name, Counter())[state_of(word)] += int(number)
-        # A node that is powered down may be drained as well: idle~ is well, drained~ is not.
+        # A powered down node may be drained, too: idle~ accepts jobs, drained~ does not.
         if nodes and ("*" in word or _base(word) not in _KNOWN):
-            why = "Slurm knows no reason" if reason in ("none", "") else reason
-            unfit[nodes] = UnfitNodes(
+            why = "Slurm gives no reason" if reason in ("none", "") else reason
+            unavailable[nodes] = UnavailableNodes(
                 names=nodes, state=word, since="" if since == "Unknown" else since, reason=why
             )
     partitions = tuple(
@@ -99,7 +99,7 @@ def parse_sinfo(text: str) -> tuple[tuple[Partition, ...], tuple[UnfitNodes, ...
         )
         for name, found in counts.items()
     )
-    return partitions, tuple(unfit.values())
+    return partitions, tuple(unavailable.values())
 
 
 def _base(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads a job's output on the cluster, by offsets: Systems Manager hands over little at a time."""
+"""Reads a job's output on the cluster in parts, because Systems Manager limits the size of each answer."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from ops.account.head_node import CommandError, HeadNode
 from ops.jobs.lookup import is_unknown_job
 from ops.jobs.slurm import Job, parse_job
 
-# Below what Systems Manager keeps of a command's output, MAX_OUTPUT_BYTES.
+# Below MAX_OUTPUT_BYTES, which Systems Manager keeps of a command's output.
 CHUNK_BYTES = 20_000
 _MISSING = re.compile("no such file", re.IGNORECASE)
-# Of a look at a job: somebody waits, and the next look asks the same.
+# Short, since a user waits, and the next look repeats the question.
 _LOOK_S = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """A job, and what came in its output since the look before."""
+    """A job, and the part of its output that is new since the last look."""
 
     job: Job | None
-    """None where Slurm has forgotten it."""
+    """None if Slurm has forgotten the job."""
     text: str
     is_behind: bool
-    """True where there is more to read already."""
+    """True if the file has more output already."""
 
 
 class Output:
-    """A job's output file, and how far it was read.
+    """A job's output file, and the offset to which it was read.
 
     Attributes:
-        path: on the cluster.
-        offset: in bytes, counted by what was asked for: bytes that are no text, and the paths of a rehearsal,
-            come with other lengths than they have in the file.
+        path: path on the cluster.
+        offset: number of requested bytes. The length of the received text may differ: for bytes that
+            are not text, and for the paths of a rehearsal.
     """
 
     def __init__(self, path: str, head_node: HeadNode) -> None:
@@ -42,7 +42,7 @@ class Output:
         self._head_node = head_node
 
     def size(self) -> int | None:
-        """Its size in bytes; None before it is there. Raises OpsError and botocore's errors."""
+        """Return the size in bytes, None before the file exists. Raises OpsError and botocore's errors."""
         try:
             return int(self._head_node.run("stat", "--format=%s", self.path, reads_only=True))
         except CommandError as error:
@@ -51,10 +51,10 @@ class Output:
             raise
 
     def read_on(self) -> Iterator[str]:
-        """Yield what came since, in pieces. Raises OpsError and botocore's errors."""
+        """Yield the new output in parts. Raises OpsError and botocore's errors."""
         size = self.size() or 0
         if size < self.offset:
-            self.offset = 0  # somebody emptied it
+            self.offset = 0  # the file was truncated
         while self.offset < size:
             count = min(CHUNK_BYTES, size - self.offset)
             text = self._read(self.offset, count)
@@ -62,7 +62,7 @@ class Output:
             yield text
 
     def look(self, job_id: str) -> Look:
-        """Ask for the job and for what came since, in one command. Raises OpsError and botocore's errors."""
+        """Read the job and its new output in one command. Raises OpsError and botocore's errors."""
         answer = self._head_node.run_script(
             *("read-on.sh", job_id, self.path, str(self.offset), str(CHUNK_BYTES)),
             limit_s=_LOOK_S,
@@ -72,7 +72,7 @@ class Output:
         if code != "0" and not is_unknown_job(said):
             raise CommandError(f"scontrol: {said}")
         if size != "-":
-            self.offset = self.offset if self.offset <= int(size) else 0  # somebody emptied it
+            self.offset = self.offset if self.offset <= int(size) else 0  # the file was truncated
             self.offset = min(self.offset + CHUNK_BYTES, int(size))
         return Look(
             job=parse_job(said) if code == "0" else None,
@@ -81,16 +81,16 @@ class Output:
         )
 
     def read_tail(self, lines: int) -> str:
-        """Its last lines, after which it counts as read; empty before it is there.
+        """Return the last lines, and move the offset to the end; empty before the file exists.
 
         Args:
-            lines: 1 or more.
+            lines: number of lines, 1 or more.
 
         Raises OpsError and botocore's errors.
         """
         size = self.size() or 0
         text, start = "", size
-        # One line's end more than lines: what is before the first of them may be a part of a line.
+        # One more line end than lines is needed, because the text may begin within a line.
         while start > 0 and text.count("\n") <= lines:
             count = min(CHUNK_BYTES, start)
             start -= count

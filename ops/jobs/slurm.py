@@ -1,4 +1,4 @@
-"""What Slurm says of jobs, as dataclasses. Pure: text goes in."""
+"""Parses the jobs of squeue, sacct and scontrol into dataclasses. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ops.account.head_node import MAX_OUTPUT_BYTES
 from ops.printable import printable
 from ops.usage import OpsError, UsageError
 
-# squeue(1), JOB STATE CODES: states that a job leaves only by being queued again.
+# From squeue(1), JOB STATE CODES: states that a job leaves only when it is requeued.
 ENDED = frozenset(
     "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
 )
-# Job's name and command are free text: last, so that they cannot shift the others.
+# The job's name and command come last, because they are free text that could shift other fields.
 QUEUE_FORMAT = "%i|%u|%P|%T|%r|%D|%M|%l|%E|%j|%o"
 ACCOUNT_FORMAT = "JobID,User,Partition,State,Reason,NNodes,Elapsed,Timelimit,JobName"
 _NOTHING = frozenset({"", "(null)", "None", "N/A", "Unknown"})
-# Of an array's task 12_3, of a part of a heterogeneous job 12+1.
+# An id may name a task of an array, 12_3, or a part of a heterogeneous job, 12+1.
 _JOB_ID = re.compile(r"[1-9][0-9]*([_+][0-9]+)?")
 _NUMBER = re.compile(r"[0-9]+")
 _NEXT_JOB = re.compile(r"\n(?=JobId=)")
@@ -26,43 +26,43 @@ _FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z/:]*)=")
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedJob:
-    """A job as squeue or sacct lists it; times in Slurm's own words, `[days-]hours:minutes:seconds`."""
+    """A job as squeue or sacct lists it; times have Slurm's form, `[days-]hours:minutes:seconds`."""
 
     id: str
     workload: str
-    """What job.slurm runs; for a job of another script, its name."""
+    """Workload that job.slurm runs; for a job of another script, the job's name."""
     user: str
     partition: str
     state: str
     """PENDING, RUNNING, COMPLETED, ... (squeue(1), JOB STATE CODES)."""
     reason: str
-    """Why it waits, or how it ended, in Slurm's word; empty without one."""
+    """Slurm's reason why the job waits or ended; empty without one."""
     dependency: str
-    """What it waits for, such as afterok:12(unfulfilled); empty without one."""
+    """Dependency of the job, such as afterok:12(unfulfilled); empty without one."""
     nodes: int
     elapsed: str
     time_limit: str
 
     @property
     def number(self) -> int:
-        """Its id, without an array's task or a part of a heterogeneous job."""
+        """Job id without the task of an array or the part of a heterogeneous job."""
         found = _NUMBER.match(self.id)
         return int(found[0]) if found else 0
 
     @property
     def waits(self) -> bool:
-        """Whether it has no nodes yet, or again none."""
+        """True while the job has no nodes, also after it was requeued."""
         return self.state == "PENDING"
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no more and waits no more."""
+        """True once the job neither runs nor waits."""
         return self.state in ENDED
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job as `scontrol show job` tells it."""
+    """A job as `scontrol show job` describes it."""
 
     id: str
     workload: str
@@ -70,28 +70,28 @@ class Job:
     reason: str
     dependency: str
     exit_code: int
-    """The job script's; 0 for one that a signal ended."""
+    """Exit code of the job script; 0 if a signal ended it."""
     signal: int
-    """The signal that ended the job script; 0 without one."""
+    """Signal that ended the job script; 0 without one."""
     nodes: int
     restarts: int
     time_limit: str
     output: str
-    """Path of its output on the cluster; empty for a job that has none."""
+    """Path of the output on the cluster; empty for a job without one."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no more and waits no more."""
+        """True once the job neither runs nor waits."""
         return self.state in ENDED
 
     @property
     def waits(self) -> bool:
-        """Whether it has no nodes yet, or again none."""
+        """True while the job has no nodes, also after it was requeued."""
         return self.state == "PENDING"
 
     @property
     def ending(self) -> str:
-        """How it ended."""
+        """State of the ended job, with its exit code, signal or time limit."""
         if self.state == "FAILED":
             how = f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"
             return f"FAILED ({how})"
@@ -99,16 +99,18 @@ class Job:
 
 
 def check_job_id(job: str) -> str:
-    """The id, if it can be one. Raises UsageError."""
+    """Return the id if its form is that of a job id. Raises UsageError."""
     if not _JOB_ID.fullmatch(job):
-        raise UsageError(f'"{job}" is no job id.\n  allowed: a number, such as 12\n  type:    trainctl jobs')
+        raise UsageError(
+            f'"{job}" is not a job id.\n  allowed: a number, such as 12\n  type:    trainctl jobs'
+        )
     return job
 
 
 def whole_lines(output: str) -> tuple[list[str], bool]:
-    """The lines of what a command printed, without one that was cut off; and whether one was.
+    """Split the output of a command into its complete lines, and tell if the output was cut.
 
-    Systems Manager keeps MAX_OUTPUT_BYTES only.
+    Systems Manager cuts it at MAX_OUTPUT_BYTES.
     """
     lines = output.removesuffix("\n").split("\n") if output else []
     is_cut = len(output.encode()) >= MAX_OUTPUT_BYTES
@@ -116,16 +118,16 @@ def whole_lines(output: str) -> tuple[list[str], bool]:
 
 
 def parse_queue(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
-    """Read what `squeue --noheader --format QUEUE_FORMAT` prints.
+    """Parse the output of `squeue --noheader --format QUEUE_FORMAT`.
 
     Returns:
-        The jobs, and how many lines are none: a name or a command with a line's end in it makes such lines.
+        The jobs, and the number of other lines, which come of line ends in a job's name or command.
     """
     jobs = []
     for line in lines:
         fields = _split(line, QUEUE_FORMAT.count("|"))
         if len(fields) == QUEUE_FORMAT.count("|"):
-            fields.append("")  # the name was cut off by a line's end
+            fields.append("")  # a line end cut off the name
         if len(fields) <= QUEUE_FORMAT.count("|") or not _is_job(fields[0], fields[5]):
             continue
         id_, user, partition, state, reason, nodes, elapsed, limit, dependency, name, command = fields
@@ -147,10 +149,10 @@ def parse_queue(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
 
 
 def parse_accounts(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
-    """Read what `sacct --noheader --parsable2 --allocations --format ACCOUNT_FORMAT` prints.
+    """Parse the output of `sacct --noheader --parsable2 --allocations --format ACCOUNT_FORMAT`.
 
     Returns:
-        The jobs, and how many lines are none.
+        The jobs, and the number of lines that are not jobs.
     """
     jobs = []
     for line in lines:
@@ -176,17 +178,17 @@ def parse_accounts(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
 
 
 def parse_job(text: str) -> Job:
-    """Read `scontrol show job --oneliner`; of an array's tasks, the first. Raises OpsError."""
-    # A name may have a line's end in it.
+    """Parse `scontrol show job --oneliner`, of an array its first task. Raises OpsError."""
+    # A name may contain a line end.
     line = printable(_NEXT_JOB.split(text, maxsplit=1)[0])
     found = list(_FIELD.finditer(line))
     ends = [each.start() for each in found[1:]] + [len(line)] * bool(found)
     fields: dict[str, str] = {}
     for each, end in zip(found, ends, strict=True):
-        # The first of a name: what stands in the command line cannot pass for a field.
+        # Only the first field of a name counts, so that text in the command line cannot replace it.
         fields.setdefault(each[1], line[each.end() : end].strip())
     if not {"JobId", "JobState"} <= fields.keys():
-        raise OpsError(f"Slurm said of the job what is not understood: {line}")
+        raise OpsError(f"scontrol printed a job that trainctl cannot parse: {line}")
     exit_code, _, signal = fields.get("ExitCode", "0:0").partition(":")
     name = fields.get("JobName", "")
     output = _said(fields.get("StdOut", ""))
@@ -201,13 +203,13 @@ def parse_job(text: str) -> Job:
         nodes=_number(fields.get("NumNodes", "0").partition("-")[0], line),
         restarts=_number(fields.get("Restarts", "0"), line),
         time_limit=fields.get("TimeLimit", ""),
-        # Newer Slurms do not fill in sbatch(1)'s filename patterns here.
+        # Newer versions of Slurm do not fill in sbatch(1)'s filename patterns here.
         output=output.replace("%j", fields["JobId"]).replace("%A", fields["JobId"]).replace("%x", name),
     )
 
 
 def workload_of(command: str) -> str:
-    """The workload in `/fsx/training/job.slurm WORKLOAD ...`; empty for another command."""
+    """Return the workload in `/fsx/training/job.slurm WORKLOAD ...`; empty for another command."""
     words = command.split()
     return words[1] if len(words) > 1 and words[0].endswith("/job.slurm") else ""
 
@@ -226,5 +228,5 @@ def _said(word: str) -> str:
 
 def _number(text: str, line: str) -> int:
     if not text.isdigit():
-        raise OpsError(f"Slurm said of a job what is not understood: {text} in {line}")
+        raise OpsError(f"scontrol printed a number that trainctl cannot parse: {text} in {line}")
     return int(text)

@@ -1,4 +1,4 @@
-"""Submits a workload: what `sbatch /fsx/training/job.slurm WORKLOAD` does, checked before."""
+"""Submits a workload by `sbatch /fsx/training/job.slurm WORKLOAD`, after checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
-from ops.jobs.lookup import find_job, on, read_nodes
+from ops.jobs.lookup import cluster_option, find_job, read_nodes
 from ops.jobs.nodes import Partition
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
@@ -17,18 +17,18 @@ from training_cluster.problems import did_you_mean
 
 RUN_NAME = "RUN_NAME"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# The folder of a run, of job.slurm's workload.
+# Name of a run, which job.slurm takes for its folder.
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _WORKLOAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# A folder beside the workloads that is none: what they share.
+# The folder of the shared modules, beside those of the workloads.
 _SHARED_MODULES = "trainkit"
 _SUBMIT = "submit-once.sh"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What is to be submitted."""
+class JobRequest:
+    """A request to submit one job."""
 
     workload: str
     nodes: int
@@ -36,20 +36,20 @@ class Wish:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the job."""
     arguments: Sequence[str] = ()
-    """Of the workload."""
+    """Arguments of the workload."""
     after: str | None = None
-    """Id of a job that has to end well before."""
+    """Id of a job that has to succeed first."""
     time_limit: str | None = None
-    """As sbatch takes it: minutes, or [days-]hours:minutes:seconds."""
+    """Time limit in a form of sbatch: minutes, or [days-]hours:minutes:seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """What sbatch made of it."""
+    """A job that Slurm accepted."""
 
     job_id: str
     command: str
-    """What was typed on the head node."""
+    """Command that ran on the head node."""
     notes: tuple[str, ...]
 
 
@@ -65,46 +65,46 @@ def read_settings(pairs: Sequence[str], *, run: str | None) -> dict[str, str]:
                 "  type:    --set MAX_STEPS=200"
             )
         if _CONTROL.search(value):
-            raise UsageError(f"--set {name}: the value has a control character in it, such as a line's end.")
+            raise UsageError(f"--set {name}: the value contains a control character, such as a line end.")
         settings[name] = value
     if run is not None and settings.setdefault(RUN_NAME, run) != run:
         raise UsageError(f"--name {run} and --set {RUN_NAME}={settings[RUN_NAME]}: give one of them.")
     if RUN_NAME in settings and not _RUN.fullmatch(settings[RUN_NAME]):
         raise UsageError(
-            f'"{settings[RUN_NAME]}" can name no run: it becomes a folder.\n'
+            f'"{settings[RUN_NAME]}" cannot name a run: the name becomes a folder.\n'
             "  allowed: letters, digits, dots, _ and -\n  type:    --name my-run"
         )
     return settings
 
 
-def submit(wish: Wish, head_node: HeadNode) -> Submitted:
-    """Check, and call sbatch.
+def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
+    """Check the request, and call sbatch.
 
     Raises:
-        OpsError: it cannot run, or Slurm refused it, with its own words.
+        OpsError: the job cannot run, or Slurm refused it, with Slurm's message.
         botocore's errors.
     """
-    _check_workload(wish.workload, head_node)
-    partition = _check_nodes(wish, head_node)
-    if wish.after and find_job(wish.after, head_node) is None:
-        # Slurm itself takes a job that it does not know for one that has ended well.
+    _check_workload(request.workload, head_node)
+    partition = _check_nodes(request, head_node)
+    if request.after and find_job(request.after, head_node) is None:
+        # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(
-            f"Slurm does not know job {wish.after}, so nothing can wait for it.\n  type:   trainctl jobs"
+            f"Slurm does not know job {request.after}, so nothing can wait for it.\n  type:   trainctl jobs"
         )
     token = f"trainctl-{uuid.uuid4()}"
-    command = sbatch_command(wish, token)
+    command = sbatch_command(request, token)
     try:
         said = _call_once(command, token, head_node)
     except CommandError as error:
         words = str(error).removeprefix(f"{_SUBMIT}: ")
-        raise OpsError(f"Slurm did not take the job: {words}\n  typed:  {shlex.join(command)}") from None
+        raise OpsError(f"Slurm refused the job: {words}\n  typed:  {shlex.join(command)}") from None
     job_id = said.strip().partition(";")[0]  # ID;CLUSTER in a federation
     notes = () if partition.availability == "up" else (_closed(partition),)
     return Submitted(job_id=job_id, command=shlex.join(command), notes=notes)
 
 
 def _call_once(command: Sequence[str], token: str, head_node: HeadNode) -> str:
-    """Call sbatch, a second time where no end of the first was seen; the token keeps it to one job."""
+    """Call sbatch, and again if the first call had no answer; the token prevents a second job."""
     try:
         return head_node.run_script(_SUBMIT, token, *command, limit_s=LIMIT_S)
     except NoEndError:
@@ -112,33 +112,37 @@ def _call_once(command: Sequence[str], token: str, head_node: HeadNode) -> str:
     try:
         return head_node.run_script(_SUBMIT, token, *command, limit_s=LIMIT_S)
     except (NoEndError, NotStartedError):
-        where = on(head_node.cluster_name)
+        where = cluster_option(head_node.cluster_name)
         raise OpsError(
-            "Slurm was asked twice to take the job, and gave no answer. It may have the job, once at most.\n"
-            f"  type:   trainctl jobs{where}, and submit it again only if it is not there"
+            "sbatch was called twice, and gave no answer. Slurm may have accepted the job, once at most.\n"
+            f"  type:   trainctl jobs{where}, and submit it again only if the list lacks it"
         ) from None
 
 
-def sbatch_command(wish: Wish, token: str) -> list[str]:
-    """Write down what is typed on the head node.
+def sbatch_command(request: JobRequest, token: str) -> list[str]:
+    """Return the command for the head node.
 
     Args:
-        token: the job's comment, by which it is known again.
+        token: comment of the job, by which a second call recognises it.
     """
     shared = load_base().shared_dir
     return [
-        *(["env", *(f"{name}={value}" for name, value in wish.settings.items())] if wish.settings else []),
-        *("sbatch", "--parsable", f"--nodes={wish.nodes}", f"--job-name={wish.workload}"),
-        *([f"--partition={wish.partition}"] if wish.partition else []),
-        *([f"--dependency=afterok:{wish.after}"] if wish.after else []),
-        *([f"--time={wish.time_limit}"] if wish.time_limit else []),
-        *(f"--output={output_of('%j')}", f"--comment={token}"),
-        *(f"{shared}/training/job.slurm", wish.workload, *wish.arguments),
+        *(
+            ["env", *(f"{name}={value}" for name, value in request.settings.items())]
+            if request.settings
+            else []
+        ),
+        *("sbatch", "--parsable", f"--nodes={request.nodes}", f"--job-name={request.workload}"),
+        *([f"--partition={request.partition}"] if request.partition else []),
+        *([f"--dependency=afterok:{request.after}"] if request.after else []),
+        *([f"--time={request.time_limit}"] if request.time_limit else []),
+        *(f"--output={output_path('%j')}", f"--comment={token}"),
+        *(f"{shared}/training/job.slurm", request.workload, *request.arguments),
     ]
 
 
-def output_of(job_id: str) -> str:
-    """Where the output of a job that was submitted here lies on the cluster."""
+def output_path(job_id: str) -> str:
+    """Return the path of the output of a job that trainctl submitted."""
     return f"{load_base().shared_dir}/runs/job-{job_id}.log"
 
 
@@ -160,15 +164,15 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
     raise OpsError(
         f'There is no workload "{workload}" in {folder} of {head_node.cluster_name}.'
         f"{did_you_mean(workload, there)}\n"
-        f"  allowed: {', '.join(there) or 'none: did the deploy end well?'}\n"
+        f"  allowed: {', '.join(there) or 'none: did the deploy succeed?'}\n"
         f"  type:    trainctl submit {there[0] if there else 'gpt2'} --nodes 2, or npx cdk deploy "
         "TrainingClusterStack once it is in assets/training"
     )
 
 
-def _check_nodes(wish: Wish, head_node: HeadNode) -> Partition:
+def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
     partitions, _ = read_nodes(head_node)
-    if wish.partition is None:
+    if request.partition is None:
         partition = next((each for each in partitions if each.is_default), None)
         if partition is None:
             raise OpsError(
@@ -177,23 +181,23 @@ def _check_nodes(wish: Wish, head_node: HeadNode) -> Partition:
             )
     else:
         names = [each.name for each in partitions]
-        if wish.partition not in names:
+        if request.partition not in names:
             raise OpsError(
-                f"{head_node.cluster_name} has no partition {wish.partition}."
-                f"{did_you_mean(wish.partition, names)}\n  allowed: {', '.join(names) or 'none'}"
+                f"{head_node.cluster_name} has no partition {request.partition}."
+                f"{did_you_mean(request.partition, names)}\n  allowed: {', '.join(names) or 'none'}"
             )
-        partition = partitions[names.index(wish.partition)]
-    if wish.nodes > partition.size:
+        partition = partitions[names.index(request.partition)]
+    if request.nodes > partition.size:
         raise OpsError(
-            f"{wish.nodes} nodes are more than the partition {partition.name} has.\n"
+            f"The partition {partition.name} has fewer than {request.nodes} nodes.\n"
             f"  allowed: 1 to {partition.size}\n"
-            f"  type:    --nodes {partition.size}, or npx cdk deploy ... -c nodes={wish.nodes}"
+            f"  type:    --nodes {partition.size}, or npx cdk deploy ... -c nodes={request.nodes}"
         )
     return partition
 
 
 def _closed(partition: Partition) -> str:
     return (
-        f"The partition {partition.name} starts no jobs now ({partition.availability}): this one waits. "
-        "trainctl status says what the compute fleet does."
+        f"The partition {partition.name} starts no jobs now ({partition.availability}), so this one waits. "
+        "trainctl status shows the state of the compute fleet."
     )

@@ -1,4 +1,4 @@
-"""What `trainctl logs --follow` and `trainctl submit --follow` do: watch a job to its end."""
+"""Watches a job to its end, for `trainctl logs --follow` and `trainctl submit --follow`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import typer
 from ops.account.head_node import HeadNode
 from ops.account.options import with_account
 from ops.jobs.follow import find_log, follow, show_tail
-from ops.jobs.lookup import on
+from ops.jobs.lookup import cluster_option
 
 _INTERRUPTED = 130
 
 
 def watch(job_id: str, head_node: HeadNode, *, lines: int) -> int:
-    """Show a job's output on stdout and what becomes of the job on stderr.
+    """Show a job's output on stdout, and changes of its state on stderr.
 
     Args:
-        lines: how many lines of what is there already to show; 0: all.
+        lines: number of existing lines to show; 0: all.
 
     Returns:
-        Exit code: 0 for a job that ended well, 1 for another, 130 for a watching that was interrupted.
+        Exit code: 0 for a job that succeeded, 1 for another, 130 after Ctrl-C.
 
     Raises OpsError and botocore's errors.
     """
@@ -28,11 +28,11 @@ def watch(job_id: str, head_node: HeadNode, *, lines: int) -> int:
         show_tail(log, lines, _write)
         job = follow(log, write=_write, say=_say)
     except KeyboardInterrupt:
-        end = f"trainctl cancel {job_id}{on(head_node.cluster_name)}"
-        _say(f"\nThe watching ended, job {job_id} did not. To end it: {end}")
+        end = f"trainctl cancel {job_id}{cluster_option(head_node.cluster_name)}"
+        _say(f"\nJob {job_id} continues. To end it: {end}")
         return _INTERRUPTED
     if job is None:
-        _say(f"Slurm has forgotten job {job_id}: how it ended stands in its output, if anywhere.")
+        _say(f"Slurm has forgotten job {job_id}: look for its result in its output.")
         return 0
     _say(f"Job {job_id} ended: {job.ending}")
     return 0 if job.state == "COMPLETED" else 1

@@ -1,4 +1,4 @@
-"""`trainctl lint`: settings in job scripts that are obsolete, or harm. rules.yaml says which.
+"""`trainctl lint`: finds obsolete and harmful settings in job scripts, by the rules of rules.yaml.
 
 Imported by: ops.commands.
 """

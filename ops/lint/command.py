@@ -1,4 +1,4 @@
-"""Rules against files, and the comments that keep a line as it is."""
+"""Applies the rules to files, except where a comment permits a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALLOW = re.compile(r"#\s*trainctl:\s*allow\b\s*(?P<rule>\S*)[ \t]*(?P<reason>.*
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One line that should be written otherwise."""
+    """One line that should be changed."""
 
     file: str
     line: int
@@ -27,27 +27,27 @@ class Finding:
     instead: str
 
     def text(self) -> str:
-        """For people: the first line is FILE:LINE: RULE: PROBLEM."""
+        """Return the finding as text, whose first line is FILE:LINE: RULE: PROBLEM."""
         why = f"\n  source: {self.source}" if self.source else ""
         return f"{self.file}:{self.line}: {self.rule}: {self.problem}{why}\n  write:  {self.instead}"
 
 
 def lint_files(files: Iterable[Path]) -> list[Finding]:
-    """Findings of all files.
+    """Return the findings of all files.
 
     Raises:
-        UsageError: a file is missing, or is no shell script.
+        UsageError: a file is missing, or is not a shell script.
     """
     texts = {file: _read(file) for file in files}
     return [found for file, text in texts.items() for found in lint(text, name=str(file))]
 
 
 def lint(text: str, *, name: str) -> list[Finding]:
-    """Findings of one script, by line. Raises UsageError where bash could not read it."""
+    """Return the findings of one script, by line. Raises UsageError if bash could not parse it."""
     try:
         subjects = read_subjects(text)
     except NotShellError as error:
-        raise UsageError(f"{name}:{error}: this is no script that bash can read.") from None
+        raise UsageError(f"{name}:{error}: bash cannot parse this script.") from None
     allowed, findings = _allowed(text, name)
     for rule in load_rules().values():
         for each in rule.find(subjects):
@@ -73,13 +73,13 @@ def _read(file: Path) -> str:
     except IsADirectoryError:
         raise UsageError(f"{file} is a folder: name the scripts in it, such as {file}/*.sh.") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is no text.") from None
+        raise UsageError(f"{file} is not text.") from None
     except PermissionError:
-        raise UsageError(f"{file} may not be read by you.") from None
+        raise UsageError(f"You may not read {file}.") from None
 
 
 def _allowed(text: str, name: str) -> tuple[dict[int, set[str]], list[Finding]]:
-    """Rules that comments switch off, by line; and the comments that are wrong."""
+    """Return the rules that comments permit to break, by line, and the wrong comments."""
     allowed: dict[int, set[str]] = {}
     wrong = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -87,13 +87,13 @@ def _allowed(text: str, name: str) -> tuple[dict[int, set[str]], list[Finding]]:
             continue
         rule, reason = comment["rule"], comment["reason"].strip()
         if rule in load_rules() and reason:
-            # A comment on a line of its own is for the next one.
+            # A comment on a line of its own applies to the next one.
             own_line = line.lstrip().startswith("#")
             allowed.setdefault(number + own_line, set()).add(rule)
         else:
-            unknown = f'"{rule}" is no rule.{did_you_mean(rule, load_rules())}'
-            problem = "this comment allows nothing: " + (
-                f"{rule} wants a reason" if rule in load_rules() else unknown
+            unknown = f'"{rule}" is not a rule.{did_you_mean(rule, load_rules())}'
+            problem = "this comment permits nothing: " + (
+                f"{rule} needs a reason" if rule in load_rules() else unknown
             )
             instead = "# trainctl: allow RULE reason"
             wrong.append(Finding(file=name, line=number, rule="allow", problem=problem, instead=instead))

@@ -1,4 +1,4 @@
-"""The rules, from rules.yaml."""
+"""The rules of rules.yaml."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ RULES = Path(__file__).with_name("rules.yaml")
 
 
 class Rule(BaseModel):
-    """One row: what is wrong, how it is found, what to write instead. Patterns are regular expressions."""
+    """One rule: its problem, patterns and replacement. Patterns are regular expressions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     kinds: tuple[Kind, ...] = Field(min_length=1)
     match: str
-    """The subject is suspect."""
+    """Pattern of a subject that may break the rule."""
     requires: tuple[str, ...] = ()
-    """It is fine after all if each of these is found in it."""
+    """Patterns of which all must be in the subject; then it does not break the rule."""
     only_with: str | None = None
-    """Something else in the script that makes it wrong."""
+    """Pattern that must be elsewhere in the script for the rule to apply."""
     unless_with: str | None = None
-    """Something else in the script that makes it right."""
+    """Pattern elsewhere in the script with which the rule does not apply."""
     problem: str
     source: str
     instead: str
     bad: tuple[str, ...] = Field(min_length=1)
-    """Scripts that the rule finds once each."""
+    """Scripts that break the rule once each."""
     good: tuple[str, ...] = Field(min_length=1)
-    """Scripts in which no rule finds anything."""
+    """Scripts that break no rule."""
 
     @field_validator("match", "requires", "only_with", "unless_with")
     @classmethod
@@ -45,7 +45,7 @@ class Rule(BaseModel):
         return value
 
     def find(self, subjects: list[Subject]) -> list[Subject]:
-        """The subjects that break the rule."""
+        """Return the subjects that break the rule."""
         texts = [each.text for each in subjects]
         if self.only_with and not _any(self.only_with, texts):
             return []
@@ -65,6 +65,6 @@ def _any(pattern: str, texts: list[str]) -> bool:
 
 @cache
 def load_rules() -> dict[str, Rule]:
-    """All rules by id, in the file's order."""
+    """Load every rule, by id, in the order of the file."""
     rows = [Rule.model_validate(row) for row in yaml.safe_load(RULES.read_text(encoding="utf-8"))]
     return {rule.id: rule for rule in rows}

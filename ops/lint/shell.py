@@ -1,6 +1,6 @@
-"""Reads a shell script into what rules look at: assignments, commands, directives of sbatch.
+"""Parses a shell script into the subjects of rules: assignments, commands, directives of sbatch.
 
-shfmt's parser does the reading: comments, quoted prose and here-documents that are only shown are left out.
+shfmt is the parser. Comments, quoted prose and here-documents that are only printed are omitted.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ _RUN_BODY = {*_SHELLS, "sbatch", "srun", "ssh"}
 _PREFIXES = {"exec", "command", "sudo", "nohup", "env"}
 _SHOW = {"echo", "printf", "grep", "logger", ":", "test", "["}
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
-# What a here-document or a file that a script writes must have to be a job script itself.
+# A here-document or a written file that matches this is a job script itself.
 _IS_SCRIPT = re.compile(r"\A\s*#!.*\b(ba)?sh\b|^#SBATCH", re.MULTILINE)
 
 
 class NotShellError(Exception):
-    """The text is no shell script; the message has line and column."""
+    """The text is not a shell script; the message has line and column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One thing that rules look at."""
+    """A part of a script to which rules apply."""
 
     kind: Kind
     text: str
-    """variable: NAME=value, without quotes. command: on one line, without quoted prose, the program without
-    its folder. expansion: that, and all in it that the shell expands before the command starts. directive:
+    """Text by kind. variable: NAME=value, without quotes. command: on one line, without quoted prose or the
+    program's folder. expansion: the command with all that the shell expands before it starts. directive:
     #SBATCH ..."""
     line: int
     end_line: int
 
 
 def read_subjects(text: str, *, first_line: int = 1) -> list[Subject]:
-    """All subjects of a script.
+    """Return every subject of a script.
 
     Raises:
-        NotShellError: bash could not read it either.
+        NotShellError: the text is not a shell script.
     """
     tree = _parse(text)
     script = _Script(source=text.encode(), offset=first_line - 1)
@@ -67,14 +67,14 @@ def _parse(text: str) -> Node:
 
 @dataclass(frozen=True, kw_only=True)
 class _Script:
-    """One parsed text, which may stand inside another."""
+    """A parsed script, which may be part of another."""
 
     source: bytes
     offset: int
-    """Lines before it in the file."""
+    """Number of lines before the script in the file."""
 
     def directives(self, tree: Node) -> Iterator[Subject]:
-        """sbatch reads them down to the first command."""
+        """Yield the #SBATCH lines before the first command, where sbatch stops reading them."""
         commands = tree.get("Stmts") or []
         end = commands[0]["Pos"]["Line"] - 1 if commands else None
         for number, line in enumerate(self.source.decode().splitlines()[:end], 1):
@@ -83,7 +83,7 @@ class _Script:
                 yield Subject(kind="directive", text=" ".join(line.split()), line=at, end_line=at)
 
     def walk(self, node: Any) -> Iterator[Subject]:
-        """Subjects of a node and of all below it, in the order of the file."""
+        """Yield the subjects of a node and of its descendants, in the order of the file."""
         if isinstance(node, list):
             for each in node:
                 yield from self.walk(each)
@@ -136,7 +136,7 @@ class _Script:
         yield self._subject("expansion", _one_line(expanded), call)
 
     def _code(self, before: str, word: Node, texts: list[str]) -> tuple[str, int] | None:
-        """The script in an argument (`bash -c '...'`, `sbatch --wrap "..."`), and its first line."""
+        """Return the script in an argument (`bash -c '...'`, `sbatch --wrap "..."`), and its first line."""
         parts: list[Node] = word["Parts"]
         is_code = before == "--wrap" or (before == "-c" and any(_program(text) in _SHELLS for text in texts))
         if len(parts) == 2 and parts[0].get("Value") == "--wrap=":  # noqa: PLR2004 (the option and its value)
@@ -149,7 +149,7 @@ class _Script:
         return text, parts[0]["Pos"]["Line"]
 
     def _here_documents(self, node: Node) -> Iterator[Subject]:
-        """Scripts that a here-document hands to a shell, or writes to a file."""
+        """Yield the subjects of scripts that a here-document passes to a shell, or writes to a file."""
         redirects = [each for each in node.get("Redirs") or [] if isinstance(each, dict)]
         for each in redirects:
             if not (body := each.get("Hdoc")):
@@ -163,7 +163,7 @@ class _Script:
 
 
 def _inner(text: str, *, first_line: int) -> list[Subject]:
-    """Subjects of a script inside a script; none where it is in another language."""
+    """Return the subjects of a script inside a script; none if it is in another language."""
     try:
         return read_subjects(text, first_line=first_line)
     except NotShellError:
@@ -171,7 +171,7 @@ def _inner(text: str, *, first_line: int) -> list[Subject]:
 
 
 def _handed_on(before: str, text: str) -> Iterator[str]:
-    """Variables that a launcher sets: mpirun -x A=1, mpirun -genv A 1 (or A=1), srun --export=ALL,A=1."""
+    """Yield the variables that a launcher sets: mpirun -x A=1, mpirun -genv A 1, srun --export=ALL,A=1."""
     value = text.removeprefix("--export=")
     if value != text or before == "--export":
         yield from (each for each in _unquoted(value).split(",") if _VARIABLE.match(each))
@@ -188,7 +188,7 @@ def _unquoted(text: str) -> str:
 
 
 def _is_prose(word: Node, text: str) -> bool:
-    """Whether an argument is one quoted string with blanks in it."""
+    """Tell if an argument is one quoted string with blanks in it."""
     parts = word["Parts"]
     return len(parts) == 1 and parts[0]["Type"] in ("SglQuoted", "DblQuoted") and bool(re.search(r"\s", text))
 

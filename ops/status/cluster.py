@@ -15,8 +15,8 @@ from ops.account.clusters import describe_cluster
 from ops.account.head_node import HeadNode
 from ops.account.session import ClientOf, unless
 from ops.jobs.columns import aligned
-from ops.jobs.lookup import on, read_nodes, read_queue_states
-from ops.jobs.nodes import STATES, Partition, UnfitNodes
+from ops.jobs.lookup import cluster_option, read_nodes, read_queue_states
+from ops.jobs.nodes import STATES, Partition, UnavailableNodes
 from ops.parts import Parts
 from ops.usage import OpsError
 
@@ -59,7 +59,7 @@ class ClusterState:
     fleet: str | None
     """As ParallelCluster has it: RUNNING, STOPPED, PROTECTED, STARTING, ..."""
     partitions: tuple[Partition, ...] | None
-    unfit: tuple[UnfitNodes, ...]
+    unavailable: tuple[UnavailableNodes, ...]
     running_jobs: int | None
     waiting_jobs: int | None
     storage: tuple[Fill, ...]
@@ -91,7 +91,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
     parts = Parts()
     with ThreadPoolExecutor(max_workers=len(asked)) as pool:
         found = dict(zip(asked, pool.map(parts.ask, asked, asked.values()), strict=True))
-    partitions, unfit = found["partitions"] or (None, ())
+    partitions, unavailable = found["partitions"] or (None, ())
     running, waiting = found["jobs"] or (None, None)
     fills, unmeasured = found["storage"] or ((), ())
     return ClusterState(
@@ -100,7 +100,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         head_node=found["head node"],
         fleet=found["compute fleet"],
         partitions=partitions,
-        unfit=unfit,
+        unavailable=unavailable,
         running_jobs=running,
         waiting_jobs=waiting,
         storage=fills,
@@ -154,14 +154,18 @@ def render_cluster_state(state: ClusterState) -> Iterator[str]:
         if state.fleet in ("STOPPED", "PROTECTED"):
             yield f"               {_START_FLEET.format(state.cluster_name)}"
     if state.running_jobs is not None:
-        why = f" (trainctl jobs{on(state.cluster_name)} says why they wait)" if state.waiting_jobs else ""
+        why = (
+            f" (trainctl jobs{cluster_option(state.cluster_name)} says why they wait)"
+            if state.waiting_jobs
+            else ""
+        )
         yield f"jobs           {state.running_jobs} running, {state.waiting_jobs} waiting{why}"
     for fill in state.storage:
         yield f"{fill.mount:13}  {_fill(fill)}"
     if state.partitions is not None:
         yield ""
         yield from _render_partitions(state.partitions)
-    for nodes in state.unfit:
+    for nodes in state.unavailable:
         since = f" since {nodes.since.replace('T', ' ')}" if nodes.since else ""
         yield f"  {nodes.names} {nodes.state}{since}: {nodes.reason}"
     if state.unanswered:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs.submit import Wish, sbatch_command
+from ops.jobs.submit import JobRequest, sbatch_command
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster
 
@@ -69,11 +69,11 @@ def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, cal
 
 
 def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, cluster: PlayedCluster) -> None:
-    sbatch = sbatch_command(Wish(workload="gpt2", nodes=1), "trainctl-1")
+    sbatch = sbatch_command(JobRequest(workload="gpt2", nodes=1), "trainctl-1")
     tries = [cluster.head_node.run_script("submit-once.sh", "trainctl-1", *sbatch) for _ in range(2)]
     assert tries[0] == tries[1]
     other = cluster.head_node.run_script(
-        "submit-once.sh", "trainctl-2", *sbatch_command(Wish(workload="gpt2", nodes=1), "trainctl-2")
+        "submit-once.sh", "trainctl-2", *sbatch_command(JobRequest(workload="gpt2", nodes=1), "trainctl-2")
     )
     assert int(other) == int(tries[0]) + 1
 

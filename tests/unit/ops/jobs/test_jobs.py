@@ -94,8 +94,8 @@ def test_a_slurm_that_never_answers_is_not_said_to_have_refused(
     cluster.does("sbatch", "sleep 20")
     code, _, said = call("submit", "gpt2", "--nodes", "1")
     assert code == 1
-    assert "It may have the job, once at most" in said
-    assert "type:   trainctl jobs, and submit it again only if it is not there" in said
+    assert "Slurm may have accepted the job, once at most" in said
+    assert "type:   trainctl jobs, and submit it again only if the list lacks it" in said
 
 
 def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
@@ -119,9 +119,9 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
         (("gpt2", "--set", "LR"), 2, "is not KEY=VALUE"),
         (("gpt2", "--set", "2LR=1"), 2, "is not KEY=VALUE"),
         (("gpt2", "--set", "LR=1\n2"), 2, "control character"),
-        (("gpt2", "--name", "a/b"), 2, "can name no run"),
+        (("gpt2", "--name", "a/b"), 2, "cannot name a run"),
         (("gpt2", "--name", "a", "--set", "RUN_NAME=b"), 2, "give one of them"),
-        (("gpt2", "--after", "x"), 2, "no job id"),
+        (("gpt2", "--after", "x"), 2, "not a job id"),
         (("gpt2", "--after", "7"), 1, "does not know job 7"),
         (("gpt2", "--follow", "--json"), 2, "give one of them"),
     ],
@@ -145,7 +145,7 @@ def test_a_refusal_is_told_in_slurms_own_words(cluster: PlayedCluster, call: Cal
     cluster.says("sbatch", "", error="sbatch: error: Invalid --time specification", code=1)
     code, _, said = call("submit", "gpt2", "--nodes", "1", "--time", "x", "--set", "A=b")
     assert code == 1
-    assert said.startswith("Slurm did not take the job: sbatch: error: Invalid --time specification\n")
+    assert said.startswith("Slurm refused the job: sbatch: error: Invalid --time specification\n")
 
 
 def test_a_partition_that_starts_nothing_is_told(cluster: PlayedCluster, call: Call) -> None:
@@ -191,7 +191,7 @@ def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, cal
     cluster.says("sacct", "", error="Slurm accounting storage is disabled", code=1)
     code, said, _ = call("jobs", "--all")
     assert code == 0
-    assert said.startswith("No job waits or runs.\nSlurm knows of no job that has ended.\n")
+    assert said.startswith("No job is waiting or running.\nSlurm knows no ended job.\n")
     assert "Slurm accounting storage is disabled" in said
 
 
@@ -239,7 +239,7 @@ def test_ended_and_unknown_jobs_are_refused_and_the_others_cancelled(
     assert code == 1
     assert refused.splitlines() == [
         "Job 31 has ended already: COMPLETED.",
-        "Slurm does not know job 32, or no more.",
+        "Slurm does not know the job 32 (any more).",
     ]
     assert said.startswith("Job 30 (gpt2) is cancelled")
     assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "30"]]
@@ -264,4 +264,4 @@ def test_one_job_with_odd_words_hides_no_other(cluster: PlayedCluster, call: Cal
     assert code == 0
     assert [line.split()[0] for line in said.splitlines()[1:4]] == ["31", "40+0", "41"]
     assert "\x1b" not in said
-    assert "1 line(s) that squeue printed are no jobs" in said
+    assert "1 line(s) of squeue are not jobs" in said

@@ -31,7 +31,7 @@ def test_a_job_that_slurm_has_forgotten_still_has_its_log(cluster: PlayedCluster
     assert call("logs", "12")[:2] == (0, "old\n")
     code, _, said = call("logs", "13")
     assert code == 1
-    assert "Slurm does not know job 13, or no more, and there is no /fsx/runs/job-13.log." in said
+    assert "Slurm does not know job 13, or has forgotten it, and /fsx/runs/job-13.log does not exist." in said
 
 
 def test_logs_as_json_have_the_text(cluster: PlayedCluster, call: Call) -> None:
@@ -78,7 +78,7 @@ def test_a_job_is_followed_through_waiting_restart_and_end(cluster: PlayedCluste
     assert (code, said) == (0, "step 1\nstep 2\nstart again\ndone é\n")
     assert notes.splitlines() == [
         "Job 30 waits, after 1 restart(s): no nodes are free for it yet",
-        "Job 30 has its nodes, after 1 restart(s); they start",
+        "Job 30 has its nodes, after 1 restart(s); they are starting",
         "Job 30 is RUNNING, after 1 restart(s)",
         f"Job 30 waits, after 1 restart(s): {plain_reason('BeginTime')}",
         "Job 30 is RUNNING, after 1 restart(s)",
@@ -106,7 +106,7 @@ def test_an_interrupt_ends_the_watching_and_not_the_job(
     monkeypatch.setattr("ops.jobs.follow.time", SimpleNamespace(sleep=interrupted))
     code, said, note = call("logs", "30", "--follow")
     assert (code, said) == (130, "a\n")
-    assert "job 30 did not. To end it: trainctl cancel 30" in note
+    assert "Job 30 continues. To end it: trainctl cancel 30" in note
     assert not [each for each in cluster.calls if each[0] == "scancel"]
 
 

@@ -92,7 +92,7 @@ def test_a_line_that_was_cut_off_is_not_read_as_a_job() -> None:
     "text", ["", "slurm_load_jobs: nonsense", "JobId=3 JobName=a", job_text(code="a:b"), "\nJobId=3"]
 )
 def test_what_is_not_understood_is_an_error_and_no_guess(text: str) -> None:
-    with pytest.raises(OpsError, match="not understood"):
+    with pytest.raises(OpsError, match="cannot parse"):
         parse_job(text)
 
 
@@ -122,13 +122,13 @@ def test_nothing_of_a_job_or_node_is_obeyed_by_the_terminal() -> None:
     queue, _ = parse_queue([f"31|{evil}|gpu|RUNNING|{evil}|1|0:01|UNLIMITED|{evil}|{evil}|/x"])
     accounts, _ = parse_accounts([f"9|ubuntu|gpu|FAILED|None|2|00:10:00|UNLIMITED|{evil}"])
     job = parse_job(job_text(reason=evil))
-    _, unfit = parse_sinfo(f"gpu*|up|drained|1|gpu-dy-p4d-5|2026-11-22T07:04:40|{evil}\n")
+    _, unavailable = parse_sinfo(f"gpu*|up|drained|1|gpu-dy-p4d-5|2026-11-22T07:04:40|{evil}\n")
     shown = (queue[0].user, queue[0].reason, queue[0].dependency, queue[0].workload, accounts[0].workload)
-    assert {*shown, job.reason, unfit[0].reason} == {"?]0;pwned??[31m?root?", "?]0;pwned??[31m?root"}
+    assert {*shown, job.reason, unavailable[0].reason} == {"?]0;pwned??[31m?root?", "?]0;pwned??[31m?root"}
 
 
 def test_nodes_that_are_not_understood_are_an_error_and_no_guess() -> None:
-    with pytest.raises(OpsError, match="not understood: train up"):
+    with pytest.raises(OpsError, match="cannot parse: train up"):
         parse_sinfo("train up")
 
 
@@ -139,7 +139,7 @@ def test_a_job_id_is_a_number_or_an_arrays_task(id_: str) -> None:
 
 @pytest.mark.parametrize("id_", ["", "0", "-1", "gpt2", "1 2", "1;2", "12_", "--all"])
 def test_nothing_else_is_a_job_id(id_: str) -> None:
-    with pytest.raises(UsageError, match="no job id"):
+    with pytest.raises(UsageError, match="not a job id"):
         check_job_id(id_)
 
 
@@ -155,7 +155,7 @@ def test_nothing_else_is_a_job_id(id_: str) -> None:
             "down",
         ),
         ("AssocGrpNodeLimit", "AssocGrpNodeLimit"),
-        ("", "has not said why"),
+        ("", "gives no reason"),
     ],
 )
 def test_a_reason_is_said_in_plain_words_or_as_slurm_says_it(reason: str, plain: str) -> None:

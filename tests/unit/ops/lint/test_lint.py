@@ -95,9 +95,9 @@ def test_a_comment_keeps_its_own_line_or_the_next_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("comment", "said"),
     [
-        ("fi-provider", "fi-provider wants a reason"),
-        ("fi-provder measured", 'no rule. Did you mean "fi-provider"?'),
-        ("", '"" is no rule.'),
+        ("fi-provider", "fi-provider needs a reason"),
+        ("fi-provder measured", 'not a rule. Did you mean "fi-provider"?'),
+        ("", '"" is not a rule.'),
     ],
 )
 def test_a_comment_that_allows_nothing_is_a_finding_itself(comment: str, said: str) -> None:
@@ -120,8 +120,8 @@ def test_a_file_that_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path)
     for name, said in {
         "none.sh": "There is no file",
         ".": "is a folder",
-        "picture.sh": "is no text",
-        "broken.sh": r"broken.sh:1:10: .*no script that bash can read",
+        "picture.sh": "is not text",
+        "broken.sh": r"broken.sh:1:10: .*bash cannot parse this script",
     }.items():
         with pytest.raises(UsageError, match=said) as refused:
             lint_files([tmp_path / name])

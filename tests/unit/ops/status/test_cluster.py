@@ -206,7 +206,7 @@ def test_the_command_shows_the_deploy_and_the_cluster(
     told = json.loads(call("--json"))
     assert told["stacks"] == [["TrainingClusterStack", "CREATE_COMPLETE"]]
     assert told["cluster"]["partitions"][0]["nodes"]["powered_down"] == 3
-    assert told["cluster"]["unfit"][0]["reason"] == "gpu lost: XID 79"
+    assert told["cluster"]["unavailable"][0]["reason"] == "gpu lost: XID 79"
 
 
 def test_a_watch_shows_both_and_ends(
