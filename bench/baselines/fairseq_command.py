@@ -9,7 +9,6 @@ out: the task that records each update, and the rendezvous of several ranks.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -19,11 +18,11 @@ OURS = frozenset({"device-id", "ddp-backend", "bucket-cap-mb"})
 def main() -> None:
     """Print the arguments."""
     # A module of the workload, which can be imported when this file runs as a script.
-    from roberta_settings import fairseq_arguments, read_settings  # noqa: PLC0415
+    from settings import fairseq_arguments, read_settings  # noqa: PLC0415
 
     data, save_dir = map(Path, sys.argv[1:])
     arguments = fairseq_arguments(
-        read_settings([], os.environ),
+        read_settings([]),
         data=data,
         save_dir=save_dir,
         restore_file=None,

@@ -13,7 +13,7 @@ from fairseq.distributed import utils as distributed
 from fairseq_cli.train import main as fairseq_train
 from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
-from roberta_settings import Settings, fairseq_arguments
+from settings import Settings, fairseq_arguments
 from trainkit.run import checkpoints, outcome
 from trainkit.run.finite import end_diverged
 from trainkit.run.run import Run, die

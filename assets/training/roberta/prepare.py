@@ -36,10 +36,9 @@ from binary_data import (
     upload,
     write_manifest,
 )
-from roberta_settings import (
+from settings import (
     GPT2_VOCAB_SIZE,
     SPECIAL_SYMBOLS,
-    SettingsError,
     choose_corpus,
     data_folder,
     read_settings,
@@ -52,7 +51,6 @@ from trainkit.run.files import write_whole
 
 # Every 20th document (5 %) of a text that has no split of its own is for validation.
 VALIDATION_EVERY = 20
-ERRORS = (DataError, SettingsError)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +65,7 @@ class Text:
 
 def run() -> None:
     """Find, download or make the folder of the corpus and the vocabulary."""
-    settings = read_settings([], os.environ)
+    settings = read_settings([])
     data = Path(os.environ["DATA_DIR"])
     corpus = choose_corpus(settings.corpus, data=data)
     folder = data_folder(data, corpus=corpus, vocab_size=settings.vocab_size)
@@ -185,4 +183,4 @@ def publish(data: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(run, *ERRORS)
+    main(run, DataError)

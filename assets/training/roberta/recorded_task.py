@@ -17,7 +17,7 @@ from typing import Any
 
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from roberta_settings import Settings, computing_parameters, shape
+from settings import Settings, computing_parameters, shape
 from trainkit.run import checkpoints
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE, Metrics

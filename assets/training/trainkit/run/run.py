@@ -1,4 +1,4 @@
-"""The run that this process is a rank of: where job.slurm wants its files, and who it is among the ranks."""
+"""Run of which this process is a rank: its folders, and its place among the ranks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 
 def die(sentence: str) -> NoReturn:
-    """End this rank, and so the job, with one reason on stderr and exit code 1."""
-    name, rank = Path(sys.argv[0]).name or "python", os.environ.get("RANK", "?")
-    sys.exit(f"{name} on {socket.gethostname()}, rank {rank}: {sentence}")
+    """End this process, and so the job, with one reason on stderr and exit code 1."""
+    rank = f", rank {os.environ['RANK']}" if "RANK" in os.environ else ""
+    sys.exit(f"{Path(sys.argv[0]).name or 'python'} on {socket.gethostname()}{rank}: {sentence}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,18 +27,18 @@ class Run:
     rank: int
     local_rank: int
     world_size: int
-    """Ranks that the job was given; check_world compares them with those that came."""
+    """Number of ranks of the job; check_world compares it with those that take part."""
     peak_tflops: float | None = None
-    """Of one rank's accelerator, dense, in the precision that it trains in; None where it is not known."""
+    """Peak of one rank's accelerator, dense, in the precision of the training; None if it is not known."""
 
     @property
     def is_first(self) -> bool:
-        """Whether it writes what is written once a run."""
+        """True for the rank that writes the files of the run."""
         return self.rank == 0
 
     @classmethod
     def from_environment(cls) -> Run:
-        """Read what job.slurm and the launcher set; dies when something is missing."""
+        """Read the variables that job.slurm and the launcher set; dies if one is missing."""
         return cls(
             run_dir=Path(_variable("RUN_DIR")),
             data_dir=Path(_variable("DATA_DIR")),
@@ -51,7 +51,7 @@ class Run:
 
 
 def data_note(run: Run) -> dict[str, Any]:
-    """What prepare.sh noted for this run's ranks, in $RUN_DIR/data.json; dies where it has not run."""
+    """Read $RUN_DIR/data.json, which prepare.sh writes for the ranks; dies if it is missing."""
     file = run.run_dir / "data.json"
     if not file.is_file():
         die(f"{file} is missing: prepare.sh writes it before the ranks start, so submit job.slurm.")
@@ -66,7 +66,7 @@ def _variable(name: str) -> str:
 
 
 def _peak_tflops() -> float | None:
-    """The accelerator's figure, shared by its ranks: a Trainium chip has several cores."""
+    """Divide the peak of the accelerators among the ranks: a Trainium chip has several cores."""
     peak = os.environ.get("ACCELERATOR_PEAK_TFLOPS")
     # A rehearsal, or DEVICE=cpu on a node with GPUs, does not train on the accelerator.
     if not peak or os.environ.get("TRAINING_REHEARSAL") == "1" or os.environ.get("DEVICE") == "cpu":
