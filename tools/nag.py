@@ -1,6 +1,6 @@
-"""`python -m tools.nag FOLDER...`: what cdk-nag and CDK's validation of templates found in apps.
+"""`python -m tools.nag FOLDER...`: the findings of cdk-nag and of CDK's validation of templates in apps.
 
-tools/synth_families.py writes the apps. Fails for a finding that nobody acknowledged, for rules that could
+tools/synth_families.py writes the apps. It fails for a finding that is not acknowledged, for rules that could
 not run, and for an acknowledgement in the code that none of the apps needs.
 """
 
@@ -17,30 +17,30 @@ from cdk_nag import AwsSolutionsChecks
 
 from training_cluster.acknowledgements import PACK
 
-# Not in synth: the report is read here, where all apps are known.
+# Synth does not fail, since the report is read here, where all apps are known.
 DO_NOT_FAIL = {"@aws-cdk/core:failSynthOnValidationErrors": False}
 
 OWN_ADVICE = "training-cluster:"
-"""Begins the ids of what the app itself says of flags (advice.py): meant for people, and no finding."""
+"""Prefix of the app's own advice on flags (advice.py), which is for people and no finding."""
 
 _REPORT = "validation-report.json"
 _ACKNOWLEDGED = "aws:cdk:acknowledged-rules"
 
 Acknowledgement = tuple[str, str]
-"""Path of the construct; id of the rule."""
+"""Path of the construct, and id of the rule."""
 
 
 def add_rules(app: cdk.App) -> None:
-    """Let the app's synth write a report. CDK's own validation is in it without asking."""
+    """Make the app's synth write a report, which always includes CDK's own validation."""
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
 
 
 @dataclass
 class Found:
-    """What the reports of some apps say, together."""
+    """The combined reports of a number of apps."""
 
     problems: dict[str, set[str]] = field(default_factory=dict)
-    """Findings that nobody acknowledged, and the apps that have each."""
+    """Findings that are not acknowledged, and the apps that have each."""
     acknowledged: set[Acknowledgement] = field(default_factory=set)
     used: set[Acknowledgement] = field(default_factory=set)
 
@@ -68,9 +68,9 @@ class Found:
         self.problems.setdefault(text, set()).add(folder.name)
 
     @property
-    def idle(self) -> list[Acknowledgement]:
-        """Acknowledgements of nothing: what they were for is gone, or was never so."""
-        # CDK acknowledges some of its own rules itself.
+    def unused(self) -> list[Acknowledgement]:
+        """Acknowledgements without a finding, whose reason is gone."""
+        # CDK itself acknowledges some of its rules.
         own = {each for each in self.acknowledged if each[1].startswith(f"{PACK}::")}
         return sorted(own - self.used)
 
@@ -90,20 +90,20 @@ def _acknowledgements(metadata: dict[str, list[dict[str, Any]]]) -> list[Acknowl
 
 
 def main(folders: list[Path]) -> int:
-    """Print every problem with the apps that have it; 1 when there is one."""
+    """Print every problem with the apps that have it; return 1 if there is one."""
     found = Found()
     for folder in folders:
         found.read(folder)
     for text, apps in sorted(found.problems.items()):
         print(f"{text}\n  in: {', '.join(sorted(apps))}", file=sys.stderr)
-    for path, id_ in found.idle:
-        print(f"{path}\n  {id_}: is acknowledged, and found in no app", file=sys.stderr)
+    for path, id_ in found.unused:
+        print(f"{path}\n  {id_}: is acknowledged, but no app has it", file=sys.stderr)
     if found.problems:
         print(
             f'Mend it, or say why it is meant: acknowledge(construct, "{PACK}-...", reason)', file=sys.stderr
         )
     print(f"nag: {len(folders)} apps, {len(found.used)} acknowledged findings", file=sys.stderr)
-    return 1 if found.problems or found.idle else 0
+    return 1 if found.problems or found.unused else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""`make outdated`: what is pinned, what is newest, and why a pin must not follow. Changes nothing.
+"""`make outdated`: every pinned version, the newest one, and the reason if a pin must not follow.
 
-Asks PyPI (its JSON API), npm (as it is configured) and GitHub (tags, by git). What cannot be reached says so;
-the exit status is 0 all the same, for this is a list to read and no test.
+It changes nothing. It asks PyPI (its JSON API), npm (as it is configured) and GitHub (tags, by git). A source
+that cannot be reached is marked; the exit status is always 0, since this is a list and no test.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RELEASE = re.compile(r"^v?(\d+(?:\.\d+)*(?:\.?post\d+)?)$")
 
 
 def newest(versions: Iterable[str], ceiling: str = "") -> str:
-    """The newest release among versions or tags, without pre-releases; empty when there is none."""
+    """Return the newest release among versions or tags, without pre-releases; empty if there is none."""
     releases = [match[1] for version in versions if (match := _RELEASE.match(version))]
     if ceiling:
         releases = [
@@ -39,11 +39,11 @@ def _key(version: str) -> tuple[int, ...]:
 
 
 def ask(pinned: Pinned) -> list[str]:
-    """All versions that the publisher of a pin lists.
+    """Fetch all versions that the publisher of a pin lists.
 
     Raises:
-        OSError, subprocess.SubprocessError: it cannot be reached, or does not know the name.
-        ValueError, KeyError: its answer is not what it should be.
+        OSError, subprocess.SubprocessError: it cannot be reached, or does not have the name.
+        ValueError, KeyError: its answer has another form.
     """
     kind, name = pinned.lookup.split(":", 1)
     return _SOURCES[kind](name)
@@ -73,7 +73,7 @@ def _output(*command: str) -> str:
         text=True,
         check=True,
         timeout=TIMEOUT_S,
-        # Never a question for a password.
+        # git must not ask for a password.
         env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
     )
     return done.stdout
@@ -89,7 +89,7 @@ _SOURCES: dict[str, Callable[[str], list[str]]] = {"pypi": _pypi, "npm": _npm, "
 
 
 def look_up(pins: list[Pinned], *, say: Callable[[str], None]) -> list[dict[str, str]]:
-    """A row a pin, in their order; a publisher is asked once for each name."""
+    """Look up the newest version of each pin; return one row per pin, in order."""
     answers: dict[str, list[str] | None] = {}
     wanted = {pin.lookup: pin for pin in pins if pin.lookup}
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -116,7 +116,7 @@ def _row(pin: Pinned, versions: list[str] | None) -> dict[str, str]:
 
 
 def show(rows: list[dict[str, str]], *, every: bool) -> str:
-    """Rows as text: what is older or unknown, or all."""
+    """Render the older and unknown rows as text, or all rows."""
     shown = [row for row in rows if every or row["state"] != "newest"]
     heads = ("name", "pinned", "newest", "below ceiling", "where")
     widths = {head: max(len(head), *(len(row[head]) for row in shown)) if shown else 0 for head in heads}
@@ -130,9 +130,9 @@ def show(rows: list[dict[str, str]], *, every: bool) -> str:
 
 
 def main() -> None:
-    """Print the list."""
+    """Print the list of pinned versions."""
     parser = argparse.ArgumentParser(prog="make outdated")
-    parser.add_argument("--all", action="store_true", help="show what is the newest, too")
+    parser.add_argument("--all", action="store_true", help="show the newest ones too")
     parser.add_argument("--json", action="store_true", help="print all rows as JSON")
     arguments = parser.parse_args()
     terminal = sys.stderr.isatty()

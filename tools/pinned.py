@@ -1,4 +1,4 @@
-"""Everything that is pinned in this repository: versions.yaml, requirement files, package.json."""
+"""The pinned versions of this repository: versions.yaml, requirement files, package.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from training_cluster.paths import ROOT
 
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-pcluster.txt")
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]+\])?==([^\s;]+)")
-# Why some packages must not follow the newest. versions.yaml says its own.
+# Reasons why packages must not follow the newest version. versions.yaml has its own.
 REASONS = {
     "aws-parallelcluster": "an AMI and a cluster belong to one version: a new one is a new cluster",
     "constructs": "the major version that aws-cdk-lib asks for",
@@ -38,17 +38,17 @@ class Pinned:
     where: str
     """File, relative to the repository."""
     lookup: str
-    """pypi:NAME, npm:NAME or github:OWNER/REPOSITORY; empty where nobody answers a program."""
+    """Source: pypi:NAME, npm:NAME or github:OWNER/REPOSITORY; empty if no program can ask."""
     reason: str
-    """Why no newer one; empty where nothing speaks against it."""
+    """Reason against a newer version; empty if there is none."""
     ceiling: str = ""
-    """A prefix of the newest version that is allowed."""
+    """Prefix of the newest allowed version."""
     noted: str = ""
-    """What was newest when the pin was written, where nobody answers a program."""
+    """Newest version at the time of the pin, if no program can ask."""
 
 
 def find_all(root: Path = ROOT) -> list[Pinned]:
-    """All of them, file by file."""
+    """Find all pinned versions, file by file."""
     return [*_of_nodes(root), *_of_python(root), *_of_node_js(root)]
 
 

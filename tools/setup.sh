@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Makes everything that the app, the rehearsal and the tests need, in this folder; and installs
-# Slurm, munge and curl from the distribution.
+# Installs everything that the app, the rehearsal and the tests need, in this folder; and Slurm, munge and curl
+# from the distribution.
 #
-# Called by: `make setup`. Safe to run again: what is there already is skipped.
+# Called by: `make setup`. Safe to run again: existing parts are skipped.
 # Environment: PYTHON, an interpreter of 3.11 or newer (default python3); PIP_CACHE_DIR and
 #   npm_config_cache, default folders of this project's .cache/; PIP_EXTRA_INDEX_URL, an index of
 #   CPU builds of PyTorch.
@@ -16,7 +16,7 @@ export PATH="$PATH:/usr/sbin:/sbin"
 readonly LOGS=.cache/logs
 # Debian's package of each program that the rehearsal and the tests call.
 declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl)
-# What set-up and a rehearsal with PyTorch's CPU build write; how much more PyPI's build takes, which brings CUDA.
+# Disk space of set-up and a rehearsal with PyTorch's CPU build; and the extra space of PyPI's build with CUDA.
 readonly SETUP_GIB=4 CUDA_GIB=4
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -27,7 +27,7 @@ die() {
   exit 1
 }
 
-# logged NAME COMMAND...: output goes to a file, whose end is shown if the command fails.
+# logged NAME COMMAND...: writes the output to a file, whose end is printed if the command fails.
 logged() {
   local -r log="$LOGS/$1.log"
   shift
@@ -38,25 +38,25 @@ logged() {
   fi
 }
 
-# install_packages PACKAGE...: from the distribution, as root or with sudo; otherwise says what to type.
+# install_packages PACKAGE...: installs from the distribution, as root or with sudo; otherwise prints what to type.
 install_packages() {
   local -a as_root=()
   if [[ $(id -u) != 0 ]]; then
     if ! sudo -n true 2>/dev/null && ! { [[ -t 0 ]] && sudo -v; }; then
-      die "$* must be installed, and neither root nor sudo is to be had here." \
+      die "$* must be installed, and neither root nor sudo is available here." \
         "sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
     fi
     as_root=(sudo)
   fi
   command -v apt-get >/dev/null ||
-    die "this is no Debian or Ubuntu; install their counterparts of: $*" "make setup, afterwards"
+    die "this is neither Debian nor Ubuntu; install the equivalents of: $*" "make setup, afterwards"
   say "installing $* from the distribution"
   logged apt-update "${as_root[@]}" apt-get update
   logged apt-install "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends "$@"
 }
 
-# slurm.conf cannot hold such a path: rehearsal/local_slurm/layout.py.
+# slurm.conf cannot contain such a path: rehearsal/local_slurm/layout.py.
 check_folder() {
   if [[ $PWD == *[[:space:]#]* ]]; then
     die "$PWD: the path has a blank or a # in it, which Slurm cannot read; nothing was made." \
@@ -111,8 +111,8 @@ make_venv() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-# On an activated environment the pinned AWS CLI v1 would hide a person's v2, which printed commands are for; rehearsals
-# have it as rehearsal/programs/aws.
+# In an activated environment the pinned AWS CLI v1 would hide a person's v2, for which printed commands are written;
+# rehearsals use it as rehearsal/programs/aws.
 hide_aws_cli() {
   rm -f .venv/bin/aws .venv/bin/aws.cmd .venv/bin/aws_completer .venv/bin/aws_*_completer*
 }
@@ -130,8 +130,8 @@ make_node_modules() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-# mmdebstrap makes throw-away machines (rehearsal/node_root), which take root's rights; without
-# them their tests are skipped.
+# mmdebstrap makes throw-away machines (rehearsal/node_root), which need root's rights; without them their tests are
+# skipped.
 install_programs() {
   local program
   local -a missing=()
@@ -144,12 +144,12 @@ install_programs() {
     missing+=(mmdebstrap)
   fi
   if ((${#missing[@]})); then install_packages "${missing[@]}"; fi
-  # Not `sbatch --version`, which looks for a slurm.conf.
+  # `sbatch --version` would search for a slurm.conf.
   say "$(slurmctld -V) is installed"
 }
 
-# jsii unpacks aws-cdk-lib at its first use. Here, once: side by side, processes would wait for each other, and its
-# lock goes stale after 5 s.
+# jsii unpacks aws-cdk-lib at its first use. It is done once here: parallel processes would wait for each other, and
+# its lock expires after 5 s.
 unpack_jsii() {
   if [[ -d $JSII_RUNTIME_PACKAGE_CACHE_ROOT ]]; then return; fi
   say "unpacking aws-cdk-lib"
@@ -166,8 +166,8 @@ main() {
   mkdir -p "$LOGS" .cache/tmp
   check_python
   install_programs
-  # Side by side: each waits for the network most of the time. In a process group of its own, so
-  # that Ctrl-C (which a shell's background jobs do not get) can end all of it.
+  # Both environments are made in parallel, since each mostly waits for the network. The second has a process group
+  # of its own, so that Ctrl-C (which a shell's background jobs do not get) can end all of it.
   set -m
   make_venv .venv-pcluster locks/pcluster.txt &
   readonly other=$!

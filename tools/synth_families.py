@@ -1,6 +1,6 @@
-"""`python -m tools.synth_families FOLDER`: the templates of every family, for checks that read templates.
+"""`python -m tools.synth_families FOLDER`: write the templates of every family, for checks of templates.
 
-Beside them lies what cdk-nag and CDK's own validation find in each (tools/nag.py). Network and storage are
+Beside them are the findings of cdk-nag and CDK's own validation (tools/nag.py). Network and storage are
 the same for all (a test compares them), so their templates are written once.
 """
 
@@ -17,7 +17,7 @@ from tools.nag import DO_NOT_FAIL, add_rules
 from training_cluster.catalog.families import family_names
 from training_cluster.rules.context import read_settings
 
-# Beside one cluster a family: one with everything that a flag can add, and those that add less.
+# Clusters beside one per family: one with every addition of a flag, and some that add less.
 OTHERS = {
     "everything": {
         **{"cpu_queue": "on", "login_nodes": "2", "home": "efs", "accounting": "new", "endpoints": "private"},

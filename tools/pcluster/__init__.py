@@ -1,4 +1,4 @@
-"""Exporters of facts from the ParallelCluster library: schema, permissions, update policies.
+"""Exporters of data from the ParallelCluster library: schema, permissions, update policies.
 
 Imported by: nobody; run by name.
 """

@@ -1,9 +1,9 @@
-"""`make schema`: ParallelCluster's own marshmallow schema as a JSON Schema, printed.
+"""`make schema`: print ParallelCluster's own marshmallow schema as a JSON Schema.
 
-Runs on .venv-pcluster and imports nothing of ours: the app cannot have the library beside it
-(docs/adr/0002-two-environments.md), yet `cdk synth` is to refuse what the library would refuse.
-A walk of our own rather than apispec: that one drops unknown-key rules, `And`, functions as
-validators and the update policies. What the walk does not know it raises, never skips.
+It runs on .venv-pcluster and imports no module of ours: the app cannot import the library
+(docs/adr/0002-two-environments.md), but `cdk synth` has to refuse what the library would refuse. apispec is
+not used, since it drops unknown-key rules, `And`, functions as validators and the update policies. An unknown
+kind of field or rule is an error.
 
     .venv-pcluster/bin/python -m tools.pcluster.export_config_schema
 """
@@ -28,11 +28,11 @@ _TYPES: dict[type[fields.Field], str | list[str]] = {
     fields.Float: "number",
     fields.Boolean: "boolean",
     fields.Dict: "object",
-    # Anything but null, which marshmallow refuses everywhere.
+    # Any type but null, which marshmallow always refuses.
     fields.Raw: ["array", "boolean", "number", "object", "string"],
 }
 
-# Optional to the schema; yet without them the classes that it fills end in a TypeError.
+# Keys that the schema leaves optional, but without which the library raises a TypeError.
 _NEEDED = {
     "DcvSchema": "Enabled",
     "HeadNodeImageSchema": "CustomAmi",
@@ -43,13 +43,13 @@ _NEEDED = {
 
 
 def anchored(regex: str) -> str:
-    """Turn a pattern for `re.match`, which starts at the first character, into one for a search."""
-    # Each alternative needs an anchor. Those in groups do not, but an anchor more changes nothing.
+    """Convert a pattern for `re.match`, which starts at the first character, to one for a search."""
+    # Each alternative needs an anchor. Alternatives in groups do not, but an extra anchor changes nothing.
     return regex if all(part.startswith("^") for part in regex.split("|")) else f"^(?:{regex})"
 
 
 def _rules(validator: Any, *, of_list: bool) -> JsonSchema:
-    """Keywords that say what one validator checks."""
+    """Return the keywords for the rules of one validator."""
     match validator:
         case validate.OneOf():
             rules: JsonSchema = {"enum": list(validator.choices)}
@@ -82,7 +82,7 @@ def _present(**keywords: Any) -> JsonSchema:
 
 
 class Exporter:
-    """One export: collects each nested schema once, under $defs."""
+    """One export, which collects each nested schema once, under $defs."""
 
     def __init__(self) -> None:
         self.defs: dict[str, JsonSchema] = {}
@@ -101,7 +101,7 @@ class Exporter:
         return {"$ref": f"#/$defs/{self._names[kind]}"}
 
     def object(self, schema: Schema) -> JsonSchema:
-        """Export the keys of one schema, and name its rules that are code."""
+        """Export the keys of one schema, and the names of its rules in code."""
         if schema.unknown != RAISE or schema.only or schema.exclude:
             raise NotImplementedError(f"{schema!r}: expected a schema of all its keys that refuses others")
         keys = {field.data_key: field for field in schema.fields.values()}
@@ -117,7 +117,7 @@ class Exporter:
         }
 
     def field(self, field: fields.Field) -> JsonSchema:
-        """Export one key: type, rules, and what ParallelCluster does when it changes in an update."""
+        """Export one key: type, rules, and ParallelCluster's policy for its update."""
         exported = self._type(field)
         if field.allow_none:
             raise NotImplementedError(f"{field!r}: null is allowed")
@@ -147,7 +147,7 @@ class Exporter:
         return {"type": _TYPES[type(field)]}
 
     def _custom_action(self, field: OneOrManyCustomActionField) -> JsonSchema:
-        """One script, or a Sequence of scripts: as if/else, since errors of oneOf cannot be read."""
+        """Export one script or a Sequence of scripts as if/else, since errors of oneOf are unreadable."""
         script = self.ref(field.schema)
         sequence = {"Sequence": {"type": "array", "items": script}}
         return {

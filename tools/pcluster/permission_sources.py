@@ -1,4 +1,4 @@
-"""Where the table of permissions has its facts from: the CloudFormation registry, the published policy."""
+"""Sources of the table of permissions: the CloudFormation registry and the published policy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 Schema = dict[str, Any]
 ReadSchema = Callable[[str], Schema]
-"""Gives the schema of a resource type."""
-# Of the published policy, what makes clusters. The others are for AWS Batch, images, logs and FSx with S3.
+"""Function that returns the schema of a resource type."""
+# The published policies for clusters. The others are for AWS Batch, images, logs and FSx with S3.
 _POLICIES = (
     "ParallelClusterClusterPolicy1",
     "ParallelClusterClusterPolicy2",
@@ -23,11 +23,11 @@ _POLICIES = (
 
 
 class SourceError(Exception):
-    """A source cannot be had, or is not as the table says. The message says how to mend it."""
+    """A source is not available, or differs from the table. The message has the remedy."""
 
 
-def schemas_of_folder(folder: Path) -> ReadSchema:
-    """Read schemas that lie in JSON files, whatever these are called. Raises SourceError."""
+def read_schemas_from(folder: Path) -> ReadSchema:
+    """Read schemas from a folder's JSON files, by their type names. Raises SourceError."""
     schemas = {}
     for path in sorted(folder.glob("*.json")):
         schema = json.loads(path.read_text(encoding="utf-8"))
@@ -45,23 +45,23 @@ def schemas_of_folder(folder: Path) -> ReadSchema:
     return read
 
 
-def schema_of_registry(name: str) -> Schema:
-    """Ask the CloudFormation registry of the account whose credentials there are. Raises SourceError."""
+def read_schema_from_registry(name: str) -> Schema:
+    """Read a schema from the CloudFormation registry of the present credentials. Raises SourceError."""
     try:
         answer = boto3.client("cloudformation").describe_type(Type="RESOURCE", TypeName=name)
     except (BotoCoreError, ClientError) as error:
         raise SourceError(
             f"The CloudFormation registry does not answer: {error}\n"
-            "  It takes an AWS account: cloudformation:DescribeType, a region and credentials.\n"
+            "  It needs an AWS account: cloudformation:DescribeType, a region and credentials.\n"
             "  type: aws sts get-caller-identity, and then this command again;\n"
-            "  or, of a folder's schemas: python -m tools.pcluster.permissions_table types --schemas FOLDER"
+            "  or, with local schemas: python -m tools.pcluster.permissions_table types --schemas FOLDER"
         ) from None
     schema: Schema = json.loads(answer["Schema"])
     return schema
 
 
 class _Template(yaml.SafeLoader):
-    """CloudFormation's short forms are of no interest here: they become None."""
+    """A loader that reads CloudFormation's short forms as None, since they are not needed."""
 
 
 _Template.add_multi_constructor("!", lambda _loader, _suffix, _node: None)

@@ -1,10 +1,10 @@
-"""`make permissions`: writes the columns of permissions.tsv that machines know; the others it keeps.
+"""`make permissions`: write the generated columns of permissions.tsv, and preserve the others.
 
     python -m tools.pcluster.permissions_table calls [--requests FILE]   # recorded on local AWSs, a minute
     python -m tools.pcluster.permissions_table types [--schemas FOLDER]  # the registry of an account
     python -m tools.pcluster.permissions_table policy FILE               # ParallelCluster's published policy
 
-Whoever runs it decides about the rows that are new: a scope, or why it is left out (docs/permissions.md).
+The person who runs it decides about new rows: a scope, or the reason to leave it out (docs/permissions.md).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from tools.pcluster.permission_sources import (
     Schema,
     SourceError,
     published_statements,
-    schema_of_registry,
-    schemas_of_folder,
+    read_schema_from_registry,
+    read_schemas_from,
 )
 from training_cluster.permissions.table import PATH, UNDECIDED, Row, dump, load
 
 OwnCall = tuple[str, str, str]
 NO_ACTION = "-"
-"""The row of the types that take nothing."""
-# All that creating, updating and deleting come to: CloudFormation reads between them, and gives every
-# resource the tags of its stack.
+"""Action of the row for types that need no permission."""
+# Handlers of creation, update and deletion: CloudFormation reads between them, and tags every resource with
+# the tags of its stack.
 _HANDLERS = ("create", "read", "update", "delete")
-# Of a resource in a template, beside its properties; no schema has them.
+# Attributes of a resource in a template beside its properties; no schema has them.
 _ATTRIBUTES = {"UpdatePolicy"}
 
 
 def with_column(rows: Iterable[Row], column: str, found: Mapping[str, Iterable[str]]) -> list[Row]:
-    """Replace one column.
+    """Replace one column of the table.
 
     Args:
-        found: what its cells hold, of each action; rows that nothing names any more go.
+        found: contents of the column's cells, by action; rows that are no longer named are removed.
     """
     old = {row.action: row for row in rows}
     new = []
@@ -64,10 +64,10 @@ def with_column(rows: Iterable[Row], column: str, found: Mapping[str, Iterable[s
 
 
 def with_calls(rows: list[Row], recording: Recording, own: Iterable[OwnCall] = ()) -> list[Row]:
-    """Take over the calls, and which types there are; `types` then reads what new ones take.
+    """Replace the calls and the list of types; `types` then reads the permissions of new ones.
 
     Args:
-        own: file, service and operation of the calls that the provider itself makes.
+        own: file, service and operation of the provider's own calls.
     """
     calls, provider = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for file, service, operation in own:
@@ -89,10 +89,10 @@ def with_calls(rows: list[Row], recording: Recording, own: Iterable[OwnCall] = (
 
 
 def with_types(rows: list[Row], read: ReadSchema) -> list[Row]:
-    """Take over what the registry says of the types of the table.
+    """Replace the permissions of the table's types with those of the registry.
 
     Raises:
-        SourceError: a schema cannot be had, or lacks a property that a row is left out for.
+        SourceError: a schema is not available, or lacks a property for which a row is left out.
     """
     found = defaultdict[str, dict[str, list[str]]](dict)
     for name in sorted({name for row in rows for name in row.type_names}):
@@ -116,17 +116,17 @@ def _check_properties(name: str, schema: Schema, rows: Iterable[Row]) -> None:
     for row in rows:
         for each in set(row.unset.get(name, ())) - _ATTRIBUTES:
             if f'"{each}"' not in text:
-                raise SourceError(f"{row.action} is left out for the property {each} that {name} has not.")
+                raise SourceError(f"{row.action} is left out for the property {each}, which {name} lacks.")
 
 
 def with_policy(rows: list[Row], statements: Iterable[tuple[str, str]]) -> list[Row]:
-    """Take over the published policy. A wildcard makes no row: it is noted where something else did."""
+    """Replace the actions of the published policy. A wildcard is noted in existing rows and makes none."""
     known, found = {row.action.lower(): row.action for row in rows}, defaultdict[str, set[str]](set)
     wildcards = []
     for sid, action in statements:
         if "*" in action:
             wildcards.append((sid, action))
-        else:  # it writes an action's case as it likes
+        else:  # the case of its actions varies
             found[known.get(action.lower(), action)].add(sid)
     for sid, pattern in wildcards:
         for action in known.values():
@@ -148,18 +148,18 @@ def _changed(arguments: argparse.Namespace) -> list[Row]:
         return with_calls(rows, recording, own_calls(CODE))
     if arguments.command == "types":
         folder = arguments.schemas
-        return with_types(rows, schemas_of_folder(folder) if folder else schema_of_registry)
+        return with_types(rows, read_schemas_from(folder) if folder else read_schema_from_registry)
     return with_policy(rows, published_statements(arguments.file))
 
 
 def main() -> int:
-    """Write the table; 1 when something cannot be had, or a person has to decide about a row."""
+    """Write the table; return 1 if a source is missing, or a person has to decide about a row."""
     parser = argparse.ArgumentParser(prog="permissions_table", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    calls = commands.add_parser("calls", help="record what the library asks of AWS")
-    calls.add_argument("--requests", type=Path, help="a log of a recording that was made before")
-    types = commands.add_parser("types", help="read what resource types take")
-    types.add_argument("--schemas", type=Path, help="a folder of their schemas, where there is no account")
+    calls = commands.add_parser("calls", help="record the library's calls of AWS")
+    calls.add_argument("--requests", type=Path, help="log of an earlier recording")
+    types = commands.add_parser("types", help="read the permissions of resource types")
+    types.add_argument("--schemas", type=Path, help="folder of their schemas, instead of an account")
     commands.add_parser("policy", help="read ParallelCluster's published policy").add_argument(
         "file", type=Path
     )

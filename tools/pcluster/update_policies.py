@@ -1,9 +1,9 @@
-"""ParallelCluster's own update policies, asked about pairs of cluster configs. Runs on .venv-pcluster.
+"""ParallelCluster's own update policies, applied to pairs of cluster configs; runs on .venv-pcluster.
 
 Standard input: a JSON list of {"before": config, "after": config}. Standard output: for each pair one
-object: for each state of the fleet the keys whose change is refused then, as
+object with the keys whose change is refused in each state of the fleet, as
 {"running": [...], "drained": [...], "stopped": [...]}. `drained` is running with QueueUpdateStrategy:
-DRAIN. Login nodes, where a config has some, run in every state: stopping the fleet leaves them alone.
+DRAIN. The login nodes of a config run in every state, since stopping the fleet does not stop them.
 
     .venv-pcluster/bin/python -m tools.pcluster.update_policies < pairs.json
 """
@@ -22,7 +22,7 @@ Config = dict[str, Any]
 
 
 class _Cluster:
-    """What the policies ask of a cluster, and nothing else."""
+    """The methods of a cluster that the policies call."""
 
     name = stack_name = "any"
 
@@ -37,11 +37,11 @@ class _Cluster:
 
 
 def refused_keys(before: Config, after: Config, *, runs: bool) -> list[str]:
-    """Name the changes that the library refuses, as paths of the config."""
+    """Return the changes that the library refuses, as paths of the config."""
     patch = ConfigPatch(_Cluster(runs=runs, has_login_nodes="LoginNodes" in before), before, after)
     try:
         _, rows = patch.check()
-    except AttributeError:  # so it ends where a shared storage changes in itself, such as its MountDir
+    except AttributeError:  # raised when a shared storage itself changes, such as its MountDir
         return [ConfigPatch.build_config_param_path(each.path, each.key) for each in patch.changes]
     paths, keys, checks = (rows[0].index(each) for each in ("param_path", "parameter", "check"))
     return [
@@ -66,5 +66,5 @@ def _answer(before: Config, after: Config) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    os.environ["AWS_DEFAULT_REGION"] = "us-east-1"  # one policy asks whether the region is a secret one
+    os.environ["AWS_DEFAULT_REGION"] = "us-east-1"  # one policy compares the region with isolated ones
     json.dump([_answer(pair["before"], pair["after"]) for pair in json.load(sys.stdin)], sys.stdout)

@@ -1,4 +1,4 @@
-"""Takes pictures of a page in Chromium, by the DevTools protocol over two pipes: no driver, no open port."""
+"""Screenshots of a page in Chromium, by the DevTools protocol over two pipes: no driver, no open port."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any, BinaryIO
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _TIMEOUT_MS = 30_000
-# The protocol's pipes are these descriptors of the browser, and a message ends with a zero.
+# File descriptors of the browser for the protocol's pipes. A message ends with a zero byte.
 _START = 'exec "$@" 3<&"$TO" 4>&"$FROM"'
 
 
 def find_browser() -> str | None:
-    """The browser on PATH, if there is one."""
+    """Find a browser on PATH; None if there is none."""
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
@@ -37,13 +37,13 @@ class Browser:
         self._ids = itertools.count(1)
         self._session: str | None = None
         self._events: list[dict[str, Any]] = []
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+            self.send(f"{domain}.enable")
 
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command; its result. Raises BrowserError."""
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command and return its result. Raises BrowserError."""
         number = next(self._ids)
         message = {"id": number, "method": method, "params": parameters}
         if self._session:
@@ -65,20 +65,20 @@ class Browser:
         return dict(json.loads(message))
 
     def open(self, page: Path, *, width: int, dark: bool, scripts: bool = True) -> None:
-        """Open a file in a window of so many pixels; a narrow one is a phone's."""
+        """Open a file in a window of a width in pixels; a narrow window emulates a phone."""
         self._events.clear()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", features=[scheme])
-        self.ask("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
+        self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}  # noqa: PLR2004
-        self.ask("Emulation.setDeviceMetricsOverride", **metrics)
-        self.ask("Page.navigate", url=page.resolve().as_uri())
+        self.send("Emulation.setDeviceMetricsOverride", **metrics)
+        self.send("Page.navigate", url=page.resolve().as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self._events):
             self._events.append(self._next())
 
     def evaluate(self, expression: str) -> Any:
-        """What a JavaScript expression gives in the page. Raises BrowserError where it throws."""
-        result = self.ask(
+        """Evaluate a JavaScript expression in the page. Raises BrowserError if it throws."""
+        result = self.send(
             "Runtime.evaluate",
             expression=expression,
             returnByValue=True,
@@ -89,8 +89,8 @@ class Browser:
             raise BrowserError(json.dumps(result["exceptionDetails"]))
         return result["result"].get("value")
 
-    def complaints(self) -> list[str]:
-        """Errors of the page so far: exceptions, refused loads, and every request but the page itself."""
+    def page_errors(self) -> list[str]:
+        """List the page's errors so far: exceptions, refused loads, and every request but the page itself."""
         found = []
         for event in self._events:
             said, parameters = event.get("method"), event.get("params", {})
@@ -105,19 +105,19 @@ class Browser:
         return found
 
     def picture(self, *, height: int | None = None) -> bytes:
-        """A PNG of the page from its top; all of it without a height (in pixels)."""
-        content = self.ask("Page.getLayoutMetrics")["cssContentSize"]
+        """Return a PNG of the page from its top, with a height in pixels or of the whole page."""
+        content = self.send("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": content["width"], "height": height or content["height"], "scale": 1}
-        taken = self.ask("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+        taken = self.send("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
         return base64.b64decode(taken["data"])
 
 
 @contextmanager
 def browser(program: str) -> Iterator[Browser]:
-    """A browser with a profile of its own; it ends with the block."""
+    """Start a browser with a profile of its own; end it with the block."""
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
-    # Without a sandbox, since root has none; it opens files of ours only.
+    # No sandbox, since root cannot have one; it opens only our own files.
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe")
     with tempfile.TemporaryDirectory() as profile:
         process = subprocess.Popen(

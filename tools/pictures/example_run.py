@@ -1,4 +1,4 @@
-"""Writes made-up runs, as job.slurm and the workloads leave them: for tests and for the README's pictures.
+"""Example runs with the files of job.slurm and the workloads, for tests and for the README's pictures.
 
 python -m tools.pictures.example_run FOLDER    makes FOLDER/runs/... and FOLDER/checkpoints/...
 """
@@ -31,7 +31,7 @@ P4D = {
     "WARMUP_STEPS": "100",
     "CHECKPOINT_EVERY": "250",
 }
-# A rank dies after these steps; the run goes on from the checkpoint before.
+# Steps after which a rank dies; the run resumes from the checkpoint before.
 _DEATHS = (640, 1410)
 
 
@@ -46,7 +46,7 @@ def write_training(
     deaths: tuple[int, ...] = _DEATHS,
     settings: Mapping[str, str] = P4D,
 ) -> Path:
-    """A run with noise, stalls of its data, two restarts and checkpoints; its folder."""
+    """Write a run with noise, data stalls, two restarts and checkpoints; return its folder."""
     noise = random.Random(seed)  # noqa: S311 (no secret)
     every, nodes = int(settings["CHECKPOINT_EVERY"]), f"train-dy-p4d-[1-{settings['NNODES']}]"
     world = int(settings["NNODES"]) * int(settings["NPROC_PER_NODE"])
@@ -103,7 +103,7 @@ def write_training(
 
 
 def write_all_reduce(shared: Path, *, run: str = "job-21") -> Path:
-    """A run of nccl-tests on two p4d nodes."""
+    """Write a run of nccl-tests on two p4d nodes; return its folder."""
     folder = shared / "runs" / "nccl-tests" / run
     folder.mkdir(parents=True)
     noise = random.Random(2)  # noqa: S311
@@ -124,7 +124,7 @@ def write_all_reduce(shared: Path, *, run: str = "job-21") -> Path:
 def _save(folder: Path, now: datetime.datetime) -> None:
     folder.mkdir(exist_ok=True)
     with (folder / "weights").open("wb") as file:
-        file.truncate(1_493_000_000)  # a hole: it takes no room
+        file.truncate(1_493_000_000)  # a sparse file needs no space
     os.utime(folder / "weights", (now.timestamp(), now.timestamp()))
 
 
@@ -135,7 +135,7 @@ def _write_settings(folder: Path, settings: Mapping[str, str], *, restarts: int 
 
 
 def write_examples(shared: Path) -> list[Path]:
-    """Two trainings that differ in a setting, and a test of the network."""
+    """Write two trainings that differ in a setting, and a test of the network."""
     other = P4D | {"LEARNING_RATE": "3e-4"}
     return [
         write_training(shared),

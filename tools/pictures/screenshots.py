@@ -1,7 +1,7 @@
-"""Makes the README's pictures from what the commands print and write now: `make screenshots`.
+"""`make screenshots`: make the README's pictures from the present output of the commands.
 
-A picture of the terminal is what a command printed, as SVG; one of a page is what Chromium shows of it. A
-rehearsal is run for it, kept while the commands that take an account ask it, and stopped.
+A picture of the terminal is an SVG of a command's output; one of a page is a screenshot in Chromium. A
+rehearsal is started, left running for the commands that need an account, and stopped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRAINING, _OTHER = "runs/gpt2/job-17", "runs/gpt2/lower-rate"
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """What a command prints; it runs in a folder with example runs."""
+    """A picture of a command's output; the command runs in a folder with example runs."""
 
     name: str
     command: str
@@ -47,7 +47,7 @@ class Terminal:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What a command writes as page.html, in a window of so many pixels."""
+    """A picture of a command's page.html, in a window with a size in pixels."""
 
     name: str
     command: str
@@ -76,9 +76,9 @@ PAGES = (
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command prints, with its colours. Raises CalledProcessError."""
+    """Run a command and return its output, with its colours. Raises CalledProcessError."""
     environment = os.environ | {"COLUMNS": str(_COLUMNS), "FORCE_COLOR": "1", "TTY_INTERACTIVE": "0"}
-    # Where this Python is, trainctl is.
+    # trainctl is in the folder of this Python.
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
         shlex.split(command), cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
@@ -88,7 +88,7 @@ def run(command: str, folder: Path) -> str:
 
 @contextmanager
 def rehearsed(folder: Path) -> Iterator[str]:
-    """What a rehearsal prints, which is kept; commands ask its account. Raises CalledProcessError."""
+    """Leave a rehearsal running and yield its output; commands use its account. Raises CalledProcessError."""
     before = dict(os.environ)
     try:
         printed = run(_REHEARSE, folder)
@@ -102,10 +102,12 @@ def rehearsed(folder: Path) -> Iterator[str]:
         run("trainctl rehearse --stop", folder)
 
 
-def watched(folder: Path) -> str:
-    """What `trainctl status --watch` shows while a deploy changes the cluster. Raises CalledProcessError.
+def watch_deploy(folder: Path) -> str:
+    """Return the output of `trainctl status --watch` during a deploy.
 
-    KeyError: no rehearsal's variables are set, and the deploy would go to a real account.
+    Raises:
+        CalledProcessError: the deploy or the command fails.
+        KeyError: no rehearsal's variables are set, and the deploy would go to a real account.
     """
     address = os.environ["AWS_ENDPOINT_URL"]
     print(f"deploying to the rehearsal at {address}", file=sys.stderr)
@@ -115,7 +117,7 @@ def watched(folder: Path) -> str:
     shown = ""
     while deploy.poll() is None:
         now = run("trainctl status", folder)
-        if " ... " in now:  # a stage that goes on
+        if " ... " in now:  # a stage in progress
             shown = now
     _, said = deploy.communicate()
     if deploy.returncode or not shown:
@@ -124,34 +126,34 @@ def watched(folder: Path) -> str:
 
 
 def draw_terminal(printed: str, title: str) -> bytes:
-    """An SVG of what was printed; it loads no fonts."""
+    """Draw printed text as an SVG that loads no fonts."""
     console = Console(record=True, width=_COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(printed))
     return _FONTS.sub("", console.export_svg(title=title, unique_id="terminal")).encode()
 
 
-def smaller(png: bytes) -> bytes:
-    """The same in few colours."""
+def reduce_colours(png: bytes) -> bytes:
+    """Reduce the colours of a PNG, which makes it smaller."""
     content = io.BytesIO()
     Image.open(io.BytesIO(png)).convert("RGB").quantize(_COLOURS).save(content, format="PNG", optimize=True)
     return content.getvalue()
 
 
 def photograph(page: Page, folder: Path, window: Browser) -> bytes:
-    """A PNG of the top of a page."""
+    """Take a PNG of the top of a page."""
     run(page.command, folder)
     window.open(folder / "page.html", width=page.width, dark=page.dark)
-    return smaller(window.picture(height=page.height))
+    return reduce_colours(window.picture(height=page.height))
 
 
 def make_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Each picture: its file's name and content; on stderr what is left out, and why."""
+    """Yield the file name and content of each picture; print the omitted ones and the reason."""
     with rehearsed(folder) as printed:
         yield "rehearse.svg", draw_terminal(printed.replace(str(ROOT), "~/training-cluster"), _REHEARSE)
         for terminal in TERMINALS:
             if terminal.needs_account:
                 yield f"{terminal.name}.svg", draw_terminal(run(terminal.command, folder), terminal.command)
-        yield "status-watch.svg", draw_terminal(watched(folder), "trainctl status --watch")
+        yield "status-watch.svg", draw_terminal(watch_deploy(folder), "trainctl status --watch")
     for terminal in TERMINALS:
         if terminal.needs_account:
             continue
@@ -159,7 +161,7 @@ def make_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
     program = find_browser()
     if program is None:
         names = ", ".join(page.name for page in PAGES)
-        print(f"{names}: left out: there is no Chromium on PATH (apt-get install chromium).", file=sys.stderr)
+        print(f"{names}: left out: no Chromium on PATH (apt-get install chromium).", file=sys.stderr)
         return
     with browser(program) as window:
         for page in PAGES:
@@ -167,7 +169,7 @@ def make_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> int:
-    """Write the pictures; 1 if one is too large for a README."""
+    """Write the pictures; return 1 if one is too large for a README."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     too_large = False
     with tempfile.TemporaryDirectory() as temporary:

@@ -58,7 +58,7 @@ def test_it_draws_every_chart_fits_the_window_and_complains_of_nothing(
     assert window.evaluate("document.querySelectorAll('b').length > 0 && !document.querySelector('h1 b')")
     background = window.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(15, 19, 24)") == dark
-    assert window.complaints() == []
+    assert window.page_errors() == []
 
 
 def point(window: Browser, part: float, kind: str = "mouseMoved") -> str:
@@ -66,7 +66,7 @@ def point(window: Browser, part: float, kind: str = "mouseMoved") -> str:
     window.evaluate("document.getElementById('chart-loss').scrollIntoView()")
     left, top, width = window.evaluate(PLACE)
     button = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
-    window.ask("Input.dispatchMouseEvent", type=kind, x=left + width * part, y=top, **button)
+    window.send("Input.dispatchMouseEvent", type=kind, x=left + width * part, y=top, **button)
     window.evaluate(FRAME)
     return str(window.evaluate(LAST))
 
@@ -77,7 +77,7 @@ def test_the_pointer_shows_values_and_the_axis_can_be_changed(page: Path, window
     for axis, said in (("step", "step 4"), ("seconds", " min"), ("tokens", " tokens")):
         window.evaluate(f"document.querySelector('input[value={axis}]').click()")
         assert said in point(window, 0.5)
-    assert window.complaints() == []
+    assert window.page_errors() == []
 
 
 def test_dragging_looks_closer_in_every_chart_and_a_button_shows_all_again(
@@ -104,7 +104,7 @@ def test_dragging_looks_closer_in_every_chart_and_a_button_shows_all_again(
 
 def test_without_javascript_the_tables_stay(page: Path, window: Browser) -> None:
     window.open(page, width=390, dark=False, scripts=False)
-    window.ask("Emulation.setScriptExecutionDisabled", value=False)
+    window.send("Emulation.setScriptExecutionDisabled", value=False)
     assert window.evaluate("document.querySelectorAll('canvas').length") == 0
     assert window.evaluate("document.getElementById('controls').hidden")
     assert window.evaluate("document.querySelectorAll('table').length") > 7

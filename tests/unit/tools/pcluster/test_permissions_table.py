@@ -14,7 +14,7 @@ from rehearsal.recording.actions import actions_of
 from rehearsal.recording.own_calls import own_calls
 from rehearsal.recording.provider import CODE
 from rehearsal.recording.recording import Recording
-from tools.pcluster.permission_sources import SourceError, published_statements, schemas_of_folder
+from tools.pcluster.permission_sources import SourceError, published_statements, read_schemas_from
 from tools.pcluster.permissions_table import with_calls, with_policy, with_types
 from training_cluster.paths import ROOT
 from training_cluster.permissions.table import PATH, UNDECIDED, Row, dump, load
@@ -93,7 +93,7 @@ def test_what_the_registry_says_anew_is_for_a_person_to_decide_and_the_rest_is_k
 
 def test_a_property_that_a_type_has_not_is_no_reason_to_leave_a_row_out() -> None:
     with pytest.raises(
-        SourceError, match="left out for the property Volumes that AWS::EC2::Instance has not"
+        SourceError, match="left out for the property Volumes, which AWS::EC2::Instance lacks"
     ):
         with_types(ROWS, lambda _: {"handlers": {}})
 
@@ -131,7 +131,7 @@ def test_a_call_that_the_library_makes_no_more_goes_and_a_new_type_waits_for_its
 
 def test_a_schema_that_is_missing_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"type: aws cloudformation describe-type .* AWS::EC2::Instance"):
-        schemas_of_folder(tmp_path)("AWS::EC2::Instance")
+        read_schemas_from(tmp_path)("AWS::EC2::Instance")
 
 
 def test_without_credentials_the_registry_is_one_clear_message() -> None:
@@ -150,7 +150,7 @@ def test_without_credentials_the_registry_is_one_clear_message() -> None:
         text=True,
     )
     assert done.returncode == 1
-    assert "It takes an AWS account" in done.stderr
+    assert "It needs an AWS account" in done.stderr
     assert "--schemas FOLDER" in done.stderr
     assert "Traceback" not in done.stderr
     assert PATH.read_bytes() == before

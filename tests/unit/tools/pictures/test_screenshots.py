@@ -26,7 +26,7 @@ def test_a_picture_of_a_page_gets_smaller_and_keeps_its_size() -> None:
     picture = Image.frombytes("RGB", (300, 200), noise.randbytes(300 * 200 * 3))
     content = io.BytesIO()
     picture.save(content, format="PNG")
-    small = screenshots.smaller(content.getvalue())
+    small = screenshots.reduce_colours(content.getvalue())
     assert len(small) < len(content.getvalue()) / 2
     assert Image.open(io.BytesIO(small)).size == (300, 200)
 
@@ -36,14 +36,14 @@ def test_without_a_browser_the_others_are_made_and_a_sentence_says_which_are_not
 ) -> None:
     monkeypatch.setattr(screenshots, "find_browser", lambda: None)
     monkeypatch.setattr(screenshots, "run", lambda command, _folder: f"$ {command}")
-    monkeypatch.setattr(screenshots, "watched", lambda _folder: "UPDATE_IN_PROGRESS")
+    monkeypatch.setattr(screenshots, "watch_deploy", lambda _folder: "UPDATE_IN_PROGRESS")
     made = dict(screenshots.make_pictures(tmp_path))
     of_terminals = {"rehearse.svg", "preflight.svg", "status.svg", "status-watch.svg"}
     of_terminals |= {"trainctl.svg", "report-terminal.svg"}
     assert set(made) == of_terminals
     assert "trainctl rehearse" in made["rehearse.svg"].decode().replace("&#160;", " ")
     said = capsys.readouterr().err
-    assert "report-phone: left out: there is no Chromium on PATH" in said
+    assert "report-phone: left out: no Chromium on PATH" in said
 
 
 def test_nothing_is_deployed_where_there_is_no_rehearsal(
@@ -51,4 +51,4 @@ def test_nothing_is_deployed_where_there_is_no_rehearsal(
 ) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with pytest.raises(KeyError, match="AWS_ENDPOINT_URL"):
-        screenshots.watched(tmp_path)
+        screenshots.watch_deploy(tmp_path)
