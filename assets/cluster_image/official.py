@@ -1,47 +1,47 @@
-"""Which official image is the parent of images that we build."""
+"""The choice of the official image that is the parent of the images that a deploy builds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from region import Image, Region
-from wish import OS_PARTS, RefusedError, Wish
+from request import OS_PARTS, ImageRequest, RefusedError
 
 
-def choose(wish: Wish, region: Region, known: Sequence[str] = ()) -> tuple[Image, str]:
-    """The one that is in use if it still fits, else the newest; and what a person should know of it.
+def choose(request: ImageRequest, region: Region, known: Sequence[str] = ()) -> tuple[Image, str]:
+    """Return the image in use if it still fits, else the newest; with a note for people.
 
-    A recipe of Image Builder never changes its parent, so another parent wants another recipe: it comes with
-    another version of ParallelCluster, not with an update of the stack that happens to find a newer image.
+    A recipe of Image Builder never changes its parent, so another parent requires another recipe: it comes
+    with another version of ParallelCluster, not with an update that happens to find a newer image.
 
     Args:
-        known: ids of the image in use and of the one before it, which a rollback goes back to.
+        known: ids of the image in use and of the one before it, which a rollback restores.
 
     Raises:
-        RefusedError: there is none, or its root volume is larger than the one that is asked for.
+        RefusedError: no image fits, or its root volume is larger than the requested one.
     """
-    images = region.official_images(wish.official_name)
+    images = region.official_images(request.official_name)
     if not images:
-        raise RefusedError(_none(wish, region))
+        raise RefusedError(_no_image(request, region))
     newest = images[-1]
     by_id = {image.id: image for image in images}
     image = next((by_id[id_] for id_ in known if id_ in by_id), newest)
-    if (root_gib := image.root_gib) is None or root_gib > wish.root_gib:
+    if (root_gib := image.root_gib) is None or root_gib > request.root_gib:
         size = "none on EBS" if root_gib is None else f"{root_gib} GiB"
         raise RefusedError(
-            f"The official image {image} has a root volume of {size}, and {wish.root_gib} GiB are asked for: "
-            f"give the root volume at least as much."
+            f"The official image {image} has a root volume of {size}, and {request.root_gib} GiB are "
+            "requested: give the root volume at least as much."
         )
     if image == newest:
         return image, ""
     return image, f"{image} is kept, though {newest} is newer: a recipe's parent never changes"
 
 
-def _none(wish: Wish, region: Region) -> str:
+def _no_image(request: ImageRequest, region: Region) -> str:
     others = [
-        system
-        for system, part in OS_PARTS.items()
-        if region.official_images(f"aws-parallelcluster-{wish.version}-{part}-{wish.architecture}")
+        os_name
+        for os_name, part in OS_PARTS.items()
+        if region.official_images(f"aws-parallelcluster-{request.version}-{part}-{request.architecture}")
     ]
     mend = (
         f"Type another os ({', '.join(others)})"
@@ -49,6 +49,7 @@ def _none(wish: Wish, region: Region) -> str:
         else "Deploy in a region that ParallelCluster supports"
     )
     return (
-        f"{region.name} has no official image of ParallelCluster {wish.version} for {wish.os}, "
-        f"{wish.architecture} ({wish.official_name}*). {mend}, or bring an image of yours: -c image=ami-..."
+        f"{region.name} has no official image of ParallelCluster {request.version} for {request.os_name}, "
+        f"{request.architecture} ({request.official_name}*). {mend}, or bring an image of yours: "
+        "-c image=ami-..."
     )

@@ -1,4 +1,4 @@
-"""What AWS says of this region's images, and of the stack that asks."""
+"""AWS's answers about a region's images, and about the resource's own stack."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 # A region's quota of Describe calls is shared by everybody in the account.
-_PATIENTLY = Config(retries={"mode": "standard", "max_attempts": 10})
+_RETRIES = Config(retries={"mode": "standard", "max_attempts": 10})
 _UNKNOWN_IMAGE = "InvalidAMIID."
-"""NotFound, Malformed, Unavailable (deregistered)."""
+"""Prefix of the codes NotFound, Malformed and Unavailable (deregistered)."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """One AMI, as DescribeImages has it."""
+    """One AMI, as DescribeImages returns it."""
 
     described: dict[str, Any]
 
@@ -28,22 +28,22 @@ class Image:
 
     @property
     def id(self) -> str:
-        """ami-..."""
+        """The image's id, ami-...."""
         return str(self.described["ImageId"])
 
     @property
     def name(self) -> str:
-        """Empty for an image whose owner does not show it."""
+        """The image's name; empty for one whose owner does not show it."""
         return str(self.described.get("Name") or "")
 
     @property
     def tags(self) -> dict[str, str]:
-        """Its tags; those of other accounts' images are not shown."""
+        """The image's tags; EC2 does not show those of other accounts' images."""
         return {tag["Key"]: tag["Value"] for tag in self.described.get("Tags") or []}
 
     @property
     def root_gib(self) -> int | None:
-        """Size of its root volume; None when that is not on EBS."""
+        """Size of the root volume; None if it is not on EBS."""
         for device in self.described.get("BlockDeviceMappings") or []:
             if device.get("DeviceName") == self.described.get("RootDeviceName") and "Ebs" in device:
                 return int(device["Ebs"]["VolumeSize"])
@@ -51,7 +51,7 @@ class Image:
 
     @property
     def age_order(self) -> tuple[bool, str]:
-        """Sorts as ParallelCluster's library does: the newest is last, deprecated ones are first."""
+        """Sort key of ParallelCluster's library: deprecated images first, the newest last."""
         deprecated = self.described.get("DeprecationTime") or "9999"
         now = datetime.datetime.now(datetime.UTC).isoformat()
         return deprecated > now, str(self.described["CreationDate"])
@@ -61,11 +61,11 @@ class Region:
     """The region that the function runs in, or that of a client."""
 
     def __init__(self, ec2: Any = None) -> None:
-        self._ec2 = ec2 or boto3.client("ec2", config=_PATIENTLY)
+        self._ec2 = ec2 or boto3.client("ec2", config=_RETRIES)
         self.name: str = self._ec2.meta.region_name
 
     def official_images(self, name: str) -> list[Image]:
-        """AWS's own available images whose names begin so, the newest last."""
+        """List AWS's own available images whose names begin with `name`, the newest last."""
         pages = self._ec2.get_paginator("describe_images").paginate(
             Owners=["amazon"],
             Filters=[{"Name": "name", "Values": [f"{name}*"]}, {"Name": "state", "Values": ["available"]}],
@@ -74,7 +74,7 @@ class Region:
         return sorted(_images(pages), key=lambda image: image.age_order)
 
     def image(self, id_: str) -> Image | None:
-        """An image by its id; None when this account has none such here."""
+        """Find an image by its id; None if this account has no such image in the region."""
         try:
             return next(_images([self._ec2.describe_images(ImageIds=[id_], IncludeDeprecated=True)]), None)
         except ClientError as error:
@@ -88,7 +88,7 @@ def _images(pages: Any) -> Iterator[Image]:
 
 
 def rolls_back(stack_id: str) -> bool:
-    """Whether a stack undoes an update; not the _COMPLETE of an earlier one, from which the next begins."""
-    cloudformation = boto3.client("cloudformation", config=_PATIENTLY)
+    """Return True if the stack rolls back; False at UPDATE_ROLLBACK_COMPLETE, from which an update begins."""
+    cloudformation = boto3.client("cloudformation", config=_RETRIES)
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
     return str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS"

@@ -1,4 +1,4 @@
-"""Which zone the network gets, or why none will do: with the zones that would, and what to type."""
+"""The choice of the network's zone; a refusal names the zones that are possible and the flags to type."""
 
 from __future__ import annotations
 
@@ -11,118 +11,120 @@ AUTO = "auto"
 
 
 class RefusedError(Exception):
-    """The flags ask for what cannot be; its text is for people."""
+    """The flags ask for an impossible zone; the text is for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What the flags say of the zone."""
+class ZoneRequest:
+    """The flags that decide about the zone."""
 
     zone: str
-    """auto, a zone's name or its id."""
+    """`auto`, a zone's name or its id."""
     instance_types: tuple[str, ...]
-    """All that the cluster uses: the zone has to offer every one."""
+    """Instance types of the cluster, all of which the zone must offer."""
     reservation_id: str
-    """cr-..., whose zone it has to be; empty without one."""
+    """Capacity reservation (cr-...) whose zone it must be; empty without one."""
 
 
-def choose(wish: Wish, region: Region) -> Zone:
-    """The zone of a new network: the one asked for, else the first in the order of their ids.
+def choose(request: ZoneRequest, region: Region) -> Zone:
+    """Choose the zone of a new network: the requested one, else the first possible one by id.
 
     Raises:
-        RefusedError: it does not offer every instance type, or is not the reservation's.
+        RefusedError: the zone does not offer every instance type, or is not the reservation's.
     """
-    asked, fitting = _asked_for(wish, region), _fitting(wish, region)
-    if asked is None and fitting:
-        return fitting[0]
+    asked, possible = _asked_for(request, region), _possible(request, region)
+    if asked is None and possible:
+        return possible[0]
     if asked is None:
-        raise RefusedError(_zones_that_do(wish, region))
-    if asked in fitting:
+        raise RefusedError(_possible_zones(request, region))
+    if asked in possible:
         return asked
-    lacking = _lacking(asked, wish, region)
+    lacking = _lacking(asked, request, region)
     problem = f"which does not offer {lacking}" if lacking else "which is not available now"
-    if wish.reservation_id:
+    if request.reservation_id:
         mend = " Type other instance types, or another reservation."
     else:
-        mend = f" Type: -c zone={fitting[0].id}, or leave zone out." if fitting else ""
-    raise RefusedError(f"{_source(wish)} {asked}, {problem}. {_zones_that_do(wish, region)}{mend}")
+        mend = f" Type: -c zone={possible[0].id}, or leave zone out." if possible else ""
+    raise RefusedError(f"{_source(request)} {asked}, {problem}. {_possible_zones(request, region)}{mend}")
 
 
-def keep(kept: Zone, wish: Wish, region: Region) -> Zone:
-    """The zone of a network that is there already.
+def keep(kept: Zone, request: ZoneRequest, region: Region) -> Zone:
+    """Return the zone of an existing network.
 
     Raises:
-        RefusedError: the flags ask for another one, or for an instance type that it does not offer.
+        RefusedError: the flags ask for another zone, or for an instance type that this one does not offer.
     """
-    asked = _asked_for(wish, region)
+    asked = _asked_for(request, region)
     if asked not in (None, kept):
-        problem = f"{_source(wish)} {asked}"
-    elif lacking := _lacking(kept, wish, region):
+        problem = f"{_source(request)} {asked}"
+    elif lacking := _lacking(kept, request, region):
         problem = f"that zone does not offer {lacking}"
     else:
         return kept
     raise RefusedError(
-        f"The network stays in {kept} for good, and {problem}. {_zones_that_do(wish, region)} Nothing was "
-        f"changed. Type flags that {kept.id} can serve, or deploy in another region; or destroy all stacks "
-        'in order (README: "Take it down") and deploy anew.'
+        f"The network stays in {kept} for good, and {problem}. {_possible_zones(request, region)} "
+        f"Nothing was changed. Type flags that {kept.id} can serve, or deploy in another region; or destroy "
+        'all stacks in order (README: "Take it down") and deploy anew.'
     )
 
 
 def beside(zone: Zone, region: Region) -> Zone:
-    """Choose a second zone: the first available one beside the network's; itself where there is no other."""
+    """Choose a second zone: the first available other one; the network's own if the region has no other."""
     return next((each for each in region.zones if each.available and each != zone), zone)
 
 
 def find(zone: str, region: Region) -> Zone | None:
-    """A zone by its id or name; None when this account has none such here."""
+    """Find a zone by its id or name; None if this account has no such zone in the region."""
     return next((each for each in region.zones if zone in (each.id, each.name)), None)
 
 
-def _asked_for(wish: Wish, region: Region) -> Zone | None:
-    """The reservation's zone, else the one that is named; None for any."""
+def _asked_for(request: ZoneRequest, region: Region) -> Zone | None:
+    """Return the reservation's zone, else the one that the flag names; None for any."""
     named = None
-    if wish.zone != AUTO:
-        named = find(wish.zone, region)
+    if request.zone != AUTO:
+        named = find(request.zone, region)
         if named is None:
             raise RefusedError(
-                f"zone={wish.zone}: {region.name} has none such for this account. "
-                f"{_zones_that_do(wish, region)}"
+                f"zone={request.zone}: {region.name} has no such zone for this account. "
+                f"{_possible_zones(request, region)}"
             )
-    if not wish.reservation_id:
+    if not request.reservation_id:
         return named
-    place = region.zone_of_reservation(wish.reservation_id)
+    place = region.zone_of_reservation(request.reservation_id)
     reserved = find(place, region) if place else None
     if reserved is None:
-        where = f"is in {place}" if place else "is not there"
+        problem = f"is in {place}, which is no zone" if place else "does not exist"
         raise RefusedError(
-            f"The reservation {wish.reservation_id} {where}, for this account in {region.name}."
+            f"The reservation {request.reservation_id} {problem} for this account in {region.name}."
         )
     if named not in (None, reserved):
         raise RefusedError(
-            f"The reservation {wish.reservation_id} is in {reserved}, and zone={wish.zone} is {named}. "
+            f"The reservation {request.reservation_id} is in {reserved}, and zone={request.zone} is {named}. "
             f"Type: -c zone={reserved.id}, or leave zone out."
         )
     return reserved
 
 
-def _fitting(wish: Wish, region: Region) -> list[Zone]:
-    return [each for each in region.zones if each.available and not _lacking(each, wish, region)]
+def _possible(request: ZoneRequest, region: Region) -> list[Zone]:
+    return [each for each in region.zones if each.available and not _lacking(each, request, region)]
 
 
-def _lacking(zone: Zone, wish: Wish, region: Region) -> str:
-    return ", ".join(each for each in wish.instance_types if zone.id not in region.zone_ids_with(each))
+def _lacking(zone: Zone, request: ZoneRequest, region: Region) -> str:
+    return ", ".join(each for each in request.instance_types if zone.id not in region.zone_ids_with(each))
 
 
-def _source(wish: Wish) -> str:
-    """To be followed by the zone that it names."""
-    return f"the reservation {wish.reservation_id} is in" if wish.reservation_id else f"zone={wish.zone} is"
+def _source(request: ZoneRequest) -> str:
+    """Return the beginning of a sentence that the requested zone ends."""
+    if request.reservation_id:
+        return f"the reservation {request.reservation_id} is in"
+    return f"zone={request.zone} is"
 
 
-def _zones_that_do(wish: Wish, region: Region) -> str:
-    if fitting := _fitting(wish, region):
-        return f"Zones that offer all of {', '.join(wish.instance_types)}: {_joined(fitting)}."
+def _possible_zones(request: ZoneRequest, region: Region) -> str:
+    if possible := _possible(request, region):
+        return f"Zones that offer all of {', '.join(request.instance_types)}: {_joined(possible)}."
     each = "; ".join(
-        f"{name}: {_joined(sorted(region.zone_ids_with(name))) or 'none'}" for name in wish.instance_types
+        f"{name}: {_joined(sorted(region.zone_ids_with(name))) or 'none'}" for name in request.instance_types
     )
     return (
         f"No zone of {region.name} offers all instance types ({each}). Type another family, instance_type "

@@ -1,7 +1,7 @@
-"""Lambda entry of the custom resource: the network's zone and one beside it, chosen once and never changed.
+"""Lambda entry of the custom resource: the network's zone and a second one, chosen once and never changed.
 
 Called by CDK's Provider framework. The physical id is the zone's id; attributes are its Id and Name, and
-OtherName, the other zone's name. Nothing is made in AWS, so a Delete has nothing to do.
+OtherName, the other zone's name. It creates nothing in AWS, so a Delete has nothing to do.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from region import Region, Zone, describe_stack
 
 OTHER_ZONE_OUTPUT = "OtherZoneName"
-"""Output of NetworkStack (stacks/network_stack.py), from which an update reads what to keep."""
+"""Output of NetworkStack (stacks/network_stack.py) from which an update reads the second zone."""
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Answer one event of CloudFormation.
 
     Raises:
-        RuntimeError: no zone will do, or AWS gave no answer; nothing was changed.
+        RuntimeError: no zone is possible, or AWS gave no answer; nothing was changed.
     """
     print(f"{event['RequestType']} of the network's zone: {event['ResourceProperties']}")
     if event["RequestType"] == "Delete":
@@ -43,15 +43,15 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _zones(event: dict[str, Any]) -> tuple[Zone, str]:
-    """Choose or keep the network's zone, and the name of the one beside it."""
+    """Choose or keep the network's zone, and the name of the second one."""
     region, properties = Region(), event["ResourceProperties"]
-    wish = choice.Wish(
+    request = choice.ZoneRequest(
         zone=properties["Zone"],
         instance_types=tuple(properties["InstanceTypes"]),
         reservation_id=properties["ReservationId"],
     )
     if event["RequestType"] == "Create":
-        chosen = choice.choose(wish, region)
+        chosen = choice.choose(request, region)
         return chosen, choice.beside(chosen, region).name
     kept = choice.find(event["PhysicalResourceId"], region)
     if kept is None:
@@ -59,6 +59,6 @@ def _zones(event: dict[str, Any]) -> tuple[Zone, str]:
             f"{region.name} no longer has the network's zone {event['PhysicalResourceId']}."
         )
     stack = describe_stack(event["StackId"])
-    if not stack.rolls_back:  # the way back is always open
-        choice.keep(kept, wish, region)
+    if not stack.rolls_back:  # a rollback always passes
+        choice.keep(kept, request, region)
     return kept, stack.outputs.get(OTHER_ZONE_OUTPUT) or choice.beside(kept, region).name

@@ -1,4 +1,4 @@
-"""What AWS says of this region: zones, which instance types they offer, where a reservation is."""
+"""AWS's answers about a region: its zones, their instance types, the zone of a reservation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 # A region's quota of Describe calls is shared by everybody in the account.
-_PATIENTLY = Config(retries={"mode": "standard", "max_attempts": 10})
+_RETRIES = Config(retries={"mode": "standard", "max_attempts": 10})
 _UNKNOWN_RESERVATION = "InvalidCapacityReservationId"
 
 
 @dataclass(frozen=True)
 class Zone:
-    """One availability zone; its name is this account's, its id the same in every account."""
+    """One availability zone; its name depends on the account, its id does not."""
 
     id: str
     name: str
@@ -29,16 +29,16 @@ class Zone:
 
 
 class Region:
-    """The region that the function runs in, or that of a client. Every answer is asked for once."""
+    """The region that the function runs in, or that of a client. AWS is asked once for each answer."""
 
     def __init__(self, ec2: Any = None) -> None:
-        self._ec2 = ec2 or boto3.client("ec2", config=_PATIENTLY)
+        self._ec2 = ec2 or boto3.client("ec2", config=_RETRIES)
         self.name: str = self._ec2.meta.region_name
         self._offered: dict[str, frozenset[str]] = {}
 
     @cached_property
     def zones(self) -> tuple[Zone, ...]:
-        """The region's zones that this account has, by id; local zones are none."""
+        """The region's zones for this account, sorted by id, without local zones."""
         found = self._ec2.describe_availability_zones()["AvailabilityZones"]
         return tuple(
             sorted(
@@ -52,7 +52,7 @@ class Region:
         )
 
     def zone_ids_with(self, instance_type: str) -> frozenset[str]:
-        """Ids of the zones that offer an instance type; none for one that EC2 does not know."""
+        """Return the ids of the zones that offer an instance type; empty for one that EC2 does not know."""
         if instance_type not in self._offered:
             pages: Iterable[dict[str, Any]] = self._ec2.get_paginator(
                 "describe_instance_type_offerings"
@@ -66,7 +66,7 @@ class Region:
         return self._offered[instance_type]
 
     def zone_of_reservation(self, reservation_id: str) -> str | None:
-        """Id or name of the zone of a capacity reservation or Capacity Block; None when there is none."""
+        """Return id or name of the zone of a capacity reservation or Capacity Block; None without it."""
         try:
             found = self._ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])
         except ClientError as error:
@@ -74,24 +74,24 @@ class Region:
                 return None
             raise
         (reservation,) = found["CapacityReservations"]
-        # The id holds, too, for one that another account shares: names differ between accounts.
+        # The id is also right for a reservation that another account shares: names differ between accounts.
         zone: str = reservation.get("AvailabilityZoneId") or reservation["AvailabilityZone"]
         return zone
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """The resource's own stack during an update."""
+    """The stack of the custom resource, during an update."""
 
     rolls_back: bool
-    """True while it undoes the update; false for the _COMPLETE of an earlier one, where the next begins."""
+    """True while the stack rolls back; False at UPDATE_ROLLBACK_COMPLETE, from which an update begins."""
     outputs: Mapping[str, str]
-    """Those that it had before the update."""
+    """The stack's outputs before the update."""
 
 
 def describe_stack(stack_id: str) -> Stack:
     """Ask CloudFormation for the state of a stack."""
-    cloudformation = boto3.client("cloudformation", config=_PATIENTLY)
+    cloudformation = boto3.client("cloudformation", config=_RETRIES)
     stack = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
     return Stack(
         rolls_back=str(stack["StackStatus"]) == "UPDATE_ROLLBACK_IN_PROGRESS",

@@ -1,29 +1,29 @@
-"""Lambda entry of Custom::Guard: fails an update that would replace what holds data, before anything happens.
+"""Lambda entry of Custom::Guard: fails an update that would replace a resource with data, before any change.
 
-What holds data depends on this custom resource, so CloudFormation asks here first. Nothing is made, kept or
-deleted: the old and the new values come with the event. A guard that is created in a stack that existed
-before is in somebody else's: `cdk deploy` updates whatever stack has the name.
+The resources with data depend on this custom resource, so CloudFormation updates it first. It creates,
+stores and deletes nothing: the event has the old and the new values. A guard that is created in a stack that
+existed before is in another app's stack: `cdk deploy` updates any stack that has the name.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import parent
+import parent_stack
 from transitions import refusal, refused_changes
 
 PHYSICAL_ID = "guard"
-"""Constant: another one would be a replacement, and CloudFormation would send a Delete for this one."""
+"""Constant physical id: CloudFormation would take another one as a replacement, and send a Delete."""
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Let everything pass but an update that changes what must stay, and the takeover of another stack.
+    """Refuse an update that would replace a resource with data, and the takeover of another app's stack.
 
-    A rollback is an update with old and new swapped, and always passes: there is nothing that it could harm,
-    and a stack whose rollback fails is stuck.
+    A rollback is an update with old and new values swapped, and always passes: it can do no harm, and a
+    stack whose rollback fails is stuck.
 
     Raises:
-        RuntimeError: it is refused; nothing was changed. The text is for the person who typed the deploy.
+        RuntimeError: the event is refused; nothing was changed. The text is for the person who deploys.
     """
     if event["RequestType"] == "Create":
         _refuse_unless_the_stack_is_new(event["StackId"])
@@ -35,13 +35,13 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
-    name = parent.stack_name(stack_id)
+    name = parent_stack.stack_name(stack_id)
     try:
-        if not parent.existed_before(stack_id):
+        if not parent_stack.existed_before(stack_id):
             return
-    except parent.StatusUnknownError as error:
+    except parent_stack.StatusUnknownError as error:
         raise RuntimeError(
-            f"Nothing was changed. It could not be read whether {name} is new ({error}). The guard's role "
+            f"Nothing was changed. Whether {name} is new could not be read ({error}). The guard's role "
             "needs cloudformation:DescribeStacks; type the deploy again"
         ) from None
     raise RuntimeError(
@@ -55,15 +55,15 @@ def _refuse_unless_the_stack_is_new(stack_id: str) -> None:
 
 def _refuse_unless_it_rolls_back(stack_id: str, changes: list[str]) -> None:
     try:
-        if parent.rolls_back(stack_id):
-            print(f"let pass, since the stack rolls back: {changes}")
+        if parent_stack.rolls_back(stack_id):
+            print(f"allowed, since the stack rolls back: {changes}")
             return
-    except parent.StatusUnknownError as error:
-        # To refuse is loud, loses nothing, and one command goes on from there. To let pass would, in an
-        # update, put something empty in the place of the data, and say nothing.
+    except parent_stack.StatusUnknownError as error:
+        # A refusal is visible, loses nothing, and one command continues from there. Without it, an update
+        # would silently put an empty resource in place of the data.
         changes = [
             *changes,
-            f"It could not be read whether this is a rollback ({error}). If it is: "
-            f"aws cloudformation continue-update-rollback --stack-name {parent.stack_name(stack_id)}",
+            f"Whether this is a rollback could not be read ({error}). If it is: "
+            f"aws cloudformation continue-update-rollback --stack-name {parent_stack.stack_name(stack_id)}",
         ]
     raise RuntimeError(refusal(changes))

@@ -1,4 +1,4 @@
-"""Pure: which changes of which values are refused, and what a person is told about each."""
+"""Pure: the changes of guarded values that are refused, with the message for each."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from collections.abc import Iterator
 
 Values = dict[str, dict[str, str]]
-"""By name, which is the flag's: `value`, `may` (guard.py's Kept says what each word means), `safe_way`."""
+"""`value`, `may` (the policy: constructs/training_cluster/functions/guard.py) and `safe_way` of each flag."""
 
-# A custom resource's answer is JSON of 4096 bytes at most; ids and what CDK's framework adds take the rest.
+# A custom resource's answer is JSON of 4096 bytes at most; ids and CDK's framework need the rest.
 MAX_REASON_BYTES = 2500
 
 
 def refused_changes(old: Values, new: Values) -> list[str]:
-    """Explain every change that would replace what holds data; empty when there is none.
+    """Explain each change that would replace a resource with data; empty if there is none.
 
-    A value that is on one side only is no change: it comes with what it protects, and goes with it when that
-    is adopted by its id, which is a value of its own.
+    A value that only one side has is no change: it is added with the resource that it protects, and removed
+    when that resource is adopted by its id, which is another value.
     """
     changed = {
         name: (old[name]["value"], wanted)
@@ -27,22 +27,22 @@ def refused_changes(old: Values, new: Values) -> list[str]:
         _explain(name, before, wanted)
         for name, (before, wanted) in changed.items()
         if not _is_allowed(before, wanted["value"], wanted["may"])
-    ] or list(_in_company(changed))
+    ] or list(_changed_together(changed))
 
 
 def refusal(changes: list[str]) -> str:
-    """One message of all the explanations, within what CloudFormation takes."""
+    """Join the explanations to one message, within CloudFormation's limit."""
     text, mark = " | ".join(["Nothing was changed.", *changes]), " ... (cut)"
     if len(json.dumps(text)) <= MAX_REASON_BYTES:
         return text
-    kept = text[:MAX_REASON_BYTES]
-    while len(json.dumps(kept + mark)) > MAX_REASON_BYTES:
-        kept = kept[:-50]
-    return kept + mark
+    start = text[:MAX_REASON_BYTES]
+    while len(json.dumps(start + mark)) > MAX_REASON_BYTES:
+        start = start[:-50]
+    return start + mark
 
 
-def _in_company(changed: dict[str, tuple[str, dict[str, str]]]) -> Iterator[str]:
-    """A rollback cannot take everything back: nothing that could fail may go along with such a change."""
+def _changed_together(changed: dict[str, tuple[str, dict[str, str]]]) -> Iterator[str]:
+    """Refuse to combine a change that no rollback can take back with others, which could fail."""
     for name, (before, wanted) in changed.items():
         others = ", ".join(each for each in changed if each != name)
         if wanted["may"] in ("alone", "grows") and others:
@@ -53,21 +53,21 @@ def _in_company(changed: dict[str, tuple[str, dict[str, str]]]) -> Iterator[str]
             )
 
 
-def _is_allowed(old: str, new: str, may: str) -> bool:
-    if may == "grows":
+def _is_allowed(old: str, new: str, policy: str) -> bool:
+    if policy == "grows":
         return old.isdecimal() and new.isdecimal() and int(new) > int(old)
-    if may == "adopts":  # the own resource is retained, and one that is there already is taken instead
+    if policy == "adopts":  # the stack's own resource is retained, and an existing one is used instead
         return not old
-    return may in ("alone", "changes")
+    return policy in ("alone", "changes")
 
 
 def _explain(name: str, old: str, wanted: dict[str, str]) -> str:
-    new, may = wanted["value"], wanted["may"]
-    if may == "grows":
+    new, policy = wanted["value"], wanted["may"]
+    if policy == "grows":
         why = "is not possible, it only grows"
-    elif may == "adopts" and not new:
+    elif policy == "adopts" and not new:
         why = "would make a new, empty one in its place"
-    elif may == "adopts":
+    elif policy == "adopts":
         why = "would put another one in its place"
     else:
         why = "would replace what holds data by something empty"

@@ -21,7 +21,7 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
     if settings.node_image != "build" or _was_built(place):
         yield _look(
             "official image",
-            _deploy_code().wish.OFFICIAL,
+            _deploy_code().request.OFFICIAL,
             _least_root_gib(settings),
             os=settings.os_name,
             ec2=client("ec2"),
@@ -46,7 +46,7 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
     if not _was_built(place):  # no deploy of it went well: the next one finds the parent, and builds
         yield _look(
             f"{name}: made from",
-            _deploy_code().wish.OFFICIAL,
+            _deploy_code().request.OFFICIAL,
             plan.recipe.root_gib,
             os=settings.os_name,
             ec2=ec2,
@@ -73,7 +73,7 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
 
 
 def _deploy_code() -> SimpleNamespace:
-    return asset_code("cluster_image", "wish", "region", "own", "official")
+    return asset_code("cluster_image", "request", "region", "custom_ami", "official")
 
 
 def _least_root_gib(settings: Settings) -> int:
@@ -94,13 +94,13 @@ def _published(parameter: str, ssm: Any) -> str | None:
 def _look(check: str, wanted: str, root_gib: int, *, os: str, ec2: Any, mend: str) -> Finding:
     """What assets/cluster_image says of an image."""
     code = _deploy_code()
-    wish = code.wish.Wish(
-        wanted=wanted, version=PCLUSTER_VERSION, os=os, architecture=NODE_ARCHITECTURE, root_gib=root_gib
+    request = code.request.ImageRequest(
+        wanted=wanted, version=PCLUSTER_VERSION, os_name=os, architecture=NODE_ARCHITECTURE, root_gib=root_gib
     )
-    find = code.official.choose if wanted == code.wish.OFFICIAL else code.own.check
+    find = code.official.choose if wanted == code.request.OFFICIAL else code.custom_ami.check
     try:
-        image, note = find(wish, code.region.Region(ec2))
-    except code.wish.RefusedError as error:
+        image, note = find(request, code.region.Region(ec2))
+    except code.request.RefusedError as error:
         return Finding(check=check, found=str(error), verdict="problem", mend=mend)
     if note:
         return Finding(check=check, found=note, verdict="warning", mend=mend)

@@ -38,7 +38,9 @@ def choose_zone(settings: Settings, place: Place, reservation_id: str | None, ec
     code = asset_code("compute_zone", "region", "choice")
     region = code.region.Region(ec2)
     types = tuple(settings.instance_types)
-    wish = code.choice.Wish(zone=settings.zone, instance_types=types, reservation_id=reservation_id or "")
+    request = code.choice.ZoneRequest(
+        zone=settings.zone, instance_types=types, reservation_id=reservation_id or ""
+    )
     kept = code.choice.find(place.zone_id, region) if place.zone_id else None
     fitting = tuple(
         each.id
@@ -46,7 +48,7 @@ def choose_zone(settings: Settings, place: Place, reservation_id: str | None, ec
         if each.available and all(each.id in region.zone_ids_with(type_) for type_ in types)
     )
     try:
-        zone = code.choice.keep(kept, wish, region) if kept else code.choice.choose(wish, region)
+        zone = code.choice.keep(kept, request, region) if kept else code.choice.choose(request, region)
     except code.choice.RefusedError as error:
         return Choice(zone_id=None, zone_name=None, fitting=fitting, refusal=str(error))
     return Choice(zone_id=zone.id, zone_name=zone.name, fitting=fitting, refusal="")

@@ -121,7 +121,7 @@ def test_no_official_image_is_refused_with_the_systems_that_have_one(
 
 def test_a_root_volume_smaller_than_the_official_images_is_refused_with_both(refuse: Refuse) -> None:
     said = refuse(RootGib="34")
-    assert "has a root volume of 35 GiB, and 34 GiB are asked for" in said
+    assert "has a root volume of 35 GiB, and 34 GiB are requested" in said
 
 
 def test_an_update_keeps_the_parent_though_a_newer_one_is_there_and_says_so(
@@ -169,7 +169,7 @@ def test_an_image_that_is_not_here_is_refused_with_the_region(
 ) -> None:
     region.images = {OWN: described} if described else {}
     said = refuse(OWN)
-    assert f"image={OWN}: us-east-1 has none such for this account. AMI ids are regional" in said
+    assert f"image={OWN}: us-east-1 has no such image for this account. AMI ids are regional" in said
     assert "aws ec2 copy-image --region us-east-1" in said
 
 
@@ -249,7 +249,7 @@ def test_an_image_that_tells_neither_version_nor_system_passes_as_in_the_library
 def test_an_update_to_another_image_checks_it_and_the_way_back_is_exact(
     ask: Ask, refuse: Refuse, region: FakeRegion
 ) -> None:
-    assert "none such" in refuse(NEW, kept=OWN, was={"Wanted": OWN})
+    assert "no such image" in refuse(NEW, kept=OWN, was={"Wanted": OWN})
     region.images[NEW] = image(Tags=tagged())
     moved = ask(NEW, kept=OWN, was={"Wanted": OWN})
     assert moved["Data"]["ImageId"] == NEW

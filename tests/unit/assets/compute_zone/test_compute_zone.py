@@ -98,7 +98,7 @@ def test_a_zone_that_lacks_a_type_that_no_zone_has_names_no_zone_to_type(refuse:
 @pytest.mark.parametrize("asked", ["us-west-2a", "use1-az9", "us-east-1-atl-1a"])
 def test_a_zone_that_is_not_there_is_refused_with_those_that_do(refuse: Refuse, asked: str) -> None:
     said = refuse("trn1.32xlarge", zone=asked)
-    assert f"zone={asked}: us-east-1 has none such" in said
+    assert f"zone={asked}: us-east-1 has no such zone" in said
     assert "use1-az4 (us-east-1d), use1-az6 (us-east-1a)" in said
 
 

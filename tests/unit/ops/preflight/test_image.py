@@ -20,7 +20,7 @@ from training_cluster.rules.context import read_settings
 
 STACK = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
 PARAMETER = image_parameter(read_settings({"image": "build"}))
-IMAGE_MODULES = ("wish", "region", "own", "official")
+IMAGE_MODULES = ("request", "region", "custom_ami", "official")
 AGAIN = "aws imagebuilder start-image-pipeline-execution --image-pipeline-arn arn"
 
 
@@ -128,7 +128,7 @@ def test_once_it_was_built_the_image_that_the_parameter_holds_is_named() -> None
             lambda network: network.parameters.pop(PARAMETER),
             f"no parameter {PARAMETER}: the deploy would stop",
         ),
-        (lambda network: network.images.pop(OWN), "us-east-1 has none such for this account"),
+        (lambda network: network.images.pop(OWN), "us-east-1 has no such image for this account"),
         (
             lambda network: network.images.update({OWN: image(Tags=tagged(), State="failed")}),
             "state is failed",
@@ -157,7 +157,7 @@ def test_the_function_s_code_is_asked_and_leaves_no_module_of_its_plain_names_be
     before = {name: sys.modules.get(name) for name in IMAGE_MODULES}
     asset_code.cache_clear()
     code = asset_code("cluster_image", *IMAGE_MODULES)
-    assert code.own.__file__ == str(CLUSTER_IMAGE_CODE / "own.py")
+    assert code.custom_ami.__file__ == str(CLUSTER_IMAGE_CODE / "custom_ami.py")
     assert {name: sys.modules.get(name) for name in before} == before
 
 

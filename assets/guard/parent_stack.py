@@ -8,33 +8,33 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 _PAUSES_S = (1, 2, 4, 8, 16, 32, 64)
-"""About two minutes of the function's five: neither a throttled call nor a role so new that its rights are
-not known everywhere is a reason to refuse.
+"""Pauses of about two minutes, of the function's five: neither a throttled call nor a new role, whose
+permissions are not yet effective everywhere, is a reason to refuse.
 """
 
 
 class StatusUnknownError(Exception):
-    """CloudFormation did not say it."""
+    """CloudFormation did not report the stack's status."""
 
 
 def stack_name(stack_id: str) -> str:
-    """Take the name out of a stack's ARN."""
+    """Return the stack's name from its ARN."""
     return stack_id.rpartition(":stack/")[2].partition("/")[0]
 
 
 def existed_before(stack_id: str) -> bool:
-    """Tell whether the deploy that goes on now updates a stack. Raises StatusUnknownError."""
+    """Return True if the current deploy updates the stack. Raises StatusUnknownError."""
     return _status(stack_id) == "UPDATE_IN_PROGRESS"
 
 
 def rolls_back(stack_id: str) -> bool:
-    """Tell whether the stack undoes an update. Raises StatusUnknownError."""
-    # Not the _COMPLETE of an earlier one, from which the next update begins.
+    """Return True if the stack rolls back an update. Raises StatusUnknownError."""
+    # UPDATE_ROLLBACK_COMPLETE is the end of an earlier rollback, from which the next update begins.
     return _status(stack_id) == "UPDATE_ROLLBACK_IN_PROGRESS"
 
 
 def _status(stack_id: str) -> str:
-    """Ask CloudFormation. Raises StatusUnknownError, after two minutes."""
+    """Ask CloudFormation for the stack's status. Raises StatusUnknownError, after two minutes."""
     client = boto3.client("cloudformation")
     for pause_s in (*_PAUSES_S, None):
         try:
