@@ -23,7 +23,7 @@ from trainkit.run.settings import (
 # Share of tokens that the model has to guess (fairseq's default, RoBERTa's paper 2.2); its output layer
 # computes these alone.
 MASKED_SHARE = 0.15
-# fairseq adds <s>, <pad>, </s> and <unk> before the symbols of the dictionary, masked_lm adds <mask> after them.
+# Symbols of fairseq (<s>, <pad>, </s>, <unk>), and <mask> of masked_lm.
 SPECIAL_SYMBOLS = 5
 # The first position follows that of <pad>.
 EXTRA_POSITIONS = 2

@@ -18,8 +18,8 @@ import psutil
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.unit.assets.training.gpt2_modules import GPT2
 from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.workload_modules import GPT2
 from training_cluster.paths import TRAINING
 
 # Minutes, most of them the start of programs: make test-all.

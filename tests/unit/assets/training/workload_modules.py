@@ -1,23 +1,26 @@
-"""A workload's own modules and trainkit in tests, imported as on a node: their folders are on the path."""
+"""Imports of a workload's own modules and trainkit in tests, as on a node: their folders are on the path."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import ModuleType
 
 import pytest
 
 from training_cluster.paths import TRAINING
 
+BERT, GPT2, LLAMA, ROBERTA = (TRAINING / name for name in ("bert-trainium", "gpt2", "llama-fsdp2", "roberta"))
 Import = Callable[[str], ModuleType]
 
 
 @contextmanager
 def workload_on_the_path(monkeypatch: pytest.MonkeyPatch, workload: str) -> Iterator[Import]:
-    """Import by name; another workload may have modules of the same names, so none is left behind."""
+    """Import by name; other workloads have modules of the same names, so none is left loaded."""
     folder = TRAINING / workload
     for each in (TRAINING, folder):
         monkeypatch.syspath_prepend(str(each))
@@ -28,3 +31,17 @@ def workload_on_the_path(monkeypatch: pytest.MonkeyPatch, workload: str) -> Iter
     yield importlib.import_module
     for name in names:
         sys.modules.pop(name, None)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Tokenizer for tests: an id for each byte, 256 as the end of text; as slow as is asked for."""
+
+    seconds_a_batch: float = 0.0
+
+    def load(self) -> Callable[[list[str]], list[Sequence[int]]]:
+        def encode(texts: list[str]) -> list[Sequence[int]]:
+            time.sleep(self.seconds_a_batch)
+            return [[*text.encode(), 256] for text in texts]
+
+        return encode

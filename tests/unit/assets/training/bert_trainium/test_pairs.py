@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.training.bert_modules import Import, bert_on_the_path
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 CONTEXT = 32
 # Ids of the special tokens are 0 to 4; a document's tokens say which sentence they come from.
@@ -18,7 +18,7 @@ EVERY = 5
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with bert_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "bert-trainium") as load:
         yield load
 
 

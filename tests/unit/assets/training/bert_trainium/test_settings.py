@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.bert_modules import Import, bert_on_the_path
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ACCELERATOR_KIND", "neuron")
     monkeypatch.setenv("FAMILY", "trn1")
-    with bert_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "bert-trainium") as load:
         yield load
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.bert_modules import BERT
+from tests.unit.assets.training.workload_modules import BERT
 from training_cluster.paths import TRAINING
 
 NODE = {

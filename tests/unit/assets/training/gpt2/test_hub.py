@@ -8,15 +8,15 @@ from types import ModuleType
 
 import pytest
 
-from tests.unit.assets.training.gpt2_modules import Import, gpt2_on_the_path
 from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 REPOSITORY = "Skylion007/openwebtext"
 
 
 @pytest.fixture(autouse=True)
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with gpt2_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "gpt2") as load:
         yield load
 
 

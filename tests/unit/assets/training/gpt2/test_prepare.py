@@ -17,13 +17,13 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.unit.assets.training.gpt2_modules import GPT2, Import, Letters, gpt2_on_the_path
+from tests.unit.assets.training.workload_modules import GPT2, Import, Letters, workload_on_the_path
 from training_cluster.paths import TRAINING
 
 # Prepares some text files in two slow processes; killed in the middle by a test.
 SLOW = """
 from pathlib import Path
-from tests.unit.assets.training.gpt2_modules import Letters
+from tests.unit.assets.training.workload_modules import Letters
 from trainkit.data.documents import documents_of, pieces_of
 from trainkit.data.prepare_tokens import Recipe, prepare
 if __name__ == "__main__":
@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with gpt2_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "gpt2") as load:
         yield load
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.assets.training.gpt2_modules import GPT2, Import, gpt2_on_the_path
+from tests.unit.assets.training.workload_modules import GPT2, Import, workload_on_the_path
 from training_cluster.paths import TRAINING
 
 CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 4, "n_embd": 64, "n_positions": 32, "vocab_size": 300}
@@ -23,7 +23,7 @@ Train = Callable[..., str]
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with gpt2_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "gpt2") as load:
         yield load
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.gpt2_modules import Letters
-from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
+from tests.unit.assets.training.workload_modules import Import, Letters, workload_on_the_path
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.unit.assets.training.workload_modules import workload_on_the_path
 from training_cluster.paths import ASSETS, ROOT, TRAINING
 
 FOLDER = TRAINING / "gpt2-megatron"
@@ -18,15 +19,10 @@ FOLDER = TRAINING / "gpt2-megatron"
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """settings.py as on a node; another workload has a module of that name, so it is not left behind."""
-    for folder in (TRAINING, FOLDER):
-        monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
     for name in ("DEVICE", "ACCELERATOR_KIND", "MIXED_PRECISION"):
         monkeypatch.delenv(name, raising=False)
-    sys.modules.pop("settings", None)
-    yield importlib.import_module("settings")
-    sys.modules.pop("settings", None)
+    with workload_on_the_path(monkeypatch, "gpt2-megatron") as load:
+        yield load("settings")
 
 
 def refusal(settings: ModuleType, *, nodes: int = 2, ranks: int = 8, **given: int) -> str:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import importlib
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from training_cluster.paths import TRAINING
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
-FOLDER = TRAINING / "gpt2-megatron"
-MODULES = ("articles", "fetching", "wikipedia")
 DATE = "20261101"
 PAGE = """<page><title>{title}</title><ns>{ns}</ns>{more}<revision><model>{model}</model>
 <text xml:space="preserve">{text}</text></revision></page>"""
-Import = Callable[[str], ModuleType]
 
 
 def page(title: str, text: str, *, ns: int = 0, more: str = "", model: str = "wikitext") -> str:
@@ -46,17 +41,10 @@ PARTS = {
 
 @pytest.fixture
 def import_(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    for folder in (TRAINING, FOLDER):
-        monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
-    for name in MODULES:
-        sys.modules.pop(name, None)
-    articles = importlib.import_module("articles")
-    # The package that reads wikitext is the workload's own; a slow test has it.
-    monkeypatch.setattr(articles, "plain", str.strip)
-    yield importlib.import_module
-    for name in MODULES:
-        sys.modules.pop(name, None)
+    with workload_on_the_path(monkeypatch, "gpt2-megatron") as load:
+        # The package that reads wikitext is installed in slow tests only.
+        monkeypatch.setattr(load("articles"), "plain", str.strip)
+        yield load
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.assets.training.llama_modules import LLAMA, Import, llama_on_the_path
+from tests.unit.assets.training.workload_modules import LLAMA, Import, workload_on_the_path
 from training_cluster.paths import TRAINING
 
 Train = Callable[..., str]
@@ -25,7 +25,7 @@ Train = Callable[..., str]
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with llama_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "llama-fsdp2") as load:
         yield load
 
 

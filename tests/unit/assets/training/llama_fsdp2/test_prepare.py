@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.training.llama_modules import LLAMA, Import, llama_on_the_path
+from tests.unit.assets.training.workload_modules import LLAMA, Import, workload_on_the_path
 from training_cluster.paths import TRAINING
 
 Prepare = Callable[..., subprocess.CompletedProcess[str]]
@@ -20,7 +20,7 @@ Prepare = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with llama_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "llama-fsdp2") as load:
         yield load
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.training.roberta_modules import Import, roberta_on_the_path
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 # What roberta asks of the aws program, with a folder as the bucket.
 AWS = """#!{python}
@@ -40,7 +40,7 @@ else:
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
     monkeypatch.delenv("TRAINING_BUCKET", raising=False)
-    with roberta_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "roberta") as load:
         yield load
 
 

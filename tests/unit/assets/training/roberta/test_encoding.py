@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.assets.training.roberta_modules import Import, roberta_on_the_path
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 END = 2
 # An id is a byte; its index is four more, as behind fairseq's own symbols.
@@ -24,7 +24,7 @@ LINES = [f"line {number}\n" if number % 4 else "\n" for number in range(10)]
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with roberta_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "roberta") as load:
         yield load
 
 

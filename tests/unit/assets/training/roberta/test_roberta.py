@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.training.roberta_modules import ROBERTA, Import, roberta_on_the_path
+from tests.unit.assets.training.workload_modules import ROBERTA, Import, workload_on_the_path
 
 TEXTS = {"train": " = Title = \n\n one line\n", "valid": " another\n", "test": " a third\n"}
 
@@ -20,7 +20,7 @@ TEXTS = {"train": " = Title = \n\n one line\n", "valid": " another\n", "test": "
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
     monkeypatch.delenv("TRAINING_BUCKET", raising=False)
-    with roberta_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "roberta") as load:
         yield load
 
 

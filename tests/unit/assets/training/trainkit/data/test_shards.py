@@ -10,14 +10,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.unit.assets.training.gpt2_modules import Import, gpt2_on_the_path
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
 TEXTS = {"train-00000.bin": [1, 2, 3], "train-00001.bin": [4, 5], "train-00002.bin": [6, 7, 8, 9]}
 
 
 @pytest.fixture(autouse=True)
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with gpt2_on_the_path(monkeypatch) as load:
+    with workload_on_the_path(monkeypatch, "gpt2") as load:
         yield load
 
 
