@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The CDK app: context flags -> Settings -> stacks. `cdk synth` calls it; it calls no AWS."""
+"""The CDK app: context flags -> Settings -> stacks. `cdk synth` runs it; it makes no call of AWS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training_cluster.rules.context import read_settings
 
 
 def main() -> int:
-    """Build and synthesise the stacks; 1 and one clear message when a flag is wrong."""
+    """Build and synthesise the stacks. Return 1, after one clear message, when a flag is wrong."""
     app = cdk.App()
     try:
         add_stacks(app, read_settings(app.node.get_all_context()))

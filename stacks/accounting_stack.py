@@ -1,4 +1,4 @@
-"""AccountingStack: the database of Slurm's accounting, only with accounting=new; kept as data is."""
+"""AccountingStack: the database of Slurm's accounting, with accounting=new; retained like all data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which stacks there are for the settings, and what each is given of the others."""
+"""Composition of the stacks for the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import CLUSTER_STACK, IMAGE_ID
 
-# A change of their tags replaces them, and with them a key by the same name, or the nodes' group.
+# A change of their tags replaces these resources, so a key pair of the same name, or the nodes' group.
 NEVER_RETAGGED = ("AWS::EC2::KeyPair", "AWS::EC2::PlacementGroup")
 
 
@@ -25,7 +25,7 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
     stacks: list[Stack] = [network_stack, storage_stack]
     accounting = None
     if settings.accounting == "new":
-        # Imported where it is wanted: aws_rds alone takes a tenth of a second of every synth.
+        # Imported only when needed: aws_rds alone takes a tenth of a second of every synth.
         from stacks.accounting_stack import AccountingStack  # noqa: PLC0415
 
         accounting_stack = AccountingStack(app, "AccountingStack", network=network)
@@ -39,24 +39,24 @@ def add_stacks(app: Construct, settings: Settings) -> list[Stack]:
         storage=storage_stack.storage,
         accounting=accounting,
     )
-    cluster.add_stack_dependency(storage_stack)  # it imports by name, which CDK does not see
+    cluster.add_stack_dependency(storage_stack)  # CDK does not see its imports by name
     if settings.node_image == "build":
         from stacks.image_stack import ImageStack  # noqa: PLC0415
 
         image = ImageStack(app, IMAGE_ID, settings=settings, network=network, storage=storage_stack.storage)
         image.add_stack_dependency(storage_stack)
-        cluster.add_stack_dependency(image)  # it reads a parameter that Image Builder writes
+        cluster.add_stack_dependency(image)  # Image Builder writes the parameter that the cluster reads
         stacks.append(image)
     stacks.append(cluster)
     for stack in stacks[1:]:
-        stack.add_stack_dependency(network_stack)  # so do all
+        stack.add_stack_dependency(network_stack)  # all import from it by name
     for stack in stacks:
         _apply_account_flags(stack, settings)
     return stacks
 
 
 def _apply_account_flags(stack: Stack, settings: Settings) -> None:
-    # For cost allocation. It never changes in a stack's life, so it may stand on everything.
+    # For cost allocation. It never changes during a stack's life, so every resource may have it.
     whose = settings.cluster_name if isinstance(stack, TrainingClusterStack) else SHARED
     Tags.of(stack).add(CLUSTER_TAG, whose)
     for key, value in settings.own_tags.items():

@@ -1,4 +1,4 @@
-"""NetworkStack: what all clusters share. Of a cluster's flags only the zone's inputs follow."""
+"""NetworkStack: the network of all clusters. Only the zone's inputs depend on a cluster's flags."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from training_cluster.stack_names import NETWORK_STACK
 
 
 class NetworkStack(Stack):
-    """A VPC with all that nodes need of it, or the names of one that is there already.
+    """A new VPC with everything that nodes need, or the ids of an existing one.
 
     Attributes:
-        network: for the other stacks, which depend on this one.
+        network: the network, for the other stacks, which depend on this one.
     """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings) -> None:
@@ -53,7 +53,7 @@ class NetworkStack(Stack):
             public_subnet_id=self._export("PublicSubnetId", public_id),
             private_subnet_id=self._export("PrivateSubnetId", private_id),
             node_security_group_id=self._export("NodeSecurityGroupId", nodes_id),
-            # Without them in the user's own network, where accounting=new is refused.
+            # None for the user's own network, where accounting=new is refused.
             zone_names=self._export_zones(zone) if zone else (),
         )
 
@@ -79,8 +79,8 @@ class NetworkStack(Stack):
         return self._export("ZoneName", zone.name), self._export("OtherZoneName", zone.other_name)
 
     def _export(self, name: str, value: str) -> str:
-        """Export a value, made or given, under a name that no flag changes; returns its import.
+        """Export a value, new or given, under a name that no flag changes; return its import.
 
-        CloudFormation refuses to change or remove an export in use: no other network slips under a cluster.
+        CloudFormation refuses to change or remove an export in use, so a cluster's network never changes.
         """
         return CfnOutput(self, name, value=value, export_name=f"{self.stack_name}:{name}").import_value

@@ -1,4 +1,4 @@
-"""StorageStack: everything that holds data. `cdk destroy TrainingClusterStack` leaves it alone."""
+"""StorageStack: everything that holds data. `cdk destroy TrainingClusterStack` does not delete it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StorageStack(Stack):
     """Bucket, Lustre and EFS: retained, guarded, and under termination protection.
 
     Attributes:
-        storage: for the other stacks, which depend on this one.
+        storage: the storage, for the other stacks, which depend on this one.
     """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, network: Network) -> None:
@@ -53,9 +53,9 @@ class StorageStack(Stack):
         )
 
     def _export(self, name: str, value: str) -> str:
-        """Export a value, ours or given, and return its import for other stacks.
+        """Export a value, new or given, and return its import for other stacks.
 
-        By a name of our own: CDK's would change when an id is given. So CloudFormation refuses whatever would
-        give a stack that lives another id, and lets an id be given that is the same.
+        The name is fixed: CDK's would change when an id is given. So CloudFormation refuses another id for a
+        deployed stack, and accepts the flag with the same id.
         """
         return CfnOutput(self, name, value=value, export_name=f"{self.stack_name}:{name}").import_value

@@ -100,7 +100,7 @@ def verdicts() -> dict[str, str]:
 
 
 def render_changes_page() -> str:
-    """Render the page: one table a group of flags."""
+    """Render docs/changes.md: one table a group of flags."""
     found = verdicts()
     tables = (_table(title, group.model_fields, found) for title, group in FLAG_GROUPS.items())
     return _HEAD + "".join(tables) + _SAFE_WAYS + "".join(_safe_ways())

@@ -78,7 +78,7 @@ def _details(family: Family) -> Iterator[str]:
 
 
 def render_families_page() -> str:
-    """Render the page."""
+    """Render docs/families.md."""
     families = [load_family(name) for name in family_names()]
     rows = "\n".join(_family_row(family) for family in families)
     details = "\n".join(line for family in families for line in _details(family))

@@ -31,12 +31,12 @@ def _file(group: type[BaseModel]) -> str:
 
 
 def _default(info: FieldInfo) -> str:
-    # Without a default of its own a flag's description says what is taken.
+    # The description of a flag without a default names the value that is used.
     return "" if info.default is None else f"`{info.default}`"
 
 
 def render_flags_page() -> str:
-    """Render the page: one table a group of flags."""
+    """Render docs/flags.md: one table a group of flags."""
     page = _HEAD
     for title, group in FLAG_GROUPS.items():
         rows = "\n".join(

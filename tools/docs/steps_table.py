@@ -1,4 +1,4 @@
-"""`python -m tools.docs.steps_table`: brings the table of steps in assets/bootstrap/README.md up to date."""
+"""`python -m tools.docs.steps_table`: the table of steps in assets/bootstrap/README.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEAD = """\
 
 
 def purpose(step: Step) -> str:
-    """The first sentence of a step's header."""
+    """Return the first sentence of a step's header."""
     text = step.text.split("\n#\n", 1)[1]
     lines = []
     for line in text.splitlines():
@@ -31,7 +31,7 @@ def _names(chosen: frozenset[str], every: tuple[str, ...]) -> str:
 
 
 def render() -> str:
-    """The table, from the steps' own headers."""
+    """Render the table from the steps' own headers."""
     rows = [
         (
             step.name,

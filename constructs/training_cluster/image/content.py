@@ -1,4 +1,4 @@
-"""What an image is made of: the bundle of steps, Image Builder's component that runs them, and the recipe."""
+"""Content of an image: the bundle of steps, Image Builder's component that runs them, and the recipe."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ DOCUMENT = ASSETS / "images" / "node-image.yaml"
 # ami_cleanup.sh empties /tmp, the default, while Image Builder's program works there; ParallelCluster's own
 # builds use this folder, too (its constants.py, PCLUSTER_TMP_DIR).
 WORKING_DIRECTORY = "/opt/parallelcluster/tmp"
-# Neither can change, and CloudFormation makes a new one under the same name before the old one goes. Image
-# Builder counts the x up (guide, "Semantic versioning"), and a component's build behind its version.
+# Neither resource can change, and CloudFormation creates the new one under the same name before it deletes
+# the old one. Image Builder increments the x (guide, "Semantic versioning"), and a component's build number.
 RECIPE_VERSION, COMPONENT_VERSION = "1.0.x", "1.0.0"
 
 
 class ImageContent(Construct):
-    """A new version of component and recipe whenever the content of an image changes, and else none.
+    """Component and recipe of an image; both get a new version when its content changes, and only then.
 
-    They stay when they are replaced, and when their stack goes: builds depend on their recipe, and both cost
-    nothing.
+    They are retained when they are replaced and when their stack is deleted: builds depend on their recipe,
+    and both cost nothing.
 
     Args:
-        settings: recipe, system and workloads.
-        parent_image_id: the official image; a token.
+        settings: recipe, operating system and workloads.
+        parent_image_id: id of the official image; a token.
 
     Attributes:
-        bundle: of steps, in the bucket of CDK's assets.
-        recipe_arn: of the recipe (a token).
-        tags: of builds: the kind of image, and the digest of all that it is made of but its parent.
+        bundle: bundle of steps, in the bucket of CDK's assets.
+        recipe_arn: ARN of the recipe (a token).
+        tags: tags of builds: the kind of image, and the digest of its content without the parent image.
     """
 
     def __init__(self, scope: Construct, id_: str, *, settings: Settings, parent_image_id: str) -> None:
@@ -109,7 +109,7 @@ class ImageContent(Construct):
                     ),
                 )
             ],
-            # Nodes answer Session Manager by the agent that the parent has.
+            # Nodes answer Session Manager with the parent image's agent.
             additional_instance_configuration=cfn.AdditionalInstanceConfigurationProperty(
                 systems_manager_agent=cfn.SystemsManagerAgentProperty(uninstall_after_build=False)
             ),

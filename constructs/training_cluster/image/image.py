@@ -1,4 +1,4 @@
-"""The nodes' image: what EC2 Image Builder makes of the official one, at a deploy and by its pipeline."""
+"""The nodes' image: EC2 Image Builder builds it from the official one, at a deploy and by its pipeline."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from training_cluster.image.names import IMAGE_TAG, image_name, image_parameter,
 from training_cluster.network.network import Network
 
 MONTHLY = "cron(0 3 1 * ? *)"
-"""The first of a month, 03:00 UTC."""
+"""Schedule of the monthly build: the first of a month, 03:00 UTC."""
 
 
 class NodeImage(Construct):
-    """Builds an image when its content changed, tests it, publishes its id; the deploy waits for all of it.
+    """Image that is built, tested and published when its content changes; the deploy waits for all of it.
 
-    An image stays when the next one replaces it, and when its stack goes: a cluster may run on it. So the
-    parameter never names one that is gone, also when a deploy fails after the build. The lifecycle deletes
-    old ones.
+    An image is retained when the next one replaces it and when its stack is deleted, since a cluster may run
+    on it. So the parameter always names an existing image, even when a deploy fails after the build. The
+    lifecycle deletes old images.
 
     Args:
-        settings: recipe, system, workloads, schedule and tags; nothing of one cluster.
-        parent_image_id: the official image; a token.
-        bucket: takes the logs of builds.
+        settings: recipe, operating system, workloads, schedule and tags; nothing of one cluster.
+        parent_image_id: id of the official image; a token.
+        bucket: bucket for the logs of builds.
 
     Attributes:
-        id: of the AMI that the deploy built (a token).
-        pipeline_arn: of the pipeline that builds it again (a token).
-        logs: where the logs of builds are.
+        id: id of the AMI that the deploy built (a token).
+        pipeline_arn: ARN of the pipeline that builds it again (a token).
+        logs: text that names the places of the builds' logs.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class NodeImage(Construct):
             # Image Builder's service-linked role may write to logs of such names only.
             log_group_name=f"/aws/imagebuilder/{self._name}",
             retention=logs.RetentionDays.THREE_MONTHS,
-            # Its name is fixed, and the next stack would find it taken.
+            # A retained log group would block the next stack, since its name is fixed.
             removal_policy=RemovalPolicy.DESTROY,
         )
         self._content = ImageContent(self, "Content", settings=settings, parent_image_id=parent_image_id)
@@ -80,12 +80,12 @@ class NodeImage(Construct):
             "image_recipe_arn": self._content.recipe_arn,
             "infrastructure_configuration_arn": instance.arn,
             "distribution_configuration_arn": self._distribution_arn(),
-            # A list of packages, for rights that the instance has not.
+            # The metadata is a list of packages, which needs rights that the instance does not have.
             "enhanced_image_metadata_enabled": False,
         }
         image, pipeline = self._image(parts), self._pipeline(parts)
         lifecycle = ImageLifecycle(self, "Lifecycle", tags=self._content.tags)
-        # What builds again, and what deletes, follow a build that went well.
+        # The pipeline and the lifecycle are created after a successful build.
         for each in (pipeline, *lifecycle.policies):
             each.add_resource_dependency(image)
         self.id, self.pipeline_arn = image.attr_image_id, pipeline.attr_arn
@@ -95,10 +95,10 @@ class NodeImage(Construct):
     def _distribution_arn(self) -> str:
         cfn = imagebuilder.CfnDistributionConfiguration
         recipe = self._settings.family_facts.image_recipe
-        # CDK takes JSON here, and hands it on as it is.
+        # CDK passes this JSON on unchanged.
         ami = {
             "Name": f"{self._name} {{{{ imagebuilder:buildDate }}}}",
-            # Not as ParallelCluster describes its own: its validator refuses for V100 what is described so.
+            # Unlike ParallelCluster's own description, which its validator refuses for V100.
             "Description": f"Training Cluster: nodes of recipe {recipe}, {self._settings.os_name}, "
             f"ParallelCluster {PCLUSTER_VERSION}",
             "AmiTags": image_tags(self._settings),

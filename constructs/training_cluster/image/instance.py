@@ -1,4 +1,4 @@
-"""The instance that builds and tests an image: where it runs, and what it may do."""
+"""Instance that builds and tests an image: its network and its rights."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LOGS_PREFIX = "logs/images"
 
 
 class ImageInstance(Construct):
-    """An instance in the private subnet that nobody reaches, with the second metadata service only.
+    """Instance in the private subnet, without inbound access, with IMDSv2 only.
 
-    Its rights are ours and not AWS's policies for it (EC2InstanceProfileForImageBuilder,
+    Its rights are narrower than AWS's policies for it (EC2InstanceProfileForImageBuilder,
     AmazonSSMManagedInstanceCore), which read every parameter, every ISO image and every component.
 
     Args:
-        name: of the image.
-        bundle: what the instance fetches and runs.
-        log_group, log_bucket: what Image Builder writes of it.
-        tags: of the instance, its disks and interfaces.
+        name: name of the image.
+        bundle: bundle of steps that the instance downloads and runs.
+        log_group, log_bucket: destinations of Image Builder's logs.
+        tags: tags of the instance, its disks and interfaces.
 
     Attributes:
-        arn: of the infrastructure configuration.
+        arn: ARN of the infrastructure configuration.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ImageInstance(Construct):
         components = stack.format_arn(
             service="imagebuilder", resource="component", resource_name=f"{self._name}/*"
         )
-        # Image Builder's own program lies in buckets of AWS, one a region.
+        # Image Builder's own program is stored in AWS's buckets, one a region.
         service = f"arn:{Aws.PARTITION}:s3:::ec2imagebuilder*"
         written = log_bucket.arn_for_objects(f"{LOGS_PREFIX}/{self._name}/*")
         fetched = f"arn:{Aws.PARTITION}:s3:::{bundle.s3_bucket_name}/{bundle.s3_object_key}"
@@ -105,7 +105,7 @@ class ImageInstance(Construct):
             "Role",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             description="Of instances that build and test node images",
-            # Inline, so that the rights are there before the first build begins.
+            # Inline, so that the rights exist before the first build begins.
             inline_policies={"Build": iam.PolicyDocument(statements=statements)},
         )
         acknowledge_wildcards(role, ["*"], "a channel has no ARN; AWS's own policies have nothing narrower")

@@ -1,4 +1,4 @@
-"""Old images go: AMIs, their snapshots, and what Image Builder knows of them."""
+"""Deletion of old images: AMIs, their snapshots, and Image Builder's resources of them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from training_cluster.acknowledgements import acknowledge_wildcards
 from training_cluster.image.names import CONTENT_TAG, IMAGE_TAG
 
 KEPT_IMAGES = 3
-"""Of the content that is deployed: the newest, and two to go back to."""
+"""Number of images of the deployed content: the newest, and two to return to."""
 UNUSED_DAYS = 180
-"""Without a launch: half a year. A cluster that starts no node for so long, and is not deployed meanwhile,
-has to be deployed anew. Every build launches its image once, to test it."""
+"""Days without a launch, half a year. A cluster that starts no node for so long, and is not deployed in that
+time, has to be deployed again. Every build launches its image once, to test it."""
 
 _BY_IMAGE_BUILDER = {"StringEquals": {"aws:ResourceTag/CreatedBy": "EC2 Image Builder"}}
 
 
 class ImageLifecycle(Construct):
-    """Deletes images that were not launched for half a year; of those of the deployed content, all but three.
+    """Policies that delete images without a launch for half a year; three of the deployed content remain.
 
-    Two policies, since Image Builder counts for each version of a recipe, and every content has its own: one
-    that counts would keep three of each, for good (its guide, "How retention is calculated"). The one by age
-    leaves the deployed content alone, by the tag with its digest: the image that a cluster takes at its next
-    deploy is there, however old.
+    Two policies, since Image Builder counts images by version of a recipe, and every content has its own
+    version: a policy by count would keep three of each forever (its guide, "How retention is calculated").
+    The policy by age excludes the deployed content by the tag with its digest: the image that a cluster takes
+    at its next deploy exists, however old it is.
 
     Args:
-        tags: of the builds that are deployed: the kind of image, by which Image Builder finds all of it, and
-            the digest of the content.
+        tags: tags of the deployed builds: the kind of image, by which Image Builder finds them, and the
+            digest of the content.
 
     Attributes:
-        policies: after what they are about.
+        policies: the lifecycle policies, to be created after the image.
     """
 
     def __init__(self, scope: Construct, id_: str, *, tags: Mapping[str, str]) -> None:
@@ -87,7 +87,7 @@ class ImageLifecycle(Construct):
         )
 
     def _role(self) -> iam.Role:
-        """What AWS's EC2ImageBuilderLifecycleExecutionPolicy has for deleting, of these images only."""
+        """Add a role that may delete these images, from EC2ImageBuilderLifecycleExecutionPolicy of AWS."""
         images = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}::image/*"
         snapshots = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}::snapshot/*"
         builds = Stack.of(self).format_arn(
@@ -100,12 +100,12 @@ class ImageLifecycle(Construct):
                 resources=[images],
                 conditions=of_this_name,
             ),
-            # Image Builder tags snapshots as its own, and with nothing of ours (unconfirmed).
+            # Image Builder gives snapshots its own tag and none of ours (unconfirmed).
             iam.PolicyStatement(
                 actions=["ec2:DeleteSnapshot"], resources=[snapshots], conditions=_BY_IMAGE_BUILDER
             ),
             iam.PolicyStatement(actions=["imagebuilder:DeleteImage"], resources=[builds]),
-            # No resource is known of these (Service Authorization Reference).
+            # These actions have no resource (Service Authorization Reference).
             iam.PolicyStatement(actions=["ec2:DescribeImages", "tag:GetResources"], resources=["*"]),
         ]
         role = iam.Role(

@@ -1,4 +1,4 @@
-"""An image that AWS knows: a custom resource finds the official one, or checks one of your own."""
+"""Custom resource that finds the official image, or checks one of the user's own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ OFFICIAL = "official"
 
 
 class ClusterImage(FunctionResource):
-    """An AMI of exactly this ParallelCluster version, system and architecture; else the deploy fails.
+    """AMI of exactly this ParallelCluster version, operating system and architecture; else the deploy fails.
 
     Args:
         wanted: official, for ParallelCluster's own, or ami-..., which is checked.
-        os: of the cluster.
-        root_gib: root volume that instances of the image get; the image's may not be larger.
+        os: operating system of the cluster.
+        root_gib: root volume of the image's instances; the image's own may not be larger.
 
     Attributes:
-        id: ami-... (a token).
-        name: of the AMI (a token).
-        note: what was not known of the image, or empty (a token).
+        id: id of the AMI (a token).
+        name: name of the AMI (a token).
+        note: text on facts of the image that could not be checked, or empty (a token).
     """
 
     def __init__(self, scope: Construct, id_: str, *, wanted: str, os: str, root_gib: int) -> None:
@@ -36,7 +36,7 @@ class ClusterImage(FunctionResource):
             name="Image",
             resource_type="Custom::ClusterImage",
             code=CLUSTER_IMAGE_CODE,
-            # A throttled call is repeated for up to two minutes.
+            # The function repeats a throttled call for up to two minutes.
             timeout=Duration.minutes(8),
             properties={
                 "Wanted": wanted,

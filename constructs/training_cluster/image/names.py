@@ -1,4 +1,4 @@
-"""What the images of a recipe and an operating system are called, wherever they are named. No CDK here."""
+"""Names and tags of the images of a recipe and an operating system. The module imports no CDK."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from training_cluster.flags.settings import Settings
 
 IMAGE_TAG = "training-cluster:image"
-"""Key of the tag of images, and of what Image Builder knows of them, that says which kind they are of."""
+"""Key of the tag with the kind of image, on images and on Image Builder's resources of them."""
 CONTENT_TAG = "training-cluster:content"
-"""Key of the tag with a digest of what an image is made of."""
+"""Key of the tag with a digest of an image's content."""
 
-# The official images' (EC2 guides of Ubuntu and Amazon Linux): a mapping of another name would add a disk.
+# From the official images (EC2 guides of Ubuntu and Amazon Linux): a mapping of another name adds a disk.
 ROOT_DEVICES = {"ubuntu2204": "/dev/sda1", "ubuntu2404": "/dev/sda1", "alinux2023": "/dev/xvda"}
 
 _OFFICIAL_PARTS = {
@@ -25,50 +25,51 @@ _OFFICIAL_PARTS = {
     "alinux2023": "amzn2023-hvm",
 }
 
-
 IMAGES = "training-"
-"""Beginning of the names of images."""
+"""Prefix of the names of images."""
 NODE_ARCHITECTURE = "x86_64"
 """Processor architecture of every family's nodes."""
 
 
 def _kind(settings: Settings) -> str:
-    """Name the recipe, the system and ParallelCluster's version.
+    """Name a kind of image by recipe, operating system and ParallelCluster's version.
 
-    The version, since clusters of two releases of this app run side by side while people move to the newer
-    one: in one stack, each deploy of one would build anew and take the image from the other.
+    The version is included because clusters of two releases of this app run side by side while people move
+    to the newer one: with one stack, a deploy of either would rebuild the image and take it from the other.
     """
     return f"{settings.family_facts.image_recipe}-{settings.os_name}-{PCLUSTER_VERSION.replace('.', '-')}"
 
 
 def image_name(settings: Settings) -> str:
-    """Name the image, its recipe, pipeline and logs. Fixed: Image Builder counts versions itself."""
+    """Name the image, its recipe, pipeline and logs. It is fixed: Image Builder counts versions itself."""
     return f"{IMAGES}{_kind(settings)}"
 
 
 def image_stack_name(settings: Settings) -> str:
-    """Name ImageStack as CloudFormation does: clusters of another kind of image have one of their own."""
+    """Name ImageStack in CloudFormation: each kind of image has its own."""
     return f"{IMAGE_STACKS}{_kind(settings)}"
 
 
 def image_parameter(settings: Settings) -> str:
-    """Name of the SSM parameter that holds the id of the AMI that was built last for these settings.
+    """Name the SSM parameter with the id of the newest AMI for these settings.
 
-    It begins as Image Builder's service-linked role wants it, which may write no other (managed policy
-    AWSServiceRoleForImageBuilder, version 25): so it needs no role of ours.
+    Its prefix is the one that Image Builder's service-linked role may write (managed policy
+    AWSServiceRoleForImageBuilder, version 25), so no role of ours is needed.
     """
     recipe = settings.family_facts.image_recipe
     return f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/{settings.os_name}/{recipe}"
 
 
 def parent_name(settings: Settings) -> str:
-    """How the name of the official image begins that ours are made from; assets/cluster_image finds it."""
+    """Return the prefix of the official parent image's name; assets/cluster_image finds the image by it."""
     return f"aws-parallelcluster-{PCLUSTER_VERSION}-{_OFFICIAL_PARTS[settings.os_name]}-{NODE_ARCHITECTURE}"
 
 
 def image_tags(settings: Settings) -> dict[str, str]:
-    """Tags of the AMI. Those of ParallelCluster are what its validators look for: CustomAmiTagValidator
-    refuses a version without a build status, AmiOsCompatibleValidator another system.
+    """Return the tags of the AMI.
+
+    ParallelCluster's validators read its own tags: CustomAmiTagValidator refuses a version without a build
+    status, AmiOsCompatibleValidator another operating system.
     """
     return {
         "parallelcluster:version": PCLUSTER_VERSION,

@@ -1,4 +1,4 @@
-"""Pure: what an image would hold, what building it takes, and what nodes that start from it still do."""
+"""Pure plan of an image: its content, the cost of its build, and the steps left for a node's start."""
 
 from __future__ import annotations
 
@@ -16,64 +16,64 @@ from training_cluster.flags.settings import Settings
 from training_cluster.image.names import image_parameter, image_stack_name, image_tags, parent_name
 
 AROUND_MIN = 45
-"""Minutes at worst of what is not ours: starts of two instances, the snapshot, the copy. An estimate."""
+"""Most minutes beside our steps: starts of two instances, the snapshot, the copy. An estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImagePlan:
-    """One image, before anything is built."""
+    """Plan of one image, before anything is built."""
 
     recipe_name: str
     recipe: ImageRecipe
     os: str
     families: tuple[str, ...]
-    """All that take it."""
+    """Families whose nodes use the image."""
     stack_name: str
     parent_name: str
     parameter: str
     tags: dict[str, str]
     steps: tuple[Step, ...]
-    """In the order in which the build runs them."""
+    """Steps in the order in which the build runs them."""
     workloads: tuple[Workload, ...]
-    """Whose environments are made."""
+    """Workloads whose environments the image has."""
     packages: dict[str, tuple[str, ...]]
-    """Of each of them, as pip has them pinned."""
+    """Pinned packages by workload, in pip's format."""
     pins: dict[str, Pin]
     compute_capabilities: tuple[str, ...]
-    """That compiled parts are for; none without NVIDIA's GPUs."""
+    """Targets of compiled parts; none without NVIDIA's GPUs."""
     start_steps: tuple[Step, ...]
-    """What is left for a node's start."""
+    """Steps left for a node's start."""
     hour: Price | None
-    """Of the instance that builds."""
+    """Price of an hour of the instance that builds."""
 
     def step_budget_s(self, step: Step) -> int:
-        """Seconds that a step may take: of the workloads' no more than their environments may."""
+        """Return the most seconds for a step; for the environments, at most the workloads' budgets."""
         if not step.makes_environments:
             return step.budget_s
         return min(step.budget_s, sum(each.budget_s for each in self.workloads))
 
     @property
     def budget_s(self) -> int:
-        """Seconds that all steps may take together."""
+        """Most seconds for all steps together."""
         return sum(self.step_budget_s(step) for step in self.steps)
 
     @property
     def most_min(self) -> int:
-        """Minutes after which a build has failed or is done."""
+        """Most minutes of a build, after which it is done or has failed."""
         return AROUND_MIN + math.ceil(self.budget_s / 60)
 
     @property
     def start_budget_s(self) -> int:
-        """Seconds that our steps may still take at a node's start."""
+        """Most seconds for our steps at a node's start."""
         return budget_s(list(self.start_steps))
 
     def usd(self, minutes: int) -> float | None:
-        """What a build of so many minutes costs; its disk and what is downloaded apart."""
+        """Return the cost of the instance for a build of so many minutes; None without its price."""
         return None if self.hour is None else self.hour.usd * minutes / 60
 
 
 def image_plan(settings: Settings) -> ImagePlan:
-    """What ImageStack would build for these flags, whatever `image` is."""
+    """Return the plan of the image that ImageStack would build for these flags, whatever `image` is."""
     settings = settings.model_copy(update={"image": "build"})
     name, base = settings.family_facts.image_recipe, load_base()
     versions, recipe = load_versions(), base.image_recipes[name]

@@ -1,4 +1,4 @@
-"""What wakes somebody: a dead head node, a silent scheduler, a full file system, nodes that do not start."""
+"""Alarms: a dead head node, a silent scheduler, a full file system, nodes that do not start."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _Missing = cloudwatch.TreatMissingData
 
 
 class Alarms(Construct):
-    """Five alarms; with an address, a topic that mails them.
+    """Five alarms and, with an address, a topic that mails them.
 
     Attributes:
-        alarms: all of them, for the dashboard.
+        alarms: the alarms, for the dashboard.
     """
 
     def __init__(self, scope: Construct, id_: str, *, metrics: ClusterMetrics, email: str | None) -> None:
         super().__init__(scope, id_)
-        # No cluster's name has an underscore, so this is no name that ParallelCluster gives.
+        # No cluster's name has an underscore, so no name of ParallelCluster's is equal.
         self._prefix = f"TrainingCluster_{metrics.cluster_name}_"
         self.alarms: Sequence[cloudwatch.Alarm] = (
             self._head_node_dead(metrics),
@@ -54,7 +54,7 @@ class Alarms(Construct):
             comparison_operator=_Compare.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             threshold=1,
             evaluation_periods=5,
-            # An instance that is stopped or gone publishes nothing.
+            # A stopped or terminated instance publishes nothing.
             treat_missing_data=_Missing.BREACHING,
         )
 
@@ -68,7 +68,7 @@ class Alarms(Construct):
             metric=metrics.heartbeat(),
             comparison_operator=_Compare.LESS_THAN_THRESHOLD,
             threshold=1,
-            # As in ParallelCluster's own alarm, which has no action: an update stops the daemon for a while.
+            # From ParallelCluster's own alarm, which has no action: an update stops the daemon for a while.
             evaluation_periods=10,
             treat_missing_data=_Missing.BREACHING,
         )
@@ -85,7 +85,7 @@ class Alarms(Construct):
             comparison_operator=_Compare.LESS_THAN_THRESHOLD,
             threshold=LEAST_FREE_PERCENT,
             evaluation_periods=3,
-            # Shown as "insufficient data": nobody knows then, and nobody need be woken.
+            # Shown as "insufficient data": an unknown value needs nobody's attention.
             treat_missing_data=_Missing.MISSING,
         )
 
@@ -104,8 +104,8 @@ class Alarms(Construct):
             ),
             comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
             threshold=0,
-            # On for an hour after the last failure: Slurm tries again every few minutes, and one mail an
-            # hour is enough.
+            # It stays on for an hour after the last failure: Slurm tries again every few minutes, and one
+            # mail an hour is enough.
             evaluation_periods=12,
             datapoints_to_alarm=1,
             treat_missing_data=_Missing.NOT_BREACHING,
@@ -127,11 +127,11 @@ class Alarms(Construct):
         )
 
     def _topic(self, cluster_name: str, email: str) -> sns.Topic:
-        """A topic that CloudWatch's alarms of this cluster may publish to, over TLS.
+        """Add a topic that this cluster's CloudWatch alarms may publish to, over TLS.
 
-        Not with the key alias/aws/sns, which alarms may not use, and not with a key of our own: SNS keeps
-        what it holds on encrypted disks (Security Hub retired SNS.1, cdk-nag its SNS2), and the mail that
-        it sends is in the clear.
+        It has no key: alarms may not use alias/aws/sns, and a key of our own adds nothing, since SNS stores
+        messages on encrypted disks (Security Hub retired SNS.1, cdk-nag its SNS2) and sends mail in the
+        clear.
         """
         topic = sns.Topic(self, "Topic", enforce_ssl=True, display_name=f"Training Cluster {cluster_name}")
         alarms = Stack.of(self).format_arn(

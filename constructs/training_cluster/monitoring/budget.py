@@ -1,4 +1,4 @@
-"""A monthly budget of one cluster's costs, that writes to somebody before the money is spent."""
+"""Monthly budget of one cluster's costs, with mails before the money is spent."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _WHEN = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
 
 
 class MonthlyBudget(Construct):
-    """Counts what carries the cluster's tag: its nodes, their disks, its own stacks.
+    """Budget of the resources with the cluster's tag: its nodes, their disks, its own stacks.
 
-    What clusters share (network, Lustre, EFS, the bucket) has no cluster's tag, and is not in it.
+    Resources that clusters share (network, Lustre, EFS, the bucket) lack such a tag and are not counted.
     """
 
     def __init__(self, scope: Construct, id_: str, *, cluster_name: str, usd: int, email: str) -> None:
         super().__init__(scope, id_)
-        # Another address replaces the budget, and the new one is there before the old one goes: it needs
-        # another name. The name is the account's, for all regions.
+        # Another address replaces the budget, and the new one is created before the old one is deleted, so it
+        # needs another name. Names are unique in the account, over all regions.
         digest = hashlib.sha256(email.encode()).hexdigest()[:8]
         budgets.CfnBudget(
             self,

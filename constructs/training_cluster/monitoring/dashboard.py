@@ -1,4 +1,4 @@
-"""One CloudWatch dashboard a cluster: what to look at when something is red, slow or dear."""
+"""CloudWatch dashboard of a cluster, for when something fails, is slow or is expensive."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LIBRARY_ALARMS = ("Cpu", "Mem", "Disk")
 
 
 class ClusterDashboard(Construct):
-    """Alarms, head node, nodes, accelerators, Lustre, spend.
+    """Dashboard with alarms, head node, nodes, accelerators, Lustre and spend.
 
     Args:
-        accelerator: its name, such as NVIDIA H100 80 GB; None where nodes have none.
+        accelerator: name of the accelerator, such as NVIDIA H100 80 GB; None for nodes without one.
 
     Attributes:
-        name: what CloudWatch lists it as. Dashboards belong to the account, not to a region, so it names
-            the region; ParallelCluster's own is CLUSTER-REGION, and no cluster's name has an underscore.
+        name: name in CloudWatch. It contains the region, since dashboards belong to the whole account;
+            ParallelCluster's own is CLUSTER-REGION, and no cluster's name has an underscore.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ClusterDashboard(Construct):
     def _alarm_status(
         self, cluster_name: str, alarms: Sequence[cloudwatch.Alarm]
     ) -> cloudwatch.AlarmStatusWidget:
-        """Our alarms, and ParallelCluster's, which stand in its own stack."""
+        """Render the state of our alarms and of ParallelCluster's, which its own stack has."""
         names = [f"{cluster_name}-HeadNode-{alarm}" for alarm in LIBRARY_ALARMS]
         theirs = [
             cloudwatch.Alarm.from_alarm_arn(

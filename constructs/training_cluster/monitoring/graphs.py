@@ -16,7 +16,7 @@ from training_cluster.monitoring.metrics import (
 )
 
 BILLING_REGION = "us-east-1"
-"""The only region in which AWS publishes charges."""
+"""Only region in which AWS publishes charges."""
 
 _COUNT = cloudwatch.YAxisProps(min=0, show_units=False)
 _PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=False)
@@ -24,20 +24,20 @@ _PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=Fal
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """One graph; its place on the dashboard is not its own business."""
+    """One graph, without its position on the dashboard."""
 
     title: str
     left: Sequence[cloudwatch.IMetric]
     right: Sequence[cloudwatch.IMetric] = ()
     axis: cloudwatch.YAxisProps | None = None
-    """On the left; None for one that begins at 0."""
+    """Left axis; None for one that begins at 0."""
     stacked: bool = False
     line: cloudwatch.HorizontalAnnotation | None = None
     region: str | None = None
-    """Where its metrics are; None for the stack's region."""
+    """Region of its metrics; None for the stack's region."""
 
     def widget(self, *, width: int, height: int) -> cloudwatch.GraphWidget:
-        """Make it, in columns and rows of the dashboard."""
+        """Build the graph's widget; width and height are in columns and rows of the dashboard."""
         return cloudwatch.GraphWidget(
             title=self.title,
             left=list(self.left),
@@ -53,7 +53,7 @@ class Graph:
 
 
 def graphs(metrics: ClusterMetrics, *, accelerator: str | None, budget_usd: int | None) -> list[list[Graph]]:
-    """All rows, the most urgent first."""
+    """Return the graphs in rows, the most urgent row first."""
     nodes = [_nodes(metrics, partition) for partition in metrics.partitions]
     return [
         [_head_node_use(metrics), _head_node_alive(metrics), _failures(metrics)],

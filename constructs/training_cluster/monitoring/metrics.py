@@ -1,4 +1,4 @@
-"""The CloudWatch metrics of a cluster: names, dimensions, statistics. Alarms and the dashboard share them."""
+"""CloudWatch metrics of a cluster: names, dimensions, statistics. Alarms and the dashboard share them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 MINUTE, FIVE_MINUTES = Duration.minutes(1), Duration.minutes(5)
 
-# What our nodes publish themselves (assets/bootstrap/metrics).
+# Metrics that our nodes publish themselves (assets/bootstrap/metrics).
 OWN_NAMESPACE = "TrainingCluster"
 NODE_STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
 ACCELERATOR_METRICS = ("AcceleratorUtilization", "AcceleratorMemoryUsed")
 ACCELERATOR_USE, ACCELERATOR_MEMORY = ACCELERATOR_METRICS
 
-# What ParallelCluster publishes: filters of its event log, and its CloudWatch agent on the head node
+# Metrics that ParallelCluster publishes by filters of its event log and its CloudWatch agent on the head node
 # (pcluster/templates/cw_dashboard_builder.py and cluster_stack.py, 3.16.1). The last two exist since our
 # queues have custom actions.
 LIBRARY_NAMESPACE = "ParallelCluster"
@@ -42,30 +42,30 @@ class ClusterMetrics:
     head_node_instance_id: str
     lustre_id: str
     partitions: Sequence[str]
-    """Names of its Slurm partitions."""
+    """Names of the cluster's Slurm partitions."""
 
     def head_node_cpu(self) -> cloudwatch.Metric:
-        """Percent. EC2 publishes it every five minutes."""
+        """Return the head node's CPU use, percent. EC2 publishes it every five minutes."""
         return self._of_head_node("AWS/EC2", "CPUUtilization", "Average", FIVE_MINUTES)
 
     def head_node_memory(self) -> cloudwatch.Metric:
-        """Percent of the head node's memory."""
+        """Return the head node's memory in use, percent."""
         return self._of_head_node(AGENT_NAMESPACE, "mem_used_percent", "Maximum")
 
     def head_node_disk(self) -> cloudwatch.Metric:
-        """Percent of the head node's root volume."""
+        """Return the used part of the head node's root volume, percent."""
         return self._of_head_node(AGENT_NAMESPACE, "disk_used_percent", "Maximum", path="/")
 
     def head_node_checks(self) -> cloudwatch.Metric:
-        """1 when EC2's checks of the head node fail. A node that is stopped has none."""
+        """Return the metric that is 1 when EC2's checks of the head node fail; none for a stopped node."""
         return self._of_head_node("AWS/EC2", "StatusCheckFailed", "Maximum")
 
     def heartbeat(self) -> cloudwatch.Metric:
-        """1 in each minute in which clustermgtd, which starts and stops nodes, was alive."""
+        """Return the metric that is 1 for each minute in which clustermgtd was alive."""
         return self._of_head_node(LIBRARY_NAMESPACE, HEARTBEAT, "Maximum", ClusterName=self.cluster_name)
 
     def launch_failures(self) -> dict[str, cloudwatch.IMetric]:
-        """Nodes that did not start, by cause. Nothing is published while nothing fails."""
+        """Return the numbers of nodes that did not start, by cause. Without a failure there is no value."""
         return {
             f"failures{number}": cloudwatch.Metric(
                 namespace=LIBRARY_NAMESPACE,
@@ -79,20 +79,20 @@ class ClusterMetrics:
         }
 
     def braked_checks(self) -> cloudwatch.Metric:
-        """Health checks that are braked. Nothing is published while none is (health/brake.sh)."""
+        """Return the number of braked health checks. Without one there is no value (health/brake.sh)."""
         return self._own("BrakedChecks", "Maximum")
 
     def nodes(self, partition: str, state: str) -> cloudwatch.Metric:
-        """Nodes of a partition in one state."""
+        """Return the number of a partition's nodes in one state."""
         dimensions = {"Partition": partition, "State": state}
         return self._own("Nodes", "Average", **dimensions).with_(label=state)
 
     def accelerators(self, name: str, statistic: str) -> cloudwatch.Metric:
-        """Percent, over all accelerators of all nodes that run."""
+        """Return a metric of the accelerators of all running nodes, percent."""
         return self._own(name, statistic).with_(label=statistic.lower())
 
     def lustre(self, name: str, statistic: str = "Sum") -> cloudwatch.Metric:
-        """One of FSx's metrics; each of the file system's disks publishes a value a minute."""
+        """Return one of FSx's metrics; each of the file system's disks publishes a value a minute."""
         return cloudwatch.Metric(
             namespace="AWS/FSx",
             metric_name=name,
@@ -102,7 +102,7 @@ class ClusterMetrics:
         )
 
     def lustre_free_percent(self) -> cloudwatch.MathExpression:
-        """Free space, percent of all: FSx publishes no capacity, but what is free and what is taken."""
+        """Return the free space, percent; FSx publishes free and used space, and no capacity."""
         return cloudwatch.MathExpression(
             expression="100 * free / (free + used)",
             using_metrics={
@@ -135,7 +135,7 @@ class ClusterMetrics:
 
 
 def account_charges() -> cloudwatch.Metric:
-    """The whole account's charges since the month began, USD; published several times a day, in us-east-1."""
+    """Return the account's charges of this month, USD; published several times a day, in us-east-1."""
     return cloudwatch.Metric(
         namespace="AWS/Billing",
         metric_name="EstimatedCharges",

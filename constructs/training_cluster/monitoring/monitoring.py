@@ -1,4 +1,4 @@
-"""What is seen of a cluster: metrics on a dashboard, alarms, a budget."""
+"""Monitoring of a cluster: metrics on a dashboard, alarms, a budget."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from training_cluster.monitoring.metrics import ClusterMetrics
 
 
 class Monitoring(Construct):
-    """Dashboard and alarms of every cluster; with budget_usd, its budget.
+    """Dashboard and alarms of a cluster and, with budget_usd, its budget.
 
     Attributes:
-        dashboard_name: what CloudWatch lists the dashboard as.
+        dashboard_name: name of the dashboard in CloudWatch.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Interface endpoints: calls of AWS APIs that stay in the VPC (endpoints=private)."""
+"""Interface endpoints, for calls of AWS APIs that do not leave the VPC (endpoints=private)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from training_cluster.network.vpc import CIDR
 
 
 class InterfaceEndpoints(Construct):
-    """One endpoint a service, in the compute zone, for all of the VPC.
+    """One endpoint a service, in the compute zone, for the whole VPC.
 
-    Each has a private DNS name, which holds in the whole VPC. So they let in whatever runs there: nodes, and
-    the instances that build images, whose deploy may be another cluster's.
+    Each has a private DNS name, which is valid in the whole VPC. So they admit everything that runs there:
+    nodes, and the instances that build images, which may belong to another cluster's deploy.
 
-    Without policies of their own: what nodes may do stands in their roles, and a list of all those actions
-    would only repeat it.
+    They have no policies: the nodes' roles state their rights, and a list of all those actions would repeat
+    them.
     """
 
     def __init__(self, scope: Construct, id_: str, *, vpc: ec2.IVpc, subnet: ec2.ISubnet) -> None:
@@ -34,7 +34,7 @@ class InterfaceEndpoints(Construct):
         for service in INTERFACE_ENDPOINTS:
             prefix, elsewhere = endpoint_prefix(service, CHINA), endpoint_prefix(service, "aws")
             if prefix != elsewhere:
-                # The CDK knows the prefix of a region, and the stack has none: it is deployed anywhere.
+                # The CDK knows the prefix of each region, but the stack is deployed to any region.
                 prefix = Fn.condition_if(china.logical_id, prefix, elsewhere).to_string()
             ec2.InterfaceVpcEndpoint(
                 self,

@@ -1,4 +1,4 @@
-"""The network as the other stacks see it, whoever made it."""
+"""The network for the other stacks, made by NetworkStack or by the user."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 DATABASE_CIDRS = ("10.0.16.0/24", "10.0.17.0/24")
-"""The accounting database (AccountingStack), in two zones, since Aurora wants two; vpc.py has the others."""
+"""Subnets of the accounting database in two zones, which Aurora requires; vpc.py has the other subnets."""
 
 
 class Network(Construct):
-    """VPC, subnets and the nodes' security group, by their ids; it makes nothing.
+    """VPC, subnets and the nodes' security group by their ids; it adds no resource.
 
     Args:
-        vpc_id, public_subnet_id, private_subnet_id, node_security_group_id: may be tokens.
-        zone_names: of two zones, the network's first; empty for a network of the user's own.
+        vpc_id, public_subnet_id, private_subnet_id, node_security_group_id: ids, which may be tokens.
+        zone_names: names of two zones, the network's first; empty for a network of the user's own.
 
     Attributes:
-        vpc: knows its id, and nothing of its subnets and zones.
-        public_subnet: of head and login nodes.
-        private_subnet: of compute nodes and file systems.
-        node_security_group: of all nodes; no rule is ever added to it through this.
-        zone_names: as given.
+        vpc: the VPC with its id only, without its subnets and zones.
+        public_subnet: subnet of head and login nodes.
+        private_subnet: subnet of compute nodes and file systems.
+        node_security_group: group of all nodes; no rule is ever added through this attribute.
+        zone_names: the argument.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Network(Construct):
         zone_names: tuple[str, ...] = (),
     ) -> None:
         super().__init__(scope, id_)
-        # Only its id is ever used; CDK wants to hear zones.
+        # Only the id is used, but CDK requires zones.
         self.vpc = ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id=vpc_id, availability_zones=["unknown"])
         self.zone_names = zone_names
         self.public_subnet = self._subnet("PublicSubnet", public_subnet_id)

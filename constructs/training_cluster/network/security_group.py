@@ -1,4 +1,4 @@
-"""The one security group of all nodes: each other, and out."""
+"""Security group of all nodes: traffic among themselves, and out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from training_cluster.acknowledgements import acknowledge
 
 
 class NodeSecurityGroup(Construct):
-    """Nodes reach each other in both directions, as EFA needs it, and the world; nobody reaches them.
+    """Group that lets nodes reach each other in both directions, which EFA needs, and the world.
 
-    Made of L1s: CDK's own SecurityGroup cannot have both an egress rule to itself and the world.
+    Made of L1s: CDK's own SecurityGroup cannot have an egress rule to itself beside one to the world.
 
     Args:
         ssh_from: CIDR from which port 22 is reached.
 
     Attributes:
-        group: for those who let nodes in; it takes no more rules.
+        group: the group, for rules of other groups; it takes no more rules itself.
     """
 
     def __init__(self, scope: Construct, id_: str, *, vpc_id: str, ssh_from: str | None) -> None:
@@ -56,8 +56,8 @@ class NodeSecurityGroup(Construct):
             cidr_ip="0.0.0.0/0",
             description="Packages and AWS APIs",
         )
-        # Creating a SecurityGroupEgress takes away the group's default rule, or any other that allows
-        # everything: so the world comes after the group itself.
+        # Creating a SecurityGroupEgress removes the group's default rule, or any other that allows
+        # everything, so the rule to the world is created last.
         world_out.add_resource_dependency(nodes_out)
         if ssh_from:
             ssh = ec2.CfnSecurityGroupIngress(

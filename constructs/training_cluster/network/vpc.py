@@ -1,4 +1,4 @@
-"""A VPC of ours: one zone, where EFA works and a NAT gateway is paid once."""
+"""VPC that NetworkStack makes: in one zone, where EFA works and only one NAT gateway is paid."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from constructs import Construct
 
 CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20
-"""10.0.0.0/20: head and login nodes, the NAT gateway."""
+"""Prefix length of 10.0.0.0/20: head and login nodes, the NAT gateway."""
 PRIVATE_PREFIX = 17
-"""10.0.128.0/17: compute nodes and file systems. The most nodes of any size fit in (test_families.py)."""
+"""Prefix length of 10.0.128.0/17: compute nodes and file systems. The most nodes of any size fit in
+(test_families.py)."""
 
 FLOW_LOG_RETENTION = logs.RetentionDays.THREE_MONTHS
-"""A quarter, to look back from an audit; as the logs of our functions."""
+"""Retention of a quarter, for an audit; the logs of our functions have the same."""
 
 
 class ComputeVpc(Construct):
-    """A public and a private subnet, NAT, gateway endpoints for S3 and DynamoDB, flow logs.
+    """VPC with a public and a private subnet, NAT, gateway endpoints for S3 and DynamoDB, flow logs.
 
     Args:
-        zone_name: of both subnets; a token. Their logical ids do not depend on it.
+        zone_name: zone of both subnets; a token. Their logical ids do not depend on it.
 
     Attributes:
-        vpc, public_subnet, private_subnet: for what stands in them.
+        vpc, public_subnet, private_subnet: for the resources inside them.
     """
 
     def __init__(self, scope: Construct, id_: str, *, zone_name: str) -> None:
@@ -46,7 +47,7 @@ class ComputeVpc(Construct):
             ],
             gateway_endpoints={
                 "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
-                # ParallelCluster keeps its nodes' state there.
+                # ParallelCluster stores its nodes' state in DynamoDB.
                 "DynamoDb": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.DYNAMODB),
             },
         )
@@ -54,11 +55,11 @@ class ComputeVpc(Construct):
         self._log_flows()
 
     def _log_flows(self) -> None:
-        """Log who talked to whom; the log stays when the stack goes, since an audit may come later.
+        """Add flow logs; they are retained when the stack is deleted, since an audit may come later.
 
-        All traffic, not the rejected alone: what got through is what an incident is about. A record is one
-        connection in one minute, whatever its bytes, and a node has few, long ones (Lustre, Slurm). EFA's own
-        protocol passes by it (unconfirmed).
+        They record all traffic: an incident is about accepted connections. A record is one connection in one
+        minute, whatever its bytes, and a node has few, long ones (Lustre, Slurm). EFA's own protocol is not
+        recorded (unconfirmed).
         """
         log_group = logs.LogGroup(self, "FlowLogs", retention=FLOW_LOG_RETENTION)
         own_flows_only = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
@@ -72,8 +73,8 @@ class ComputeVpc(Construct):
             "FlowLog",
             destination=ec2.FlowLogDestination.to_cloud_watch_logs(log_group, role),
             traffic_type=ec2.FlowLogTrafficType.ALL,
-            # For NAT, endpoints and file systems; of Nitro instances it is a minute at most whatever stands
-            # here (VPC guide, "Flow log limitations").
+            # For NAT, endpoints and file systems; Nitro instances always have a minute at most (VPC guide,
+            # "Flow log limitations").
             max_aggregation_interval=ec2.FlowLogMaxAggregationInterval.TEN_MINUTES,
         )
-        flow_log.node.add_dependency(role)  # its rights, too, or the first deliveries fail
+        flow_log.node.add_dependency(role)  # with its policy, or the first deliveries fail

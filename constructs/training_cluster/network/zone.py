@@ -1,4 +1,4 @@
-"""The network's zone: a custom resource that chooses it at deploy time, and keeps it."""
+"""Custom resource that chooses the network's zone at deploy time, and never changes it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _QUESTIONS = Ec2Questions(
 
 
 class ComputeZone(FunctionResource):
-    """One zone for everything: the reservation's, or the one asked for, or the first that has all types.
+    """The zone of everything: the reservation's, else the flag's, else the first that has all instance types.
 
-    An update keeps it, or fails before anything is touched: its inputs are the only ones of NetworkStack that
-    follow a cluster's flags.
+    An update keeps it, or fails before any other change: its inputs are the only ones of NetworkStack that
+    depend on a cluster's flags.
 
     Args:
         zone: auto, a zone's name or its id.
-        instance_types: what the zone has to offer.
-        reservation_id: cr-... whose zone it has to be.
+        instance_types: instance types that the zone has to offer.
+        reservation_id: reservation whose zone it has to be (cr-...).
 
     Attributes:
-        id: the zone's id (a token): the same place in every account.
-        name: the zone's name in this account (a token).
-        other_name: name of another zone (a token), for a database that has to be in two; kept like the first.
+        id: id of the zone (a token): the same place in every account.
+        name: name of the zone in this account (a token).
+        other_name: name of a second zone (a token), for the database, which needs two; never changed either.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ComputeZone(FunctionResource):
             name="Zone",
             resource_type=RESOURCE_TYPE,
             code=ASSETS / "compute_zone",
-            # A throttled call is repeated for up to two minutes.
+            # The function repeats a throttled call for up to two minutes.
             timeout=Duration.minutes(8),
             properties={
                 "Zone": zone,

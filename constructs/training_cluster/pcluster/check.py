@@ -1,4 +1,4 @@
-"""Checks the config that settings would give, before anything exists: schema, then pure rules."""
+"""Check of the cluster config before any resource exists: against the schema, then pure rules."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SOME_IMAGE = "ami-0123456789abcdef0"
 
 
 def config_problems(config: dict[str, Any]) -> list[str]:
-    """What ParallelCluster would refuse of a config without asking AWS; empty when all is well."""
+    """Return the mistakes that ParallelCluster finds in a config without a call of AWS."""
     return schema_problems(config) or rule_problems(config)
 
 
 def check_settings(settings: Settings) -> None:
-    """Check the config that these settings give.
+    """Check the cluster config that is rendered from settings.
 
     Raises:
-        ConfigurationError: ParallelCluster would refuse it. A mistake of ours or in the family's file.
+        ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file.
     """
     ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
     problems = config_problems(render_cluster_config(settings=settings, ids=ids))

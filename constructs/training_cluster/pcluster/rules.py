@@ -1,7 +1,7 @@
-"""Rules on a rendered config that no schema can carry: ParallelCluster's validators that need no AWS.
+"""Rules on a rendered config that no schema can express: ParallelCluster's validators that need no AWS.
 
-The renderer keeps them by construction; this catches a mistake in it, or in a family's file, at
-synth and not after the library's answer from the cloud.
+The renderer obeys them by construction; the rules find a mistake in it, or in a family's file, at synth
+instead of in the cloud.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_COMPUTE_RESOURCES = 50
 
 
 def rule_problems(config: Config) -> list[str]:
-    """One sentence a broken rule; the config has passed the schema."""
+    """Return one sentence a broken rule, for a config that has passed the schema."""
     queues = config["Scheduling"]["SlurmQueues"]
     found = [*_names(queues), *_mounts(config)]
     for queue in queues:

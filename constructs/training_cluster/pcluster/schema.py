@@ -1,9 +1,9 @@
-"""Whether a cluster config is one that ParallelCluster would take, known at synth and offline.
+"""Check of a cluster config against ParallelCluster's own schema, at synth and offline.
 
-The library cannot be installed beside the app (docs/adr/0002-two-environments.md), so its schema is:
-pcluster_config.schema.json, which `make schema` exports from it. That carries keys, types and the
-rules of single values. Rules between keys are code in the library ("x-rules-in-code") and are left
-to it; tests/unit/training_cluster/pcluster/schema_cases.yaml has an example of each.
+The library cannot be installed beside the app (docs/adr/0002-two-environments.md), so the app has its schema:
+pcluster_config.schema.json, which `make schema` exports. It has keys, types and the rules of single values.
+Rules between keys are code in the library ("x-rules-in-code"), which checks them itself;
+tests/unit/training_cluster/pcluster/schema_cases.yaml has an example of each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from training_cluster.problems import did_you_mean
 
 SCHEMA = Path(__file__).with_name("pcluster_config.schema.json")
 
-# In the order of asking: to JSON Schema an integer is a number, too.
+# In the order of the search, since JSON Schema takes an integer as a number, too.
 _TYPES = {
     "array": "a list",
     "boolean": "true or false",
@@ -64,7 +64,7 @@ def _limits(schema: Mapping[str, Any], of: str) -> str:
 
 
 def _complaint(error: ValidationError) -> str:
-    """Say what is wrong with one value, and what is right."""
+    """Describe the mistake in one value, and the allowed values."""
     value, rule, schema = error.instance, error.validator_value, error.schema
     match error.validator:
         case "type":
@@ -85,7 +85,7 @@ def _complaint(error: ValidationError) -> str:
 
 
 def _sentences(error: ValidationError) -> Iterator[str]:
-    """One sentence for each key or value that an error is about."""
+    """Yield one sentence for each key or value of an error."""
     where, schema = list(error.absolute_path), error.schema
     match error.validator:
         case "additionalProperties":
@@ -100,7 +100,7 @@ def _sentences(error: ValidationError) -> Iterator[str]:
                 if key not in error.instance:
                     yield f"{_dotted([*where, key])}: required, but missing"
         case "type" if "enum" in schema:
-            pass  # The choices say it.
+            pass  # The error about the choices reports it.
         case _:
             yield f"{_dotted(where) or 'The config'}: {_complaint(error)}"
 
@@ -108,8 +108,8 @@ def _sentences(error: ValidationError) -> Iterator[str]:
 def schema_problems(config: Mapping[str, object]) -> list[str]:
     """Return one sentence for each key or value that ParallelCluster's schema refuses, sorted by path.
 
-    Stricter than the library in one way: a value must have its type, "5" is no whole number.
+    It is stricter than the library in one way: a value must have its type, so "5" is no whole number.
     """
     errors = sorted(_validator().iter_errors(dict(config)), key=lambda error: list(error.absolute_path))
-    # Each missing key of an object is an error of its own and yields all of them.
+    # Each missing key of an object is a separate error, and each such error yields all of the keys.
     return list(dict.fromkeys(sentence for error in errors for sentence in _sentences(error)))

@@ -1,4 +1,4 @@
-"""What each scope of permissions.tsv stands for: resources, by prefix where they have one, and conditions."""
+"""Scopes of permissions.tsv: resources, by prefix if they have one, and conditions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aws_cdk import Aws
 
 Conditions = dict[str, object]
 
-# CloudFormation makes names of stack, logical id and a random part, and shortens what is too long at places
-# that are documented nowhere. Of a stack (128 characters) with ParallelCluster's ids, and of a role (64).
+# CloudFormation makes names from the stack, the logical id and a random part, and shortens long ones in an
+# undocumented way. These limits are for stacks (128 characters) with ParallelCluster's ids and roles (64).
 _LONGEST_IN_STACK, _KEPT_IN_STACK = 50, 40
 _LONGEST_IN_ROLE, _KEPT_IN_ROLE = 12, 10
 
@@ -20,25 +20,25 @@ _ATTACHABLE_AWS_POLICIES = (
     "AmazonS3ReadOnlyAccess",
     "service-role/AWSLambdaBasicExecutionRole",
 )
-# EC2 calls itself by both names in China; ParallelCluster's published policy has both everywhere.
+# EC2 uses both names in China; ParallelCluster's published policy has both everywhere.
 _PASSED_TO = ("lambda.amazonaws.com", "ec2.amazonaws.com", "ec2.amazonaws.com.cn")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What some actions may be done to: one statement of the role's policy."""
+    """Resources and conditions of some actions: one statement of the role's policy."""
 
     name: str
-    """As the table names it; its statement's Sid."""
+    """Name in the table, and Sid of the statement."""
     resources: tuple[str, ...] = ("*",)
     conditions: Conditions | None = None
     any_resource: str = ""
-    """Why every resource of the account is meant; only with *."""
+    """Reason for every resource of the account; only with *."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The cluster that the provider is for, as provider_statements describes it; None leaves a scope out."""
+    """The provider's cluster, by the arguments of provider_statements; None leaves a scope out."""
 
     cluster_name: str
     scripts_bucket_arn: str
@@ -49,7 +49,7 @@ class Target:
 
 
 def scopes(target: Target) -> Iterator[Scope]:
-    """Every scope of the table."""
+    """Yield every scope of the table."""
     yield from _services(target)
     yield from _stacks(target.cluster_name)
     yield from _buckets(target.scripts_bucket_arn)
@@ -68,10 +68,10 @@ def _here() -> Conditions:
 
 def _services(target: Target) -> Iterator[Scope]:
     name = target.cluster_name
-    # Their names end with twelve digits, the time; no * there, or training's would be training-2's, too.
+    # Log groups end with twelve digits, the time; with a * there, training's would cover training-2's.
     group = f"log-group:/aws/parallelcluster/{name}-{'?' * 12}"
     logs = [_arn("logs", group), _arn("logs", f"{group}:*")]
-    # Their functions' names, and those groups', end with the stack's id, which nobody knows beforehand.
+    # Names of functions and of their log groups end with the stack's id, which is unknown beforehand.
     function_logs = _arn("logs", "log-group:/aws/lambda/pcluster-*")
     functions = [_arn("lambda", f"function:{prefix}-*") for prefix in ("parallelcluster", "pcluster")]
     tables = [_arn("dynamodb", f"table/parallelcluster-{part}{name}") for part in ("", "slurm-")]
@@ -96,7 +96,7 @@ def _services(target: Target) -> Iterator[Scope]:
 def _of_stacks(cluster_name: str) -> list[str]:
     """Return the patterns of the names of the cluster's stack and its nested stacks.
 
-    No -*, or training's would be training-2's, too.
+    They do not end in -*, or training's would cover training-2's.
     """
     named = cluster_name
     if len(cluster_name) > _LONGEST_IN_STACK:
@@ -129,14 +129,14 @@ def _buckets(scripts: str) -> Iterator[Scope]:
 
 
 def _login_nodes() -> Iterator[Scope]:
-    """Always, not only with login nodes: they must also be able to go.
+    """Yield the scopes of login nodes, also for a cluster without any: deleting the nodes needs them, too.
 
-    The published policy asks for one tag; it was loosened when that broke (aws-parallelcluster issue 7491).
+    The published policy requires one tag; it was loosened when that broke (aws-parallelcluster issue 7491).
     """
     services = ["autoscaling.amazonaws.com", "elasticloadbalancing.amazonaws.com"]
     yield Scope(name="LoginNodeGroups", conditions=_here())
     yield Scope(name="LoginNodeBalancers", conditions=_here())
-    # The first of an account makes AWS's own role for it.
+    # The first resource in an account makes AWS create its service-linked role.
     yield Scope(
         name="ServiceRoles",
         resources=(_arn("iam", "role/aws-service-role/*", region=""),),
@@ -145,7 +145,10 @@ def _login_nodes() -> Iterator[Scope]:
 
 
 def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scope]:
-    """Nodes' roles have the path /parallelcluster/<stack>/, functions' roles /parallelcluster/ alone."""
+    """Yield the scopes of IAM.
+
+    Nodes' roles have the path /parallelcluster/<stack>/, functions' roles /parallelcluster/ alone.
+    """
 
     def own(kind: str, *more: str) -> tuple[str, ...]:
         paths = [*_of_stacks(cluster_name), *more]
@@ -163,7 +166,7 @@ def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scop
     yield Scope(name="Roles", resources=roles)
     yield Scope(name="BoundedRoles", resources=roles, conditions=bounded or None)
     if bounded:
-        # Without it a bounded provider could make a role without bounds, and use that.
+        # Without it a bounded provider could create and use a role without a boundary.
         yield Scope(name="Bound", resources=roles, conditions=bounded)
     yield Scope(
         name="RolePolicies",
@@ -179,7 +182,7 @@ def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scop
 
 
 def _own_calls(target: Target) -> Iterator[Scope]:
-    """For the provider's own calls, beside the library's: progress, logs of a failure, running jobs."""
+    """Yield the scopes of the provider's own calls: progress, logs of a failure, running jobs."""
     name = target.cluster_name
     instances = (_arn("ec2", "instance/*"),)
     yield Scope(name="OwnStack", resources=(Aws.STACK_ID,))

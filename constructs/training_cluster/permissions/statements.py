@@ -1,4 +1,4 @@
-"""What the provider may do: permissions.tsv says which actions, scopes.py to what.
+"""IAM statements of the provider: actions from permissions.tsv, resources and conditions from scopes.py.
 
 ParallelCluster creates its stack with the caller's rights, so these cover the cluster's resources too, not
 only the library's own calls. Not proven on real AWS: docs/permissions.md.
@@ -21,14 +21,14 @@ def provider_statements(
     progress_parameter_arn: str | None = None,
     progress_log_group_arn: str | None = None,
 ) -> list[iam.PolicyStatement]:
-    """All statements of the provider's role, for one cluster: one a scope.
+    """Return the statements of the provider's role for one cluster, one a scope.
 
     Args:
         permissions_boundary: ARN of the policy that must bound every role that the provider makes.
-        secret_arn: of the accounting database's password, which the library looks up.
-        progress_parameter_arn: the SSM parameter in which the provider writes how far it is.
-        progress_log_group_arn: the log group in which it writes what it did, as LogGroup.log_group_arn has
-            it: with `:*` at its end, which stands for its streams.
+        secret_arn: ARN of the secret with the accounting database's password, which the library looks up.
+        progress_parameter_arn: ARN of the SSM parameter with the provider's progress.
+        progress_log_group_arn: ARN of the log group of its steps, with `:*` for its streams at the end, as
+            LogGroup.log_group_arn returns it.
     """
     target = Target(
         cluster_name=cluster_name,

@@ -1,7 +1,7 @@
-"""The table of permissions, permissions.tsv: which actions the provider takes, and who says so.
+"""Table of permissions, permissions.tsv: actions of the provider, with their sources.
 
-A row is an action. What it may be done to is its scope, in permissions.py. docs/permissions.md says where
-the columns come from; `make permissions` writes those that machines know.
+A row is an action; its scopes (scopes.py) have its resources. docs/permissions.md describes the columns;
+`make permissions` writes those that can be computed.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ _SEPARATOR = "; "
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One action. It is allowed in its scopes, or left out for a reason."""
+    """One action, allowed in its scopes or left out for a reason."""
 
     action: str
-    """`service:Action`. Rows that are left out may have a wildcard, or -: the types that take nothing."""
+    """Action as `service:Action`. Rows that are left out may have a wildcard, or - for types without any."""
     scopes: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    """Operations of the ParallelCluster library's calls, as recorded on the local AWS."""
+    """Operations of the ParallelCluster library's calls, recorded on the local AWS."""
     types: tuple[str, ...] = ()
-    """`AWS::EC2::Instance create,delete`: what the registry says that handlers of this type take."""
+    """Resource types whose handlers take the action by the registry: `AWS::EC2::Instance create,delete`."""
     policy: tuple[str, ...] = ()
     """Statements of ParallelCluster's published policy; `Sid as s3:Get*` where a wildcard names it."""
     provider: tuple[str, ...] = ()
-    """`failure_logs.py PutObject`: calls of the provider itself."""
+    """Calls of the provider itself: `failure_logs.py PutObject`."""
     documentation: tuple[str, ...] = ()
-    """Pages of AWS's documentation, for what nothing else names."""
+    """Pages of AWS's documentation, for actions without another source."""
     left_out: tuple[str, ...] = ()
-    """Why it is not allowed; `unset: AWS::EC2::Instance Volumes` where no template sets the property."""
+    """Reasons to leave it out; `unset: AWS::EC2::Instance Volumes` for a property that no template sets."""
 
     @property
     def service(self) -> str:
-        """Of the action."""
+        """Service prefix of the action."""
         return self.action.partition(":")[0]
 
     @property
     def type_names(self) -> frozenset[str]:
-        """The resource types that take it."""
+        """Resource types whose handlers take the action."""
         return frozenset(each.partition(" ")[0] for each in self.types)
 
     @property
     def is_named(self) -> bool:
-        """Whether anything takes it."""
+        """True when any source names the action."""
         return bool(self.calls or self.types or self.policy or self.provider or self.documentation)
 
     @property
     def unset(self) -> Mapping[str, tuple[str, ...]]:
-        """Properties that it is left out for, of each resource type."""
+        """Properties that no template sets, by resource type: reasons to leave the action out."""
         words = [each.split() for each in self.left_out if each.startswith("unset: ")]
         return {name: tuple(properties) for _, name, *properties in words}
 
@@ -63,10 +63,10 @@ COLUMNS = tuple(each.name for each in fields(Row))
 
 
 def load(path: Path = PATH) -> list[Row]:
-    """Read the table.
+    """Read the rows of the table.
 
     Raises:
-        ValueError: a line is not of the table's form; with its number.
+        ValueError: a line is not of the table's form; the message has its number.
     """
     rows = []
     with path.open(encoding="utf-8", newline="") as file:
@@ -83,7 +83,7 @@ def load(path: Path = PATH) -> list[Row]:
 
 
 def dump(rows: Iterable[Row]) -> str:
-    """Write the table: sorted, so that the same rows are the same text."""
+    """Render the table, sorted, so that the same rows are always the same text."""
     lines = ["\t".join(COLUMNS)]
     for row in sorted(rows, key=lambda row: row.action.lower()):
         lines.append("\t".join([row.action, *(_SEPARATOR.join(getattr(row, name)) for name in COLUMNS[1:])]))

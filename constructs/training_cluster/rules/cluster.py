@@ -1,7 +1,7 @@
-"""Rules between flags: what ParallelCluster or AWS would refuse later, refused before anything happens.
+"""Rules between flags: combinations that ParallelCluster or AWS would refuse later, found before a deploy.
 
-Each rule is one function that yields what contradicts, with what to type instead. What a cluster
-merely does badly is advice (advice.py).
+Each rule is a function that yields contradictions, with what to type instead. Flags that work badly together
+are advice (advice.py).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Rule = Callable[["Settings"], Iterator[Contradiction]]
 
 
 def contradictions(settings: Settings) -> list[Contradiction]:
-    """Everything about the flags that cannot work; empty when all is well."""
+    """Return all contradictions between the flags."""
     found = list(_size_is_of_the_family(settings))
-    # The others ask for the size's facts.
+    # The other rules need the facts of the size.
     return found or [each for rule in _RULES for each in rule(settings)]
 
 

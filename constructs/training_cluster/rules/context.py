@@ -1,4 +1,4 @@
-"""The CDK context as Settings: each flag checked by itself, then against the others."""
+"""Reader of the CDK context as Settings: each flag is checked by itself, then against the others."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from training_cluster.problems import ConfigurationError, Contradiction
 from training_cluster.rules.cluster import contradictions
 
 CDKS_BOUNDARY = "@aws-cdk/core:permissionsBoundary"
-"""The CDK's own context key: a policy's name or ARN, which the CDK gives to the roles of its stacks."""
+"""Context key of the CDK itself: a policy's name or ARN, which the CDK gives to the roles of its stacks."""
 
 
 def read_settings(context: Mapping[str, Any]) -> Settings:
-    """Read the flags out of the CDK context; keys with ':' or a leading '@' are CDK's own.
+    """Read the flags from the CDK context; keys with ':' or a leading '@' are CDK's own.
 
     Raises:
         ConfigurationError: an unknown flag, a wrong value, or values that contradict each other.
@@ -35,7 +35,7 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
 
 
 def _boundary_of_the_app_alone(context: Mapping[str, Any]) -> Contradiction:
-    """Say that the roles of the cluster would be made without the boundary, and what to type."""
+    """Explain that the cluster's roles would lack the boundary, and what to type."""
     given = context[CDKS_BOUNDARY]
     arn = str(given.get("arn") or "") if isinstance(given, Mapping) else ""
     if not arn or "${" in arn:  # a shell would empty the CDK's placeholders

@@ -1,4 +1,4 @@
-"""Rules about the nodes' image, and what it has to hold."""
+"""Rules about the nodes' image and its content."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _workloads_suit_the_family(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _workloads_fit_the_start(settings: Settings) -> Iterator[Contradiction]:
-    """An image of one's own may have them already, which nobody knows here."""
+    """Yield contradictions of the official image; the content of a user's own is unknown."""
     if settings.node_image != "official" or not settings.node_workloads:
         return
     known = load_workloads()
@@ -65,7 +65,7 @@ def _workloads_fit_the_start(settings: Settings) -> Iterator[Contradiction]:
 
 
 def install_budget_s(settings: Settings) -> int:
-    """Seconds that our steps may take at a node's start with the official image, the workloads' apart."""
+    """Return the most seconds of our steps at a node's start from the official image, without workloads."""
     return budget_s(start_steps(node="ComputeFleet", recipe=settings.family_facts.image_recipe))
 
 

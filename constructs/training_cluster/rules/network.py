@@ -1,4 +1,4 @@
-"""Rules between the network flags."""
+"""Rules between the flags of the network."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from training_cluster.flags.settings import Settings
 
 RESERVED_ADDRESSES = 64
-"""Addresses of the private subnet that are kept for file systems and endpoints."""
+"""Number of addresses of the private subnet that are reserved for file systems and endpoints."""
 
-# The largest network that one owner has: 10.0.0.0/8 among the private ones.
+# Prefix length of the largest network that one owner has: 10.0.0.0/8, among the private ones.
 WIDEST_PREFIX = 8
 
 

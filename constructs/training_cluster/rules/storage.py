@@ -1,4 +1,4 @@
-"""Rules between the storage flags."""
+"""Rules between the flags of the storage."""
 
 from __future__ import annotations
 

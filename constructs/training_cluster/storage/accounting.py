@@ -1,4 +1,4 @@
-"""Slurm's accounting database: Aurora MySQL, serverless, in two zones of our VPC."""
+"""Slurm's accounting database: Aurora MySQL, serverless, in two zones of the VPC that NetworkStack makes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from training_cluster.cluster.resource_ids import Database
 from training_cluster.functions.guard import RETAINED
 from training_cluster.network.network import DATABASE_CIDRS, Network
 
-# Of a minor version with long-term support (release notes of 3.10.0): it lives for three years, not for one.
+# A minor version with long-term support (release notes of 3.10.0): three years instead of one.
 ENGINE = rds.DatabaseClusterEngine.aurora_mysql(version=rds.AuroraMysqlEngineVersion.VER_3_10_4)
 USER = "slurm"
 
 
 class Accounting(Construct):
-    """One database for the accounting of all clusters; each keeps its own schema in it.
+    """One database for the accounting of all clusters, each with its own schema.
 
-    All of it is kept, not the database alone: see _keep.
+    All of its resources are retained, not only the database: see _retain.
 
     Attributes:
-        database: what a cluster config needs of it.
+        database: address, user and secret for a cluster config.
     """
 
     def __init__(self, scope: Construct, id_: str, *, network: Network) -> None:
@@ -53,7 +53,7 @@ class Accounting(Construct):
             "Database",
             engine=ENGINE,
             credentials=rds.Credentials.from_password(USER, secret.secret_value),
-            # AWS itself patches a release with long-term support; an upgrade would leave it (release notes).
+            # AWS patches a release with long-term support itself; an upgrade would leave it (release notes).
             writer=rds.ClusterInstance.serverless_v2("Writer", auto_minor_version_upgrade=False),
             serverless_v2_min_capacity=size.min_acu,
             serverless_v2_max_capacity=size.max_acu,
@@ -65,14 +65,14 @@ class Accounting(Construct):
             deletion_protection=True,
         )
         _acknowledge(secret, cluster)
-        _keep(self)
+        _retain(self)
         endpoint = cluster.cluster_endpoint
         self.database = Database(
             uri=f"{endpoint.hostname}:{endpoint.port}", user=USER, secret_arn=secret.secret_arn
         )
 
     def _subnets(self, network: Network) -> ec2.SubnetSelection:
-        """Two subnets with no way out."""
+        """Add two subnets without a route to the internet."""
         subnets: list[ec2.ISubnet] = [
             ec2.PrivateSubnet(
                 self,
@@ -93,18 +93,18 @@ class Accounting(Construct):
             "Parameters",
             engine=ENGINE,
             description="Slurm accounting: TLS only, and slurmdbd's own wish for long transactions",
-            # As in ParallelCluster's own template of such a database (cloudformation/database).
+            # From ParallelCluster's own template of such a database (cloudformation/database).
             parameters={"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"},
         )
         group.bind_to_cluster()
         return group
 
 
-def _keep(accounting: Construct) -> None:
-    """Let everything outlive a deleted stack, since the database needs all of it.
+def _retain(accounting: Construct) -> None:
+    """Retain all resources when their stack is deleted, since the database needs them.
 
-    A cluster without its instance answers nobody, without the rule it answers no node; its subnet group
-    cannot go while it stands (RDS), so the stack could not either.
+    A database cluster answers nobody without its instance, and no node without the rule; its subnet group
+    cannot be deleted before it (RDS), so the stack could not either.
     """
     for part in accounting.node.find_all():
         if isinstance(part, CfnResource):
@@ -112,7 +112,7 @@ def _keep(accounting: Construct) -> None:
 
 
 def _acknowledge(secret: secretsmanager.Secret, cluster: rds.DatabaseCluster) -> None:
-    # ParallelCluster's guide, "Database rotation": a script on the head node tells slurmdbd of a new one.
+    # ParallelCluster's guide, "Database rotation": a script on the head node gives slurmdbd a new password.
     acknowledge(secret, "AwsSolutions-SMG4", "slurmdbd hears of a new password only from a person")
     for rule, reason in {
         "RDS6": "slurmdbd can log in with a password, not with IAM",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import Guarded
 
-# Destroying the cluster first frees StorageStack's exports; its data stays.
+# Destroying the cluster first releases StorageStack's exports; its data is retained.
 _MOVE_LUSTRE = (
     "To move: make the new file system beside the old one (aws fsx create-file-system), copy, link its "
     "/datasets and /checkpoints to the bucket (aws fsx create-data-repository-association; no deploy links "
@@ -48,7 +48,7 @@ def guarded_storage(
         network = {
             "vpc_id": vpc_id,
             "private_subnet_id": subnet_id,
-            # The nodes that use them are in it, and a cluster's nodes stay in it.
+            # The file systems' clients are in this group, and a cluster's nodes never leave it.
             "security_group_id": node_security_group_id,
         }
         values |= {

@@ -1,4 +1,4 @@
-"""FSx for Lustre: the file system, its links to the bucket, and who reaches it."""
+"""FSx for Lustre: the file system, its links to the bucket, its security group."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def lustre_file_system(
     node_security_group: ec2.ISecurityGroup,
     flags: StorageFlags,
 ) -> fsx.LustreFileSystem:
-    """Add a file system to a scope, as Lustre.
+    """Add a file system to a scope, with the id Lustre.
 
-    It is encrypted with FSx's own key, which cannot be turned off (API reference, CreateFileSystem's
-    KmsKeyId). It has no backups of FSx's: there are none of a file system that is linked to a bucket
-    (guide, "Protecting your data with backups"); the bucket is the durable copy.
+    It is always encrypted, with FSx's own key (API reference, CreateFileSystem's KmsKeyId). FSx makes no
+    backups of a file system that is linked to a bucket (guide, "Protecting your data with backups"); the
+    bucket is the durable copy.
     """
     durable, kind = flags.fsx_type == "persistent2", fsx.LustreDeploymentType
     group = _security_group(scope, vpc, node_security_group) if flags.fsx_efa == "off" else None
@@ -35,9 +35,9 @@ def lustre_file_system(
         "Lustre",
         vpc=vpc,
         vpc_subnet=subnet,
-        # With EFA it stands in the nodes' group: that one is open to itself both ways for all traffic, as
-        # EFA wants it, and an egress rule that is added to the nodes' group from here would take away
-        # another one (network.py: the order matters).
+        # With EFA it has the nodes' group, which is open to itself in both directions for all traffic, as EFA
+        # requires; an egress rule that is added to the nodes' group from here would remove another one
+        # (network/security_group.py: the order matters).
         security_group=group or node_security_group,
         storage_capacity_gib=flags.fsx_gib,
         file_system_type_version=LUSTRE_VERSION,
@@ -50,9 +50,9 @@ def lustre_file_system(
     )
     Tags.of(file_system).add("Name", "training-cluster")
     if group:
-        keep_with_its_rules(group)
-        # FSx looks at the rules when it is asked for the file system (guide, "Troubleshooting": "do not
-        # permit Lustre LNET network traffic on port 988").
+        retain_with_rules(group)
+        # FSx checks the rules when the file system is created (guide, "Troubleshooting": "do not permit
+        # Lustre LNET network traffic on port 988").
         file_system.node.add_dependency(group)
     else:
         _enable_efa(file_system)
@@ -62,12 +62,12 @@ def lustre_file_system(
 def link(
     scope: Construct, id_: str, *, folder: str, bucket_name: str, file_system_id: str, imports: bool
 ) -> fsx.CfnDataRepositoryAssociation:
-    """Link a folder of a file system with the bucket's folder of that name.
+    """Link a folder of a file system to the bucket's folder of the same name.
 
     Args:
-        imports: from the bucket to the file system, else the other way.
+        imports: True to import from the bucket, False to export to it.
     """
-    # Never DELETED, in neither direction: a file that is removed by mistake is still on the other side.
+    # DELETED in neither direction: a file that is deleted by mistake still exists on the other side.
     events = ["NEW", "CHANGED"]
     kind = fsx.CfnDataRepositoryAssociation
     policy = (
@@ -81,7 +81,7 @@ def link(
         file_system_id=file_system_id,
         file_system_path=f"/{folder}",
         data_repository_path=f"s3://{bucket_name}/{folder}/",
-        # Also what was exported: a new file system on an old bucket must show the checkpoints to go on from.
+        # Also for exported files: a new file system on an old bucket must show the checkpoints for a resume.
         batch_import_meta_data_on_create=True,
         s3=policy,
     )
@@ -89,10 +89,10 @@ def link(
     return association
 
 
-def keep_with_its_rules(group: ec2.SecurityGroup) -> None:
-    """Let a group, and what its rules let through, outlive a deleted stack with what stands in it.
+def retain_with_rules(group: ec2.SecurityGroup) -> None:
+    """Retain a security group and its rules when their stack is deleted.
 
-    Without its rules nobody would reach what was kept.
+    Without its rules nobody would reach the file system, which is retained, too.
     """
     for part in group.node.find_all():
         if isinstance(part, CfnResource):
@@ -109,7 +109,7 @@ def _security_group(
         description="FSx for Lustre: nodes and its own servers, on the Lustre ports",
         allow_all_outbound=False,
     )
-    # CDK's construct opens the group to itself, for the servers among themselves.
+    # CDK's construct adds the ingress rule for traffic among the servers.
     for first, last in LUSTRE_PORTS:
         port = ec2.Port.tcp(first) if first == last else ec2.Port.tcp_range(first, last)
         group.add_ingress_rule(node_security_group, port, "Lustre clients: the nodes")
@@ -119,8 +119,10 @@ def _security_group(
 
 
 def _enable_efa(file_system: fsx.LustreFileSystem) -> None:
-    """CDK's construct does not know it yet. FSx wants a metadata configuration with it (guide, "EFA-enabled
-    file systems"); AUTOMATIC follows the capacity.
+    """Enable EFA, for which CDK's construct has no property yet.
+
+    FSx requires a metadata configuration with it (guide, "EFA-enabled file systems"); AUTOMATIC follows the
+    capacity.
     """
     resource = file_system.node.default_child
     assert isinstance(resource, CfnResource)

@@ -1,4 +1,4 @@
-"""What holds data: the bucket, the Lustre file system, EFS. None is deleted with its stack."""
+"""Storage: the bucket, the Lustre file system and EFS. None is deleted with its stack."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from constructs import Construct
 from training_cluster.acknowledgements import acknowledge
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import RETAINED
-from training_cluster.storage.lustre import keep_with_its_rules, link, lustre_file_system
+from training_cluster.storage.lustre import link, lustre_file_system, retain_with_rules
 from training_cluster.storage.ports import NFS_PORT
 
 OLD_VERSIONS = Duration.days(90)
-"""How long an object that was overwritten or deleted can be had back: a quarter, in which a checkpoint that
-was lost by mistake is missed. Every overwritten checkpoint is paid for until then."""
+"""Retention of overwritten and deleted objects: a quarter, in which the loss of a checkpoint is noticed.
+Every overwritten checkpoint is paid until then."""
 BROKEN_UPLOADS = Duration.days(7)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedStorage:
-    """What other stacks use of it: imports by a fixed name, whatever the flags."""
+    """Storage for other stacks: imports by fixed names, whatever the flags are."""
 
     bucket: s3.IBucket
     lustre_id: str
@@ -35,14 +35,14 @@ class SharedStorage:
 class Storage(Construct):
     """Bucket, FSx for Lustre linked to it, and EFS, retained whatever happens to the stack.
 
-    `datasets/` of the bucket appears under /fsx/datasets; what is written to /fsx/checkpoints goes to
-    `checkpoints/` of the bucket. Nothing that is deleted on one side is deleted on the other.
-    A file system that is given by id is used as it is, and not linked; a new one is linked to a bucket
-    that is given, too.
+    `datasets/` of the bucket appears under /fsx/datasets; files in /fsx/checkpoints are exported to
+    `checkpoints/` of the bucket. A deletion on one side never deletes on the other.
+    A file system that is given by id is used unchanged and not linked; a new one is linked to the bucket,
+    even to a given one.
 
     Attributes:
-        bucket_name, lustre_id, efs_id: of what was made, or of what was given. For the own stack; others
-            take StorageStack's `storage`.
+        bucket_name, lustre_id, efs_id: name and ids, new or given. For the own stack; others use
+            StorageStack's `storage`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Storage(Construct):
                 s3.LifecycleRule(
                     id="OldVersions",
                     noncurrent_version_expiration=OLD_VERSIONS,
-                    # The mark of a deletion goes when no version is left behind it.
+                    # A delete marker without any version left is removed.
                     expired_object_delete_marker=True,
                 ),
             ],
@@ -103,8 +103,8 @@ class Storage(Construct):
             )
             for name in ("Datasets", "Checkpoints")
         )
-        # Of two that are created at once one fails: "Amazon FSx does not have the required permissions for
-        # the S3 bucket" (hashicorp/terraform-provider-aws 24678).
+        # One of two associations that are created at once fails: "Amazon FSx does not have the required
+        # permissions for the S3 bucket" (hashicorp/terraform-provider-aws 24678).
         checkpoints.add_resource_dependency(datasets)
         return id_
 
@@ -119,7 +119,7 @@ class Storage(Construct):
         port = ec2.Port.tcp(NFS_PORT)
         group.add_ingress_rule(self._nodes, port, "NFS clients: the nodes")
         group.add_egress_rule(self._nodes, port, "EFS answers the nodes")
-        keep_with_its_rules(group)
+        retain_with_rules(group)
         elastic = mibps is None
         file_system = efs.FileSystem(
             self,
@@ -130,25 +130,25 @@ class Storage(Construct):
             encrypted=True,
             throughput_mode=efs.ThroughputMode.ELASTIC if elastic else efs.ThroughputMode.PROVISIONED,
             provisioned_throughput_per_second=None if elastic else Size.mebibytes(mibps or 0),
-            # CDK would add a statement of its own, which lets clients write without TLS.
+            # CDK would add a statement that lets clients write without TLS.
             allow_anonymous_access=True,
             file_system_policy=_over_tls_only(),
             removal_policy=RETAINED,
         )
-        _keep_mount_target(file_system)
+        _retain_mount_target(file_system)
         return file_system.file_system_id
 
 
-def _keep_mount_target(file_system: efs.FileSystem) -> None:
-    """Keep it with the file system, which could not be mounted without; a new stack takes both by efs_id."""
+def _retain_mount_target(file_system: efs.FileSystem) -> None:
+    """Retain the mount target, without which nobody mounts the file system; efs_id adopts both."""
     (target,) = [part for part in file_system.node.find_all() if isinstance(part, efs.CfnMountTarget)]
     target.apply_removal_policy(RETAINED)
-    # CDK names it after the subnet; another name would make another one, and a zone holds one only.
+    # CDK derives the id from the subnet; another id would create a second target, and a zone has only one.
     target.override_logical_id("StorageEfsMountTarget")
 
 
 def _over_tls_only() -> iam.PolicyDocument:
-    """Whoever the security group lets in may mount, over TLS (ParallelCluster's EncryptionInTransit)."""
+    """Return a policy that lets every client mount over TLS only (ParallelCluster's EncryptionInTransit)."""
     return iam.PolicyDocument(
         statements=[
             iam.PolicyStatement(
