@@ -52,7 +52,7 @@ class Pin(Strict):
 
 
 class Versions(Strict):
-    """All pins of cluster_configs/versions.yaml."""
+    """Pins of cluster_configs/versions.yaml, by name."""
 
     pins: dict[str, Pin]
 

@@ -1,4 +1,4 @@
-"""All context flags of the app, each checked by itself; rules/ checks them against each other."""
+"""Context flags of the app, each checked by itself; rules/ checks them against each other."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def instance_types(self) -> list[str]:
-        """All instance types of the cluster, sorted: its zone has to offer every one."""
+        """Instance types of the whole cluster, sorted: its zone has to offer every one."""
         base = load_base()
         login = base.login_node.instance_type if self.login_nodes else None
         builds = base.image_recipes[self.family_facts.image_recipe].build_instance_type
