@@ -52,6 +52,6 @@ class Quotas(Strict):
     fsx_scratch2_gib: Quota = Field(description="of all such file systems in a region")
 
     def vcpu_quota(self, instance_type: str, capacity_type: QuotaCapacityType) -> VcpuQuota | None:
-        """Return the quota that instances of a type count against; None where no source says which."""
+        """Return the quota that instances of a type count against; None if no source names it."""
         found = (each for each in self.vcpus if each.capacity_type == capacity_type)
         return next((each for each in found if each.counts(instance_type)), None)

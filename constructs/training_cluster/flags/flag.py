@@ -1,4 +1,4 @@
-"""The declaration of a context flag: one field that carries everything that is said about it."""
+"""Declaration of a context flag: a field with its allowed values, its example and the effect of a change."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def flag(
 
     Args:
         description: meaning, for docs/flags.md.
-        takes: allowed values in words, for errors and docs/flags.md. Default: what the type says.
+        takes: allowed values in words, for errors and docs/flags.md. Default: from the type.
         example: value to type after an error. Default: the default, unless it is None or not safe to type.
-        on_change: effect of a change on a deployed cluster, for docs/changes.md. Default: what the
-            ParallelCluster library (tools/docs/flag_changes.py) or a guard says.
+        on_change: effect of a change on a deployed cluster, for docs/changes.md. Default: the answer of the
+            ParallelCluster library (tools/docs/flag_changes.py) or of a guard.
         is_compared: False keeps the flag out of `trainctl plan`: no deployed resource shows its value, or
-            it only says how a deploy is done.
+            it only controls the deploy itself.
         pattern, ge, le: pydantic's own.
     """
     extra: dict[str, JsonValue] = {_TAKES: takes, _ON_CHANGE: on_change, _IS_COMPARED: is_compared}
@@ -52,7 +52,7 @@ def flag(
 
 
 def takes_in_words(info: FieldInfo) -> str | None:
-    """Return the words for a flag's allowed values; None where its type says them."""
+    """Return the words for a flag's allowed values; None if its type is enough."""
     return _text(info, _TAKES)
 
 
@@ -62,7 +62,7 @@ def example_of(info: FieldInfo) -> object:
 
 
 def effect_of_change(info: FieldInfo) -> str | None:
-    """Return the effect of a flag's change; None where the ParallelCluster library or a guard says it."""
+    """Return the effect of a flag's change; None if the ParallelCluster library or a guard decides it."""
     return _text(info, _ON_CHANGE)
 
 

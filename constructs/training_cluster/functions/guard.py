@@ -13,8 +13,8 @@ from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.paths import ASSETS
 
 RETAINED = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-"""Removal policy of everything that holds data: it outlives its stack and its replacement. A stack that fails
-to be created takes it along, since it is empty then.
+"""Removal policy of everything that holds data: it outlives its stack and its replacement. It is
+deleted only with a stack whose creation failed, since it is empty then.
 """
 
 

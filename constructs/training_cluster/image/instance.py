@@ -75,7 +75,7 @@ class ImageInstance(Construct):
                     s3_bucket_name=log_bucket.bucket_name, s3_key_prefix=f"{LOGS_PREFIX}/{name}"
                 )
             ),
-            # The logs tell why; an instance that nobody looks at costs.
+            # The logs have the cause; an instance that keeps running only costs.
             terminate_instance_on_failure=True,
             resource_tags=tags,
         )

@@ -1,7 +1,7 @@
 """Guarded values of StorageStack: those that cannot change while its resources hold data, and the way round.
 
 Sources: createOnlyProperties of the registry's schemas (a test of the guard proves that all are here),
-FSx's UpdateFileSystem (its API reference: what it takes can change in place), and FSx's guide.
+FSx's UpdateFileSystem (API reference: its parameters can change in place), and FSx's guide.
 """
 
 from __future__ import annotations
