@@ -12,8 +12,6 @@ KEEP ?=
 SAMPLE ?= 0
 SEED ?= 1
 ALL ?=
-CLUSTER ?= training
-WATCH ?=
 FLAGS ?=
 ONLY ?=
 BASELINES ?=
@@ -54,22 +52,6 @@ rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear d
 .PHONY: stop
 stop: ## End a rehearsal that was kept with KEEP=1, or killed
 	@$(STOP)
-
-.PHONY: status
-status: ## Show what a deploy is at: stacks, the provider's stages and times (CLUSTER=training WATCH=1)
-	@$(VENV)/trainctl status --cluster "$(CLUSTER)" $(if $(filter 1,$(WATCH)),--watch)
-
-.PHONY: teardown-plan
-teardown-plan: ## Show what cdk destroy takes, what stays and costs, how to delete the rest (CLUSTER=training)
-	@$(VENV)/trainctl destroy --plan --cluster "$(CLUSTER)"
-
-.PHONY: preflight
-preflight: ## Look whether the account has what a deploy needs: own network and storage (FLAGS="-c vpc_id=...")
-	@$(VENV)/trainctl preflight $(FLAGS)
-
-.PHONY: image-plan
-image-plan: setup ## Show what image=build would make for a family: steps, versions, cost (FAMILY FLAGS="-c os=...")
-	@$(VENV)/python -m tools.image_plan "$(FAMILY)" $(FLAGS)
 
 .PHONY: test
 test: setup ## Run the tests, a rehearsal included

@@ -1,4 +1,4 @@
-"""`trainctl`, and `python -m ops`: what `make status`, `make teardown-plan` and `make preflight` call.
+"""`trainctl`, and `python -m ops`.
 
 Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 130 interrupted.
 """

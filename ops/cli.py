@@ -11,6 +11,7 @@ from ops.commands.cancel import cancel
 from ops.commands.connect import connect
 from ops.commands.destroy import destroy
 from ops.commands.diagnose import diagnose
+from ops.commands.image_plan import image_plan
 from ops.commands.jobs import jobs
 from ops.commands.lint import lint
 from ops.commands.logs import logs
@@ -53,6 +54,7 @@ app.command(epilog="Example: `trainctl preflight -c family=p4d -c image=build`",
 app.command(
     epilog="Example: `trainctl price -c family=p5 -c nodes=4 --dataset-tokens 9e9`", rich_help_panel=BEFORE
 )(price)
+app.command(epilog="Example: `trainctl image-plan p4d -c os=alinux2023`", rich_help_panel=BEFORE)(image_plan)
 app.command(epilog="Example: `trainctl plan -c nodes=4 -c on_busy=drain`", rich_help_panel=BEFORE)(plan)
 app.command(epilog="Example: `trainctl lint job.slurm train.sh`", rich_help_panel=BEFORE)(lint)
 app.command(

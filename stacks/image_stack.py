@@ -1,4 +1,4 @@
-"""ImageStack: the nodes' image, only with image=build; one for each recipe, system and release."""
+"""ImageStack: the nodes' image, with image=build; one for each recipe, operating system and release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training_cluster.storage.storage import SharedStorage
 
 
 class ImageStack(Stack):
-    """Finds the official image, and builds ours from it; clusters read its id from Systems Manager."""
+    """Image that is built from the official one; clusters read its id from Systems Manager."""
 
     def __init__(
         self, scope: Construct, id_: str, *, settings: Settings, network: Network, storage: SharedStorage
@@ -53,7 +53,7 @@ class ImageStack(Stack):
         )
         takes = (
             f"{recipe.usual_min} minutes on one {recipe.build_instance_type}, as estimated; "
-            "make image-plan has the steps, and what each may take"
+            "trainctl image-plan FAMILY has the steps, and what each may take"
         )
         stays = (
             f"The AMIs with the tag {IMAGE_TAG}={image_name(settings)} and their snapshots, which cost: a "

@@ -1,4 +1,4 @@
-"""TrainingClusterStack: the cluster and what belongs to it alone; deploying it brings the rest along."""
+"""TrainingClusterStack: the cluster and its own resources; its deploy deploys the other stacks, too."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class TrainingClusterStack(Stack):
-    """Key pair, placement group, scripts, provider, cluster, dashboard, alarms, budget."""
+    """Stack with key pair, placement group, scripts, provider, cluster, dashboard, alarms and budget."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class TrainingClusterStack(Stack):
         )
         cluster.resource.node.add_dependency(scripts.deployment)
         if settings.node_image.startswith("ami-"):
-            # Before the cluster changes: a node of a wrong image fails half an hour later.
+            # Checked before the cluster changes: a node with a wrong image fails only after half an hour.
             cluster.resource.node.add_dependency(self._checked_image(settings).resource)
         monitoring = Monitoring(
             self,
@@ -127,8 +127,8 @@ class TrainingClusterStack(Stack):
 
     def _image_id(self, settings: Settings) -> str | None:
         if settings.node_image == "build":
-            # By SSM and not by export: an export in use could not change. CloudFormation reads it anew
-            # at every deploy, and stops before this stack creates anything when it is not there.
+            # From SSM, since an export in use could not change. CloudFormation reads the parameter at every
+            # deploy, and stops before this stack creates anything if it does not exist.
             return ssm.StringParameter.value_for_typed_string_parameter_v2(
                 self, image_parameter(settings), ssm.ParameterValueType.AWS_EC2_IMAGE_ID
             )
@@ -161,7 +161,7 @@ class TrainingClusterStack(Stack):
         submit = f"sbatch --nodes 2 {load_base().shared_dir}/training/job.slurm gpt2"
         stays = (
             "NetworkStack (its NAT gateway costs), StorageStack with all data, AccountingStack where there "
-            "is one: make teardown-plan prices them; log groups "
+            f"is one: trainctl destroy --plan --cluster {name} prices them; log groups "
             f"/aws/parallelcluster/{name}-*, /aws/lambda/pcluster-* and of this stack's functions; "
             "ParallelCluster's bucket parallelcluster-*-v1-do-not-delete"
         )

@@ -139,7 +139,7 @@ def too_late(cluster_name: str, kind: str, status: str) -> str:
     """Report the end of the time limit, before CloudFormation ends it without a reason."""
     return (
         f"{kind} of {cluster_name} did not end within the hour that CloudFormation gives it; the cluster is "
-        f"{status}. What it was at last: make status."
+        f"{status}. Its last stage: trainctl status --cluster {cluster_name}"
     )
 
 

@@ -65,7 +65,9 @@ def check_validators(
 
 def _findings(said: DryRun, settings: Settings) -> Iterator[Finding]:
     if said.refusal:
-        mend = "make status, and this again when nothing is in progress"
+        mend = (
+            f"trainctl status --cluster {settings.cluster_name}, and this again when nothing is in progress"
+        )
         yield Finding(check=_CHECK, found=f"not checked: {said.refusal}", verdict="warning", mend=mend)
         return
     messages = [each for each in said.messages if said.exists or each.validator not in _OF_WHAT_WE_LEFT_OUT]

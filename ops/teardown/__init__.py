@@ -1,4 +1,4 @@
-"""`make teardown-plan`: what goes, what stays, what it costs, and how to delete the rest; deletes nothing.
+"""`trainctl destroy --plan`: what is deleted, what remains at which cost, and the commands that delete it.
 
 Imported by: ops.commands.
 """

@@ -15,7 +15,7 @@ def adopt(remaining: Remaining, stacks: Mapping[str, Stack]) -> Iterator[str]:
     given = " ".join(f"-c {flag}={values[0]}" for flag, values in flags.items() if len(values) == 1)
     if flags:
         yield ""
-        yield "Deleted stacks left data. To take it up again, after make preflight:"
+        yield "Deleted stacks left data. To take it up again, after trainctl preflight with the same flags:"
         yield f"  npx cdk deploy TrainingClusterStack {given}".rstrip()
         for flag, values in flags.items():
             if len(values) > 1:

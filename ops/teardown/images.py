@@ -53,10 +53,11 @@ def _delete_commands(ami: Ami) -> tuple[str, ...]:
     return (f"aws ec2 deregister-image --image-id {ami.id}", *snapshots)
 
 
-def images_that_wait(remaining: RemainingImages) -> Iterator[str]:
+def images_that_wait(remaining: RemainingImages, cluster_name: str) -> Iterator[str]:
     """Lines for a terminal; none when no AMI is used."""
+    plan = f"trainctl destroy --plan --cluster {cluster_name}"
     for ami in remaining.amis:
         if ami.users:
             yield ""
             yield f"{ami.id} is in no command above: new nodes start from it, by the launch template(s)"
-            yield f"{', '.join(ami.users)}. Once they are gone: make teardown-plan again."
+            yield f"{', '.join(ami.users)}. Once they are gone, again: {plan}"

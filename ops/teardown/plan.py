@@ -117,7 +117,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
         if step.is_data_lost:
             yield "# THE DATA IS GONE AFTER THIS"
         yield from step.commands
-    yield from images_that_wait(plan.remaining.images)
+    yield from images_that_wait(plan.remaining.images, plan.cluster_name)
     yield ""
     yield "Left alone: CDKToolkit and its bucket cdk-*, which serve all of your CDK apps, and what you"
     yield "brought yourself by id."

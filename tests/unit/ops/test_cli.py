@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.unit.ops.teardown.teardown_account import everything
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 
+_TEXTS = {".json", ".log", ".md", ".py", ".sh", ".slurm", ".svg", ".txt", ".yaml"}
 COMMANDS = tuple(
     each.callback.__name__.replace("_", "-") for each in app.registered_commands if each.callback
 )
@@ -55,6 +57,27 @@ def test_every_subcommand_has_help_with_an_example() -> None:
     for command in COMMANDS:
         assert command in whole.stdout
         assert f"Example: trainctl {command}" in trainctl(command, "--help").stdout
+
+
+def test_no_message_or_page_names_a_make_target_for_a_subcommand() -> None:
+    alias = re.compile(r"\bmake (?:status|preflight|teardown-plan|image-plan)\b")
+    folders = (
+        "assets",
+        "bench",
+        "cluster_configs",
+        "constructs",
+        "docs",
+        "ops",
+        "rehearsal",
+        "stacks",
+        "tests",
+        "tools",
+    )
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in _TEXTS]
+    files += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "app.py")]
+    assert [str(path) for path in files if alias.search(path.read_text())] == []
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert not {*COMMANDS, "teardown-plan"} & {*targets} - {"rehearse"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`make status`: what a person sees while CloudFormation shows one line."""
+"""`trainctl status`: what a person sees while CloudFormation shows one line."""
 
 from __future__ import annotations
 

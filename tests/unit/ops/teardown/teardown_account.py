@@ -1,4 +1,4 @@
-"""An account in which everything of ours is deployed or left, for `make teardown-plan`."""
+"""An account in which everything of ours is deployed or left, for `trainctl destroy --plan`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make teardown-plan`: ImageStacks, and the images that outlive them."""
+"""`trainctl destroy --plan`: ImageStacks, and the images that outlive them."""
 
 from __future__ import annotations
 

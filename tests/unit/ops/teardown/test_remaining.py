@@ -1,4 +1,4 @@
-"""`make teardown-plan`: what is ours and what is others', how it is taken up again, and what is typed."""
+"""`trainctl destroy --plan`: what is ours or others', how it is taken up again, and what is typed."""
 
 from __future__ import annotations
 

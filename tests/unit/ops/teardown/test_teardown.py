@@ -1,4 +1,4 @@
-"""`make teardown-plan`: what goes, what stays, what it costs, and how to delete the rest."""
+"""`trainctl destroy --plan`: what goes, what stays, what it costs, and how to delete the rest."""
 
 from __future__ import annotations
 

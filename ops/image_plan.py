@@ -1,22 +1,15 @@
-"""`python -m tools.image_plan p4d [-c flag=value ...]`: what image=build would make for a family.
-
-`make image-plan FAMILY=p4d` calls it. It asks no AWS.
-"""
+"""The text of `trainctl image-plan`: an image's content, the steps of its build, time and cost."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from training_cluster.catalog.versions import Pin
-from training_cluster.image.plan import ImagePlan, image_plan
-from training_cluster.problems import ConfigurationError
-from training_cluster.rules.context import read_settings
+from training_cluster.image.plan import ImagePlan
 
 
 def render_image_plan(plan: ImagePlan) -> str:
-    """Render a plan for people."""
+    """Render a plan as the lines of a terminal."""
     return "\n".join(
         [
             f"Image of recipe {plan.recipe_name} for {plan.os}: {plan.recipe.description}",
@@ -33,7 +26,7 @@ def render_image_plan(plan: ImagePlan) -> str:
             *_table((name, pin.version, _source(pin)) for name, pin in plan.pins.items()),
             *_environments(plan),
             "",
-            f"Left for a node's start, {plan.start_budget_s} s at most:",
+            f"Steps that remain for a node's start, {plan.start_budget_s} s at most:",
             *_table((step.name, step.moment, f"{step.budget_s} s") for step in plan.start_steps),
         ]
     )
@@ -74,30 +67,10 @@ def _source(pin: Pin) -> str:
 
 
 def _table(rows: Iterator[tuple[str, ...]]) -> list[str]:
-    """Columns as wide as they have to be, the last one apart."""
+    """Align the columns of a table, except the last one."""
     cells = list(rows)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
     return [
         "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
         for row in cells
     ]
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the plan; 1 and one message when a flag is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tools.image_plan", description=__doc__)
-    parser.add_argument("family")
-    parser.add_argument("-c", dest="flags", action="append", default=[], metavar="FLAG=VALUE")
-    given = parser.parse_args(arguments)
-    flags = dict(flag.split("=", 1) for flag in given.flags if "=" in flag)
-    try:
-        plan = image_plan(read_settings({"image": "build", **flags, "family": given.family}))
-    except ConfigurationError as error:
-        print(f"\nTraining Cluster: {error}\n", file=sys.stderr)
-        return 1
-    print(render_image_plan(plan))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
