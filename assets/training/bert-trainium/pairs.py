@@ -1,6 +1,6 @@
-"""Documents -> rows of token ids: BERT's sentence pairs, without masks.
+"""Rows of token ids made of documents: BERT's sentence pairs, without masks.
 
-A row is what a training example is made of: ROW_HEAD numbers, the length of the first segment ([CLS] and
+A training example is made of a row: ROW_HEAD numbers, the length of the first segment ([CLS] and
 [SEP] included) and whether the second one was drawn from elsewhere, then `context` ids, padded with [PAD].
 The pairs are those of BERT (arXiv 1810.04805, section 3.1 and appendix A.2): half of the second segments
 follow the first one in the text, half come from another document; one target length in ten is shorter.
@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 ROW_HEAD = 2
-# Raise it when other rows come out of the same text.
+# Raise it when the same text gives other rows.
 FORMAT = 1
 SHORT_SHARE, RANDOM_SHARE = 0.1, 0.5
 # [CLS] a [SEP] b [SEP]
 SPECIAL_TOKENS_A_ROW = 3
-# After a full stop and a blank, or at the end of a line. Not a linguist's, and the same everywhere.
+# A sentence ends after a full stop and a blank, or at the end of a line: a rough rule, the same everywhere.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 Sentence = Sequence[int]
@@ -39,21 +39,21 @@ class Special:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without blanks around them."""
+    """Split a text into sentences, without blanks around them."""
     return [each for part in SENTENCE_END.split(text) if (each := part.strip())]
 
 
 def cut(document: Document, longest: int) -> list[Sentence]:
-    """The same tokens in sentences of `longest` at most: of a list without a full stop nothing is lost."""
+    """Cut sentences that are longer than `longest`, so that nothing of a long list is lost."""
     return [each[i : i + longest] for each in document for i in range(0, len(each), longest)]
 
 
 def rows_of(
     documents: Sequence[Document], *, context: int, special: Special, validation_every: int
 ) -> list[list[int]]:
-    """The rows of each document, one after another in one list; the same documents give the same rows.
+    """Make the rows of each document, joined in one list; the same documents give the same rows.
 
-    Every so manyth document is for validation. Which one it begins with is not known here, so a second
+    One document of `validation_every` is for validation. The first of them is not known here, so a second
     segment comes from a document that is a multiple of that away: training text stays with training text.
     """
     seed = hashlib.sha256(repr([document[:1] for document in documents]).encode()).digest()
@@ -78,13 +78,13 @@ def _rows(
     while at < len(document):
         length = generator.randint(2, longest) if generator.random() < SHORT_SHARE else longest
         chunk = _chunk(document, at, length)
-        # Where the first segment ends.
+        # The first segment ends here.
         end = generator.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
         first = _flat(chunk[:end])
         is_random = len(chunk) == 1 or generator.random() < RANDOM_SHARE
         if is_random:
             second = _part(generator.choice(others), length - len(first), generator)
-            # What the second segment would have been is the next row's.
+            # The text after the first segment is left to the next row.
             at += end
         else:
             second = _flat(chunk[end:])
@@ -97,7 +97,7 @@ def _rows(
 
 
 def _chunk(document: Document, at: int, length: int) -> list[Sentence]:
-    """Sentences from one on, until they have `length` tokens."""
+    """Take sentences from one on, until they have `length` tokens."""
     chunk: list[Sentence] = []
     size = 0
     for sentence in document[at:]:
@@ -109,7 +109,7 @@ def _chunk(document: Document, at: int, length: int) -> list[Sentence]:
 
 
 def _part(document: Document, length: int, generator: random.Random) -> list[int]:
-    """Some sentences of a document, from any of them on."""
+    """Take some sentences of a document, from a random one on."""
     if not document:
         return []
     return _flat(_chunk(document, generator.randrange(len(document)), max(1, length)))

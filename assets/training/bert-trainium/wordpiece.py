@@ -1,4 +1,4 @@
-"""The vocabulary: BERT's own (a vocab.txt) where it is given, else one of its kind trained on the text."""
+"""The WordPiece vocabulary: BERT's own (a vocab.txt) where it is given, else one trained on the text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Documents to rows of sentence pairs; made anew in each process."""
+    """An encoder of documents into rows of sentence pairs, made anew in each process."""
 
     file: Path
     context: int
     validation_every: int
 
     def load(self) -> Encode:
-        """A function from documents to the numbers of their rows."""
-        # One process a core: threads of their own would only be in each other's way.
+        """Return a function from documents to the numbers of their rows."""
+        # There is a process for each core, so threads would only compete.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = open_tokenizer(self.file)
         special = special_of(tokenizer)
@@ -58,7 +58,7 @@ def open_tokenizer(file: Path) -> Tokenizer:
     """Read a tokenizer.json.
 
     Raises:
-        ShardError: it is none, or has not BERT's special tokens.
+        ShardError: the file is no tokenizer, or lacks BERT's special tokens.
     """
     from tokenizers import Tokenizer  # noqa: PLC0415 (tests of other parts have no such package)
 
@@ -67,16 +67,16 @@ def open_tokenizer(file: Path) -> Tokenizer:
     except Exception as error:  # the library raises nothing narrower
         raise ShardError(f"{file} is no tokenizer ({error}): remove it, and submit again.") from error
     special_of(tokenizer)
-    # What looks like a special token in a text is text.
+    # Special tokens that are written in a text are text.
     tokenizer.encode_special_tokens = True
     return tokenizer
 
 
 def special_of(tokenizer: Tokenizer) -> Special:
-    """Ids of the special tokens.
+    """Return the ids of the special tokens.
 
     Raises:
-        ShardError: one is missing.
+        ShardError: a special token is missing.
     """
     ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
     if missing := [token for token, found in zip(SPECIAL_TOKENS, ids, strict=True) if found is None]:
@@ -87,10 +87,10 @@ def special_of(tokenizer: Tokenizer) -> Special:
 
 
 def from_vocabulary(vocabulary: Path, file: Path) -> None:
-    """A vocab.txt (a token a line, its number is the line's) -> tokenizer.json.
+    """Make tokenizer.json of a vocab.txt: a token a line, whose number is its id.
 
     Raises:
-        ShardError: it is not BERT's kind.
+        ShardError: the vocabulary is not of BERT's kind.
     """
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415
 

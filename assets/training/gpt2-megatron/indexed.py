@@ -1,4 +1,4 @@
-"""Megatron's data files (NAME.bin, NAME.idx) out of token shards, with their sizes and sums."""
+"""Megatron's data files (NAME.bin, NAME.idx), made of token shards, with their sizes and sums."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Indexed:
 
     folder: Path
     made_of: str
-    """sha256 of the manifest of the shards."""
+    """The sha256 of the manifest of the shards."""
     vocab_size: int
     end_of_text: int
     tokens: dict[str, int]
     files: dict[str, tuple[int, str]]
-    """Size and sha256 of each."""
+    """The size and the sha256 of each file."""
 
     @property
     def prefixes(self) -> dict[str, Path]:
-        """Of each split, as Megatron names its files: without .bin and .idx."""
+        """The path of each split's files without .bin and .idx, as Megatron takes it."""
         return {split: self.folder / split for split in self.tokens}
 
 
 def read_indexed(folder: Path) -> Indexed | None:
-    """What is in a folder of shards' folder `megatron`; None if it is not whole."""
+    """Read the folder `megatron` of a folder of shards; return None if it is not whole."""
     file = folder / FOLDER / FILE
     if not file.is_file():
         return None
@@ -54,7 +54,7 @@ def _has_size(file: Path, size: int) -> bool:
 
 
 def check_sums(data: Indexed, *, part: int = 0, parts: int = 1) -> None:
-    """Read every `parts`-th file, from `part` on, so that nodes share the work; dies if one is corrupt."""
+    """Read every `parts`-th file, from `part` on, and compare its sum; die if one is corrupt."""
     for name, (_, wanted) in list(data.files.items())[part::parts]:
         if (found := sha256_of(data.folder / name)) != wanted:
             die(
@@ -64,12 +64,12 @@ def check_sums(data: Indexed, *, part: int = 0, parts: int = 1) -> None:
 
 
 def data_sum(data: Indexed) -> str:
-    """Of the tokens: two data sets with the same have the same content."""
+    """Return the sum of the tokens: data sets with the same sum have the same content."""
     return hashlib.sha256("".join(sha256 for _, sha256 in data.files.values()).encode()).hexdigest()
 
 
 def make_indexed(shards: Path, *, end_of_text: int) -> Indexed:
-    """Join the shards of each split in order: one pass, memory flat but for a number a document."""
+    """Join the shards of each split in order, in one pass and little memory (a number a document)."""
     manifest, made_of = read_manifest(shards), sha256_of(shards / "manifest.json")
     found = read_indexed(shards)
     if found and found.made_of == made_of:

@@ -1,4 +1,4 @@
-"""A Wikipedia dump, from Wikimedia to JSON lines: in parallel, and taken up again where it was interrupted.
+"""A Wikipedia dump, downloaded and made into JSON lines: in parallel, and resumed where it was interrupted.
 
 Wikimedia publishes a dump as many parts (71 and 26.9 GB for enwiki of October 2026), with sizes and sha1
 sums in dumpstatus.json. Each part becomes one .jsonl, by one process.
@@ -51,19 +51,19 @@ class Dump:
     parts: tuple[Part, ...]
 
     def text_of(self, part: Part) -> Path:
-        """Where the part's articles are, or will be."""
+        """Return the file of a part's articles, which may not exist yet."""
         return self.folder / "text" / f"{part.name.removesuffix('.bz2')}.jsonl"
 
     def texts(self) -> list[Path]:
-        """Of all parts, in their order."""
+        """List the files of all parts' articles, in their order."""
         return [self.text_of(part) for part in self.parts]
 
 
 def choose_dump(data: Path, *, wiki: str, date: str) -> str:
-    """The date of the dump: as asked for, or the newest that is here, or the newest that is published.
+    """Return the date of the dump: the wanted one, else the newest on this disk, else the newest published.
 
     Raises:
-        ShardError: `date` is none, or Wikimedia does not answer.
+        ShardError: `date` is no date, or Wikimedia does not answer.
     """
     if re.fullmatch(r"\d{8}", date):
         return date
@@ -79,7 +79,7 @@ def choose_dump(data: Path, *, wiki: str, date: str) -> str:
 
 
 def read_dump(data: Path, *, wiki: str, date: str) -> Dump:
-    """What a dump consists of: asked once, and kept beside it.
+    """Read the list of a dump's parts, which is downloaded once and kept beside them.
 
     Raises:
         ShardError: there is no such dump, or it is not complete.
@@ -110,7 +110,7 @@ def _base() -> str:
 
 
 def _page(name: str) -> tuple[int, str]:
-    """Number of the first page of a part: names do not sort by it."""
+    """Return the number of a part's first page, by which names do not sort."""
     found = re.search(r"-p(\d+)p\d+", name)
     return (int(found[1]) if found else 0, name)
 
@@ -118,10 +118,10 @@ def _page(name: str) -> tuple[int, str]:
 def have_text(
     dump: Dump, *, workers: int, say: Callable[[str], None] = print, every_s: float = PROGRESS_EVERY_S
 ) -> None:
-    """Download and extract the parts whose text is not there yet; the biggest first.
+    """Download and extract the parts whose text is missing, the biggest first.
 
     Raises:
-        ShardError: a part cannot be had or read; what is done stays.
+        ShardError: a part cannot be downloaded or read; finished parts are kept.
     """
     left = sorted(
         (part for part in dump.parts if not dump.text_of(part).is_file()), key=lambda part: -part.size_bytes
@@ -175,7 +175,7 @@ def _work(
     say: Callable[[str], None],
     every_s: float,
 ) -> None:
-    """Hand each part that is here to a process, and say now and then how far it all is."""
+    """Give each part that has arrived to a process, and report the progress now and then."""
     started, total = time.monotonic(), sum(part.size_bytes for part in left)
     downloads: dict[Future[Path], Part] = {threads.submit(_download, dump, part): part for part in left}
     extractions: set[Future[int]] = set()

@@ -1,4 +1,4 @@
-"""A text -> dict.txt and the .bin and .idx of each split: byte for byte what fairseq-preprocess writes."""
+"""Encoding of a text into dict.txt and each split's .bin and .idx, byte for byte as fairseq-preprocess."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def binarise(
     work: Path,
     workers: int,
 ) -> dict[str, int]:
-    """Encode the lines of each split; how many tokens each has. What an earlier start did is kept.
+    """Encode the lines of each split and return their tokens; the work of an earlier start is kept.
 
     Args:
         sizes: bytes of each split, for the lines about the progress.
         to: a folder for the files, each of which has its name when it is whole.
-        work: a folder for what is needed until then.
+        work: a folder for files that are needed until then.
 
     Raises:
         DataError: fairseq cannot read the dictionary.
     """
-    # Seconds of imports, which what is wrong before need not wait for.
+    # The import takes seconds, and errors before it need not wait for it.
     from fairseq_format import read_numbering, write_index  # noqa: PLC0415
 
     numbering = read_numbering(bpe.dictionary)

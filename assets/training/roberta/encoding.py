@@ -1,6 +1,6 @@
-"""Batches of lines -> fairseq's indices, in threads, given back in the order of the lines.
+"""Encoding of lines into fairseq's indices, in threads, returned in the order of the lines.
 
-Threads are enough: the tokenizers library works outside of Python's lock.
+Threads are enough, since the tokenizers library releases Python's lock.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Indices = npt.NDArray[np.unsignedinteger[Any] | np.signedinteger[Any]]
-    """fairseq's index of each id, in the type of its files; behind the last id the end of a line."""
+    """fairseq's index of each id, in the type of its files; the last one is the end of a line."""
 
-# What is encoded in one go: bounds the memory, also where lines are long.
+# Lines that are encoded in one call, which bounds the memory, also where lines are long.
 BATCH_LINES = 4096
 BATCH_CHARACTERS = 2**16
-# Batches a thread, with the one that it is at: it need not wait for the reader.
+# Batches a thread, its current one included, so that it need not wait for the reader.
 AHEAD = 2
-# Of a line, in the file of sizes: C's int, as in fairseq's index.
+# The type of a line's size in the file of sizes: C's int, as in fairseq's index.
 SIZE_TYPE = "i"
 
 
 class Encoding(Protocol):
-    """What the tokenizers library makes of a line."""
+    """The tokenizers library's encoding of a line."""
 
     @property
     def ids(self) -> list[int]:
-        """The encoder's."""
+        """The ids of the encoder."""
 
 
 class Tokenizer(Protocol):
-    """The part of the tokenizers library's that is used."""
+    """The part of the tokenizers library's tokenizer that is used here."""
 
     def encode_batch_fast(self, lines: list[str], *, add_special_tokens: bool) -> Sequence[Encoding]:
-        """Each line's ids."""
+        """Return the ids of each line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
-    """A batch, as it goes into the files."""
+    """A batch as it is written into the files."""
 
     indices: bytes
     sizes: bytes
-    """Of each line in tokens, its end among them."""
+    """The tokens of each line, its end included."""
     lines: int
     tokens: int
     text_bytes: int
@@ -59,7 +59,7 @@ class Encoded:
 def encoded(
     lines: Iterable[str], *, tokenizer: Tokenizer, indices: Indices, workers: int
 ) -> Generator[Encoded]:
-    """Encode lines in so many threads; memory does not grow with the text."""
+    """Encode lines in some threads; memory does not grow with the text."""
     threads = ThreadPoolExecutor(workers, thread_name_prefix="encode")
     ahead: deque[Future[Encoded]] = deque()
     try:
@@ -70,12 +70,12 @@ def encoded(
         while ahead:
             yield ahead.popleft().result()
     finally:
-        # After an interruption nobody waits for what is left.
+        # After an interruption, remaining batches are not waited for.
         threads.shutdown(cancel_futures=True)
 
 
 def batches(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Lines in lists that memory holds easily."""
+    """Yield lines in lists that memory holds easily."""
     for first in lines:
         batch, characters = [first], len(first)
         for line in itertools.islice(lines, BATCH_LINES - 1):
@@ -87,7 +87,7 @@ def batches(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def encode(lines: list[str], *, tokenizer: Tokenizer, indices: Indices) -> Encoded:
-    """Each line's indices and its end; an empty line is an end alone, as fairseq-preprocess has it."""
+    """Return each line's indices and its end; an empty line is an end alone, as in fairseq-preprocess."""
     found = tokenizer.encode_batch_fast([line.strip() for line in lines], add_special_tokens=False)
     end = len(indices) - 1
     ids: list[int] = []

@@ -1,6 +1,6 @@
-"""What of the binary data fairseq itself decides: the index of each id, their type, dict.txt and the .idx.
+"""The part of the binary data that fairseq itself decides: each id's index, their type, dict.txt, the .idx.
 
-To import it takes seconds: fairseq imports all of itself.
+The import takes seconds, since fairseq imports all of itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from binary_data import DataError
 
-# It tells which packages it might use, were they here.
+# fairseq logs which packages it could use if they were installed.
 logging.getLogger("fairseq").setLevel(logging.WARNING)
 from fairseq.data import Dictionary  # noqa: E402
 from fairseq.data.indexed_dataset import MMapIndexedDataset, best_fitting_int_dtype  # noqa: E402
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Numbering:
-    """From the encoder's ids to fairseq's indices."""
+    """The map from the encoder's ids to fairseq's indices."""
 
     indices: Indices
-    """Of each id; the last one is the end of a line."""
+    """The index of each id; the last one is the end of a line."""
     dictionary: str
-    """dict.txt as fairseq-preprocess saves it."""
+    """The content of dict.txt as fairseq-preprocess saves it."""
 
 
 def read_numbering(file: Path) -> Numbering:
-    """What a dictionary with all ids makes of them.
+    """Read the numbering from a dictionary that has all ids.
 
     Raises:
         DataError: fairseq cannot read it.
@@ -58,6 +58,6 @@ def read_numbering(file: Path) -> Numbering:
 
 
 def write_index(file: Path, sizes: array.array[int], *, indices: Indices) -> None:
-    """The .idx of a .bin, from the tokens of each line; while it is written, 50 bytes of memory a line."""
+    """Write the .idx of a .bin from the tokens of each line; it takes 50 bytes of memory a line."""
     with MMapIndexedDataset.Index.writer(str(file), indices.dtype.type) as index:
         index.write(sizes)

@@ -1,4 +1,4 @@
-"""One split -> fairseq's .bin, and the sizes of its lines; taken up again where it was interrupted."""
+"""Encoding of one split into fairseq's .bin and the sizes of its lines, resumed where it was interrupted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from trainkit.run.files import sync, write_whole
 if TYPE_CHECKING:
     from encoding import Indices
 
-# How much text may be encoded again after an interruption: 16 MB.
-NOTE_EVERY_BATCHES = 256
+# At most 16 MB of text are encoded again after an interruption.
+RECORD_EVERY_BATCHES = 256
 PROGRESS_EVERY_S = 10.0
 
 
 @dataclasses.dataclass(kw_only=True)
-class Note:
-    """How much of a split is in its files and on the disk."""
+class Progress:
+    """The part of a split that is in its files and on the disk."""
 
     lines: int = 0
     text_bytes: int = 0
@@ -37,38 +37,38 @@ class Split:
     """The files of one split."""
 
     binary: Path
-    """fairseq's .bin: there when it is whole."""
+    """The .bin of fairseq, which exists when it is whole."""
     work: Path
-    """A folder for what is needed until then."""
+    """The folder for files that are needed until then."""
 
     @property
     def name(self) -> str:
-        """As the text has it: train, valid, test."""
+        """The name of the split: train, valid or test."""
         return self.binary.stem
 
     @property
     def partial(self) -> Path:
-        """The .bin that grows."""
+        """The .bin that is not whole yet."""
         return self.work / f"{self.binary.name}.partial"
 
     @property
     def sizes(self) -> Path:
-        """Of each line in tokens."""
+        """The file with the tokens of each line."""
         return self.work / f"{self.name}.sizes"
 
     @property
-    def note(self) -> Path:
-        """What is safe."""
+    def record(self) -> Path:
+        """The file with the progress."""
         return self.work / f"{self.name}.json"
 
-    def read_note(self) -> Note:
-        """What an earlier start has left; of a file that is gone, nothing."""
-        if self.note.is_file() and (self.binary.is_file() or self.partial.is_file()):
-            return Note(**json.loads(self.note.read_text(encoding="utf-8")))
-        return Note()
+    def read_progress(self) -> Progress:
+        """Read the progress of an earlier start: none if its file is gone."""
+        if self.record.is_file() and (self.binary.is_file() or self.partial.is_file()):
+            return Progress(**json.loads(self.record.read_text(encoding="utf-8")))
+        return Progress()
 
     def read_sizes(self) -> array.array[int]:
-        """Of each line in tokens."""
+        """Read the tokens of each line."""
         return array.array(SIZE_TYPE, self.sizes.read_bytes())
 
 
@@ -81,11 +81,11 @@ def encode_split(
     workers: int,
     total_bytes: int,
 ) -> int:
-    """Encode a split; how many tokens it has, the end of each line one of them.
+    """Encode a split and return its tokens, the end of each line included.
 
-    An interrupted one is taken up again behind the batch that was noted last.
+    An interrupted one is resumed behind the batch that was recorded last.
     """
-    done = split.read_note()
+    done = split.read_progress()
     if split.binary.is_file():
         return done.tokens
     started = said = time.monotonic()
@@ -102,11 +102,11 @@ def encode_split(
                 done.lines += batch.lines
                 done.text_bytes += batch.text_bytes
                 done.tokens += batch.tokens
-            if not batch or number % NOTE_EVERY_BATCHES == 0:
+            if not batch or number % RECORD_EVERY_BATCHES == 0:
                 for file in (binary, sizes):
                     file.flush()
                     sync(Path(file.name))
-                write_whole(split.note, json.dumps(dataclasses.asdict(done)) + "\n")
+                write_whole(split.record, json.dumps(dataclasses.asdict(done)) + "\n")
             if not batch or time.monotonic() - said > PROGRESS_EVERY_S:
                 said = time.monotonic()
                 speed = (done.text_bytes - first) / (said - started)

@@ -1,1 +1,1 @@
-"""What every trainer needs and none should write again: the standard library, torch only where it must."""
+"""The package that all trainers share; it needs the standard library, and torch in a few places."""

@@ -1,1 +1,1 @@
-"""Text to token shards: corpus, tokens, and the bucket that keeps them."""
+"""The way from text to token shards: documents, tokenizing, shards, and the bucket that keeps them."""

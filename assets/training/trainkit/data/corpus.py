@@ -1,6 +1,6 @@
-"""Real English that lies on any machine (licences, Python's documentation), and text cut into blocks.
+"""Real English that exists on any machine (licences, Python's documentation), and text cut into blocks.
 
-Only the standard library. The documentation strings are read from the modules' source; nothing of it is
+It needs the standard library only. Documentation strings are read from the modules' source; no module is
 imported.
 """
 
@@ -16,22 +16,22 @@ from pathlib import Path
 from trainkit.run.files import write_whole
 
 LICENCES = Path("/usr/share/common-licenses")
-# Not documentation to read: tests, other people's packages, generated tables.
+# Tests, other people's packages and generated tables have no documentation to read.
 SKIPPED = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"})
 # A block of text is one example of the split into training and validation text.
 BLOCK_CHARACTERS = 4000
-# Of a line without an end: read in parts, so that memory stays flat.
+# Long lines are read in parts of this size, so that memory stays flat.
 LINE_CHARACTERS = 2**20
 
 
 def fingerprint(*, licences: Path = LICENCES) -> str:
-    """Changes when the text would: cheap, since it reads none."""
+    """Return a sum that changes when the text would, without reading the text."""
     made_of = [sys.version, *(f"{file.name} {file.stat().st_size}" for file in licence_files(licences))]
     return hashlib.sha256("\n".join(made_of).encode()).hexdigest()
 
 
 def gather(folder: Path, *, licences: Path = LICENCES, stdlib: Path | None = None) -> list[Path]:
-    """Write the text into files of `folder`, once a machine's version of it; those that have any."""
+    """Write the text into files of `folder`, once for a version of it; return the files that have any."""
     note = folder / "gathered-from"
     made_of = f"{fingerprint(licences=licences)}\n"
     files = [folder / "licences.txt", folder / "documentation.txt"]
@@ -47,14 +47,14 @@ def gather(folder: Path, *, licences: Path = LICENCES, stdlib: Path | None = Non
 
 
 def licence_files(folder: Path) -> list[Path]:
-    """The licences in Debian's folder, by name; links to another of them left out."""
+    """List the licences in Debian's folder by name, without links to another of them."""
     if not folder.is_dir():
         return []
     return sorted(file for file in folder.iterdir() if file.is_file() and not file.is_symlink())
 
 
 def documentation(stdlib: Path) -> Iterator[str]:
-    """The documentation strings of each module that has any, in the order of the paths."""
+    """Read the documentation strings of each module that has any, in the order of the paths."""
     for file in sorted(stdlib.rglob("*.py")):
         if SKIPPED.isdisjoint(file.relative_to(stdlib).parts):
             text = "\n\n".join(docstrings(file.read_bytes()))
@@ -63,7 +63,7 @@ def documentation(stdlib: Path) -> Iterator[str]:
 
 
 def docstrings(source: bytes) -> list[str]:
-    """The documentation strings of one module, outermost first; none if it does not parse."""
+    """Return the documentation strings of one module, outermost first; none if it does not parse."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -74,13 +74,13 @@ def docstrings(source: bytes) -> list[str]:
 
 
 def lines(file: Path) -> Iterator[str]:
-    """The lines of a file with their ends, very long ones in parts; what is no UTF-8 becomes U+FFFD."""
+    """Read the lines of a file with their ends, very long ones in parts; what is no UTF-8 becomes U+FFFD."""
     with file.open(encoding="utf-8", errors="replace") as opened:
         yield from iter(lambda: opened.readline(LINE_CHARACTERS), "")
 
 
 def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Cut at the first empty line after `characters`, or at twice that; the blocks together are the text."""
+    """Cut lines into blocks at the first empty line after `characters`, or at twice that."""
     block: list[str] = []
     size = 0
     for line in lines:

@@ -1,7 +1,7 @@
-"""Token shards and models in the cluster's bucket, below datasets/: where they outlive a cluster.
+"""Token shards and models in the cluster's bucket, below datasets/, which outlive a cluster.
 
-Through the aws program, which every node has. Lustre imports what is there by itself, so mostly nothing is
-downloaded; an upload says whose the files are, in the way FSx for Lustre reads it (its guide, "POSIX
+Transfers use the aws program, which every node has. Lustre imports objects by itself, so mostly nothing is
+downloaded; an upload sets owner and mode in the way that FSx for Lustre reads them (its guide, "POSIX
 metadata support for data repositories").
 """
 
@@ -22,12 +22,12 @@ from typing import Any
 from trainkit.data.shards import MANIFEST, Manifest, Shard, parse_manifest, sha256_of, total_bytes
 from trainkit.run.files import sync
 
-# Each is a process of its own, and a transfer in many parts.
+# Each transfer is a process, and has many parts.
 AT_ONCE = 4
 
 
 class BucketError(Exception):
-    """What the bucket said, in one sentence."""
+    """An error of the bucket, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class DatasetBucket:
 
     @classmethod
     def of_workload(cls, workload: str) -> DatasetBucket | None:
-        """The cluster's, if it has one (TRAINING_BUCKET)."""
+        """Return the workload's folder of the cluster's bucket; None if there is none (TRAINING_BUCKET)."""
         bucket = os.environ.get("TRAINING_BUCKET")
         return cls(bucket, f"datasets/{workload}") if bucket else None
 
     def url(self, key: str) -> str:
-        """Where a key of this folder lies."""
+        """Return the S3 address of a key of this folder."""
         return f"s3://{self.bucket}/{self.prefix}/{key}"
 
     def head(self, key: str) -> dict[str, Any] | None:
-        """Size ("ContentLength") and own metadata ("Metadata") of an object; None if it is not there.
+        """Return size ("ContentLength") and metadata ("Metadata") of an object; None if it does not exist.
 
         Raises:
             BucketError: the bucket does not answer.
@@ -56,7 +56,7 @@ class DatasetBucket:
         try:
             said = _aws("s3api", "head-object", "--bucket", self.bucket, "--key", f"{self.prefix}/{key}")
         except BucketError as error:
-            # Who may not list a bucket is told 403 for what is not there.
+            # S3 answers 403 for a missing object where the bucket may not be listed.
             if re.search(r"\((404|403)\)", str(error)):
                 return None
             raise
@@ -64,11 +64,11 @@ class DatasetBucket:
         return found
 
     def text(self, key: str) -> str | None:
-        """A small object; None if it is not there."""
+        """Read a small object; return None if it does not exist."""
         return None if self.head(key) is None else _aws("s3", "cp", "--only-show-errors", self.url(key), "-")
 
     def download(self, key: str, file: Path, *, sha256: str | None = None) -> None:
-        """Fetch a file, whole and with the right sum, or not at all."""
+        """Download a file, whole and with the right sum, or not at all."""
         partial = file.with_name(f".{file.name}.partial")
         file.parent.mkdir(parents=True, exist_ok=True)
         _aws("s3", "cp", "--only-show-errors", self.url(key), str(partial))
@@ -79,10 +79,10 @@ class DatasetBucket:
         partial.replace(file)
 
     def upload(self, file: Path, key: str, *, sha256: str) -> bool:
-        """Bring a file there, unless one of the same size and sum is; whether that was needed."""
-        there = self.head(key)
+        """Upload a file; return False if the bucket has one of the same size and sum."""
+        found = self.head(key)
         size = file.stat().st_size
-        if there and (there["ContentLength"], there.get("Metadata", {}).get("sha256")) == (size, sha256):
+        if found and (found["ContentLength"], found.get("Metadata", {}).get("sha256")) == (size, sha256):
             return False
         metadata = {"sha256": sha256, **_posix(file)}
         pairs = ",".join(f"{name}={value}" for name, value in metadata.items())
@@ -90,7 +90,7 @@ class DatasetBucket:
         return True
 
     def download_shards(self, name: str, folder: Path, *, say: Callable[[str], None] = print) -> None:
-        """Fetch a folder of shards, its manifest last; what is there in the right size is kept."""
+        """Download a folder of shards, its manifest last; shards that have the right size are kept."""
         text = self.text(f"{name}/{MANIFEST}")
         if text is None:
             raise BucketError(f"{self.url(name)} has no {MANIFEST}")
@@ -112,14 +112,14 @@ class DatasetBucket:
     def upload_shards(
         self, name: str, folder: Path, manifest: Manifest, *, say: Callable[[str], None] = print
     ) -> None:
-        """Bring a folder of shards there, its manifest last; what is there already is left."""
+        """Upload a folder of shards, its manifest last; shards that the bucket has are skipped."""
         if self.text(f"{name}/{MANIFEST}") == (folder / MANIFEST).read_text(encoding="utf-8"):
             return
 
-        def bring(shard: Shard) -> bool:
+        def send(shard: Shard) -> bool:
             return self.upload(folder / shard.file, f"{name}/{shard.file}", sha256=shard.sha256)
 
-        _each(bring, manifest, manifest.shards(), say=say, doing=f"in {self.url(name)}")
+        _each(send, manifest, manifest.shards(), say=say, doing=f"in {self.url(name)}")
         for extra in EXTRAS:
             if (folder / extra).is_file():
                 self.upload(folder / extra, f"{name}/{extra}", sha256=sha256_of(folder / extra))
@@ -127,7 +127,7 @@ class DatasetBucket:
 
 
 EXTRAS = ("tokenizer.json",)
-"""What may lie beside shards."""
+"""Files that a folder of shards may have besides."""
 
 
 def _each(
@@ -151,7 +151,7 @@ def _each(
 
 
 def _posix(file: Path) -> dict[str, str]:
-    """Owner and mode, as FSx for Lustre reads them from an object's metadata."""
+    """Return owner and mode as FSx for Lustre reads them from an object's metadata."""
     found = file.stat()
     return {
         "file-owner": str(found.st_uid),
@@ -161,7 +161,7 @@ def _posix(file: Path) -> dict[str, str]:
 
 
 def _aws(*arguments: str) -> str:
-    """What the aws program printed."""
+    """Run the aws program and return its output."""
     try:
         done = subprocess.run(["aws", *arguments], capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

@@ -1,8 +1,8 @@
-"""Text -> token shards: streaming, in several processes, and taken up again where it was interrupted.
+"""Tokenizing of a text into shards: streaming, in several processes, and resumed where it was interrupted.
 
-A corpus comes as units: pieces that one process reads each, and that become at most one shard a split. A
-finished unit is noted in FOLDER/.units/, with what it was made from; the next start keeps it if that is
-the same. What the shards hold does not depend on how many processes make them.
+A corpus consists of units: pieces that one process reads each, and that become at most one shard a split. A
+finished unit has a record in FOLDER/.units/ with the fingerprint of its input; the next start keeps the unit
+if that is the same. The content of shards does not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def prepare(
     also: Callable[[], str] = str,
     every_s: float = PROGRESS_EVERY_S,
 ) -> Manifest:
-    """Make the shards that are not there, then the manifest.
+    """Make the shards that are missing, then the manifest.
 
     Args:
-        also: what to add to a progress line, such as how far a download is.
+        also: returns an addition to a line of progress, such as the progress of a download.
 
     Raises:
         ShardError: a unit cannot be read, or a process died; finished shards stay.
@@ -77,7 +77,7 @@ def prepare(
 
 
 def finished(recipe: Recipe, number: int) -> dict[str, Shard | None] | None:
-    """The shards of a unit, if they are there and would be the same."""
+    """Return the shards of a unit if they exist and would be made the same; otherwise None."""
     file = record_of(recipe.folder, number)
     if not file.is_file():
         return None
@@ -94,7 +94,7 @@ def finished(recipe: Recipe, number: int) -> dict[str, Shard | None] | None:
 
 
 def _remove_others(folder: Path, manifest: Manifest) -> None:
-    """Shards that an earlier, longer corpus left: they are made from text, by us, and in no manifest."""
+    """Remove shards of an earlier, longer corpus, which are in no manifest."""
     kept = {shard.file for shard in manifest.shards()}
     for file in folder.iterdir():
         if re.fullmatch(r"(train|val)-\d{5}\.bin", file.name) and file.name not in kept:

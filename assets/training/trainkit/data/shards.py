@@ -1,6 +1,6 @@
-"""Token shards: a corpus as files of token ids, and a manifest that says what they must be.
+"""Token shards: a corpus as files of token ids, and a manifest with their sizes and sums.
 
-FOLDER/manifest.json is written last, by rename: a folder that has one is whole. Shards are the ids one
+FOLDER/manifest.json is written last, by rename, so a folder that has one is whole. Shards are the ids one
 after another, uint16 or uint32, little endian, in files such as train-00000.bin and val-00000.bin.
 """
 
@@ -27,13 +27,13 @@ MANIFEST = "manifest.json"
 SPLITS = ("train", "val")
 BYTES_A_TOKEN = {"uint16": 2, "uint32": 4}
 MAX_UINT16_VOCABULARY = 2**16
-# sha256 runs outside of Python's lock, so threads are enough; more of them wait for the file system.
+# sha256 releases Python's lock, so threads are enough; more of them would wait for the file system.
 HASH_THREADS = 4
 HASH_BLOCK = 2**22
 
 
 class ShardError(Exception):
-    """What is wrong with token shards, and how to mend it, in one sentence."""
+    """An error in text or token shards: what is wrong and how to mend it, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -47,43 +47,43 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a folder of shards holds."""
+    """The contents of a folder of shards."""
 
     dtype: str
     vocab_size: int
     tokenizer_sha256: str
     source: dict[str, Any]
-    """Where the text came from; "fingerprint" changes when it would."""
+    """The origin of the text; its "fingerprint" changes when the text does."""
     splits: dict[str, tuple[Shard, ...]]
 
     def shards(self) -> list[Shard]:
-        """All shards of all splits."""
+        """List the shards of all splits."""
         return [shard for split in self.splits.values() for shard in split]
 
     def tokens(self, split: str) -> int:
-        """Tokens of one split."""
+        """Count the tokens of one split."""
         return sum(shard.tokens for shard in self.splits.get(split, ()))
 
     def size_bytes(self, shard: Shard) -> int:
-        """Size that the file of a shard must have."""
+        """Return the size that the file of a shard must have."""
         return shard.tokens * BYTES_A_TOKEN[self.dtype]
 
 
 def dtype_of(vocab_size: int) -> str:
-    """The smaller of the two types that holds every id."""
+    """Return the smaller of the two types that holds every id."""
     return "uint16" if vocab_size <= MAX_UINT16_VOCABULARY else "uint32"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Declare the folder whole; every shard has to be on the disk."""
+    """Write the manifest, which declares the folder whole: every shard has to be on the disk."""
     write_whole(folder / MANIFEST, json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read what the folder holds.
+    """Read the manifest of a folder.
 
     Raises:
-        ShardError: there is no manifest, or none of this format.
+        ShardError: the folder has no manifest, or one of another format.
     """
     file = folder / MANIFEST
     if not file.is_file():
@@ -92,7 +92,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def parse_manifest(text: str, *, where: str) -> Manifest:
-    """Parse manifest.json; `where` it came from is for the sentence of ShardError."""
+    """Parse manifest.json; `where` it comes from is for the message of ShardError."""
     try:
         found = json.loads(text)
         if found["format"] != FORMAT:
@@ -111,10 +111,10 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:
-    """Look at every shard's size, in milliseconds.
+    """Compare every shard's size with the manifest, which takes milliseconds.
 
     Raises:
-        ShardError: one is missing or has another size.
+        ShardError: a shard is missing or has another size.
     """
     for shard in manifest.shards():
         file, wanted = folder / shard.file, manifest.size_bytes(shard)
@@ -128,10 +128,10 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
 
 
 def check_sums(folder: Path, manifest: Manifest, *, part: int = 0, parts: int = 1) -> None:
-    """Read shards and compare their sums: every `parts`-th, from `part` on, so that nodes share the work.
+    """Read every `parts`-th shard, from `part` on, and compare its sum; so nodes share the work.
 
     Raises:
-        ShardError: one is corrupt.
+        ShardError: a shard is corrupt.
     """
     with ThreadPoolExecutor(HASH_THREADS) as threads:
         own = manifest.shards()[part::parts]
@@ -146,7 +146,7 @@ def check_sums(folder: Path, manifest: Manifest, *, part: int = 0, parts: int = 
 
 
 def sha256_of(file: Path) -> str:
-    """The sha256 of a file, in hexadecimal."""
+    """Return the sha256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with file.open("rb") as opened:
         while block := opened.read(HASH_BLOCK):
@@ -170,10 +170,10 @@ class Tokens:
         return self._ends[-1] if self._ends else 0
 
     def window(self, start: int, length: int) -> npt.NDArray[np.int64]:
-        """`length` ids from `start` on; a window may reach into the next shards.
+        """Return `length` ids from `start` on, which may reach into the next shards.
 
         Raises:
-            IndexError: it would begin before the first token or end after the last.
+            IndexError: the window would begin before the first token or end after the last.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -190,5 +190,5 @@ class Tokens:
 
 
 def total_bytes(manifest: Manifest, shards: Iterable[Shard] | None = None) -> int:
-    """Bytes of all shards, or of some."""
+    """Count the bytes of all shards, or of some."""
     return sum(manifest.size_bytes(shard) for shard in (manifest.shards() if shards is None else shards))

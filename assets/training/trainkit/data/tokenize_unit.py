@@ -1,4 +1,4 @@
-"""One unit of a corpus -> its token shards: what each process of prepare_tokens does."""
+"""Tokenizing of one unit of a corpus into its shards, in a process of prepare_tokens."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from trainkit.data.shards import FORMAT, SPLITS, Shard, ShardError, dtype_of
 from trainkit.run.files import sync, write_whole
 
 UNITS = ".units"
-# Documents that are tokenized in one go: what bounds the memory of a process.
+# Documents that are tokenized in one call, which bounds the memory of a process.
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 2**22
-# C's types for array.array, whose items are in the machine's own order: little endian on all of EC2.
+# The types of array.array, whose items are in the machine's own order: little endian on all of EC2.
 ARRAY_TYPES = {"uint16": "H", "uint32": "I"}
 
 
@@ -33,14 +33,14 @@ class Unit:
     name: str
     size_bytes: int
     fingerprint: str
-    """Changes when the text would."""
+    """A sum that changes when the text would."""
 
 
 class Reader(Protocol):
-    """Reads the documents of a unit; it is sent to other processes."""
+    """A function that reads the documents of a unit; it is sent to other processes."""
 
     def __call__(self, unit: Any, /) -> Iterator[tuple[str, int]]:
-        """Each document, and how many bytes of the unit were read since the one before.
+        """Read each document, with the bytes of the unit that were read since the one before.
 
         Raises:
             ShardError: the unit cannot be read.
@@ -52,16 +52,16 @@ Encode = Callable[[list[str]], list[Sequence[int]]]
 
 
 class Encoder(Protocol):
-    """Makes the tokenizer anew in each process."""
+    """A tokenizer that is made anew in each process."""
 
     def load(self) -> Encode:
-        """A function from documents to ids, the end of text behind each."""
+        """Return a function from documents to ids, the end of text behind each."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What makes a folder of shards."""
+    """The inputs of a folder of shards."""
 
     folder: Path
     units: tuple[Unit, ...]
@@ -94,12 +94,12 @@ class Recipe:
 
 
 def record_of(folder: Path, number: int) -> Path:
-    """Where it is noted that a unit is finished."""
+    """Return the file of the record that a unit is finished."""
     return folder / UNITS / f"{number:05d}.json"
 
 
 class _Process:
-    """What one process keeps from unit to unit."""
+    """The state that one process keeps from unit to unit."""
 
     recipe: Recipe
     encode: Encode
@@ -108,7 +108,7 @@ class _Process:
 
 
 def begin(recipe: Recipe, read_bytes: Any, stop: Any) -> None:
-    """Get a process ready; it ends with the one that started it, also when that one was killed."""
+    """Prepare a process, which ends with the one that started it, also when that one was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -122,7 +122,7 @@ def _end_with(sentinel: int) -> None:
 
 
 def make_unit(number: int) -> dict[str, Shard | None]:
-    """Tokenize one unit; its shards have their names, and its record is written, when it returns."""
+    """Tokenize one unit: make its shards, then its record."""
     recipe = _Process.recipe
     writers = {split: _Writer(recipe.folder / f"{split}-{number:05d}.bin", recipe.dtype) for split in SPLITS}
     documents = 0
@@ -141,7 +141,7 @@ def make_unit(number: int) -> dict[str, Shard | None]:
 
 
 def _batches(documents: Iterator[tuple[str, int]]) -> Iterator[list[str]]:
-    """Documents in lists that memory holds easily; counts what was read."""
+    """Yield documents in lists that memory holds easily; count the bytes that were read."""
     texts: list[str] = []
     characters = 0
     for text, size in itertools.chain(documents, [("", 0)]):
@@ -160,7 +160,7 @@ def _batches(documents: Iterator[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 class _Writer:
-    """One shard: written under another name, with its sum, and renamed when it is whole."""
+    """The writer of one shard, which has its name when it is whole."""
 
     def __init__(self, file: Path, dtype: str) -> None:
         self._file, self._type = file, ARRAY_TYPES[dtype]
@@ -176,7 +176,7 @@ class _Writer:
         self._tokens += len(ids)
 
     def finish(self) -> Shard | None:
-        """The shard; None, and no file, if there was no token for it."""
+        """Give the file its name and return the shard; None, and no file, if it has no token."""
         self._opened.close()
         if not self._tokens:
             self._partial.unlink()

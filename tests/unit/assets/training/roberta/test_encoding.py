@@ -77,26 +77,26 @@ def test_encoding_goes_on_where_it_was_interrupted(
 ) -> None:
     split_files = load("split_files")
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
-    monkeypatch.setattr(split_files, "NOTE_EVERY_BATCHES", 2)
+    monkeypatch.setattr(split_files, "RECORD_EVERY_BATCHES", 2)
     whole, resumed = a_split(load, tmp_path / "whole"), a_split(load, tmp_path / "resumed")
     tokens = split_files.encode_split(iter(LINES), whole, total_bytes=70, **given(Letters()))
     with pytest.raises(KeyboardInterrupt):
         split_files.encode_split(iter(LINES), resumed, total_bytes=70, **given(Letters(after=after)))
     assert not resumed.binary.exists()
-    assert resumed.read_note().lines == after // 2 * 4
+    assert resumed.read_progress().lines == after // 2 * 4
     again = Letters()
     assert split_files.encode_split(iter(LINES), resumed, total_bytes=70, **given(again)) == tokens
-    assert again.lines == len(LINES) - after // 2 * 4, "what was noted is not encoded again"
+    assert again.lines == len(LINES) - after // 2 * 4, "what was recorded is not encoded again"
     assert resumed.binary.read_bytes() == whole.binary.read_bytes()
     assert resumed.read_sizes() == whole.read_sizes()
 
 
-def test_what_was_written_after_the_last_note_is_written_anew(
+def test_what_was_written_after_the_last_record_is_written_anew(
     load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split_files = load("split_files")
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
-    monkeypatch.setattr(split_files, "NOTE_EVERY_BATCHES", 2)
+    monkeypatch.setattr(split_files, "RECORD_EVERY_BATCHES", 2)
     split = a_split(load, tmp_path)
     with pytest.raises(KeyboardInterrupt):
         split_files.encode_split(iter(LINES), split, total_bytes=70, **given(Letters(after=3)))
@@ -170,7 +170,7 @@ def test_what_was_encoded_with_another_dictionary_is_encoded_anew(
     load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
-    monkeypatch.setattr(load("split_files"), "NOTE_EVERY_BATCHES", 2)
+    monkeypatch.setattr(load("split_files"), "RECORD_EVERY_BATCHES", 2)
 
     def binarise(folder: Path, tokenizer: Letters, *, first: int) -> bytes:
         monkeypatch.setitem(sys.modules, "fairseq_format", fairseq_format(first))
