@@ -38,7 +38,7 @@ def plan(
     from ops.plan.policies import ask_library
     from ops.plan.render import show_plan
     from ops.plan.resources import read_resource_changes
-    from ops.price.book import ask_prices, catalog_book
+    from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from training_cluster.rules.context import read_settings
 

@@ -35,11 +35,11 @@ def price(
     """
     from ops.account.session import account_clients
     from ops.context import read_context
-    from ops.price.book import ask_prices, catalog_book
+    from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from ops.price.quote import make_quote
     from ops.price.render import show_quote, show_training
-    from ops.price.training import published_speeds, read_run, told_speed, training_cost
+    from ops.price.training import given_speed, published_speeds, read_run, training_cost
     from ops.usage import UsageError
     from training_cluster.rules.context import read_settings
 
@@ -49,7 +49,7 @@ def price(
     if run:
         speeds = [read_run(run, settings)]
     elif tokens_per_s:
-        speeds = [told_speed(tokens_per_s, settings)]
+        speeds = [given_speed(tokens_per_s, settings)]
     else:
         speeds = list(published_speeds(settings))
     book = (

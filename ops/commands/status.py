@@ -35,10 +35,10 @@ def status(
         return _watch(cluster, client)
     found = _deploy(cluster, client)
     if as_json:
-        return print_json({**vars(found), "cluster": _standing(found, client)})
+        return print_json({**vars(found), "cluster": _cluster_state(found, client)})
     terminal = console()
     terminal.print(_shown(found))
-    if state := _standing(found, client):
+    if state := _cluster_state(found, client):
         terminal.print()
         terminal.print(_shown(None, state))
     return None
@@ -53,13 +53,13 @@ def _watch(cluster: str, client: ClientOf) -> None:
     from ops.account.options import with_account
 
     found = _deploy(cluster, client)
-    with Live(_shown(found, _standing(found, client)), console=console(), auto_refresh=False) as live:
+    with Live(_shown(found, _cluster_state(found, client)), console=console(), auto_refresh=False) as live:
         quiet = 0
         while quiet < _QUIET_LOOKS:  # between two stacks nothing changes for a while
             time.sleep(_POLL_S)
             try:
                 found = _deploy(cluster, client)
-                state = _standing(found, client)
+                state = _cluster_state(found, client)
             except (BotoCoreError, ClientError) as error:
                 quiet = 0
                 live.update(Text(with_account(f"No answer: {explain(error)}")), refresh=True)
@@ -74,10 +74,10 @@ def _deploy(cluster: str, client: ClientOf) -> Status:
     return read_status(cluster, cloudformation=client("cloudformation"), ssm=client("ssm"))
 
 
-def _standing(found: Status, client: ClientOf) -> ClusterState | None:
-    from ops.status.cluster import read_standing
+def _cluster_state(found: Status, client: ClientOf) -> ClusterState | None:
+    from ops.status.cluster import read_deployed
 
-    return read_standing(found.cluster_name, client) if found.has_cluster else None
+    return read_deployed(found.cluster_name, client) if found.has_cluster else None
 
 
 def _shown(found: Status | None, state: ClusterState | None = None) -> Text:

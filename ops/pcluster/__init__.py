@@ -1,4 +1,4 @@
-"""The real ParallelCluster library, in its own environment, asked about a cluster config.
+"""Asks the real ParallelCluster library, which has an environment of its own, about a cluster config.
 
 Imported by: ops.commands, ops.plan, ops.preflight.config.
 """

@@ -1,7 +1,7 @@
-"""What the real ParallelCluster library says of a cluster config: its validators, and what an update changes.
+"""Asks the real ParallelCluster library about a cluster config: its validators, and the changes of an update.
 
-Nothing is made or changed. The library lives in .venv-pcluster (docs/adr/0002-two-environments.md), so a
-process of that one is asked: judge_config.py, beside this file.
+Nothing is created or changed. The library is installed in .venv-pcluster (docs/adr/0002-two-environments.md),
+so a process of that environment answers: judge_config.py, beside this file.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from training_cluster.paths import ROOT
 _SCRIPT = Path(__file__).with_name("judge_config.py")
 _PYTHON = ROOT / ".venv-pcluster" / "bin" / "python"
 _TIMEOUT_S = 300
-"""The validators take about a minute on AWS (the provider's own patience with them is longer)."""
+"""Time limit of the validators, which take about a minute on AWS; the provider's own limit is longer."""
 _NAMES_OF_AN_ACCOUNT = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """What one validator says."""
+    """Message of one validator."""
 
     level: str
-    """ERROR, WARNING or INFO."""
+    """Level of the message: ERROR, WARNING or INFO."""
     validator: str
-    """Its name, such as EfaPlacementGroupValidator."""
+    """Name of the validator, such as EfaPlacementGroupValidator."""
     text: str
 
 
@@ -45,49 +45,49 @@ class Change:
     parameter: str
     """Path of the key: Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount."""
     old: str
-    """Its value now, as text; "-" for none."""
+    """Present value as text; "-" for none."""
     new: str
     policy: str
-    """Name of its update policy: SUPPORTED, QUEUE_UPDATE_STRATEGY, COMPUTE_FLEET_STOP, UNSUPPORTED ..."""
+    """Update policy of the key: SUPPORTED, QUEUE_UPDATE_STRATEGY, COMPUTE_FLEET_STOP, UNSUPPORTED ..."""
     refusal: str
-    """Why the cluster cannot take it as it stands, and what the library asks for; "" where it can."""
+    """Reason why the cluster cannot take the change now, and the library's advice; "" if it can."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """What the library would do with a config."""
+    """Answer of the library about a config."""
 
     exists: bool
-    """Whether the cluster is there: then an update was tried, else a creation."""
+    """True if the cluster exists; then an update was tried, else a creation."""
     messages: tuple[Message, ...] = ()
-    """Empty, too, where only changes were refused: the library then drops its warnings."""
+    """Messages of validators; empty if changes were refused, as the library then drops its warnings."""
     changes: tuple[Change, ...] = ()
-    """Of an update; empty where nothing changes, and where a validator has an error."""
+    """Changes of an update; empty if nothing changes, or a validator reports an error."""
     refusal: str = ""
-    """Why the library judged nothing, such as an update that is running; "" where it did."""
+    """Reason why the library did not answer, such as a running update; "" if it did."""
 
     @property
     def errors(self) -> tuple[Message, ...]:
-        """What makes the library refuse the config."""
+        """Messages for which the library refuses the config."""
         return tuple(each for each in self.messages if each.level == "ERROR")
 
     @property
     def refused_changes(self) -> tuple[Change, ...]:
-        """The changes that the cluster cannot take as it stands."""
+        """Changes that the cluster cannot take now."""
         return tuple(each for each in self.changes if each.refusal)
 
 
 def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mapping[str, str]) -> DryRun:
-    """Ask the library about a new cluster, or about an update of the one that is there. Takes up to a minute.
+    """Ask the library about a new cluster, or about an update of the existing one. Takes up to a minute.
 
     Args:
-        config: as render_cluster_config renders it, with ids that exist. The provider's own tags are added
-            from the cluster that is there. For on_busy=drain, set SlurmSettings.QueueUpdateStrategy to DRAIN
-            as the provider does (assets/cluster_provider/request.py).
-        environment: all of the process's; see account_environment.
+        config: output of render_cluster_config, with ids that exist. The provider's own tags are added from
+            the existing cluster. For on_busy=drain, set SlurmSettings.QueueUpdateStrategy to DRAIN, like the
+            provider (assets/cluster_provider/request.py).
+        environment: complete environment of the process; see account_environment.
 
     Raises:
-        OpsError: there is no .venv-pcluster, or the library ended without an answer.
+        OpsError: .venv-pcluster does not exist, or the library ended without an answer.
     """
     if not _PYTHON.exists():
         raise OpsError(
@@ -106,7 +106,7 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
     except subprocess.TimeoutExpired:
         raise OpsError(
             f"The ParallelCluster library gave no answer within {_TIMEOUT_S} s.\n"
-            "  type:   the same again; AWS answers slowly, or does not"
+            "  type:   the same command again; AWS answers slowly, or not at all"
         ) from None
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
@@ -125,10 +125,10 @@ def _read(answer: Mapping[str, Any]) -> DryRun:
 
 
 def account_environment() -> dict[str, str]:
-    """This process's environment, with the account and region that account_clients() asks, spelled out.
+    """Return this process's environment with the credentials and the region of account_clients().
 
-    The library's own boto3 may be older than ours and not know a profile's way to sign in, so it gets the
-    keys themselves. Raises botocore's errors.
+    The library's own boto3 may be older than ours and lack a profile's kind of sign-in, so it gets the keys
+    themselves. Raises botocore's errors.
     """
     session = account_session()
     credentials, region = session.get_credentials(), session.region_name
@@ -146,6 +146,6 @@ def account_environment() -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": str(keys.secret_key),
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
-        # The library's CDK v1 prints a banner for every Node newer than its own tests.
+        # The library's CDK v1 prints a banner for every version of Node newer than its own tests.
         "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
     }

@@ -1,4 +1,4 @@
-"""Runs in .venv-pcluster: the real ParallelCluster library judges one cluster config; nothing is changed.
+"""Lets the real ParallelCluster library check one cluster config, in .venv-pcluster; changes nothing.
 
 Called by: ops/pcluster/dry_run.py, with the environment of a client of AWS. One JSON object comes in on
 stdin (`cluster_name`, `config`); the last line of stdout is the answer, the fields of its DryRun.
@@ -30,7 +30,7 @@ _SUCCEEDED = "SUCCEEDED"
 
 
 def judge(cluster_name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """What the library says of a new cluster, or of an update of the one that is there."""
+    """Return the library's answer about a new cluster, or about an update of the existing one."""
     answer: dict[str, Any] = {"exists": False, "messages": [], "changes": [], "refusal": ""}
     try:
         answer["exists"] = bool(AWSApi.instance().cfn.stack_exists(cluster_name))
@@ -60,7 +60,7 @@ def _update(name: str, config: dict[str, Any]) -> tuple[Iterable[Any], list[dict
     cluster = Cluster(name)
     stored = yaml.safe_load(cluster.source_config_text).get("Tags") or []
     tags = config.get("Tags") or []
-    # The provider's own tag says which stack owns the cluster; tags never change in a cluster's life.
+    # The provider's own tag names the stack that owns the cluster; a cluster's tags can never change.
     named = {each["Key"] for each in tags}
     added = [each for each in stored if each["Key"].startswith(_OUR_TAGS) and each["Key"] not in named]
     whole = yaml.safe_dump(config | {"Tags": [*tags, *added]})
@@ -76,7 +76,7 @@ def _messages(failures: Iterable[Any]) -> list[dict[str, str]]:
 
 
 def _changes(rows: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
-    """ConfigPatch.check's table: names of its columns first, then one row a change."""
+    """Convert ConfigPatch.check's table: the names of its columns first, then one row per change."""
     if not rows:
         return []
     found = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
@@ -98,11 +98,11 @@ def _shown(value: object) -> str:
 
 def _refusal(change: dict[str, Any]) -> str:
     said = [part for part in (change["reason"], change["action_needed"]) if part]
-    return ". ".join(said) or "the library does not say why"
+    return ". ".join(said) or "the library gives no reason"
 
 
 def main() -> None:
-    """Judge what comes in."""
+    """Answer the request on stdin."""
     asked = json.load(sys.stdin)
     print(json.dumps(judge(asked["cluster_name"], asked["config"])), flush=True)
 

@@ -1,4 +1,4 @@
-"""`trainctl plan`: what a deploy would change, in the user's terms.
+"""`trainctl plan`: shows the changes of a deploy, by flag.
 
 Imported by: ops.commands.
 """

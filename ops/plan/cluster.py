@@ -1,4 +1,4 @@
-"""What would change of a cluster that stands, judged by the real library and the provider's own rules."""
+"""Finds the changes of a deployed cluster, by the rules of the real library and of the provider."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from training_cluster.problems import ConfigurationError
 _SCRIPTS = "HeadNode.CustomActions.OnNodeUpdated"
 _STRATEGY = "Scheduling.SlurmSettings.QueueUpdateStrategy"  # steers an update, and is no change
 _WORST_FIRST: tuple[Policy, ...] = ("never", "stop", "drain")
-_NO_LOGIN_NODES = "one stays for the cluster's life, since the library wants its count at 0 first"
+_NO_LOGIN_NODES = "one always remains, since the library requires its count to be 0 first"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterChanges:
-    """All of them, and the config that the deploy would give."""
+    """Every change of a cluster, with the config that the deploy would render."""
 
     changes: tuple[Change, ...]
     rendered: Rendered
     is_changed: bool
-    """Whether ParallelCluster gets an update at all."""
+    """True if the deploy would update the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Judged:
-    """A flag, or a key of the config, with what the library says of it."""
+    """A flag, or a key of the config, with the library's update policy."""
 
     what: str
     old: str
     new: str
     policy: Policy
     kept: tuple[str, ...] = ()
-    """Changes that the provider refuses, whatever the library says."""
+    """Changes that the provider refuses, whatever the policy of the library is."""
 
 
 def cluster_changes(
@@ -55,19 +55,19 @@ def cluster_changes(
     judge: Judge,
     client: ClientOf,
 ) -> ClusterChanges:
-    """Compare what stands with what is asked for.
+    """Compare a deployed cluster with the flags.
 
     Args:
-        before: the former flags; None where they are not known: then the config's keys are told instead.
-        busy: compute nodes run.
+        before: the former flags; None if unknown: then the changed keys of the config are returned instead.
+        busy: True if compute nodes run.
 
     Raises:
         OpsError: the library does not answer.
         botocore's errors.
     """
-    assert deployed.config, "only of a cluster that stands"
+    assert deployed.config, "the cluster is deployed"
     rendered = render_config(after, deployed, client)
-    stands, wanted = deployed.config, rendered.config
+    current, wanted = deployed.config, rendered.config
     former = render_config(before, deployed, client).config if before else wanted
     flags = list(changed_flags(before, after)) if before else []
 
@@ -77,7 +77,7 @@ def cluster_changes(
     pairs = {
         flag: _alone(flag, before, after, config_of) or (former, wanted) for flag, _, _ in flags if before
     }
-    of_app, *of_flags = judge([(stands, former), *pairs.values()])
+    of_app, *of_flags = judge([(current, former), *pairs.values()])
     judged = [
         _Judged(
             what=flag,
@@ -88,21 +88,21 @@ def cluster_changes(
         )
         for (flag, old, new), refused in zip(flags, of_flags, strict=True)
     ]
-    judged += _others(stands, former, of_app)
-    told = [_decide(each, judged, busy=busy, after=after) for each in judged]
+    judged += _others(current, former, of_app)
+    decided = [_decide(each, judged, busy=busy, after=after) for each in judged]
     return ClusterChanges(
-        changes=(*_version(deployed, after), *told),
+        changes=(*_version(deployed, after), *decided),
         rendered=rendered,
-        is_changed=any(path != _STRATEGY for path, _, _ in differences(stands, wanted)),
+        is_changed=any(path != _STRATEGY for path, _, _ in differences(current, wanted)),
     )
 
 
 def _alone(
     flag: str, before: Settings, after: Settings, config_of: Callable[[Settings], Config]
 ) -> tuple[Config, Config] | None:
-    """The configs without and with one flag's change: among the former flags, else among those of now.
+    """Return the configs without and with the change of one flag, made to the former flags, else to the new.
 
-    None where it makes no sense without the others, neither way.
+    None if the flag contradicts the others both times.
     """
     try:
         return config_of(before), config_of(with_flag(before, after, flag))
@@ -114,17 +114,17 @@ def _alone(
         return None
 
 
-def _others(stands: Config, former: Config, refused: Refused) -> Iterator[_Judged]:
-    """What no flag explains: scripts, an image, and what another release of this app renders otherwise."""
-    for path, old, new in differences(stands, former):
+def _others(current: Config, former: Config, refused: Refused) -> Iterator[_Judged]:
+    """Yield the differences that no flag explains, such as scripts, images or another release of this app."""
+    for path, old, new in differences(current, former):
         if path == _STRATEGY:
             continue
         if covers(path, _SCRIPTS):
-            yield _Judged(what="scripts", old="those of before", new="those of this app", policy="live")
+            yield _Judged(what="scripts", old="last deploy's", new="this app's", policy="live")
             continue
         policies = {refused.policy_of(key) for key in refused.keys if covers(key, path)}
         policy: Policy = next((each for each in _WORST_FIRST if each in policies), "live")
-        kept = tuple(str(each) for each in _changes_of_kept(stands, former) if covers(path, each.key))
+        kept = tuple(str(each) for each in _changes_of_kept(current, former) if covers(path, each.key))
         yield _Judged(what=path, old=shown(old), new=shown(new), policy=policy, kept=kept)
 
 
@@ -135,11 +135,11 @@ def _changes_of_kept(before: Config, after: Config) -> list[Any]:
 def _decide(each: _Judged, judged: list[_Judged], *, busy: bool, after: Settings) -> Change:
     named = {"what": each.what, "old": each.old, "new": each.new}
     if each.kept:
-        why = f"a cluster keeps it for its life ({'; '.join(each.kept)})"
-        return Change(**named, verdict="impossible", why=why, way=second_cluster(after.cluster_name))
+        why = f"it can never change in a cluster ({'; '.join(each.kept)})"
+        return Change(**named, verdict="impossible", why=why, mend=second_cluster(after.cluster_name))
     if each.what == "login_nodes" and each.policy == "never" and after.login_nodes == 0:
-        return Change(**named, verdict="impossible", why=_NO_LOGIN_NODES, way="-c login_nodes=1")
-    # The whole fleet has to stop for one of them: then it does for all.
+        return Change(**named, verdict="impossible", why=_NO_LOGIN_NODES, mend="-c login_nodes=1")
+    # If one change stops the fleet, draining is not enough for the others either.
     stops = each.policy == "drain" and any(other.policy == "stop" for other in judged)
     return decide(
         "stop" if stops else each.policy,
@@ -157,6 +157,6 @@ def _version(deployed: Deployed, after: Settings) -> Iterator[Change]:
             old=str(deployed.version),
             new=PCLUSTER_VERSION,
             verdict="impossible",
-            why="a cluster keeps ParallelCluster's version for its life",
-            way=second_cluster(after.cluster_name),
+            why="the version of ParallelCluster can never change in a cluster",
+            mend=second_cluster(after.cluster_name),
         )

@@ -1,4 +1,4 @@
-"""Pure: where two cluster configs differ."""
+"""Finds the differences of two cluster configs. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _NAMES = ("Name", "Key")
 _SHOWN = 60
 
 Difference = tuple[str, Any, Any]
-"""Path of the key as ParallelCluster writes it, old value, new value; None for none."""
+"""Path of the key in ParallelCluster's form, old value and new value; None for a missing value."""
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
-    """Each key that differs, by its path: Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount."""
+    """Yield each key that differs, with a path such as Scheduling.SlurmQueues[gpu].CapacityType."""
     if before == after:
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -30,13 +30,13 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]
 
 
 def covers(key: str, path: str) -> bool:
-    """Whether one is the other, or within it."""
+    """Tell if one of two paths is the other, or is within it."""
     longer, shorter = (key, path) if len(key) > len(path) else (path, key)
     return longer == shorter or (longer.startswith(shorter) and longer[len(shorter)] in ".[")
 
 
 def shown(value: Any) -> str:
-    """A value for a person, in a few words."""
+    """Return a short text for a value."""
     if isinstance(value, Mapping):
         value = next((value[each] for each in _NAMES if each in value), value)
     text = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
@@ -44,7 +44,7 @@ def shown(value: Any) -> str:
 
 
 def _by_name(value: Any) -> dict[str, Any] | None:
-    """The items of a list by their names; None for what is no such list."""
+    """Return the items of a list by their names; None for a value that is not a list of named items."""
     if not isinstance(value, list):
         return None
     named: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What stands: our stacks' templates and outputs, and the config that ParallelCluster keeps."""
+"""Reads the deployed state: templates and outputs of our stacks, and ParallelCluster's stored config."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import STACK_IDS
 
 OWNER_TAG = "training-cluster:stack-id"
-"""The provider's (assets/cluster_provider/request.py): which stack made a cluster."""
+"""Provider's tag with the id of the stack that created a cluster (assets/cluster_provider/request.py)."""
 _VERSION_TAG = "parallelcluster:version"
-_NEVER_STOOD = ("CREATE_FAILED", "ROLLBACK_")
+_CREATION_FAILED = ("CREATE_FAILED", "ROLLBACK_")
 _NOTHING_THERE = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """One of our stacks."""
+class DeployedStack:
+    """A deployed stack of Training Cluster."""
 
     id: str
     status: str
@@ -30,48 +30,48 @@ class Standing:
     template: Mapping[str, Any]
 
     def properties(self, resource_type: str) -> Mapping[str, Any] | None:
-        """Of its first resource of a type; None without one."""
+        """Return the properties of the first resource of a type; None without one."""
         resources = self.template.get("Resources", {}).values()
         return next((each.get("Properties", {}) for each in resources if each["Type"] == resource_type), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """All of it, for one cluster."""
+    """Deployed state of one cluster and of the shared stacks."""
 
     region: str
-    stacks: Mapping[str, Standing] = field(default_factory=dict)
-    """The shared ones and the cluster's own, by their names in CloudFormation; those that exist."""
-    cluster_stack: Standing | None = None
+    stacks: Mapping[str, DeployedStack] = field(default_factory=dict)
+    """Existing stacks by name in CloudFormation: the shared ones and the cluster's own."""
+    cluster_stack: DeployedStack | None = None
     pcluster_status: str | None = None
-    """Of the stack that ParallelCluster made; None where there is none."""
+    """Status of ParallelCluster's own stack; None without one."""
     owner: str | None = None
-    """Id of the stack that made that cluster."""
+    """Id of the stack that created the cluster."""
     version: str | None = None
-    """Of ParallelCluster."""
+    """Version of ParallelCluster."""
     config: Mapping[str, Any] | None = None
-    """As the cluster was last given it; None where it never stood."""
+    """Config of the last successful deploy; None if the creation failed."""
     placement_group: str | None = None
 
     @property
-    def never_stood(self) -> bool:
-        """Whether what is there failed while it was made: the next deploy replaces it."""
-        return (self.pcluster_status or "").startswith(_NEVER_STOOD)
+    def creation_failed(self) -> bool:
+        """True if the creation of the cluster failed; the next deploy then replaces it."""
+        return (self.pcluster_status or "").startswith(_CREATION_FAILED)
 
     @property
     def is_foreign(self) -> bool:
-        """Whether a cluster of that name is there which our stack did not make."""
+        """True if a cluster of this name exists that our stack did not create."""
         if self.pcluster_status is None:
             return False
         return self.cluster_stack is None or self.owner != self.cluster_stack.id
 
     def output(self, stack: str, name: str) -> str | None:
-        """An output of one of the stacks."""
+        """Return an output of a stack, None without it."""
         return self.stacks[stack].outputs.get(name) if stack in self.stacks else None
 
 
 def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
-    """Ask CloudFormation and S3. Raises botocore's errors."""
+    """Read the state from CloudFormation and S3. Raises botocore's errors."""
     cloudformation = client("cloudformation")
     found = {name: _read(name, cloudformation) for name in (*STACK_IDS, settings.stack_name)}
     stacks = {name: stack for name, stack in found.items() if stack}
@@ -86,7 +86,7 @@ def read_deployed(settings: Settings, client: ClientOf) -> Deployed:
         version=tags.get(_VERSION_TAG),
         placement_group=_placement_group(settings.stack_name, cloudformation) if own else None,
     )
-    if described is None or deployed.never_stood or deployed.is_foreign:
+    if described is None or deployed.creation_failed or deployed.is_foreign:
         return deployed
     return _with_config(deployed, _stored_config(described, client("s3")))
 
@@ -105,12 +105,12 @@ def _describe(name: str, cloudformation: Any) -> Mapping[str, Any] | None:
     return described
 
 
-def _read(name: str, cloudformation: Any) -> Standing | None:
+def _read(name: str, cloudformation: Any) -> DeployedStack | None:
     described = _describe(name, cloudformation)
     if described is None or described["StackStatus"] in _NOTHING_THERE:
         return None
     template = cloudformation.get_template(StackName=name)["TemplateBody"]
-    return Standing(
+    return DeployedStack(
         id=described["StackId"],
         status=described["StackStatus"],
         outputs={each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])},
@@ -127,13 +127,13 @@ def _placement_group(stack_name: str, cloudformation: Any) -> str | None:
 
 
 def _stored_config(described: Mapping[str, Any], s3: Any) -> Mapping[str, Any]:
-    """Where the library itself reads it: its bucket, by the stack's parameters."""
+    """Read the config from the library's bucket, which the stack's parameters name."""
     parameters = {each["ParameterKey"]: each["ParameterValue"] for each in described["Parameters"]}
     version = parameters.get("ConfigVersion")
     answer = s3.get_object(
         Bucket=parameters["ResourcesS3Bucket"],
         Key=f"{parameters['ArtifactS3RootDirectory']}/configs/cluster-config.yaml",
-        # After an update that was rolled back the newest is not what stands.
+        # After an update that was rolled back, the newest version is not the deployed one.
         **({"VersionId": version} if version and version != "NONE" else {}),
     )
     config: Mapping[str, Any] = yaml.safe_load(answer["Body"].read())

@@ -1,11 +1,11 @@
-"""The flags of before, and those of now."""
+"""Reads the flags of the last deploy, and compares them with the new ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from ops.plan.deployed import Deployed, Standing
+from ops.plan.deployed import Deployed, DeployedStack
 from ops.plan.foundations import guarded_values
 from training_cluster.flags.flag import is_compared
 from training_cluster.flags.given import read_given_flags
@@ -14,22 +14,22 @@ from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 from training_cluster.stack_names import NETWORK_STACK
 
-# Flags whose deployed values are unknown: the plan takes them to be those of the next deploy.
+# Flags whose deployed values are unknown: the plan assumes those of the next deploy.
 _NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not is_compared(info))
 _ZONE = "Custom::ComputeZone"
 
 
 def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | None, str]:
-    """What the cluster was deployed with; None, and why, where that is not known.
+    """Return the flags of the last deploy; None and the reason if they are unknown.
 
-    What network and storage stand with is read from their own stacks: another cluster's deploy may have
-    changed them since.
+    The flags of network and storage are read from their own stacks, because the deploy of another cluster may
+    have changed them since.
     """
     if deployed.cluster_stack is None:
         return None, ""
     given = read_given_flags(deployed.cluster_stack.template)
     if given is None:
-        return None, "it was deployed by a release of this app that did not write its flags down"
+        return None, "it was deployed by a release of this app that did not record its flags"
     shared = guarded_values(deployed)
     flags = {flag: value for flag, value in given.items() if flag not in shared}
     flags |= {flag: value for flag, value in shared.items() if value}
@@ -40,10 +40,13 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     try:
         return read_settings(flags), ""
     except ConfigurationError as error:
-        return None, f"its flags are none of this release of the app: {str(error).splitlines()[-1].strip()}"
+        return (
+            None,
+            f"this release of the app does not accept its flags: {str(error).splitlines()[-1].strip()}",
+        )
 
 
-def _has_interface_endpoints(network: Standing) -> bool:
+def _has_interface_endpoints(network: DeployedStack) -> bool:
     return any(
         each["Type"] == "AWS::EC2::VPCEndpoint" and each["Properties"].get("VpcEndpointType") == "Interface"
         for each in network.template.get("Resources", {}).values()
@@ -51,7 +54,7 @@ def _has_interface_endpoints(network: Standing) -> bool:
 
 
 def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str, str]]:
-    """Name, old and new value of each flag that differs, as a person types them."""
+    """Yield the name, old and new value of each flag that differs, in the form that a user types."""
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     for flag in Settings.model_fields:
         if old[flag] != new[flag]:
@@ -59,7 +62,7 @@ def changed_flags(before: Settings, after: Settings) -> Iterator[tuple[str, str,
 
 
 def with_flag(settings: Settings, others: Settings, flag: str) -> Settings:
-    """Settings with one flag of others. Raises ConfigurationError where these contradict."""
+    """Return settings with one flag of other settings. Raises ConfigurationError if they contradict."""
     flags = settings.model_dump(mode="json", exclude_defaults=True) | {flag: getattr(others, flag)}
     return read_settings({name: value for name, value in flags.items() if value is not None})
 

@@ -1,4 +1,4 @@
-"""What network and storage would refuse or change: by their guards' own rules, before any deploy."""
+"""Finds the changes of network and storage, by the rules of their guards, before any deploy."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _STACKS = (NETWORK_STACK, STORAGE_STACK)
 
 
 def guarded_values(deployed: Deployed) -> dict[str, str]:
-    """What the guards keep now, by flag; values that are known at deploy only are left out."""
+    """Return the guarded values by flag, without those that are known only at deploy."""
     return {
         flag: kept["value"]
-        for stack in reversed(_STACKS)  # of a flag that both have, the network's is the person's own
+        for stack in reversed(_STACKS)  # of a flag that both have, the network's value is the user's own
         for flag, kept in _kept(deployed, stack).items()
         if isinstance(kept["value"], str)
     }
 
 
 def foundation_changes(settings: Settings, deployed: Deployed) -> list[Change]:
-    """Each guarded value that differs, and the zone; empty where neither stack stands."""
+    """Return each guarded value that differs, and the zone; empty if neither stack exists."""
     return [*_zone(settings, deployed), *_guarded(settings, deployed)]
 
 
 def _kept(deployed: Deployed, stack: str) -> Mapping[str, Any]:
-    standing = deployed.stacks.get(stack)
-    values: Mapping[str, Any] = ((standing and standing.properties(_GUARD)) or {}).get("Values", {})
+    stack_found = deployed.stacks.get(stack)
+    values: Mapping[str, Any] = ((stack_found and stack_found.properties(_GUARD)) or {}).get("Values", {})
     return values
 
 
@@ -70,8 +70,8 @@ def _change(flag: str, old: str, wanted: Guarded, refused: list[str]) -> Change:
     if not refused:
         return Change(what=flag, old=before, new=after, verdict="live", why=wanted.note)
     # "fsx_gib: 2400 -> 1200 is not possible, it only grows. FSx makes ..."
-    why, _, way = refused[0].removeprefix(f"{flag}: {before} -> {after} ").partition(". ")
-    return Change(what=flag, old=before, new=after, verdict="impossible", why=why, way=way)
+    why, _, mend = refused[0].removeprefix(f"{flag}: {before} -> {after} ").partition(". ")
+    return Change(what=flag, old=before, new=after, verdict="impossible", why=why, mend=mend)
 
 
 def _zone(settings: Settings, deployed: Deployed) -> Iterator[Change]:
@@ -82,6 +82,6 @@ def _zone(settings: Settings, deployed: Deployed) -> Iterator[Change]:
             old=f"{here[0]} ({here[1]})",
             new=settings.zone,
             verdict="impossible",
-            why="network and file systems stand in one zone for their life",
-            way=f"leave zone out, or -c zone={here[0]}",
+            why="network and file systems can never move to another zone",
+            mend=f"leave zone out, or -c zone={here[0]}",
         )

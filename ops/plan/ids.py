@@ -1,4 +1,4 @@
-"""The ids that a deploy would render into the cluster config, as far as what they name stands already."""
+"""Finds the ids that a deploy would render into the cluster config, for resources that exist already."""
 
 from __future__ import annotations
 
@@ -22,37 +22,40 @@ _FUTURE_IMAGE = "ami-0123456789abcdef0"
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """A cluster config, and what it names that the deploy would have to make first."""
+    """A cluster config, and the resources in it that the deploy would create first."""
 
     config: Mapping[str, Any]
-    not_there: tuple[str, ...]
+    not_created: tuple[str, ...]
 
 
 def render_config(settings: Settings, deployed: Deployed, client: ClientOf) -> Rendered:
-    """Render the config of a cluster that stands as a deploy with these flags would.
+    """Render the config of a deployed cluster like a deploy with these flags.
 
     Raises:
         ConfigurationError: the flags contradict each other.
         botocore's errors.
     """
-    ids, not_there = _ids(settings, deployed, client)
+    ids, not_created = _ids(settings, deployed, client)
     config = render_cluster_config(settings=settings, ids=ids)
     stored = (deployed.config or {}).get("Tags") or []
-    # The provider's own: it says who owns the cluster, and stays.
+    # The provider's own tag names the owner of the cluster, and never changes.
     config["Tags"] += [each for each in stored if each["Key"] == OWNER_TAG]
-    return Rendered(config=config, not_there=not_there)
+    return Rendered(config=config, not_created=not_created)
 
 
 def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[ResourceIds, tuple[str, ...]]:
-    assert deployed.config, "only of a cluster that stands"
+    assert deployed.config, "the cluster is deployed"
     stored, name = deployed.config, settings.cluster_name
     nodes_policy = str(stored["HeadNode"]["Iam"]["AdditionalIamPolicies"][0]["Policy"])
-    ids, not_there = placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings)), list[str]()
+    ids, not_created = (
+        placeholders(image_id=None, bootstrap_budget_s=bootstrap_budget_s(settings)),
+        list[str](),
+    )
 
     def of(stack: str, output: str, flag: str | None) -> str:
         return flag or str(deployed.output(stack, output))
 
-    def policy(kind: str) -> str:  # node_policies.py names them alike
+    def policy(kind: str) -> str:  # node_policies.py gives them names of one form
         return nodes_policy.replace(f"{name}-nodes-", f"{name}-{kind}-")
 
     ids = replace(
@@ -71,26 +74,26 @@ def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[Reso
         bundle_sha256=_bundle_sha256(settings),
     )
     if settings.login_nodes and "LoginNodes" not in stored:
-        not_there.append("the login nodes' policy")
+        not_created.append("the login nodes' policy")
     if settings.wants_new_placement_group:
         if deployed.placement_group:
             ids = replace(ids, placement_group_name=deployed.placement_group)
         else:
-            not_there.append("the placement group")
+            not_created.append("the placement group")
     if settings.node_image != "official":
         image = _image(settings, client)
-        not_there += [] if image else ["the image"]
+        not_created += [] if image else ["the image"]
         ids = replace(ids, image_id=image or _FUTURE_IMAGE)
     if settings.accounting != "off":
         database = _database(settings, deployed)
-        not_there += [] if database else ["the accounting database"]
+        not_created += [] if database else ["the accounting database"]
         ids = replace(ids, database=database or ids.database)
-    return ids, tuple(not_there)
+    return ids, tuple(not_created)
 
 
 @cache
 def _bundle_sha256(settings: Settings) -> str:
-    """Of the scripts that a deploy would ship (training_cluster.cluster.scripts)."""
+    """Return the checksum of the scripts that a deploy would upload (training_cluster.cluster.scripts)."""
     return hashlib.sha256(build_bundle(settings=settings)).hexdigest()
 
 
@@ -103,7 +106,7 @@ def _image(settings: Settings, client: ClientOf) -> str | None:
 
 
 def _database(settings: Settings, deployed: Deployed) -> Database | None:
-    """As TrainingClusterStack names it; None for one of ours that is not there yet."""
+    """Return the database that TrainingClusterStack would name; None if the deploy has to create it."""
     if settings.accounting != "new":
         return existing_database(settings)
     assert deployed.config

@@ -1,4 +1,4 @@
-"""What runs on the cluster now."""
+"""Reads the nodes and jobs that run on the cluster."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _FIELDS = _FORMAT.count("|") + 1
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job that runs."""
+    """A running job."""
 
     id: str
     user: str
     time: str
-    """Since it started, as squeue says it."""
+    """Time since the start, in squeue's form."""
     nodes: int
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """Nodes and jobs."""
+    """Running nodes and jobs of a cluster."""
 
     nodes: int
-    """Compute instances, those that start included."""
+    """Number of compute instances, including starting ones."""
     jobs: tuple[Job, ...] | None
-    """None: not known."""
+    """Running jobs; None if unknown."""
     why_no_jobs: str = ""
 
     @property
     def is_busy(self) -> bool:
-        """Whether an update that wants nodes gone would meet some."""
+        """True if an update that needs the nodes stopped would find running ones."""
         return bool(self.nodes or self.jobs)
 
 
 def read_running(cluster_name: str, client: ClientOf) -> Running:
-    """Ask EC2, and squeue on the head node. Raises botocore's errors."""
+    """Read nodes from EC2, and jobs from squeue on the head node. Raises botocore's errors."""
     nodes = _compute_nodes(cluster_name, client("ec2"))
     try:
         said = find_head_node(cluster_name, client).run(
@@ -55,7 +55,7 @@ def read_running(cluster_name: str, client: ClientOf) -> Running:
 
 
 def parse_jobs(text: str) -> list[Job]:
-    """Jobs of squeue's lines; a last one that was cut is left out, and what a name's line end made."""
+    """Parse squeue's lines, without a cut last line and without the remains of a name with a line end."""
     found = []
     for line in text.split("\n"):
         fields = [printable(field) for field in line.strip().split("|", _FIELDS - 1)]

@@ -1,4 +1,4 @@
-"""The plan: what stands, what is asked for, and what lies between."""
+"""Makes the plan: the changes between the deployed state and the flags, and their cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ops.plan.foundations import foundation_changes
 from ops.plan.jobs import Running, read_running
 from ops.plan.policies import Judge
 from ops.plan.resources import ResourceChange
-from ops.price.book import PriceBook
+from ops.price.price_book import PriceBook
 from ops.price.quote import Quote, make_quote
 from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
@@ -31,29 +31,29 @@ PricesOf = Callable[[list[Settings]], PriceBook]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All there is to say."""
+    """Plan of one deploy."""
 
     cluster_name: str
     region: str
     state: State
-    """new: there is no cluster; replaced: one that failed while it was made; foreign: somebody else's."""
+    """new: no cluster exists; replaced: its creation failed; foreign: another stack created it."""
     changes: tuple[Change, ...]
     running: Running | None
-    """None where no cluster stands."""
+    """Running nodes and jobs; None without a cluster."""
     cost_before: Quote | None
     cost_after: Quote
     why_no_before: str
-    """Why the former cost, and flags, are not told."""
+    """Reason why the former cost and flags are unknown."""
     minutes: int | None
-    """What a first deploy is expected to take; None for an update."""
+    """Expected duration of a first deploy; None for an update."""
     not_judged: tuple[str, ...]
-    """What the deploy makes first, without which the validators were not asked."""
+    """Resources that the deploy creates first, and without which the validators could not be asked."""
     resources: tuple[ResourceChange, ...] | None = None
-    """None: the CDK was not asked."""
+    """Changes of resources; None if the CDK was not asked."""
 
     @property
     def refused(self) -> tuple[Change, ...]:
-        """Changes for which the deploy would fail, now or ever."""
+        """Changes for which the deploy would fail."""
         return tuple(each for each in self.changes if each.verdict in REFUSED)
 
 
@@ -63,11 +63,11 @@ def read_plan(
     """Ask the account and the library; changes nothing.
 
     Args:
-        judge: asks the library's update policies.
-        dry_run: asks its validators; None not to.
+        judge: returns the library's update policies.
+        dry_run: runs the library's validators; None to skip them.
 
     Raises:
-        OpsError: the library is not there, or does not answer.
+        OpsError: the library is not installed, or does not answer.
         botocore's errors.
     """
     deployed = read_deployed(settings, client)
@@ -82,7 +82,7 @@ def read_plan(
             before, settings, deployed=deployed, busy=running.is_busy, judge=judge, client=client
         )
         changes = _merged(changes, found.changes)
-        not_judged = found.rendered.not_there
+        not_judged = found.rendered.not_created
         if dry_run and found.is_changed and not not_judged and not _is_impossible(changes):
             changes += _validated(dry_run(settings.cluster_name, found.rendered.config))
     book = prices([settings] if before is None else [before, settings])
@@ -105,7 +105,7 @@ def _state(deployed: Deployed) -> State:
         return "foreign"
     if deployed.pcluster_status is None:
         return "new"
-    return "replaced" if deployed.never_stood else "update"
+    return "replaced" if deployed.creation_failed else "update"
 
 
 def _foreign(settings: Settings, deployed: Deployed) -> Change:
@@ -115,13 +115,13 @@ def _foreign(settings: Settings, deployed: Deployed) -> Change:
         old=name,
         new=name,
         verdict="impossible",
-        why=f"a stack {name} is there ({deployed.pcluster_status}) that {settings.stack_name} did not make",
-        way=second_cluster(name),
+        why=f"a stack {name} exists ({deployed.pcluster_status}), not created by {settings.stack_name}",
+        mend=second_cluster(name),
     )
 
 
 def _merged(shared: Iterable[Change], own: Iterable[Change]) -> list[Change]:
-    """A flag of the storage may be one of the cluster, too: what is refused by either is told."""
+    """Merge the changes of storage and cluster, which may be of the same flag; a refusal takes precedence."""
     found = {each.what: each for each in shared}
     for each in own:
         if each.what not in found or (each.verdict in REFUSED and found[each.what].verdict not in REFUSED):
@@ -134,14 +134,14 @@ def _is_impossible(changes: Iterable[Change]) -> bool:
 
 
 def _validated(answer: DryRun) -> list[Change]:
-    """Errors of the validators, each as something that cannot be."""
+    """Return each error of the validators as an impossible change."""
     said = [(each.validator, each.text) for each in answer.errors]
     if answer.refusal:
         said.append(("ParallelCluster", answer.refusal))
     return [Change(what=who, old="-", new="-", verdict="impossible", why=text) for who, text in said]
 
 
-# As docs/rehearsal.md expects it of AWS: 10 minutes for Lustre, up to 20 for the head node. Never measured.
+# Estimates of docs/rehearsal.md, never measured: 10 minutes for Lustre, up to 20 for the head node.
 _LUSTRE_MIN, _HEAD_NODE_MIN = 10, 20
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of a plan."""
+"""Prints a plan for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _JOBS_SHOWN = 10
 
 
 def show_plan(plan: Plan, console: Console) -> None:
-    """Print it all, what is refused last."""
+    """Print the plan, with the refused changes last."""
     console.print(Text(_headline(plan)))
     if plan.changes:
         console.print(_table(plan.changes))
@@ -33,16 +33,16 @@ def show_plan(plan: Plan, console: Console) -> None:
 def _headline(plan: Plan) -> str:
     name = f"{plan.cluster_name} in {plan.region}"
     if plan.state == "new":
-        return f"{name}: there is no such cluster, so all of it is new: about {plan.minutes} minutes."
+        return f"{name}: the cluster does not exist yet; a deploy takes about {plan.minutes} minutes."
     if plan.state == "replaced":
         return (
-            f"{name}: what is there failed while it was made; the deploy replaces it by a new cluster: about "
-            f"{plan.minutes} minutes."
+            f"{name}: the creation of this cluster failed; a deploy replaces it, in about {plan.minutes} "
+            "minutes."
         )
     if plan.state == "foreign":
-        return f"{name}: that cluster is somebody else's."
+        return f"{name}: another stack created this cluster."
     if not plan.changes:
-        return f"{name}: the cluster is as these flags say."
+        return f"{name}: the cluster agrees with these flags."
     return f"{name}: a deploy with these flags changes"
 
 
@@ -63,13 +63,13 @@ def _jobs(plan: Plan) -> Iterator[str]:
     if jobs is None:
         yield f"Jobs: not known ({plan.running.why_no_jobs}); {nodes} compute node(s) run."
         return
-    fate = "go on"
+    fate = "continue"
     if verdicts & {*REFUSED}:
-        fate = "go on, since the deploy would fail"
+        fate = "continue, since the deploy would fail"
     elif "fleet stops" in verdicts:
         fate = "end"
     elif "rolling" in verdicts:
-        fate = "end first"
+        fate = "finish first"
     yield f"Jobs: {f'{len(jobs)} run, and {fate}:' if jobs else 'none runs'}" + (
         f"  ({nodes} compute node(s))" if nodes else ""
     )
@@ -89,7 +89,7 @@ def _costs(plan: Plan) -> Iterator[str]:
         )
     yield f"Cost: idle {idle} USD a month; all nodes {full} USD an hour{_without(after)} (trainctl price)."
     if plan.why_no_before:
-        yield f"What it cost before is not told: {plan.why_no_before}."
+        yield f"The former cost is unknown: {plan.why_no_before}."
     if after.why_catalog:
         yield f"Instance prices are the catalog's: {after.why_catalog}."
 
@@ -129,7 +129,7 @@ def _refused(plan: Plan) -> Iterator[str]:
         yield ""
         values = "" if each.old == each.new else f" {each.old} -> {each.new}"
         yield f"{each.verdict}: {each.what}{values}: {each.why}."
-        if each.way:
-            yield f"  type:   {each.way.rstrip('.')}"
+        if each.mend:
+            yield f"  type:   {each.mend.rstrip('.')}"
     if plan.refused:
         yield f"{len(plan.refused)} change(s) are refused: the deploy would fail."

@@ -1,4 +1,4 @@
-"""The CDK's own diff: which CloudFormation resources of which stack would change."""
+"""Reads the changes of CloudFormation resources from `cdk diff`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from training_cluster.paths import ROOT
 from training_cluster.stack_names import CLUSTER_STACK
 
 _CDK = ROOT / "node_modules" / ".bin" / "cdk"
-# "Stack NetworkStack", with its CloudFormation name behind it where that is another.
+# "Stack NetworkStack", followed by its CloudFormation name if that differs.
 _HEADING = re.compile(r"^Stack (?P<stack>[\w-]+)(?: \(.*\))?$")
 # "[~] AWS::Lambda::Function Guard/Handler GuardHandler5CB1 may be replaced"
 _LINE = re.compile(
@@ -41,25 +41,25 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """One resource."""
+    """Change of one resource."""
 
     stack: str
     kind: Kind
     type: str
     name: str
-    """Its path in the stack."""
+    """Path of the resource in the stack."""
 
 
 def read_resource_changes(context: Sequence[str]) -> list[ResourceChange]:
-    """Run `cdk diff` of the cluster's stack and of those that it brings along; ten seconds or more.
+    """Run `cdk diff` for the cluster's stack and its dependencies, which takes ten seconds or more.
 
-    It compares templates, and makes no change set, so it changes nothing.
+    It compares templates and creates no change set, so it changes nothing.
 
     Args:
         context: FLAG=VALUE pairs.
 
     Raises:
-        OpsError: the CDK CLI is not there, or failed.
+        OpsError: the CDK CLI is not installed, or failed.
     """
     if not _CDK.exists():
         raise OpsError(f"The CDK CLI is not installed here: no {_CDK}.\n  type:   npm ci")
@@ -73,12 +73,12 @@ def read_resource_changes(context: Sequence[str]) -> list[ResourceChange]:
         )
     if code:
         tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-_TAIL_LINES:])
-        raise OpsError(f"cdk diff failed:\n{tail}\n  type:   trainctl plan --no-diff ..., to do without it")
+        raise OpsError(f"cdk diff failed:\n{tail}\n  type:   trainctl plan --no-diff ..., which skips it")
     return parse_diff(said)
 
 
 def _run(command: list[str], *, environment: Mapping[str, str]) -> tuple[int, str]:
-    """Exit code and all output; its process group ends with it, also when it is interrupted."""
+    """Run a command, and return its exit code and output; its process group ends with it, also on Ctrl-C."""
     with subprocess.Popen(
         command,
         env=dict(environment),
@@ -101,12 +101,14 @@ def _run(command: list[str], *, environment: Mapping[str, str]) -> tuple[int, st
 
 
 def parse_diff(text: str) -> list[ResourceChange]:
-    """The resource lines of what `cdk diff` prints."""
+    """Parse the resource lines of `cdk diff`."""
     found, stack = [], ""
     for line in text.splitlines():
         if heading := _HEADING.match(line):
             stack = heading["stack"]
-        elif stack and (told := _LINE.match(line.rstrip())):
-            kind = _KINDS[told["impact"] or told["sign"]]
-            found.append(ResourceChange(stack=stack, kind=kind, type=told["type"], name=told["name"]))
+        elif stack and (found_line := _LINE.match(line.rstrip())):
+            kind = _KINDS[found_line["impact"] or found_line["sign"]]
+            found.append(
+                ResourceChange(stack=stack, kind=kind, type=found_line["type"], name=found_line["name"])
+            )
     return found

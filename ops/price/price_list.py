@@ -1,4 +1,4 @@
-"""AWS's Price List API: on-demand prices of instances, of any region."""
+"""Reads on-demand prices of instances in any region from AWS's Price List API."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ops.account.session import account_clients
 from training_cluster.catalog.prices import Price
 
 PRICE_LIST = "Price List API"
-# The API has endpoints in few regions, each with the prices of all.
+# The API has endpoints in few regions, each with the prices of all regions.
 _REGION = "us-east-1"
 
 
 def pricing_client() -> Any:
-    """A client of the caller's account, in a region that has the API."""
+    """Return a client of the caller's account in a region that has the API."""
     return account_clients(_REGION)("pricing")
 
 
 def list_price(instance_type: str, *, region: str, pricing: Any) -> Price | None:
-    """What an hour costs, on demand, with Linux and shared tenancy; None where the list has no such product.
+    """Return the on-demand price of an hour with Linux and shared tenancy; None without such a product.
 
     Raises botocore's errors.
     """
@@ -32,12 +32,12 @@ def list_price(instance_type: str, *, region: str, pricing: Any) -> Price | None
         "tenancy": "Shared",
         "preInstalledSw": "NA",
         "capacitystatus": "Used",
-        "marketoption": "OnDemand",  # else Capacity Blocks stand there, too
+        "marketoption": "OnDemand",  # excludes Capacity Blocks
     }
     filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
     answer = pricing.get_products(ServiceCode="AmazonEC2", Filters=filters)
     found = {price for product in answer["PriceList"] for price in _hours(json.loads(product))}
-    # The same product may stand there twice, as with and without a licence of one's own, at one price.
+    # The list may have the same product twice at one price, as with and without a licence of your own.
     return max(found, key=lambda each: each.date) if len({each.usd for each in found}) == 1 else None
 
 

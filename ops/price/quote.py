@@ -1,4 +1,4 @@
-"""What a cluster costs an hour: a row for each thing that is billed, and their sums."""
+"""Calculates the cost of a cluster per hour: a row for each billed item, and their sums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ops.price.book import PriceBook
+from ops.price.price_book import PriceBook
 from ops.price.price_list import PRICE_LIST
 from ops.price.spot import SPOT
 from training_cluster.advice.idle_cost import Item, instances, permanent_items
@@ -25,20 +25,20 @@ _KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One thing that is billed by the hour. None: not known; `note` says why."""
+    """An item that is billed by the hour. None is an unknown price, with the reason in `note`."""
 
     what: str
     idle_usd_per_hour: float | None
     full_usd_per_hour: float | None
-    """While all nodes run."""
+    """Cost while all nodes run."""
     source: str
-    """Of its prices: price list, spot price, catalog, each with its date; "" for none."""
+    """Sources of the prices: price list, spot price or catalog, each with its date; "" for none."""
     note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quote:
-    """All of it. The sums are of the rows whose price is known."""
+    """Cost of one cluster. The sums contain the rows with a known price."""
 
     cluster_name: str
     instance_type: str
@@ -46,9 +46,9 @@ class Quote:
     region: str
     rows: tuple[Row, ...]
     node_usd_per_hour: float | None
-    """Of one compute node, with its disk."""
+    """Cost of one compute node, with its disk."""
     standing_usd_per_hour: float
-    """Of everything but compute nodes."""
+    """Cost of everything but the compute nodes."""
     why_catalog: str
     idle_usd_per_hour: float
     full_usd_per_hour: float
@@ -56,12 +56,12 @@ class Quote:
 
     @property
     def unknown(self) -> tuple[Row, ...]:
-        """Rows that are not in the sums."""
+        """Rows with an unknown price, which the sums omit."""
         return tuple(row for row in self.rows if row.full_usd_per_hour is None)
 
 
 def make_quote(settings: Settings, book: PriceBook) -> Quote:
-    """Add up what these settings cost."""
+    """Add up the cost of a cluster with these settings."""
     hours = load_base().prices.hours_per_month
     standing = [_row(item, hours) for item in permanent_items(settings, book.hour)]
     nodes, node_month = _nodes(settings, book, hours)
@@ -84,7 +84,7 @@ def make_quote(settings: Settings, book: PriceBook) -> Quote:
 
 
 def _row(item: Item, hours: int) -> Row:
-    """Of something that always runs."""
+    """Return the row of an item that always runs."""
     hour = None if item.usd_per_month is None else item.usd_per_month / hours
     return Row(
         what=item.what,
@@ -96,18 +96,18 @@ def _row(item: Item, hours: int) -> Row:
 
 
 def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float | None]:
-    """The row of the compute nodes, and what one of them costs a month."""
+    """Return the row of the compute nodes, and the cost of one of them per month."""
     kind, count, type_ = settings.capacity_type, settings.nodes, settings.compute_type
     what = f"{count} x {type_}, {_KINDS[kind]}"
     if kind == "capacity-block":
-        why = "paid in advance, when the block was bought"
+        why = "paid in advance, with the purchase of the block"
         return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
     price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
     one = instances(1, settings.family_facts.compute_root_gib, price, what=what)
     if one.usd_per_month is None:
         why = book.why_no_spot if kind == "spot" else one.why_unknown
         return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
-    # A reservation costs what its nodes would on demand, whether they run or not.
+    # A reservation costs as much as its nodes on demand, whether they run or not.
     always = count if kind == "reservation" else settings.static_nodes
     hour = one.usd_per_month / hours
     notes = {
@@ -142,7 +142,7 @@ def _cpu_queue(settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]
 
 
 def _sources(prices: Iterable[Price]) -> str:
-    """Each source once, with the oldest and newest of its dates."""
+    """List each source once, with its oldest and newest date."""
     dates: dict[str, list[datetime.date]] = {}
     for price in prices:
         name = price.source if price.source.startswith(_ASKED) else "catalog"

@@ -1,4 +1,4 @@
-"""What a person sees of a quote."""
+"""Prints a quote for people."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from training_cluster.catalog.families import load_base
 
 
 def show_quote(quote: Quote, console: Console) -> None:
-    """Print the table, and below it where the prices come from."""
+    """Print the table, and below it the sources of the prices."""
     hours = load_base().prices.hours_per_month
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
-    table.add_column("USD, list prices", footer="together", min_width=30)
+    table.add_column("USD, list prices", footer="total", min_width=30)
     sums = (quote.idle_usd_per_hour, quote.full_usd_per_hour, quote.idle_usd_per_month)
     for title, total in zip(("idle /h", "all /h", "idle /month"), sums, strict=True):
         table.add_column(title, justify="right", footer=_usd(total))
@@ -38,16 +38,16 @@ def _footnotes(quote: Quote) -> Iterator[str]:
     if quote.unknown:
         yield f"Not in the sums: {'; '.join(f'{row.what}: {row.note}' for row in quote.unknown)}."
     if quote.why_catalog:
-        yield f"Instance prices are the catalog's where it says so: {quote.why_catalog}."
+        yield f"Rows name the catalog if an instance price is from it: {quote.why_catalog}."
     yield (
-        f"The catalog has list prices of {prices.region}, in cluster_configs/base.yaml; what is no instance "
-        f"is always from there. This cluster: {quote.region}."
+        f"The catalog, cluster_configs/base.yaml, has list prices of {prices.region}, and is the source of "
+        f"all prices but those of instances. The region of this cluster: {quote.region}."
     )
-    yield "On top comes what is stored and moved: GB in S3 and EFS, through NAT gateway, out of the region."
+    yield "Storage and transfer are extra: GB in S3 and EFS, through the NAT gateway, out of the region."
 
 
 def show_training(costs: Sequence[TrainingCost], console: Console) -> None:
-    """Print what training costs; published figures are named so."""
+    """Print the cost of training; published figures are marked as such."""
     for cost in costs:
         speed = cost.speed
         origin = "" if speed.is_measured else "published, not measured here: "

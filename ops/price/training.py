@@ -1,4 +1,4 @@
-"""What training costs: dollars for a million tokens and for an epoch, from how fast a run was."""
+"""Calculates the cost of a million tokens and of an epoch from the speed of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REPORT = "python -m trainkit.run.report RUN_DIR --json"
 
 
 class _Report(BaseModel):
-    """What is needed of a run's report."""
+    """Fields of a run's report that are needed here."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -28,7 +28,7 @@ class _Report(BaseModel):
 
 
 class _Figure(BaseModel):
-    """One published figure: an entry of a workload's figures.json."""
+    """A published figure: an entry of a workload's figures.json."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -43,7 +43,7 @@ class _Figure(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """How fast something trains, all nodes together."""
+    """Speed of a training, all nodes together."""
 
     what: str
     per_s: float
@@ -55,33 +55,33 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingCost:
-    """What that comes to, with everything that runs beside the nodes."""
+    """Cost of a training, including everything that runs beside the nodes."""
 
     speed: Speed
     usd_per_hour: float
     usd_per_million: float
     usd_per_epoch: float | None
-    """None where the data set's size was not told."""
+    """Cost of an epoch; None if the size of the data set is unknown."""
     hours_per_epoch: float | None
 
 
-def told_speed(tokens_per_s: float, settings: Settings) -> Speed:
-    """As typed; all nodes of the flags."""
-    return Speed(what="as told", per_s=tokens_per_s, nodes=settings.nodes)
+def given_speed(tokens_per_s: float, settings: Settings) -> Speed:
+    """Return the speed that the user typed, for all nodes of the flags."""
+    return Speed(what="as given", per_s=tokens_per_s, nodes=settings.nodes)
 
 
 def read_run(file: Path, settings: Settings) -> Speed:
-    """The speed of a run, by its report; its nodes by its world size.
+    """Return the speed of a run by its report, and its number of nodes by its world size.
 
     Raises:
-        UsageError: it cannot be read, or is no such report.
+        UsageError: the file cannot be read, or is not such a report.
     """
     try:
         report = _Report.model_validate_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"--run {file}: {error.strerror or error}") from None
     except (ValidationError, UnicodeDecodeError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "no text"
+        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "not text"
         where = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else ""
         raise UsageError(
             f"--run {file}: not the report of a run: {f'{where}: ' if where else ''}{why}\n"
@@ -91,19 +91,19 @@ def read_run(file: Path, settings: Settings) -> Speed:
     nodes, rest = divmod(report.world_size, ranks)
     if rest:
         raise UsageError(
-            f"--run {file}: world size {report.world_size} is no whole number of {settings.compute_type} "
-            f"nodes, which are {ranks} ranks each\n  type:   -c family=... as the run had it"
+            f"--run {file}: world size {report.world_size} is not a whole number of {settings.compute_type} "
+            f"nodes with {ranks} ranks each\n  type:   -c family=... of the run"
         )
     return Speed(what=f"{file}", per_s=report.tokens_per_s, nodes=nodes)
 
 
 def ranks_per_node(settings: Settings) -> int:
-    """One rank a GPU or a NeuronCore; a CPU node is one (training_cluster.cluster.job_environment)."""
+    """Return the GPUs or NeuronCores of a node, 1 for a CPU node (as cluster.job_environment does)."""
     return settings.size.accelerators * settings.family_facts.accelerator.cores or 1
 
 
 def published_speeds(settings: Settings, folder: Path = ASSETS / "training") -> Iterator[Speed]:
-    """What others published for this family, of every workload; none of it was measured here."""
+    """Yield the speeds that others published for this family, of every workload; none was measured here."""
     if settings.compute_type != settings.family_facts.main_size:
         return
     for file in sorted(folder.glob("*/figures.json")):
@@ -120,7 +120,7 @@ def published_speeds(settings: Settings, folder: Path = ASSETS / "training") -> 
 
 
 def training_cost(speed: Speed, quote: Quote, dataset_tokens: float | None) -> TrainingCost | None:
-    """What it costs on this cluster with as many nodes as the speed is of; None without a node's price."""
+    """Return the cost on this cluster with the number of nodes of the speed; None without a node's price."""
     if quote.node_usd_per_hour is None:
         return None
     by_hour = quote.standing_usd_per_hour + speed.nodes * quote.node_usd_per_hour

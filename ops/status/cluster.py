@@ -1,6 +1,6 @@
-"""What a cluster that stands is doing: head node, compute fleet, partitions, jobs, storage.
+"""Reads the state of a deployed cluster: head node, compute fleet, partitions, jobs, storage.
 
-Each part is asked by itself: one that gives no answer hides none of the others.
+Each part is read separately, so that one without an answer hides none of the others.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ops.parts import Parts
 from ops.usage import OpsError
 
 MOUNTS = ("/fsx", "/efs", "/home")
-# How long a file system has to say how full it is.
+# Time limit for measuring a file system.
 _FILL_S = 10
 _GIB = 2**30
 _NEARLY_FULL = 0.9
-# What the fleet's status means, and what to do about it.
+# Status of the fleet -> its meaning.
 _FLEET = {
-    "RUNNING": "nodes start when jobs want them",
-    "STOPPED": "no node starts: jobs wait until it is started",
-    "PROTECTED": "nodes failed to start again and again, so no more are: mend it, then start the fleet",
+    "RUNNING": "nodes start when jobs need them",
+    "STOPPED": "no node starts: jobs wait until the fleet is started",
+    "PROTECTED": "too many nodes failed to start, so none is started: mend the cause, then start the fleet",
 }
 _START_FLEET = "pcluster update-compute-fleet --cluster-name {} --status START_REQUESTED"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """How full a file system is, in bytes."""
+    """Size and usage of a file system, in bytes."""
 
     mount: str
     size: int
@@ -44,42 +44,42 @@ class Fill:
 
     @property
     def share(self) -> float:
-        """0 to 1."""
+        """Used share of the size, 0 to 1."""
         return self.used / self.size if self.size else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
-    """One look; what gave no answer is None or empty, and stands in `unanswered`."""
+    """State of a cluster; parts without an answer are None or empty, and listed in `unanswered`."""
 
     cluster_name: str
     head_node_id: str
     head_node: str | None
-    """State of the instance, as EC2 has it."""
+    """State of the instance in EC2."""
     fleet: str | None
-    """As ParallelCluster has it: RUNNING, STOPPED, PROTECTED, STARTING, ..."""
+    """Status of the compute fleet in ParallelCluster: RUNNING, STOPPED, PROTECTED, STARTING, ..."""
     partitions: tuple[Partition, ...] | None
     unavailable: tuple[UnavailableNodes, ...]
     running_jobs: int | None
     waiting_jobs: int | None
     storage: tuple[Fill, ...]
     unanswered: tuple[str, ...]
-    """A line each: what could not be asked, and why."""
+    """A line for each part without an answer, with the reason."""
 
 
-def read_standing(cluster_name: str, client: ClientOf) -> ClusterState | None:
-    """Look at a cluster whose stack there is; None before its first deploy has made a head node.
+def read_deployed(cluster_name: str, client: ClientOf) -> ClusterState | None:
+    """Read the state of a cluster whose stack exists; return None before its first head node.
 
-    Raises OpsError where there is no such stack, and botocore's errors of CloudFormation.
+    Raises OpsError without such a stack, and botocore's errors of CloudFormation.
     """
     head_node_id = describe_cluster(cluster_name, client).head_node_id
     return read_cluster_state(cluster_name, head_node_id, client) if head_node_id else None
 
 
 def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -> ClusterState:
-    """Ask EC2, DynamoDB and the head node, at the same time. Raises nothing of what they answer."""
+    """Ask EC2, DynamoDB and the head node at the same time. Their errors are returned, and not raised."""
     head_node = HeadNode(cluster_name=cluster_name, instance_id=head_node_id, ssm=client("ssm"))
-    # Made here: boto3's clients may be used by several threads, but not made by several.
+    # Clients are created here because several threads may use boto3's clients, but not create them.
     clients = {name: client(name) for name in ("ec2", "dynamodb")}
     asked: dict[str, Callable[[], Any]] = {
         "head node": lambda: _instance_state(head_node_id, clients["ec2"]),
@@ -117,7 +117,7 @@ def _instance_state(instance_id: str, ec2: Any) -> str:
 
 
 def _fleet_status(cluster_name: str, dynamodb: Any) -> str:
-    """As ParallelCluster's library reads it (pcluster.models.compute_fleet_status_manager)."""
+    """Read the status as ParallelCluster's library does (pcluster.models.compute_fleet_status_manager)."""
     table = f"parallelcluster-{cluster_name}"
     answer = unless(
         lambda: dynamodb.get_item(TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}}),
@@ -127,12 +127,12 @@ def _fleet_status(cluster_name: str, dynamodb: Any) -> str:
         raise OpsError(f"DynamoDB has no table {table}")
     data = answer.get("Item", {}).get("Data", {}).get("M", {})
     if "S" not in data.get("status", {}):
-        raise OpsError(f"nothing is written of it in DynamoDB's table {table} yet")
+        raise OpsError(f"DynamoDB's table {table} has no status of it yet")
     return str(data["status"]["S"])
 
 
 def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
-    """Measure every file system in one command; and a line for each that gave no answer."""
+    """Measure every file system in one command; return a line for each without an answer, too."""
     fills, unmeasured = list[Fill](), list[str]()
     answer = head_node.run_script("measure-storage.sh", str(_FILL_S), *MOUNTS, reads_only=True)
     for line in answer.splitlines():
@@ -145,7 +145,7 @@ def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
 
 
 def render_cluster_state(state: ClusterState) -> Iterator[str]:
-    """Lines for a terminal."""
+    """Yield the lines for a terminal."""
     if state.head_node:
         yield f"head node      {state.head_node}, {state.head_node_id}"
     if state.fleet:
@@ -155,7 +155,7 @@ def render_cluster_state(state: ClusterState) -> Iterator[str]:
             yield f"               {_START_FLEET.format(state.cluster_name)}"
     if state.running_jobs is not None:
         why = (
-            f" (trainctl jobs{cluster_option(state.cluster_name)} says why they wait)"
+            f" (trainctl jobs{cluster_option(state.cluster_name)} shows why they wait)"
             if state.waiting_jobs
             else ""
         )

@@ -1,4 +1,4 @@
-"""What a deploy is at: the stacks, and the stages of the cluster's provider with their times."""
+"""Reads the progress of a deploy: the stacks, and the stages of the cluster's provider with their times."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_ST
 
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
-# Minutes; expectations, of which none was measured on AWS yet (docs/rehearsal.md: Time).
+# Estimates; none was measured on AWS yet (docs/rehearsal.md: Time).
 _USUAL_STAGE = {"validating": "1 min", "head node booting": "10 to 20 min"}
 _PROTECTED = (STORAGE_STACK, ACCOUNTING_STACK)
-"""Under termination protection."""
+"""Stacks with termination protection."""
 _USUAL_STACK = {STORAGE_STACK: "10 min for Lustre"}
 
 
 class Client(Protocol):
-    """boto3's clients of CloudFormation and SSM, as far as they are asked."""
+    """Methods of boto3's clients of CloudFormation and SSM that are called here."""
 
     exceptions: Any
 
@@ -33,7 +33,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Something that the provider was or is at."""
+    """A stage of the provider's work, with its start."""
 
     name: str
     began: datetime.datetime
@@ -41,41 +41,41 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What the provider wrote down of its last request."""
+    """Record that the provider wrote of its last request."""
 
     request: str
-    """Create, Update or Delete."""
+    """Type of the request: Create, Update or Delete."""
     stages: tuple[Stage, ...]
     messages: tuple[str, ...]
 
     @property
     def is_over(self) -> bool:
-        """Whether the provider ended its work, well or not."""
+        """True once the provider succeeded or failed."""
         return bool(self.stages) and self.stages[-1].name in _ENDED
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """One look."""
+    """State of a deploy at one time."""
 
     cluster_name: str
     stacks: tuple[tuple[str, str], ...]
-    """Name and status of each of our stacks that there is: the shared ones first, the cluster's own last."""
+    """Name and status of each existing stack: the shared ones first, the cluster's own last."""
     progress: Progress | None
 
     @property
     def has_cluster(self) -> bool:
-        """Whether there is a TrainingClusterStack; its cluster may not stand yet."""
+        """True if the TrainingClusterStack exists, with or without its cluster."""
         return cluster_stack_name(self.cluster_name) in dict(self.stacks)
 
     @property
     def is_moving(self) -> bool:
-        """Whether a stack is being made, changed or deleted."""
+        """True while a stack is created, updated or deleted."""
         return any(status.endswith("_IN_PROGRESS") for _, status in self.stacks)
 
 
 def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
-    """Ask CloudFormation and SSM. Raises botocore's errors."""
+    """Read the stacks from CloudFormation and the progress from SSM. Raises botocore's errors."""
     own = cluster_stack_name(cluster_name)
     there = stack_statuses(cloudformation)
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
@@ -102,13 +102,13 @@ def _progress(stack_name: str, ssm: Client) -> Progress | None:
 
 
 def render(status: Status, now: datetime.datetime) -> Iterator[str]:
-    """Lines for a terminal.
+    """Yield the lines for a terminal.
 
     Args:
-        now: with a time zone.
+        now: the time, with a time zone.
     """
     if not status.stacks:
-        yield f"There is no stack of the cluster {status.cluster_name} here."
+        yield f"The cluster {status.cluster_name} has no stack here."
         yield "  type: npx cdk deploy TrainingClusterStack"
         return
     width = max(len(name) for name, _ in status.stacks)
@@ -153,12 +153,12 @@ def _advice(status: Status) -> Iterator[str]:
         if stacks.get(name) in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
             yield ""
             yield f"The first deploy of {name} failed, and its termination protection keeps the CDK from"
-            yield "creating it again. It holds no data yet. Lift the protection, then type the deploy again:"
+            yield "creating it again. It holds no data yet. Lift the protection, then repeat the deploy:"
             yield f"  {LIFT_PROTECTION} {name}"
     for name, state in status.stacks:
         if state == "UPDATE_ROLLBACK_FAILED":
             yield ""
-            yield f"{name} could not be rolled back. Once what its events name is mended:"
+            yield f"{name} could not be rolled back. Mend the resource that its events name, then type:"
             yield f"  aws cloudformation continue-update-rollback --stack-name {name}"
         if is_image_stack(name):
             yield from _image_advice(name, state)
@@ -179,9 +179,9 @@ def _advice(status: Status) -> Iterator[str]:
 def _image_advice(name: str, state: str) -> Iterator[str]:
     if state in ("CREATE_FAILED", "ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):
         yield ""
-        yield f"{name}: no image came of the last deploy; clusters keep the one that they have. Its events"
-        yield "name the step that failed, and the bucket has its logs, under"
-        yield f"logs/images/{image_of_stack(name)}/. Once that is mended: the same deploy again."
+        yield f"{name}: the last deploy built no image; clusters keep their present one. The events of the"
+        yield "stack name the step that failed, and the bucket holds the logs, under"
+        yield f"logs/images/{image_of_stack(name)}/. Mend the step, then repeat the deploy."
     if state == "CREATE_FAILED":
         yield "It failed with rollback disabled. To remove it:"
         yield f"  {destroy_image_stack_command(name)}"

@@ -81,7 +81,7 @@ def test_price_adds_up_and_says_where_it_is_from(terminal: Terminal) -> None:
 
 
 def test_plan_tells_what_changes_live_and_what_cannot_be(terminal: Terminal) -> None:
-    assert "the cluster is as these flags say" in terminal.trainctl("plan", *FLAGS, "--no-diff")
+    assert "the cluster agrees with these flags" in terminal.trainctl("plan", *FLAGS, "--no-diff")
     assert "live" in terminal.trainctl("plan", *FLAGS, "-c", "nodes=4", "--no-diff")
     shown = terminal.trainctl("plan", *FLAGS, "-c", "fsx_type=scratch2", "--no-diff", code=1)
     assert "fsx_type" in shown

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from ops.plan.deployed import Deployed, Standing
+from ops.plan.deployed import Deployed, DeployedStack
 from ops.plan.flags import former_settings
 from ops.plan.foundations import guarded_values
 from tests.unit.ops.plan.plan_account import templates_of
@@ -21,9 +21,9 @@ _NAMES = {id_: name for name, id_ in STACK_IDS.items()}
 FLAGS = {"family": "p5", "nodes": "4", "endpoints": "private", "fsx_gib": "2400", "home": "efs"}
 
 
-def _standing(templates: Mapping[str, Mapping[str, Any]]) -> Deployed:
+def _deployed(templates: Mapping[str, Mapping[str, Any]]) -> Deployed:
     stacks = {
-        name: Standing(id=name, status="CREATE_COMPLETE", outputs={}, template=each)
+        name: DeployedStack(id=name, status="CREATE_COMPLETE", outputs={}, template=each)
         for name, each in templates.items()
     }
     return Deployed(region="us-east-1", stacks=stacks, cluster_stack=stacks["TrainingClusterStack"])
@@ -34,8 +34,8 @@ def test_the_real_templates_tell_what_the_other_tests_take_for_granted(
     flags: dict[str, str], synthesise: Synthesise
 ) -> None:
     settings = read_settings(flags)
-    real = _standing({_NAMES.get(id_, id_): each.to_json() for id_, each in synthesise(**flags).items()})
-    made = _standing(templates_of(settings))
+    real = _deployed({_NAMES.get(id_, id_): each.to_json() for id_, each in synthesise(**flags).items()})
+    made = _deployed(templates_of(settings))
     network = {"private_subnet_id", "security_group_id"}  # of StorageStack's guard: known at deploy only
     expected = {k: v for k, v in guarded_values(made).items() if k not in network}
     assert {k: v for k, v in guarded_values(real).items() if k not in network} == expected
@@ -47,17 +47,17 @@ def test_a_template_without_them_is_an_older_releases() -> None:
     assert read_given_flags({"Resources": {}}) is None
     templates = templates_of(read_settings({}))
     del templates["TrainingClusterStack"]["Metadata"]
-    before, why = former_settings(read_settings({}), _standing(templates))
+    before, why = former_settings(read_settings({}), _deployed(templates))
     assert before is None
-    assert "did not write its flags down" in why
+    assert "did not record its flags" in why
 
 
 def test_flags_that_this_release_does_not_know_are_said_and_not_guessed() -> None:
     templates = templates_of(read_settings({}))
     templates["TrainingClusterStack"]["Metadata"][GIVEN_FLAGS]["gone"] = "1"
-    before, why = former_settings(read_settings({}), _standing(templates))
+    before, why = former_settings(read_settings({}), _deployed(templates))
     assert before is None
-    assert why.startswith("its flags are none of this release of the app")
+    assert why.startswith("this release of the app does not accept its flags")
 
 
 def test_only_what_differs_is_written_down() -> None:

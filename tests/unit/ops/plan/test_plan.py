@@ -14,7 +14,7 @@ from ops.plan.change import Change
 from ops.plan.plan import Plan, read_plan
 from ops.plan.policies import Config, Judge, Refused, ask_library
 from ops.plan.render import show_plan
-from ops.price.book import catalog_book
+from ops.price.price_book import catalog_book
 from tests.unit.ops import fake_account
 from tests.unit.ops.fake_account import Account
 from tests.unit.ops.plan.plan_account import deployed
@@ -135,7 +135,7 @@ def test_a_flag_is_judged_as_the_deploy_would(
     found = changes(deployed(**before), **after)
     assert found[what].verdict == verdict, found[what]
     assert set(found) <= {what, *after, *before}, "no other change is told"
-    assert bool(found[what].way) == (verdict == "impossible")
+    assert bool(found[what].mend) == (verdict == "impossible")
 
 
 def test_words_are_the_flags_own_and_so_is_the_cost() -> None:
@@ -151,11 +151,11 @@ def test_words_are_the_flags_own_and_so_is_the_cost() -> None:
 @pytest.mark.parametrize(
     ("flags", "verdict", "fate"),
     [
-        ({"capacity": "spot"}, "not while nodes run", "go on, since the deploy would fail"),
-        ({"capacity": "spot", "on_busy": "drain"}, "rolling", "end first"),
+        ({"capacity": "spot"}, "not while nodes run", "continue, since the deploy would fail"),
+        ({"capacity": "spot", "on_busy": "drain"}, "rolling", "finish first"),
         ({"capacity": "spot", "on_busy": "stop"}, "fleet stops", "end"),
-        ({"min_nodes": "1", "on_busy": "drain"}, "not while nodes run", "go on, since the deploy would fail"),
-        ({"nodes": "4"}, "live", "go on"),
+        ({"min_nodes": "1", "on_busy": "drain"}, "not while nodes run", "continue, since the deploy would fail"),
+        ({"nodes": "4"}, "live", "continue"),
     ],
     ids=str,
 )
@@ -187,7 +187,7 @@ def test_a_refusal_names_flag_values_and_the_safe_way() -> None:
 def test_two_changes_of_storage_are_refused_together() -> None:
     found = changes(deployed(), fsx_gib="2400", efs_mibps="100")
     assert found["fsx_gib"].verdict == "impossible"
-    assert "efs_mibps" in found["fsx_gib"].why + found["fsx_gib"].way
+    assert "efs_mibps" in found["fsx_gib"].why + found["fsx_gib"].mend
 
 
 def test_storage_that_another_cluster_changed_since_is_told_as_it_stands() -> None:
@@ -212,7 +212,7 @@ def test_without_the_former_flags_keys_are_told_and_no_former_cost() -> None:
     assert verdicts["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"] == "live"
     assert verdicts["HeadNode.InstanceType"] == "impossible"
     assert found.cost_before is None
-    assert "What it cost before is not told: it was deployed by a release" in shown(found)
+    assert "The former cost is unknown: it was deployed by a release" in shown(found)
 
 
 def test_without_a_cluster_all_is_new() -> None:
@@ -224,8 +224,8 @@ def test_without_a_cluster_all_is_new() -> None:
     assert found.minutes == 10 + 20 + 90, "Lustre, head node, image"
     assert found.cost_before is None
     text = shown(found)
-    assert "there is no such cluster, so all of it is new: about 120 minutes" in text
-    assert "not told" not in text
+    assert "the cluster does not exist yet; a deploy takes about 120 minutes" in text
+    assert "unknown" not in text
 
 
 def test_a_new_cluster_on_a_network_that_stands_is_refused_what_that_refuses() -> None:
@@ -238,14 +238,14 @@ def test_a_new_cluster_on_a_network_that_stands_is_refused_what_that_refuses() -
 def test_a_cluster_that_never_stood_is_replaced() -> None:
     found = plan(deployed(status="CREATE_FAILED"), head_node_type="m6i.8xlarge")
     assert (found.state, found.changes) == ("replaced", ())
-    assert "replaces it by a new cluster" in shown(found)
+    assert "creation of this cluster failed" in shown(found)
 
 
 def test_somebody_elses_cluster_is_impossible() -> None:
     found = plan(deployed(owner=OTHER))
     assert found.state == "foreign"
     (refused,) = found.refused
-    assert "-c cluster_name=training-2" in refused.way
+    assert "-c cluster_name=training-2" in refused.mend
 
 
 def test_another_version_of_parallelcluster_is_impossible() -> None:

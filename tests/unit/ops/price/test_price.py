@@ -14,10 +14,10 @@ from botocore.exceptions import NoCredentialsError, NoRegionError
 from rich.console import Console
 
 from ops.__main__ import main
-from ops.price.book import PriceBook, ask_prices, catalog_book
+from ops.price.price_book import PriceBook, ask_prices, catalog_book
 from ops.price.quote import Quote, Row, make_quote
 from ops.price.render import show_quote
-from ops.price.training import published_speeds, read_run, told_speed, training_cost
+from ops.price.training import given_speed, published_speeds, read_run, training_cost
 from ops.usage import UsageError
 from tests.unit.ops.fake_account import Account, Refused
 from training_cluster.advice.idle_cost import idle_cost
@@ -194,18 +194,18 @@ def test_without_a_known_zone_spot_is_counted_at_the_dearest() -> None:
     answers = _spot(("us-east-1a", "7", 3), ("us-east-1b", "12", 2))
     row = _nodes(_ask(Account(answers), capacity="spot")[0])
     assert row.full_usd_per_hour == pytest.approx(2 * (12 + 256 * 0.08 / 730))
-    assert "us-east-1b, the dearest of 2 zone(s)" in row.source
+    assert "us-east-1b, the most expensive of 2 zone(s)" in row.source
 
 
 def test_spot_that_ec2_does_not_name_is_left_out_with_the_reason() -> None:
     quote, _ = _ask(Account(_spot()), capacity="spot")
     assert quote.unknown == (_nodes(quote),)
-    assert "EC2 names no spot price of p4d.24xlarge" in _nodes(quote).note
+    assert "EC2 has no spot price of p4d.24xlarge" in _nodes(quote).note
 
 
 def test_a_million_tokens_and_an_epoch_cost_what_their_hours_do() -> None:
     quote = _quote(nodes="4")
-    cost = training_cost(told_speed(100_000, _settings(nodes="4")), quote, 3.6e9)
+    cost = training_cost(given_speed(100_000, _settings(nodes="4")), quote, 3.6e9)
     assert cost
     by_hour = quote.standing_usd_per_hour + 4 * NODE
     assert cost.usd_per_hour == pytest.approx(by_hour)
@@ -229,8 +229,8 @@ def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
         ("report: the run wrote no metrics", "not the report of a run"),
         ("{}", "tokens_per_s: Field required"),
         ('{"tokens_per_s": 0, "world_size": 8}', "tokens_per_s: Input should be greater than 0"),
-        ('{"tokens_per_s": 5, "world_size": 12}', "world size 12 is no whole number of p4d.24xlarge nodes"),
-        ("\udcff", "no text"),
+        ('{"tokens_per_s": 5, "world_size": 12}', "world size 12 is not a whole number of p4d.24xlarge nodes"),
+        ("\udcff", "not text"),
     ],
 )
 def test_a_wrong_report_is_one_message_that_says_what_to_type(text: str, said: str, tmp_path: Path) -> None:

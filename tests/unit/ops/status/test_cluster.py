@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ops.__main__ import main
-from ops.status.cluster import ClusterState, Fill, read_cluster_state, read_standing, render_cluster_state
+from ops.status.cluster import ClusterState, Fill, read_cluster_state, read_deployed, render_cluster_state
 from tests.unit.ops.fake_account import Refused
 from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, cluster, stack
 
@@ -40,7 +40,7 @@ def standing(cluster: PlayedCluster) -> PlayedCluster:
 
 
 def look(standing: PlayedCluster) -> ClusterState:
-    found = read_standing("training", standing.client)
+    found = read_deployed("training", standing.client)
     assert found
     return found
 
@@ -63,8 +63,8 @@ def test_every_part_is_shown(standing: PlayedCluster) -> None:
     said = shown(state)
     for words in (
         f"head node      running, {HEAD_NODE}",
-        "compute fleet  RUNNING: nodes start when jobs want them",
-        "jobs           2 running, 1 waiting (trainctl jobs says why they wait)",
+        "compute fleet  RUNNING: nodes start when jobs need them",
+        "jobs           2 running, 1 waiting (trainctl jobs shows why they wait)",
         "gpu-dy-p4d-5 drained since 2026-11-22 07:04:40: gpu lost: XID 79",
     ):
         assert words in said
@@ -89,7 +89,7 @@ def test_every_part_is_shown(standing: PlayedCluster) -> None:
             "compute fleet",
             "no table parallelcluster-t",
         ),
-        ("dynamodb.GetItem", {}, "compute fleet", "nothing is written of it"),
+        ("dynamodb.GetItem", {}, "compute fleet", "has no status of it yet"),
         ("dynamodb.GetItem", Refused("AccessDeniedException", "no"), "compute fleet", "may not do that"),
     ],
 )
@@ -182,7 +182,7 @@ def test_storage_that_is_nearly_full_says_so(used: int, full: bool, standing: Pl
 def test_before_a_head_node_is_there_nothing_of_it_is_asked(standing: PlayedCluster) -> None:
     young = stack("TrainingClusterStack", status="CREATE_IN_PROGRESS")
     standing.account.answers["DescribeStacks"] = {"Stacks": [young]}
-    assert read_standing("training", standing.client) is None
+    assert read_deployed("training", standing.client) is None
     assert standing.account.asked == ["DescribeStacks"]
 
 

@@ -1,4 +1,4 @@
-"""The prices of instances that a quote takes, and why these: asked from AWS, else the catalog's."""
+"""Instance prices for a quote, from AWS or else from the catalog, with the reasons."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ NOT_ASKED = "--offline: AWS was not asked"
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Instance prices for one region."""
+    """Instance prices of one region."""
 
     region: str
     on_demand: Mapping[str, Price] = field(default_factory=dict)
-    """By type, as the Price List API says; the catalog has the others."""
+    """Prices of the Price List API by instance type; the catalog has the others."""
     spot: Mapping[str, Price] = field(default_factory=dict)
-    """By type."""
+    """Spot prices by instance type."""
     why_catalog: str = ""
-    """Why some or all instance prices are the catalog's; "" where none is."""
+    """Reason why some or all instance prices are the catalog's; "" if none is."""
     why_no_spot: str = ""
 
     def hour(self, instance_type: str) -> Price | None:
-        """On demand; None where nobody knows."""
+        """Return the on-demand price of an hour; None if it is unknown."""
         return self.on_demand.get(instance_type) or instance_hour(instance_type)
 
 
 def catalog_book(why: str = NOT_ASKED) -> PriceBook:
-    """Nothing asked."""
+    """Return a book with the catalog's prices only."""
     return PriceBook(region=load_base().prices.region, why_catalog=why, why_no_spot=why)
 
 
 def ask_prices(
     wanted: Iterable[Settings], *, client: Callable[[], ClientOf], pricing: Callable[[], Any]
 ) -> PriceBook:
-    """Ask AWS for all instance types of these settings.
+    """Read the prices of all instance types of these settings from AWS.
 
-    What it does not tell, the catalog does: an error of AWS is a reason in the book, and is not raised.
+    The catalog provides the missing ones: an error of AWS becomes a reason in the book, and is not raised.
 
     Args:
-        client, pricing: make clients of the account, and of the Price List API.
+        client, pricing: functions that create clients of the account, and of the Price List API.
     """
     all_settings = list(wanted)
     try:
@@ -67,7 +67,7 @@ def ask_prices(
 
 
 def running_types(settings: Settings) -> set[str]:
-    """All that can run at a time: what builds an image is not among them."""
+    """Return the instance types that can run at the same time, without the one that builds images."""
     login = load_base().login_node.instance_type if settings.login_nodes else None
     types = {settings.compute_type, settings.head_type, settings.cpu_queue_type, login}
     return {each for each in types if each}
@@ -101,7 +101,7 @@ def _spot(wanted: list[Settings], client: ClientOf) -> tuple[dict[str, Price], s
                 missing.append(type_)
     except (BotoCoreError, ClientError) as error:
         return found, _reason(error)
-    return found, f"EC2 names no {SPOT} of {', '.join(missing)} here" if missing else ""
+    return found, f"EC2 has no {SPOT} of {', '.join(missing)} here" if missing else ""
 
 
 def _zone(settings: Settings, client: ClientOf) -> str | None:
