@@ -1,4 +1,4 @@
 """Rules between flags: combinations that ParallelCluster or AWS would refuse.
 
-Imported by: bench, ops, rehearsal, tools, training_cluster.storage.
+Imported by: bench, ops, rehearsal, tools.
 """
