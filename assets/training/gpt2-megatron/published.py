@@ -7,9 +7,9 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from fetching import have_file
 from settings import published_file
 from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.fetch import ensure_file
 from trainkit.data.shards import ShardError
 from trainkit.run.files import sync
 
@@ -41,7 +41,7 @@ def have(data: Path, bucket: DatasetBucket | None) -> None:
     if file.is_file():
         return
     archive = data / "models" / ZIP
-    have_file(archive, url=os.environ.get("NGC_345M_URL") or URL, key=f"models/{ZIP}", bucket=bucket)
+    ensure_file(archive, url=os.environ.get("NGC_345M_URL") or URL, key=f"models/{ZIP}", bucket=bucket)
     partial = file.with_name(f".{file.name}.partial")
     file.parent.mkdir(parents=True, exist_ok=True)
     try:

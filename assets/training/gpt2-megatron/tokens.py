@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetching import have_file
 from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.fetch import ensure_file
 from trainkit.data.prepare_tokens import Encode
 from trainkit.run.files import write_whole
 
@@ -71,7 +71,7 @@ def gpt2(folder: Path, bucket: DatasetBucket | None) -> Bpe:
     """
     base = os.environ.get("GPT2_BPE_URL") or URL
     for name, (there, sha256) in FILES.items():
-        have_file(folder / name, url=f"{base}/{there}", sha256=sha256, key=f"gpt2/{name}", bucket=bucket)
+        ensure_file(folder / name, url=f"{base}/{there}", sha256=sha256, key=f"gpt2/{name}", bucket=bucket)
     return Bpe(folder)
 
 

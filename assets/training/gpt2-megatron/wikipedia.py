@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from articles import extract
-from fetching import curl, download
+from trainkit.data.fetch import Expected, curl, download
 from trainkit.data.shards import ShardError
 
 URL = "https://dumps.wikimedia.org"
@@ -202,7 +202,7 @@ def _work(
 def _download(dump: Dump, part: Part) -> Path:
     file = dump.folder / "parts" / part.name
     if not file.is_file():
-        download(part.url, file, sha1=part.sha1)
+        download(part.url, file, expected=Expected(size_bytes=part.size_bytes, sha1=part.sha1))
     return file
 
 

@@ -22,6 +22,7 @@ from trainkit.data.documents import (
     own_files,
     pieces_of,
 )
+from trainkit.data.fetch import FetchError
 from trainkit.data.prepare_tokens import Unit
 from trainkit.data.shards import ShardError
 
@@ -50,10 +51,7 @@ class Reader:
     def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
         """Download the unit if it is a download, then read its documents."""
         if isinstance(unit, Download):
-            try:
-                hub.fetch(unit.remote, unit.file)
-            except hub.HubError as error:
-                raise ShardError(f"{error}: submit again, and it goes on from there.") from error
+            hub.fetch(unit.remote, unit.file)
             unit = Piece(
                 name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file
             )
@@ -107,10 +105,10 @@ def downloads(data: Path) -> Iterator[Download]:
     """List OpenWebText's files, as the hub has them."""
     try:
         listed = hub.list_files("datasets", OPENWEBTEXT, REVISION, folder=PARQUET_FOLDER)
-    except hub.HubError as error:
+    except FetchError as error:
         raise ShardError(
-            f"OpenWebText cannot be had: {error}. Have a way there (NAT, or a mirror by HF_ENDPOINT), put "
-            f"your own text into {data / OWN}, or train on this machine's: CORPUS=machine."
+            f"OpenWebText cannot be had: {error.reason}. Have a way there (NAT, or a mirror by HF_ENDPOINT), "
+            f"put your own text into {data / OWN}, or train on this machine's: CORPUS=machine."
         ) from error
     for each in sorted(listed, key=lambda each: each.path):
         if each.path.endswith(".parquet"):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hub
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.fetch import FetchError
 
 SCRATCH = "scratch"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -88,7 +89,7 @@ def _from_bucket(key: str, folder: Path, bucket: DatasetBucket) -> str:
 
 
 def _from_hub(name: str, folder: Path, say: Callable[[str], None]) -> str:
-    """Fetch from the hub; else why not."""
+    """Download from the hub; return the reason if that fails."""
     repository = f"{ORGANISATION}/{name}" if name in PUBLISHED else name
     revision = REVISIONS.get(name, "main")
     try:
@@ -99,6 +100,6 @@ def _from_hub(name: str, folder: Path, say: Callable[[str], None]) -> str:
         say(f"weights: fetching {repository} ({size / 1e6:,.0f} MB) into {folder}")
         for each in FILES:
             hub.fetch(listed[each], folder / each)
-    except hub.HubError as error:
-        return str(error)
+    except FetchError as error:
+        return error.reason
     return ""

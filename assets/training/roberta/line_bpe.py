@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from binary_data import DICTIONARY, ENCODER, MERGES, DataError
 from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.fetch import ensure_file
 from trainkit.run.files import write_whole
-from wikitext import have_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -79,7 +79,8 @@ def gpt2(raw: Path, bucket: DatasetBucket | None) -> Bpe:
     folder = raw / "gpt2_bpe"
     base = os.environ.get("GPT2_BPE_URL") or URL
     for name in (ENCODER, MERGES, DICTIONARY):
-        have_file(folder / name, url=f"{base}/{name}", sha256=SHA256.get(name), bucket=bucket)
+        key = f"raw/gpt2_bpe/{name}"
+        ensure_file(folder / name, url=f"{base}/{name}", key=key, bucket=bucket, sha256=SHA256.get(name))
     return Bpe(folder)
 
 

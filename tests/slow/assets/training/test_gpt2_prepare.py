@@ -207,7 +207,7 @@ def test_own_text_of_three_kinds_is_one_corpus_with_a_tokenizer_of_its_own(node:
         ({"INIT_FROM": "nobody/nothing"}, "the weights nobody/nothing cannot be had"),
         (
             {"HF_ENDPOINT": "http://127.0.0.1:9"},
-            "the weights gpt2 cannot be had: http://127.0.0.1:9/api/models",
+            "the weights gpt2 cannot be had: could not fetch http://127.0.0.1:9/api/models",
         ),
     ],
 )

@@ -12,9 +12,7 @@ from types import ModuleType
 import pytest
 
 from tests.unit.assets.training.workload_modules import workload_on_the_path
-from training_cluster.paths import ASSETS, ROOT, TRAINING
-
-FOLDER = TRAINING / "gpt2-megatron"
+from training_cluster.paths import ASSETS, ROOT
 
 
 @pytest.fixture

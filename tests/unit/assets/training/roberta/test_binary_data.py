@@ -136,10 +136,10 @@ def test_the_bucket_without_data_gives_none(load: Import, bucket: Any, tmp_path:
 def test_the_corpus_lies_in_the_bucket_or_comes_from_the_web(
     load: Import, bucket: Any, tmp_path: Path
 ) -> None:
-    wikitext = load("wikitext")
+    fetch = load("trainkit.data.fetch")
     stored = tmp_path / "bucket" / "datasets" / "roberta" / "raw" / "gpt2_bpe" / "dict.txt"
     stored.parent.mkdir(parents=True)
     stored.write_text("0 1\n")
     file = tmp_path / "data" / "raw" / "gpt2_bpe" / "dict.txt"
-    wikitext.have_file(file, url="file:///none", sha256=None, bucket=bucket)
+    fetch.ensure_file(file, url="file:///none", key="raw/gpt2_bpe/dict.txt", bucket=bucket)
     assert file.read_text() == "0 1\n"
