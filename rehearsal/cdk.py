@@ -22,7 +22,7 @@ _TAIL_LINES = 30
 TIMEOUT_S = 900
 """Seconds until a command counts as hung, which is a fault of the local AWS (server.log)."""
 _GRACE_S = 5.0
-_HASTE = Path(__file__).with_name("cdk_haste.cjs")
+_POLL_INTERVAL = Path(__file__).with_name("cdk_poll_interval.cjs")
 
 
 class CdkCli:
@@ -40,7 +40,7 @@ class CdkCli:
         self._environment = {
             **environment,
             "PATH": f"{cli}{os.pathsep}{environment['PATH']}",
-            "NODE_OPTIONS": f'{environment.get("NODE_OPTIONS", "")} --require="{_HASTE}"'.strip(),
+            "NODE_OPTIONS": f'{environment.get("NODE_OPTIONS", "")} --require="{_POLL_INTERVAL}"'.strip(),
         }
 
     def run(self, *arguments: str, output: Path | None = None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from rehearsal.bootstrap import boot, prolog_folder
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
-from rehearsal.kept import job_variables, leave_running
+from rehearsal.keep_running import job_variables, leave_running
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
@@ -48,7 +48,7 @@ _TEAR_DOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of a rehearsal: make variables FAMILY, WORKLOAD, NODES, KEEP."""
+    """Options of a rehearsal: the options of `trainctl rehearse`."""
 
     settings: Settings
     workload: str

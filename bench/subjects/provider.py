@@ -15,7 +15,7 @@ import psutil
 from bench.measuring.timing import BaselineError
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
-from rehearsal.recording.ground import Ground
+from rehearsal.recording.plain_foundation import PlainFoundation
 from rehearsal.recording.provider import Provider
 from rehearsal.validation.cases import Case
 from rehearsal.validation.foundation import SITES
@@ -58,11 +58,13 @@ def create_each(wanted: Sequence[Sequence[Case]], *, folder: Path) -> list[Creat
     folder.mkdir()
     site = SITES[0]
     with LocalAws(folder=folder, marker=(MARKER, str(folder)), region=site.region) as address:
-        ground = Ground(address, site.zone)
-        return [create(cases, ground=ground, address=address, folder=folder) for cases in wanted]
+        foundation = PlainFoundation(address, site.zone)
+        return [create(cases, foundation=foundation, address=address, folder=folder) for cases in wanted]
 
 
-def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, folder: Path) -> Created:
+def create(
+    cases: Sequence[Case], *, foundation: PlainFoundation, address: LocalAwsAddress, folder: Path
+) -> Created:
     """Have a fresh provider check a cluster and upload its templates, as Lambda would.
 
     Args:
@@ -72,11 +74,11 @@ def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, f
     Raises:
         BaselineError: the library refused the cluster.
     """
-    name, config = ground.config(*cases)
+    name, config = foundation.config(*cases)
     event = {
         "RequestType": "Create",
         "RequestId": f"bench {len(cases)}",
-        "StackId": ground.outputs["Stack"],
+        "StackId": foundation.outputs["Stack"],
         "ResourceType": "Custom::TrainingCluster",
         "ResourceProperties": {
             "ClusterName": name,
@@ -87,8 +89,8 @@ def create(cases: Sequence[Case], *, ground: Ground, address: LocalAwsAddress, f
     environment = address.client_environment() | {
         # Only the local certificate: the library reads the file for each of hundreds of clients.
         "AWS_CA_BUNDLE": str(address.certificate),
-        "LOGS_BUCKET": ground.outputs["Bucket"],
-        "PROGRESS_LOG_GROUP": ground.outputs["Progress"],
+        "LOGS_BUCKET": foundation.outputs["Bucket"],
+        "PROGRESS_LOG_GROUP": foundation.outputs["Progress"],
         "PROGRESS_PARAMETER": "/bench/progress",
     }
     before, began = count_calls(address), time.perf_counter()

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from rehearsal.answering import AnsweringProcess
 from rehearsal.faults import first_deploy, whole_stacks
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
 from rehearsal.faults.verdict import Results, Verdict, summary
 from rehearsal.faults.worker import Site, deployed_site, driver
 from rehearsal.narrator import Narrator
+from rehearsal.pcluster_process import PclusterProcess
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import Workspace
 
@@ -94,8 +94,8 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
 
 def _sites(
     workspace: Workspace, narrator: Narrator, assemblies: Assemblies, count: int, running: ExitStack
-) -> list[tuple[Site, AnsweringProcess]]:
-    made: dict[int, tuple[Site, AnsweringProcess]] = {}
+) -> list[tuple[Site, PclusterProcess]]:
+    made: dict[int, tuple[Site, PclusterProcess]] = {}
 
     def make(number: int) -> None:
         folder = workspace.aws / f"worker-{number}"
@@ -106,7 +106,7 @@ def _sites(
     return [made[number] for number in sorted(made)]
 
 
-def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
+def _cases(process: PclusterProcess, plan: Plan) -> list[Case]:
     named = named_cases(process.ask({"id": "names"})["named"])
     by_request = {}
     for request in REQUESTS:  # in the order in which each finds the stack that it needs
@@ -122,13 +122,13 @@ def _cases(process: AnsweringProcess, plan: Plan) -> list[Case]:
 
 
 def _work(
-    sites: list[tuple[Site, AnsweringProcess]],
+    sites: list[tuple[Site, PclusterProcess]],
     todo: queue.SimpleQueue[Case],
     table: _Table,
     workspace: Workspace,
     narrator: Narrator,
 ) -> None:
-    def work(site: Site, process: AnsweringProcess) -> None:
+    def work(site: Site, process: PclusterProcess) -> None:
         while True:
             try:
                 case = todo.get_nowait()

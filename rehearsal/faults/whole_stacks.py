@@ -17,11 +17,11 @@ import psutil
 import yaml
 
 from rehearsal import processes
-from rehearsal.answering import AnsweringProcess
 from rehearsal.faults.cases import Case
 from rehearsal.faults.scene import Scene
 from rehearsal.faults.verdict import Verdict
 from rehearsal.faults.worker import BYSTANDER, Site
+from rehearsal.pcluster_process import PclusterProcess
 from rehearsal.workspace import PROJECT
 
 _TIMEOUT_S = 120.0
@@ -157,7 +157,7 @@ def _destroyed_with_jobs(scene: Scene) -> None:
 
 _CASES = {
     "the head node signals FAILURE": _head_node("fails", "OnNodeConfiguredExecutionFailure"),
-    "the head node never signals": _head_node("is silent", "HeadNodeBootstrapFailure"),
+    "the head node never signals": _head_node("never signals", "HeadNodeBootstrapFailure"),
     "deploy --no-rollback keeps the head node": _kept,
     "the Lambda is killed in mid-poll": _killed,
     "an update fails on the head node": _failed_update,
@@ -180,7 +180,7 @@ def _free_scene(site: Site) -> Scene:
     return next(each for each in scenes if {each.status(each.stack_name), each.status(each.name)} == {"NONE"})
 
 
-def try_out(case: Case, site: Site, process: AnsweringProcess) -> Verdict:
+def try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:
     """Run one case, deploy again, destroy, and report what remains."""
     started = time.monotonic()
     scene = _free_scene(site)

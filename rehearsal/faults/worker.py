@@ -11,12 +11,12 @@ from typing import Any
 import boto3
 
 from rehearsal.account import local_account
-from rehearsal.answering import AnsweringProcess
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options, read_deployed_cluster
 from rehearsal.faults.assemblies import Assemblies
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
+from rehearsal.pcluster_process import PclusterProcess
 from rehearsal.workspace import PROJECT
 from training_cluster.stack_names import STORAGE_STACK
 
@@ -63,7 +63,7 @@ def deployed_site(
 
 
 @contextmanager
-def driver(site: Site, log: Path) -> Iterator[AnsweringProcess]:
+def driver(site: Site, log: Path) -> Iterator[PclusterProcess]:
     """Start the driver of this site, which takes one case after another."""
     environment = site.environment | {
         "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
@@ -75,8 +75,8 @@ def driver(site: Site, log: Path) -> Iterator[AnsweringProcess]:
     }
     logs = boto3.client("logs", endpoint_url=site.address.url, **client_options(site.address))
     logs.create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])
-    with AnsweringProcess(_DRIVER, environment=environment, log=log, own_folder=True) as process:
-        process.tell({"bystander": BYSTANDER, "bucket": site.bucket, "config": site.config})
+    with PclusterProcess(_DRIVER, environment=environment, log=log, own_folder=True) as process:
+        process.send({"bystander": BYSTANDER, "bucket": site.bucket, "config": site.config})
         yield process
 
 

@@ -2,7 +2,7 @@
 
 With it the job scripts of a cluster run unchanged on a laptop.
 
-Imported by: bench, rehearsal.__main__, rehearsal.deployed, rehearsal.kept, rehearsal.run,
+Imported by: bench, rehearsal.commands, rehearsal.deployed, rehearsal.keep_running, rehearsal.run,
 rehearsal.workspace.
 """
 

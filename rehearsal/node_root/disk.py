@@ -39,11 +39,11 @@ class Disk:
 
     Args:
         folder: folder of this disk.
-        beneath: lower layers, the topmost first; the base system is the last.
+        lower_layers: lower layers, the topmost first; the base system is the last.
     """
 
     folder: Path
-    beneath: tuple[Path, ...]
+    lower_layers: tuple[Path, ...]
 
     @property
     def written(self) -> Path:
@@ -53,11 +53,11 @@ class Disk:
     @property
     def layers(self) -> tuple[Path, ...]:
         """Lower layers of a machine that is made from this disk."""
-        return (self.written, *self.beneath) if self.beneath else (self.written,)
+        return (self.written, *self.lower_layers) if self.lower_layers else (self.written,)
 
     def arguments(self) -> list[str]:
         """Return ROOT, LOWER, UPPER and WORK of enter.sh, below FOLDER: mount misreads some characters."""
-        lower = ":".join(str(layer.relative_to(FOLDER)) for layer in self.beneath)
+        lower = ":".join(str(layer.relative_to(FOLDER)) for layer in self.lower_layers)
         own = [str((self.folder / name).relative_to(FOLDER)) for name in ("root", "written", "work")]
         return [own[0], lower, own[1], own[2]]
 
@@ -95,23 +95,23 @@ def _entry(path: Path) -> Entry:
 
 
 @contextmanager
-def new_disk(beneath: tuple[Path, ...], *, layered: bool | None = None) -> Iterator[Disk]:
+def new_disk(lower_layers: tuple[Path, ...], *, layered: bool | None = None) -> Iterator[Disk]:
     """Create a disk over others, and remove it at the end of the block.
 
     Args:
-        beneath: layers of another disk, or only the base system.
+        lower_layers: layers of another disk, or only the base system.
         layered: True to mount it over them, False to copy them. Default: a mount if that works here.
     """
     remove_orphans()
     folder = _folder()
-    disk = Disk(folder=folder, beneath=beneath)
+    disk = Disk(folder=folder, lower_layers=lower_layers)
     try:
         for name in ("root", "written", "work"):
             (folder / name).mkdir(parents=True)
         if not (_layers_work() if layered is None else layered):
-            for layer in reversed(beneath):
+            for layer in reversed(lower_layers):
                 subprocess.run(["cp", "-a", "--reflink=auto", f"{layer}/.", disk.written], check=True)
-            disk = Disk(folder=folder, beneath=())
+            disk = Disk(folder=folder, lower_layers=())
         yield disk
     finally:
         shutil.rmtree(folder)
@@ -140,9 +140,9 @@ def remove_orphans() -> None:
 def _layers_work() -> bool:
     """Return True if overlay mounts work on this file system; they do not in many containers."""
     trial = _folder()
-    for name in ("root", "written", "work", "beneath"):
+    for name in ("root", "written", "work", "lower_layers"):
         (trial / name).mkdir(parents=True)
-    mount = "mount -t overlay -o lowerdir=beneath,upperdir=written,workdir=work overlay root"
+    mount = "mount -t overlay -o lowerdir=lower_layers,upperdir=written,workdir=work overlay root"
     tried = subprocess.run(
         ["unshare", "--mount", "sh", "-c", mount], cwd=trial, capture_output=True, check=False
     )

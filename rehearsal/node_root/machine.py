@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rehearsal.node_root.base import FOLDER, make_base
 from rehearsal.node_root.disk import Disk, new_disk
-from rehearsal.node_root.way_out import WayOut, way_out
+from rehearsal.node_root.egress import Egress, egress
 
 _ENTER = Path(__file__).with_name("enter.sh")
-_NOTHING = WayOut(environment={}, places=())
+_NOTHING = Egress(environment={}, places=())
 # The environment of cloud-init.
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -42,7 +42,7 @@ class Machine:
         Args:
             network: True for this machine's network, False for no interface at all.
         """
-        out = way_out() if network else _NOTHING
+        out = egress() if network else _NOTHING
         places = [part for place in out.places for part in (str(place), str(place), "ro")]
         places += [part for there, here in self.shown.items() for part in (str(here), there, "rw")]
         environment = _ENVIRONMENT | out.environment
@@ -80,6 +80,6 @@ def new_machine(
     Raises:
         NoRootError: machines cannot be made here; the message has the reason.
     """
-    beneath = made_from.layers if made_from else (make_base(say),)
-    with new_disk(beneath, layered=layered) as disk:
+    lower_layers = made_from.layers if made_from else (make_base(say),)
+    with new_disk(lower_layers, layered=layered) as disk:
         yield Machine(disk=disk, hostname=hostname, shown=shown or {})

@@ -126,7 +126,7 @@ def new_node(*, bucket: Bucket, node_type: str = "ComputeFleet", image: Disk | N
         yield Node(machine=machine, bucket=bucket, node_type=node_type)
 
 
-def what_it_said(started: Finished) -> dict[str, str]:
+def step_messages(started: Finished) -> dict[str, str]:
     """Return the log's message of each step, without its seconds; the first of several."""
     lines: dict[str, str] = {}
     for found in _LOG_LINE.finditer(started.stderr):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rehearsal.answering import AnsweringProcess
+from rehearsal.pcluster_process import PclusterProcess
 from rehearsal.workspace import PROJECT
 
 CODE = PROJECT / "assets" / "cluster_provider"
@@ -24,7 +24,7 @@ class Answer:
     """Resource types in the uploaded templates, with the properties of each."""
 
 
-class Provider(AnsweringProcess):
+class Provider(PclusterProcess):
     """The process of the handlers, which runs one after another.
 
     Attributes:

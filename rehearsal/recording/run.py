@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.problems import RehearsalError
-from rehearsal.recording.ground import Ground
+from rehearsal.recording.plain_foundation import PlainFoundation
 from rehearsal.recording.provider import Provider
 from rehearsal.recording.recording import Recording
 from rehearsal.validation.cases import OS_NAMES, SECRET, Case, all_cases
@@ -46,9 +46,9 @@ def record(folder: Path) -> Recording:
         RehearsalError: an operation on a cluster failed, or no site has a family or feature.
     """
     features = [case for case in all_cases() if case.table == "feature" and case.os_name == OS_NAMES[0]]
-    left, whole = _Left(features), Recording()
+    remaining, whole = _Remaining(features), Recording()
     with ThreadPoolExecutor(len(SITES)) as threads:
-        sites = [threads.submit(_record, site, folder / site.region, left, whole) for site in SITES]
+        sites = [threads.submit(_record, site, folder / site.region, remaining, whole) for site in SITES]
         for each in sites:
             each.result()
     wanted = {case.row for case in features} | set(family_names())
@@ -57,68 +57,68 @@ def record(folder: Path) -> Recording:
     return whole
 
 
-class _Left:
+class _Remaining:
     """The cases that no site has taken yet."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
         self._cases, self._lock = list(cases), threading.Lock()
 
-    def taken_by(self, ground: Ground) -> Iterator[Case]:
+    def taken_by(self, foundation: PlainFoundation) -> Iterator[Case]:
         """Yield the cases that fit a site, one by one, until there are no more."""
         while True:
             with self._lock:
-                case = next((each for each in self._cases if ground.suits(each)), None)
+                case = next((each for each in self._cases if foundation.suits(each)), None)
                 if case is None:
                     return
                 self._cases.remove(case)
             yield case
 
 
-def _record(site: Site, folder: Path, left: _Left, whole: Recording) -> None:
+def _record(site: Site, folder: Path, remaining: _Remaining, whole: Recording) -> None:
     """Record at one site: at the last one a cluster's lifetime, then the remaining families and features."""
     with ExitStack() as running:
-        ground, provider = _start(site, folder, running)
+        foundation, provider = _start(site, folder, running)
         if site is SITES[-1]:
-            _live(ground, provider)
-        families = [case for case in _families(ground) if case.row not in whole.made]
-        _make_templates(families, ground, provider, whole)
-        for case in left.taken_by(ground):
-            _make_templates([case], ground, provider, whole)
+            _live(foundation, provider)
+        families = [case for case in _families(foundation) if case.row not in whole.made]
+        _make_templates(families, foundation, provider, whole)
+        for case in remaining.taken_by(foundation):
+            _make_templates([case], foundation, provider, whole)
         whole.add(Recording(calls=provider.calls))
 
 
-def _families(ground: Ground) -> list[Case]:
+def _families(foundation: PlainFoundation) -> list[Case]:
     """Return a case for every family at this site, and for every capacity type, once."""
     chosen: dict[str, Case] = {}
     for case in all_cases():
         sold = case.table == "family" and case.column in load_family(case.row).capacity
-        if sold and case.os_name == OS_NAMES[0] and ground.suits(case):
+        if sold and case.os_name == OS_NAMES[0] and foundation.suits(case):
             chosen.setdefault(case.row, case)
             chosen.setdefault(case.column, case)
     return list({case.name: case for case in chosen.values()}.values())
 
 
-def _start(site: Site, folder: Path, running: ExitStack) -> tuple[Ground, Provider]:
+def _start(site: Site, folder: Path, running: ExitStack) -> tuple[PlainFoundation, Provider]:
     folder.mkdir(parents=True)
     address = running.enter_context(LocalAws(folder=folder, marker=(MARKER, str(folder)), region=site.region))
-    ground = Ground(address, site.zone)
+    foundation = PlainFoundation(address, site.zone)
     environment = address.client_environment() | {
         # Only the local certificate: the library reads the file for each of hundreds of clients.
         "AWS_CA_BUNDLE": str(address.certificate),
-        "LOGS_BUCKET": ground.outputs["Bucket"],
-        "PROGRESS_LOG_GROUP": ground.outputs["Progress"],
+        "LOGS_BUCKET": foundation.outputs["Bucket"],
+        "PROGRESS_LOG_GROUP": foundation.outputs["Progress"],
         "PROGRESS_PARAMETER": "/recording/progress",
     }
-    return ground, running.enter_context(Provider(environment=environment, log=folder / "provider.log"))
+    return foundation, running.enter_context(Provider(environment=environment, log=folder / "provider.log"))
 
 
-def _event(kind: str, ground: Ground, *cases: Case) -> dict[str, Any]:
+def _event(kind: str, foundation: PlainFoundation, *cases: Case) -> dict[str, Any]:
     """Return the event that CDK's framework passes to the handler. Raises ConfigurationError."""
-    name, config = ground.config(*cases)
+    name, config = foundation.config(*cases)
     event = {
         "RequestType": kind,
         "RequestId": f"{kind} {[case.flags for case in cases]}",
-        "StackId": ground.outputs["Stack"],
+        "StackId": foundation.outputs["Stack"],
         "ResourceType": "Custom::TrainingCluster",
         "ResourceProperties": {
             "ClusterName": name,
@@ -129,11 +129,13 @@ def _event(kind: str, ground: Ground, *cases: Case) -> dict[str, Any]:
     return event if kind == "Create" else event | {"PhysicalResourceId": name}
 
 
-def _make_templates(cases: Sequence[Case], ground: Ground, provider: Provider, recording: Recording) -> None:
+def _make_templates(
+    cases: Sequence[Case], foundation: PlainFoundation, provider: Provider, recording: Recording
+) -> None:
     """Create one cluster for these cases, without its stack. Raises RehearsalError if the library refuses."""
     names = {case.row for case in cases}
     try:
-        event = _event("Create", ground, *cases)
+        event = _event("Create", foundation, *cases)
     except ConfigurationError as error:
         recording.refused |= dict.fromkeys(names, str(error))
         return
@@ -144,11 +146,11 @@ def _make_templates(cases: Sequence[Case], ground: Ground, provider: Provider, r
     recording.add(Recording(made=names, types=tried.types))
 
 
-def _live(ground: Ground, provider: Provider) -> None:
+def _live(foundation: PlainFoundation, provider: Provider) -> None:
     """Create, update, fail and delete one cluster, each to its end."""
     for kind, flags in (("Create", {}), *(("Update", each) for each in _UPDATES), ("Delete", {})):
         case = Case(table="feature", row="life", column="", os_name="", flags=_EVERYTHING | flags)
-        event = _event(kind, ground, case)
+        event = _event(kind, foundation, case)
         begun = provider.call("on_event", event)
         if begun.error:
             raise RehearsalError(f"{kind} {flags}: {begun.error}")
@@ -157,7 +159,7 @@ def _live(ground: Ground, provider: Provider) -> None:
         ended = _wait(provider, event | begun.answer)
         if kind == "Create":
             node = ended["Data"]["HeadNodeInstanceId"]
-            ground.write_head_node_log(begun.answer["PhysicalResourceId"], node)
+            foundation.write_head_node_log(begun.answer["PhysicalResourceId"], node)
 
 
 def _wait(provider: Provider, event: dict[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import boto3
 
 from rehearsal.cdk import CdkCli
+from rehearsal.custom_amis import register_image
 from rehearsal.deployed import client_options, read_deployed_cluster
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
-from rehearsal.own_images import register_image
 from rehearsal.validation.cases import NODES, Case
 from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
 from training_cluster.cluster.resource_ids import Database, ResourceIds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rehearsal.answering import AnsweringProcess
+from rehearsal.pcluster_process import PclusterProcess
 
 _JUDGE = Path(__file__).with_name("judge.py")
 
@@ -22,7 +22,7 @@ class Finding:
     message: str
 
 
-class Library(AnsweringProcess):
+class Library(PclusterProcess):
     """A process that checks configs one after another; the library caches AWS's answers in between.
 
     Args:

@@ -22,8 +22,8 @@ from typing import Any
 
 from rehearsal.problems import RehearsalError
 from rehearsal.recording.actions import actions_of
-from rehearsal.recording.own_calls import own_calls
 from rehearsal.recording.provider import CODE
+from rehearsal.recording.provider_calls import provider_calls
 from rehearsal.recording.recording import Recording
 from rehearsal.recording.run import record
 from tools.pcluster.permission_sources import (
@@ -145,7 +145,7 @@ def _changed(arguments: argparse.Namespace) -> list[Row]:
     if arguments.command == "calls":
         log = arguments.requests
         recording = Recording.parse(log.read_text(encoding="utf-8")) if log else _record()
-        return with_calls(rows, recording, own_calls(CODE))
+        return with_calls(rows, recording, provider_calls(CODE))
     if arguments.command == "types":
         folder = arguments.schemas
         return with_types(rows, read_schemas_from(folder) if folder else read_schema_from_registry)

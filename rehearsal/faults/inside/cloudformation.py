@@ -46,7 +46,7 @@ class Stack:
         self._former: dict[str, str] | None = None
         self._sent = list[Event]()
         self._begun = Event()
-        self.is_deaf = False
+        self.ignores_requests = False
         """True while its head node ignores requests to the fleet."""
         self._clients = {name: boto3.client(name) for name in ("cloudformation", "dynamodb")}
         self.parameter = f"/training-cluster/stacks/{self._name}/progress"
@@ -154,7 +154,7 @@ class Stack:
             yield
 
     @contextmanager
-    def losing_notes(self, after: int) -> Iterator[None]:
+    def losing_parameter(self, after: int) -> Iterator[None]:
         """Delete the provider's parameter after the nth poll, once."""
         with self._framework.after_poll(
             after, lambda: boto3.client("ssm").delete_parameter(Name=self.parameter)
@@ -205,7 +205,7 @@ class Stack:
             sleep(_POLL_S)
 
     def _fleet_moves(self) -> bool:
-        return not self.is_deaf and self.fleet() in _MOVING
+        return not self.ignores_requests and self.fleet() in _MOVING
 
     def stack_status(self) -> str:
         """Read the status of the cluster's own stack; NONE if there is no stack."""

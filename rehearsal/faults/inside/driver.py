@@ -14,16 +14,16 @@ import time
 from typing import Any
 
 from cloudformation import Stack
-from haste import make_haste
 from injection import Fault, Wire
 from inventory import Inventory
 from named import CASES
 from scene import Named, Scene
+from shared_clients import share_clients
 
 _UP = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 
 
-class Rig:
+class Driver:
     """One cluster at a time, and the results of each case."""
 
     def __init__(self, *, bystander: str, bucket: str, config: dict[str, Any]) -> None:
@@ -96,12 +96,12 @@ class Rig:
             self._stack.destroy()
             return
         if request == "Update":
-            self._config = _bought_otherwise(self._config)
+            self._config = _with_other_capacity(self._config)
         self._stack.deploy(self._config)
 
     def _act(self, named: Named) -> None:
         scene = Scene(
-            stack=self._stack, wire=self._wire, config=self._config, wanted=_bought_otherwise(self._config)
+            stack=self._stack, wire=self._wire, config=self._config, wanted=_with_other_capacity(self._config)
         )
         named.act(scene)
         if named.changes:
@@ -136,7 +136,7 @@ def _capacity(config: dict[str, Any]) -> str:
     return str(config["Scheduling"]["SlurmQueues"][0]["CapacityType"])
 
 
-def _bought_otherwise(config: dict[str, Any]) -> dict[str, Any]:
+def _with_other_capacity(config: dict[str, Any]) -> dict[str, Any]:
     """Return a config with a change that requires a stopped fleet: the longest path of an update."""
     changed = copy.deepcopy(config)
     queue = changed["Scheduling"]["SlurmQueues"][0]
@@ -147,13 +147,13 @@ def _bought_otherwise(config: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Run cases until standard input ends."""
     results, sys.stdout = sys.stdout, sys.stderr
-    make_haste()
-    rig = Rig(**json.loads(sys.stdin.readline()))
+    share_clients()
+    driver = Driver(**json.loads(sys.stdin.readline()))
     for line in sys.stdin:
         print(f"=== {line.strip()}", flush=True)
         case = json.loads(line)
-        questions = {"names": lambda: {"named": list(CASES)}, "look": rig.look}
-        answer = questions[case["id"]]() if case["id"] in questions else rig.try_out(case)
+        questions = {"names": lambda: {"named": list(CASES)}, "look": driver.look}
+        answer = questions[case["id"]]() if case["id"] in questions else driver.try_out(case)
         print(json.dumps(answer), file=results, flush=True)
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
-import crossing
+import overlapping
 import removed
 from injection import Fault
 from scene import Named, Scene
@@ -36,12 +36,12 @@ def _booting(behaviour: str) -> Iterator[None]:
         file.unlink()
 
 
-def _deaf(scene: Scene) -> None:
+def _ignoring(scene: Scene) -> None:
     """Deploy while the head node runs and signals, but ignores requests to the fleet."""
-    with _booting("is deaf"):
-        scene.stack.is_deaf = True
+    with _booting("ignores requests"):
+        scene.stack.ignores_requests = True
         scene.stack.deploy(scene.wanted)
-    scene.stack.is_deaf = False
+    scene.stack.ignores_requests = False
     scene.stack.come_to_rest()
 
 
@@ -137,14 +137,14 @@ def _state(instance_id: str) -> str:
 CASES = (
     {
         "the head node signals FAILURE": Named(request="Create", act=_head_node("fails")),
-        "the head node never signals": Named(request="Create", act=_head_node("is silent")),
+        "the head node never signals": Named(request="Create", act=_head_node("never signals")),
         "the head node signals FAILURE in an update": Named(
             request="Update", act=_head_node("fails"), changes=True
         ),
         "the head node never signals in an update": Named(
-            request="Update", act=_head_node("is silent"), changes=True
+            request="Update", act=_head_node("never signals"), changes=True
         ),
-        "the head node is deaf to the fleet's requests": Named(request="Update", act=_deaf, changes=True),
+        "the head node ignores the fleet's requests": Named(request="Update", act=_ignoring, changes=True),
         "the Lambda dies in the first poll of a create": Named(request="Create", act=_dies("Create", 1)),
         "the Lambda dies in a later poll of a create": Named(request="Create", act=_dies("Create", 2)),
         "the Lambda dies while the fleet stops": Named(
@@ -176,5 +176,5 @@ CASES = (
         ),
     }
     | removed.CASES
-    | crossing.CASES
+    | overlapping.CASES
 )

@@ -58,9 +58,9 @@ def _fleet_item_deleted(scene: Scene) -> None:
     scene.stack.come_to_rest()
 
 
-def _notes_deleted(scene: Scene) -> None:
+def _parameter_deleted(scene: Scene) -> None:
     """Delete the progress parameter while the fleet is stopped for an update."""
-    with scene.stack.losing_notes(after=1):
+    with scene.stack.losing_parameter(after=1):
         scene.stack.deploy(scene.wanted)
     if scene.stack.status != "UPDATE_COMPLETE":
         raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
@@ -71,7 +71,7 @@ CASES = {
     "the head node was terminated": Named(request="Update", act=_head_node_terminated, changes=True),
     "ParallelCluster's bucket was emptied": Named(request="Update", act=_bucket_emptied, changes=True),
     "the fleet's item was deleted": Named(request="Update", act=_fleet_item_deleted, changes=True),
-    "the notes were deleted while the fleet is stopped": Named(
-        request="Update", act=_notes_deleted, changes=True
+    "the progress parameter was deleted while the fleet is stopped": Named(
+        request="Update", act=_parameter_deleted, changes=True
     ),
 }

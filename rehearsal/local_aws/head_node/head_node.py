@@ -40,7 +40,7 @@ def install(address: LocalAwsAddress) -> None:
         ) -> Any:
             if logical_id.startswith(_LOGICAL_ID):
                 behaviour = _behaviour(address)
-                if behaviour == "is silent":
+                if behaviour == "never signals":
                     timeout_s = _SILENCE_S
                 else:
                     boot = threading.Thread(
@@ -103,7 +103,7 @@ class Fleet:
     def manage(self) -> None:
         """Handle requests to the fleet until the cluster is deleted; a deleted item may come back."""
         while (status := self._status()) is not None:
-            if _behaviour(self._address) == "is deaf":
+            if _behaviour(self._address) == "ignores requests":
                 pass
             elif status == "STOP_REQUESTED":
                 self.publish("STOPPING")

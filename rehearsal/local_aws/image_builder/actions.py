@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.image_builder.builds import Order
+from rehearsal.local_aws.image_builder.builds import BuildRequest
 from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, find
 from rehearsal.local_aws.image_builder.resources import run_pipeline
 
@@ -123,8 +123,8 @@ def _images() -> list[Record]:
     return [each for each in RECORDS.values() if each.kind == "image"]
 
 
-def _order(image: Record) -> Order:
-    order: Order = image.details["order"]
+def _order(image: Record) -> BuildRequest:
+    order: BuildRequest = image.details["order"]
     return order
 
 

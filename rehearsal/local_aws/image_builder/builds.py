@@ -21,7 +21,7 @@ _OWN_PARAMETERS, _OWN_LOGS = "/imagebuilder/", "/aws/imagebuilder/"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class BuildRequest:
     """Inputs of a build, by ARN."""
 
     recipe: str
@@ -33,7 +33,7 @@ class Order:
     pipeline_arn: str | None = None
 
     @classmethod
-    def of(cls, properties: dict[str, Any], pipeline: Record | None = None) -> Order:
+    def from_properties(cls, properties: dict[str, Any], pipeline: Record | None = None) -> BuildRequest:
         """Read the properties of an AWS::ImageBuilder::Image or ::ImagePipeline, which have the same names.
 
         Raises:
@@ -57,7 +57,7 @@ class Order:
         )
 
 
-def build(order: Order) -> Record:
+def build(order: BuildRequest) -> Record:
     """Build an image; its details contain the state, available or failed."""
     recipe = RECORDS[order.recipe]
     version = ".".join(str(part) for part in recipe.numbers)
@@ -71,7 +71,7 @@ def build(order: Order) -> Record:
     return image
 
 
-def _make_ami(order: Order, image: Record) -> dict[str, Any]:
+def _make_ami(order: BuildRequest, image: Record) -> dict[str, Any]:
     recipe = RECORDS[order.recipe].properties
     parent = known_ami(recipe["ParentImage"])
     distribution = _distribution(order)
@@ -96,7 +96,7 @@ def _make_ami(order: Order, image: Record) -> dict[str, Any]:
     return {"ami": ami.id, "ami_name": ami.name}
 
 
-def _refuse_what_is_not_image_builders_own(order: Order, parameters: list[dict[str, Any]]) -> None:
+def _refuse_what_is_not_image_builders_own(order: BuildRequest, parameters: list[dict[str, Any]]) -> None:
     for each in parameters:
         if not each["ParameterName"].startswith(_OWN_PARAMETERS):
             raise RefusedError(
@@ -110,7 +110,7 @@ def _refuse_what_is_not_image_builders_own(order: Order, parameters: list[dict[s
         )
 
 
-def _distribution(order: Order) -> dict[str, Any]:
+def _distribution(order: BuildRequest) -> dict[str, Any]:
     """Return the distribution's settings for this region; other regions are ignored."""
     distributions = RECORDS[order.distribution].properties["Distributions"] if order.distribution else []
     here: list[dict[str, Any]] = [each for each in distributions if each["Region"] == REGION]

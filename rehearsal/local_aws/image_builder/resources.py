@@ -9,7 +9,7 @@ from typing import Any
 from rehearsal.local_aws.cloudformation.handlers import changed, register
 from rehearsal.local_aws.emulators import hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
-from rehearsal.local_aws.image_builder.builds import Order, build, known_ami
+from rehearsal.local_aws.image_builder.builds import BuildRequest, build, known_ami
 from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
 from rehearsal.local_aws.image_builder.records import (
     RECORDS,
@@ -171,7 +171,7 @@ def _distribution(properties: Properties) -> Record:
 
 
 def _pipeline(properties: Properties) -> Record:
-    Order.of(properties)
+    BuildRequest.from_properties(properties)
     record = add("image-pipeline", properties)
     record.details["deployment"] = uuid.uuid4().hex
     return record
@@ -186,7 +186,7 @@ def _image(properties: Properties) -> Record:
     if settings := properties.get("ImagePipelineExecutionSettings"):
         image = run_pipeline(_deployed(settings["DeploymentId"]))
     else:
-        image = build(Order.of(properties))
+        image = build(BuildRequest.from_properties(properties))
     if image.details["state"]["status"] == "FAILED":
         raise RefusedError(f"The image {image.arn} was not built: {image.details['state']['reason']}")
     return image
@@ -208,4 +208,4 @@ def _runs_again(old: Properties, new: Properties) -> bool:
 
 def run_pipeline(pipeline: Record) -> Record:
     """Run a pipeline once. Raises RefusedError if a resource that it names does not exist."""
-    return build(Order.of(pipeline.properties, pipeline))
+    return build(BuildRequest.from_properties(pipeline.properties, pipeline))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from rehearsal.custom_amis import register_image
 from rehearsal.deployed import read_deployed_cluster
-from rehearsal.own_images import register_image
 from rehearsal.problems import RehearsalError
 from tests.slow.conftest import Cloud
 from training_cluster.flags.cluster import PCLUSTER_VERSION

@@ -18,7 +18,7 @@ import pytest
 
 from rehearsal.node_root.disk import Disk, Entry
 from rehearsal.node_root.image_build import build_image
-from rehearsal.node_root.node import Bucket, Node, last_line, new_node, what_it_said
+from rehearsal.node_root.node import Bucket, Node, last_line, new_node, step_messages
 from training_cluster.catalog.steps import NODES, load_steps
 from training_cluster.paths import ASSETS
 from training_cluster.rules.context import read_settings
@@ -105,7 +105,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, assets: Path) -> Iterator[tu
     with new_node(bucket=bucket) as builder:
         done = build_image(builder.machine, bucket)
         assert done.returncode == 0, done.stderr
-        yield builder.machine.disk, what_it_said(done)
+        yield builder.machine.disk, step_messages(done)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_node_starts_and_a_second_start_changes_nothing(
     assert second.returncode == 0, second.stderr
     mine = {s.name for s in load_steps() if s.name in installed() and node_type in s.nodes}
     assert mine
-    assert {what_it_said(second)[step] for step in mine} == {SKIPPED}
+    assert {step_messages(second)[step] for step in mine} == {SKIPPED}
     assert same(before, entries(node))
 
 
@@ -169,7 +169,7 @@ def test_what_is_installed_is_seen_without_stamps_and_without_network(
     before = entries(node)
     again = node.run(forgetful, network=False)
     assert again.returncode == 0, again.stderr
-    assert {what_it_said(again)[step] for step in installed()} == {DONE}
+    assert {step_messages(again)[step] for step in installed()} == {DONE}
     after = entries(node)
     stamps = {path for path in after if path.startswith(STAMPS)}
     assert same(before | {path: after[path] for path in stamps}, after)
@@ -189,7 +189,7 @@ def test_a_node_that_loses_power_while_it_installs_finishes_at_its_next_start(
     assert started.returncode == -9
     done = node.run(f"start && {environment}/bin/python -c 'import iniconfig'")
     assert done.returncode == 0, done.stderr
-    assert what_it_said(done)["50-install-workloads"] == DONE
+    assert step_messages(done)["50-install-workloads"] == DONE
 
 
 def test_every_step_is_run_here_or_says_why_not(
@@ -200,7 +200,7 @@ def test_every_step_is_run_here_or_says_why_not(
     for node_type in NODES:
         started = make_node(node_type=node_type, image=image).start()
         assert started.returncode == 0, started.stderr
-        said.append(what_it_said(started))
+        said.append(step_messages(started))
     ran = {step for lines in said for step, result in lines.items() if result == DONE}
     assert {step for lines in said for step, result in lines.items() if "failed" in result} <= set(NOT_RUN)
     assert ran.isdisjoint(NOT_RUN)
@@ -213,7 +213,7 @@ def test_with_a_built_image_a_start_without_any_network_downloads_nothing(
     node = make_node(image=image)
     started = node.start(network=False)
     assert started.returncode == 0, started.stderr
-    said = what_it_said(started)
+    said = step_messages(started)
     assert {said[step] for step in installed() | installed("image")} == {SKIPPED}
     assert {said[step] for step in said if step not in NOT_RUN} == {DONE, SKIPPED}
 
@@ -298,7 +298,7 @@ def test_an_optional_step_that_fails_loses_no_node_and_a_required_one_ends_the_s
     optional = make_node(bucket=changed, image=image)
     started = optional.start(network=False)
     assert started.returncode == 0, started.stderr
-    assert what_it_said(started)["61-fail-softly"] == "failed, optional: no weather today"
+    assert step_messages(started)["61-fail-softly"] == "failed, optional: no weather today"
     add_step(changed, "62-fail-hard", "echo 'no bread' >&2; exit 1")
     required = make_node(bucket=changed, image=image)
     failed = required.start(network=False)

@@ -16,7 +16,7 @@ from rehearsal.workspace import PROJECT
 
 # Stands for the CLI: writes down what it was asked, and takes a moment.
 _CLI = '#!/bin/sh\nprintf "%s|" "$@" >> asked\necho >> asked\nsleep 0.2\n'
-_HASTE = PROJECT / "rehearsal" / "cdk_haste.cjs"
+_HASTE = PROJECT / "rehearsal" / "cdk_poll_interval.cjs"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rehearsal.node_root import base, disk, way_out
+from rehearsal.node_root import base, disk, egress
 from rehearsal.node_root.base import NoRootError
 
 
@@ -107,9 +107,9 @@ def test_what_pips_settings_name_on_this_machine_is_shown_to_a_throw_away_one(
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
-    way_out.way_out.cache_clear()
-    found = way_out.way_out()
-    way_out.way_out.cache_clear()
+    egress.egress.cache_clear()
+    found = egress.egress()
+    egress.egress.cache_clear()
     assert {wheels, pages.parent, certificate} <= set(found.places)
     assert tmp_path / "nowhere" not in found.places
     assert found.environment["https_proxy"] == "http://proxy:3128"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rehearsal.recording.actions import actions_of
-from rehearsal.recording.own_calls import own_calls
 from rehearsal.recording.provider import CODE
+from rehearsal.recording.provider_calls import provider_calls
 from rehearsal.recording.recording import Recording
 from tools.pcluster.permission_sources import SourceError, published_statements, read_schemas_from
 from tools.pcluster.permissions_table import with_calls, with_policy, with_types
@@ -38,7 +38,7 @@ ROWS = [
 def test_the_providers_own_calls_are_those_of_its_source() -> None:
     source = {
         (action, f"{file} {operation}")
-        for file, service, operation in own_calls(CODE)
+        for file, service, operation in provider_calls(CODE)
         for action in actions_of(service, operation, "")
     }
     assert {(row.action, call) for row in load() for call in row.provider} == source, "type: make permissions"
@@ -48,7 +48,10 @@ def test_a_call_is_found_in_a_file_by_its_client_and_its_name(tmp_path: Path) ->
     (tmp_path / "own.py").write_text(
         'boto3.client("s3").get_paginator("list_objects_v2")\nboto3.client("ssm").put_parameter()\nput_object()\n'
     )
-    assert list(own_calls(tmp_path)) == [("own.py", "s3", "ListObjectsV2"), ("own.py", "ssm", "PutParameter")]
+    assert list(provider_calls(tmp_path)) == [
+        ("own.py", "s3", "ListObjectsV2"),
+        ("own.py", "ssm", "PutParameter"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ _GRACE_S = 5.0
 _TAIL_LINES = 15
 
 
-class AnsweringProcess:
+class PclusterProcess:
     """One script that stays running, since loading the library takes seconds.
 
     Args:
@@ -51,7 +51,7 @@ class AnsweringProcess:
         self._process.kill()
         self._process.wait(_GRACE_S)
 
-    def tell(self, question: Mapping[str, Any]) -> None:
+    def send(self, question: Mapping[str, Any]) -> None:
         """Send a line that gets no answer."""
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):  # the log has the reason; the next answer is empty
@@ -64,7 +64,7 @@ class AnsweringProcess:
         Raises:
             RehearsalError: the process ended; with the end of its log.
         """
-        self.tell(question)
+        self.send(question)
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:

@@ -15,11 +15,11 @@ from training_cluster.cluster.resource_ids import Database, ResourceIds
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
-_TEMPLATE = Path(__file__).with_name("ground.yaml")
+_TEMPLATE = Path(__file__).with_name("plain_foundation.yaml")
 _STACK = "ground"
 
 
-class Ground(Foundation):
+class PlainFoundation(Foundation):
     """A Foundation that deploys its own stack, without the CDK and without a cluster."""
 
     def _deployed(self) -> ResourceIds:

@@ -16,7 +16,7 @@ _LOCAL = re.compile(r"(?:^|[\s=]|(file://))(/[^\s:]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class WayOut:
+class Egress:
     """Environment and files that a throw-away machine inherits from this one."""
 
     environment: dict[str, str]
@@ -25,7 +25,7 @@ class WayOut:
 
 
 @cache
-def way_out() -> WayOut:
+def egress() -> Egress:
     """Read it from this machine's settings, which may name folders here too, such as folders of packages."""
     environment = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     settings = [Path("/etc/pip.conf"), Path.home() / ".config" / "pip" / "pip.conf"]
@@ -35,4 +35,4 @@ def way_out() -> WayOut:
         named.update(Path(path).parent if url else Path(path) for url, path in _LOCAL.findall(text))
     named.update(settings)
     places = tuple(sorted(path for path in named if path.exists()))
-    return WayOut(environment=environment, places=places)
+    return Egress(environment=environment, places=places)

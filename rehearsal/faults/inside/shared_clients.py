@@ -15,7 +15,7 @@ import boto3
 from botocore.config import Config
 
 
-def make_haste() -> None:
+def share_clients() -> None:
     """Share one client per service between the library and the provider, and one session."""
     make: Any = boto3.client
     client, resource = functools.cache(boto3.client), functools.cache(boto3.resource)

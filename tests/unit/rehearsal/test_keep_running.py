@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.kept import job_variables, leave_running
+from rehearsal.keep_running import job_variables, leave_running
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.narrator import Narrator

@@ -10,7 +10,7 @@ import botocore.session
 from botocore import xform_name
 
 
-def own_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
+def provider_calls(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Yield file, service and operation of every call, in order.
 
     A call is a method, or a paginator, with the name of an operation of a service for which the file has a
