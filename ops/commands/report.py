@@ -27,7 +27,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show the results of training runs: curves, restarts, checkpoints and cost, beside published figures."""
-    from ops.report.output import check_file, page_command, write_page
+    from ops.report.output import check_file, page_command, run_as_json, write_page
     from ops.report.source import read_runs
     from ops.report.text import print_report
 
@@ -37,9 +37,7 @@ def report(
     if html:
         write_page(found, html)
     if as_json:
-        from ops.report.told import told
-
-        return print_json({"runs": [told(run) for run in found], "files": {"html": html}})
+        return print_json({"runs": [run_as_json(run) for run in found], "files": {"html": html}})
     terminal = console()
     print_report(found, terminal)
     line = f"page:    {html}" if html else f"As a page: {page_command(runs, found, cluster)}"

@@ -1,4 +1,4 @@
-"""A training run as text, as one HTML page and as a picture: `trainctl report`.
+"""`trainctl report`: training runs as text and as an HTML page.
 
 Imported by: ops.commands.
 """

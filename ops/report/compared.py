@@ -1,4 +1,4 @@
-"""A run beside what others published for its family."""
+"""Compares a run with the figures that others published for its family."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ops.report.record import Figure, Run
 
-# By the names of figures.json; those that change with the nodes can be compared only where these are as many.
+# Names in figures.json -> names in a run's summary.
 _MEASURES = {
     "tokens_per_s": "tokens_per_s",
     "seq_per_s": "seq_per_s",
@@ -14,31 +14,32 @@ _MEASURES = {
     "mfu": "mfu",
     "busbw_gb_per_s": "busbw_gb_per_s",
 }
+# Measures that depend on the number of nodes: they are compared only if it is the same.
 _GROWS = ("tokens_per_s", "seq_per_s", "busbw_gb_per_s")
 _GIB = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One published figure, and this run's own."""
+    """A published figure beside the run's own."""
 
     what: str
     published: str
     own: str
     share: float | None
-    """Own by published; None where that would mislead."""
+    """The run's figure divided by the published one; None if that would mislead."""
     remark: str
     source: str
 
     def sentence(self) -> str:
-        """In one line."""
+        """Return the comparison as one line."""
         percent = "" if self.share is None else f", {self.share:.0%}"
         remark = f"; {self.remark}" if self.remark else ""
         return f"published {self.published}, this run {self.own}{percent}{remark}"
 
 
 def compare(run: Run) -> list[Comparison]:
-    """Each published figure of the run's family, in the order of figures.json."""
+    """Return a comparison for each published figure of the run's family, in the order of figures.json."""
     return [_beside(run, figure) for figure in run.figures]
 
 
@@ -49,7 +50,7 @@ def _beside(run: Run, figure: Figure) -> Comparison:
     return Comparison(
         what=f"{figure.what}, {figure.family}{nodes}",
         published=f"{_number(figure.value)} {figure.unit}",
-        own="did not measure it" if own is None else _number(own),
+        own="no measurement" if own is None else _number(own),
         share=None if own is None or obstacle or not figure.value else own / figure.value,
         remark="; ".join(filter(None, (obstacle, again))),
         source=figure.source,
@@ -71,7 +72,7 @@ def _own(run: Run, figure: Figure) -> float | None:
 
 
 def _obstacle(run: Run, figure: Figure) -> str:
-    """Why the two cannot be set in relation; empty where they can."""
+    """Return the reason why the figures cannot be compared; empty if they can."""
     if run.is_rehearsal:
         return "a rehearsal on other hardware: not comparable"
     nodes = run.starts[-1].node_count if run.starts else None

@@ -1,4 +1,4 @@
-"""A report as one HTML page that loads nothing."""
+"""Renders a report as one HTML page that loads nothing else."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from string import Template
 from typing import Any
 
 from ops.report import tables
-from ops.report.money import cost_of
 from ops.report.panels import Panel, axis_of, count, floors_of, has, panels_of, size
 from ops.report.record import Checkpoint, Run, Start
+from ops.report.run_cost import cost_of
 from ops.usage import OpsError
 from training_cluster.paths import ROOT
 
 _HERE = Path(__file__).parent
 _UPLOT = ROOT / "node_modules" / "uplot"
-# Of a chart's table: the page has the curve, and the run's metrics.jsonl has all.
+# Limit for a chart's table, since the page has the curve, and the run's metrics.jsonl every value.
 _MOST_ROWS = 25
-# A cell of more characters gets a wide column, for phones.
+# A cell with more characters than this gets a wide column, for phones.
 _LONG = 24
 
 
 def render_page(runs: Sequence[Run]) -> str:
-    """The whole page.
+    """Render the whole page.
 
     Raises:
         OpsError: the library that draws the curves is not installed.
@@ -59,14 +59,14 @@ def render_page(runs: Sequence[Run]) -> str:
         cost=_each(runs, _cost, ""),
         starts=_each(runs, lambda run: _table(tables.starts_table(run)), "The training was not started."),
         checkpoints=_each(runs, lambda run: _table(tables.checkpoints_table(run)), "There are none."),
-        configuration=_table(tables.settings_table(runs)) or "<p>The run wrote no settings down.</p>",
+        configuration=_table(tables.settings_table(runs)) or "<p>The run recorded no settings.</p>",
         data=_data(runs, panels),
         script=script,
     )
 
 
 def _library() -> tuple[str, str]:
-    """uPlot's code, under its licence, and its style. Raises OpsError."""
+    """Return uPlot's code, with its licence, and its style. Raises OpsError."""
     try:
         licence = (_UPLOT / "LICENSE").read_text()
         code = (_UPLOT / "dist" / "uPlot.iife.min.js").read_text()
@@ -99,12 +99,12 @@ def _each(runs: Sequence[Run], shown: Any, nothing: str) -> str:
 
 
 def _key(panels: Sequence[Panel]) -> str:
-    said = "Drag over a chart to look closer."
+    said = "Drag over a chart to zoom in."
     if any(axis_of(panel) is None for panel in panels):
-        said += " Pale band: from the lowest to the highest of the steps that a point stands for."
+        said += " Pale band: range of the steps that a point represents."
         said += " Dashed line: restart. Triangle: checkpoint."
     if any(axis_of(panel) for panel in panels):
-        said += " Red dashed line: the least that healthy nodes of this family reach."
+        said += " Red dashed line: minimum of healthy nodes of this family."
     return said
 
 
@@ -119,7 +119,7 @@ def _summary(runs: Sequence[Run]) -> str:
 
 
 def _table(table: tables.Table) -> str:
-    """Nothing for one without rows."""
+    """Return a table's HTML; nothing for a table without rows."""
     note = f'<p class="muted">{escape(table.note)}</p>' if table.note else ""
     if not table.rows:
         return note if table.title == "Configuration" else ""
@@ -155,13 +155,13 @@ def _chart(panel: Panel, runs: Sequence[Run]) -> str:
     axis = axis_of(panel) or "step"
     rows = [row for run in drawn for row in _values(run, panel, axis)]
     header = ("at", "run", "mean", "lowest", "highest")
-    told = tables.Table(title=f"{panel.title}, values", header=header, rows=tuple(rows))
+    data = tables.Table(title=f"{panel.title}, values", header=header, rows=tuple(rows))
     ends = "; ".join(_reach(run, panel) for run in drawn)
     label = escape(f"{panel.title}: {ends}. The table below has values.", quote=True)
     return (
         f'<figure id="chart-{panel.series}"><h3>{escape(panel.title)}</h3><p class="values"></p>'
         f'<div class="plot" role="img" aria-label="{label}"></div>'
-        f"<details><summary>Values as a table</summary>{_table(told)}</details></figure>"
+        f"<details><summary>Values as a table</summary>{_table(data)}</details></figure>"
     )
 
 
@@ -184,15 +184,15 @@ def _values(run: Run, panel: Panel, axis: str) -> list[tuple[str, ...]]:
 
 
 def _data(runs: Sequence[Run], panels: Sequence[Panel]) -> str:
-    """For the page's script; no character in it can end the element that it stands in."""
-    told = {
+    """Return the data of the page's script; no character in it can end its HTML element."""
+    data = {
         "runs": [_drawn(run) for run in runs],
         "panels": [
             {"series": each.series, "kind": each.kind, "from_zero": each.from_zero, "axis": axis_of(each)}
             for each in panels
         ],
     }
-    text = json.dumps(told, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

@@ -1,4 +1,4 @@
-"""The curves of a report: the same on the page and in the terminal."""
+"""Curves of a report, which page and terminal share."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
 def count(value: float) -> str:
-    """A large number: 770,920."""
+    """Format a large number: 770,920."""
     return f"{value:,.0f}"
 
 
 def share(value: float) -> str:
-    """A share as per cent."""
+    """Format a share in per cent."""
     return f"{value:.1%}"
 
 
 def size(value: float) -> str:
-    """Bytes: 1.5 GiB."""
+    """Format a number of bytes: 1.5 GiB."""
     for unit, shift in _UNITS:
         if value >= 1 << shift:
             return f"{value / (1 << shift):.3g} {unit}"
@@ -30,13 +30,13 @@ def size(value: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One chart."""
+    """A chart of one series."""
 
     series: str
-    """As in a run's record."""
+    """Name of the series in a run's record."""
     title: str
     kind: str
-    """How its values are written on the page: number, count, share, size, bandwidth."""
+    """Format of the values on the page: number, count, share or size."""
     shown: Callable[[float], str]
     from_zero: bool = True
 
@@ -59,22 +59,22 @@ PANELS = (
 
 
 def panels_of(runs: Sequence[Run]) -> list[Panel]:
-    """Those that at least one run has values for."""
+    """Return the panels for which at least one run has values."""
     return [panel for panel in PANELS if any(has(run, panel) for run in runs)]
 
 
 def has(run: Run, panel: Panel) -> bool:
-    """Whether a run has values for it."""
+    """Tell if a run has values for a panel."""
     return panel.series in run.series and bool(run.series[panel.series].values)
 
 
 def axis_of(panel: Panel) -> str | None:
-    """Its only axis; None where the reader chooses: step, time or tokens."""
+    """Return the only axis of a panel; None if the reader chooses step, time or tokens."""
     return "message_bytes" if panel.series == "busbw_gb_per_s" else None
 
 
 def floors_of(run: Run) -> list[tuple[float, float]]:
-    """(message size in bytes, least bus bandwidth in GB/s) of a healthy set of as many nodes."""
+    """Return (message size in bytes, minimum bus bandwidth in GB/s) of as many healthy nodes."""
     nodes = run.starts[-1].node_count if run.starts else 0
     fields = [entry.split(":") for entry in run.settings.get("NCCL_FLOORS", "").split()]
     return [

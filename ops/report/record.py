@@ -1,4 +1,4 @@
-"""What is known of a run: the line that trainkit.run.report --record prints, as typed values."""
+"""Record of a run: parses the line that trainkit.run.report --record prints into typed values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ops.usage import OpsError
 _LARGEST = 50_000_000
 
 
-class _Told(BaseModel):
-    # A newer cluster may tell more.
+class _Record(BaseModel):
+    # A newer cluster may send more fields.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Start(_Told):
+class Start(_Record):
     """One start of the training."""
 
     restart: int
@@ -30,12 +30,12 @@ class Start(_Told):
     node_count: int
     job: str
     seconds: float
-    """Until the ranks ended, or the last row that is there."""
+    """Time until the ranks ended, or until the last row."""
     instance_type: str | None
 
 
-class Use(_Told):
-    """How long nodes of one kind trained."""
+class Use(_Record):
+    """Time for which nodes of one kind trained."""
 
     instance_type: str | None
     capacity: str | None
@@ -43,22 +43,22 @@ class Use(_Told):
     node_s: float
 
 
-class Checkpoint(_Told):
-    """A whole checkpoint that was there when the run was read."""
+class Checkpoint(_Record):
+    """A complete checkpoint that existed when the run was read."""
 
     step: int
     time: datetime.datetime
     bytes: int
 
 
-class NotFinite(_Told):
-    """Values that were no numbers."""
+class NotFinite(_Record):
+    """Values of a measure that were not finite."""
 
     count: int
     first_step: int
 
 
-class Figure(_Told):
+class Figure(_Record):
     """A published figure of this family: an entry of a workload's figures.json."""
 
     what: str
@@ -70,11 +70,11 @@ class Figure(_Told):
     source: str
     reproduced: bool
     message_gib: float | None = None
-    """Of an all-reduce: the message's size."""
+    """Message size of an all-reduce."""
 
 
-class Series(_Told):
-    """One measure over buckets of rows; low and high are empty where every bucket is one row."""
+class Series(_Record):
+    """A measure in buckets of rows; low and high are empty if every bucket is one row."""
 
     mean: list[float | None]
     low: list[float | None]
@@ -82,12 +82,12 @@ class Series(_Told):
 
     @property
     def values(self) -> list[float]:
-        """The means that are there."""
+        """Means of the buckets that have one."""
         return [value for value in self.mean if value is not None]
 
 
-class Summary(_Told):
-    """The run's measures; all None without metrics. Rates are medians."""
+class Summary(_Record):
+    """Measures of a run; all None without metrics. Rates are medians."""
 
     steps: int | None = None
     tokens: int | None = None
@@ -104,8 +104,8 @@ class Summary(_Told):
     restarts: int | None = None
 
 
-class Run(_Told):
-    """A run, as it was when it was read."""
+class Run(_Record):
+    """State of a run when it was read."""
 
     version: Literal[1]
     workload: str
@@ -114,7 +114,7 @@ class Run(_Told):
     begin: datetime.datetime | None
     last_time: datetime.datetime | None
     starts: list[Start]
-    """The newest; start_count says how many there were."""
+    """Newest starts; start_count is the number of all starts."""
     start_count: int
     use: list[Use]
     checkpoints: list[Checkpoint]
@@ -122,9 +122,9 @@ class Run(_Told):
     outcome: str | None
     failed: str | None
     exit_code: int | None
-    """Of the last start; None while it runs, and where its node was lost."""
+    """Exit code of the last start; None while it runs, or if its node was lost."""
     settings: dict[str, str]
-    """Of the last start; empty for a run of older scripts."""
+    """Settings of the last start; empty for a run of older scripts."""
     summary: Summary
     not_finite: dict[str, NotFinite]
     figures: list[Figure]
@@ -133,17 +133,17 @@ class Run(_Told):
 
     @property
     def name(self) -> str:
-        """WORKLOAD/RUN."""
+        """Name in the form WORKLOAD/RUN."""
         return f"{self.workload}/{self.run}"
 
     @property
     def is_rehearsal(self) -> bool:
-        """Whether it ran with a rehearsal's sizes."""
+        """True if the run had the sizes of a rehearsal."""
         return self.settings.get("TRAINING_REHEARSAL") == "1"
 
     @property
     def state(self) -> str:
-        """How it ended, or that it did not."""
+        """Sentence about the end of the run, if it ended."""
         if self.failed:
             return f"failed: {self.failed}"
         if self.outcome:
@@ -154,14 +154,14 @@ class Run(_Told):
 
 
 def unpack(line: str) -> Run:
-    """A record from its line. Raises OpsError where it is none."""
+    """Parse the line of a record. Raises OpsError if it is not a record."""
     try:
         packed = base64.b64decode(line.strip(), validate=True)
-        # Not more than a record can be: the line is another machine's.
+        # The size is limited, because the line comes from another machine.
         content = zlib.decompressobj(wbits=31).decompress(packed, _LARGEST)
         return Run.model_validate_json(content)
     except (binascii.Error, zlib.error, ValidationError) as error:
         raise OpsError(
-            f"What was read is no record of a run: {str(error).splitlines()[0]}\n"
+            f"The answer is not a record of a run: {str(error).splitlines()[0]}\n"
             "  type:   npx cdk deploy TrainingClusterStack, if the cluster's scripts are of another version"
         ) from None

@@ -1,4 +1,4 @@
-"""Where a run is: a folder of this machine, or below /fsx/runs of a cluster."""
+"""Finds a run in a folder of this machine, or below /fsx/runs of a cluster."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MODULE = ("python3", "-B", "-m", "trainkit.run.report")
 
 
 def read_folder(folder: Path) -> Run:
-    """Read a run's folder. Raises UsageError where it is none."""
+    """Read a run's folder. Raises UsageError if it is not one."""
     if not any((folder / name).is_file() for name in ("metrics.jsonl", "starts")):
         raise UsageError(
-            f"report: {folder} is no run: it has neither metrics.jsonl nor starts.\n"
+            f"report: {folder} is not a run: it has neither metrics.jsonl nor starts.\n"
             "  type:   trainctl report FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
         )
     done = subprocess.run(
@@ -75,11 +75,11 @@ def _only(run: str, found: list[str], newest: list[str], cluster_name: str) -> s
 
 
 def read_runs(runs: Sequence[str], cluster_name: str) -> list[Run]:
-    """Read each; the account is asked only for those that are no folders.
+    """Read each run; the account is asked only for names that are not folders.
 
     Raises:
-        UsageError: one is not there.
-        OpsError: one cannot be read, or the cluster does not answer.
+        UsageError: a run does not exist.
+        OpsError: a run cannot be read, or the cluster does not answer.
         botocore's errors.
     """
     head_node: HeadNode | None = None

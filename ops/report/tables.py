@@ -1,4 +1,4 @@
-"""The tables of a report: the same on the page and in the terminal."""
+"""Tables of a report, which page and terminal share."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ops.report.compared import Comparison, compare
-from ops.report.money import cost_of
 from ops.report.panels import count, share, size
 from ops.report.record import Run, Summary
+from ops.report.run_cost import cost_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Text in rows; the first cell of a row names it."""
+    """Text in rows; the first cell of each row is its name."""
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     different: frozenset[int] = frozenset()
-    """Rows whose values differ between runs."""
+    """Indexes of the rows whose values differ between runs."""
     note: str = ""
 
 
 def time_of(moment: datetime.datetime | None) -> str:
-    """For people, in UTC."""
+    """Format a time in UTC."""
     return "" if moment is None else f"{moment.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def duration(seconds: float) -> str:
-    """For people: 1 h 04 min, 4 min 05 s, 12 s."""
+    """Format a duration: 1 h 04 min, 4 min 05 s, 12 s."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -64,7 +64,7 @@ _MEASURES: tuple[tuple[str, Callable[[Summary], float | None], Callable[[float],
 
 
 def summary_table(runs: Sequence[Run]) -> Table:
-    """What the runs came to, a column a run."""
+    """Return the results of the runs, with a column for each."""
     rows = [("state", *(run.state for run in runs)), ("began (UTC)", *(time_of(run.begin) for run in runs))]
     rows.append(("trained", *(duration(sum(start.seconds for start in run.starts)) for run in runs)))
     for name, measure, shown in _MEASURES:
@@ -80,7 +80,7 @@ def summary_table(runs: Sequence[Run]) -> Table:
 
 
 def starts_table(run: Run) -> Table:
-    """A row a start, the first one first."""
+    """Return a row for each start, the first one first."""
     left_out = run.start_count - len(run.starts)
     return Table(
         title="Starts and nodes",
@@ -102,35 +102,35 @@ def starts_table(run: Run) -> Table:
 
 
 def checkpoints_table(run: Run) -> Table:
-    """A row a checkpoint that is there, the oldest first."""
+    """Return a row for each existing checkpoint, the oldest first."""
     left_out = run.checkpoint_count - len(run.checkpoints)
     note = f"{left_out} older ones are not listed. " if left_out else ""
     return Table(
         title="Checkpoints",
         header=("step", "time (UTC)", "size"),
         rows=tuple((count(each.step), time_of(each.time), size(each.bytes)) for each in run.checkpoints),
-        note=f"{note}Those that were there when the run was read; KEEP_CHECKPOINTS says how many stay.",
+        note=f"{note}Those that existed when the run was read; KEEP_CHECKPOINTS is the number that is kept.",
     )
 
 
 def settings_table(runs: Sequence[Run]) -> Table:
-    """A row a setting of the last start, a column a run; those that differ come first."""
+    """Return a row for each setting of the last start, with a column for each run; differences come first."""
     names = sorted({name for run in runs for name in run.settings})
     rows = [(name, *(run.settings.get(name, "") for run in runs)) for name in names]
     differ = [row for row in rows if len(set(row[1:])) > 1]
     same = [row for row in rows if len(set(row[1:])) <= 1]
-    silent = [run.name for run in runs if not run.settings]
+    unrecorded = [run.name for run in runs if not run.settings]
     return Table(
         title="Configuration",
         header=("setting", *(run.name for run in runs)),
         rows=(*differ, *same),
         different=frozenset(range(len(differ))),
-        note=f"Not written down by older scripts: {', '.join(silent)}." if silent else "",
+        note=f"Older scripts recorded no settings: {', '.join(unrecorded)}." if unrecorded else "",
     )
 
 
 def published_table(run: Run) -> Table:
-    """A row a published figure of the run's family."""
+    """Return a row for each published figure of the run's family."""
     return Table(
         title="Beside published figures",
         header=("what", "published", "this run", "share", "remark", "source"),
@@ -144,11 +144,11 @@ def _published(each: Comparison) -> tuple[str, ...]:
 
 
 def warnings_of(run: Run) -> Iterator[str]:
-    """What somebody should know before reading on."""
+    """Yield the warnings about a run that come before its report."""
     if run.is_rehearsal:
-        yield "A rehearsal: small sizes on a CPU, and no cluster. Its figures say nothing of the real one."
+        yield "A rehearsal: small sizes on a CPU, without a cluster. Its figures do not predict a real run's."
     for name, wrong in run.not_finite.items():
         first = f"the first at step {wrong.first_step:,}"
-        yield f"{wrong.count} values of {name} are not finite, {first}; no curve has them."
+        yield f"{wrong.count} values of {name} are not finite, {first}; the curves omit them."
     if not run.rows:
         yield "The run wrote no metrics."

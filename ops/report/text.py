@@ -1,4 +1,4 @@
-"""A report for the terminal."""
+"""Prints a report on the terminal."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from rich.text import Text
 
 from ops.report import tables
 from ops.report.compared import compare
-from ops.report.money import cost_of
 from ops.report.panels import Panel, has, panels_of, size
 from ops.report.record import Run
+from ops.report.run_cost import cost_of
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH, _HEIGHT = 60, 4
-# What the terminal shows of all panels.
+# Panels that the terminal shows.
 _DRAWN = ("loss", "tokens_per_s", "busbw_gb_per_s")
 
 
 def bars(values: Sequence[float], *, width: int = _WIDTH, height: int = _HEIGHT, least: float) -> list[str]:
-    """Values as bars, each the mean of as many, in lines from the top down; `least` has no height."""
+    """Draw values as bars of means, in lines from the top down; `least` is the value without height."""
     count = min(width, len(values))
     edges = [len(values) * each // count for each in range(count + 1)]
     means = [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
     most, full = max(means), len(_BARS) - 1
-    # The least value, too, can be seen.
+    # Even the smallest value gets a visible bar.
     levels = [max(1, round((mean - least) / ((most - least) or 1.0) * full * height)) for mean in means]
     return [
         "".join(_BARS[min(full, max(0, level - full * line))] for level in levels)
@@ -37,7 +37,7 @@ def bars(values: Sequence[float], *, width: int = _WIDTH, height: int = _HEIGHT,
 
 
 def print_report(runs: Sequence[Run], console: Console) -> None:
-    """Print the runs side by side, then what each has of its own."""
+    """Print the runs side by side, then the details of each."""
     for run in runs:
         for warning in tables.warnings_of(run):
             console.print(Text(f"{run.name}: {warning}", style="yellow"))

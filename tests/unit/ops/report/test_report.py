@@ -14,9 +14,9 @@ import pytest
 from ops.account.head_node import CommandError
 from ops.commands.report import report
 from ops.report.compared import compare
-from ops.report.money import cost_of
 from ops.report.panels import floors_of
 from ops.report.record import Run
+from ops.report.run_cost import cost_of
 from ops.report.source import read_folder, read_on_cluster
 from ops.report.tables import settings_table
 from ops.report.text import bars
@@ -84,7 +84,7 @@ def test_a_cost_is_node_hours_times_the_catalogs_price(run_of: Callable[[str], R
     ("changes", "said"),
     [
         ({"rehearsal": True}, "nothing was paid"),
-        ({"instance_type": None}, "cost not known"),
+        ({"instance_type": None}, "cost unknown"),
         ({"instance_type": "x9.large"}, "the catalog has no price"),
     ],
 )
@@ -100,7 +100,7 @@ def test_what_has_no_price_has_no_cost_and_says_so(
 def test_spot_says_that_it_costs_less(run_of: Callable[[str], Run]) -> None:
     run = run_of("gpt2/mine")
     bought = changed(run, use=[run.use[0].model_copy(update={"capacity": "spot"})])
-    assert "Bought as spot, which costs less than that." in cost_of(bought).lines
+    assert "They were spot instances, which cost less than that." in cost_of(bought).lines
 
 
 def test_a_published_figure_stands_beside_the_runs_own(run_of: Callable[[str], Run]) -> None:
@@ -168,7 +168,7 @@ def test_what_is_no_record_is_one_message(line: str, shared: Path) -> None:
         def run(self, *argv: str, **_: bool) -> str:
             return line if "--record" in argv else '{"found": ["gpt2/mine"], "newest": []}'
 
-    with pytest.raises(OpsError, match="no record of a run"):
+    with pytest.raises(OpsError, match="not a record of a run"):
         read_on_cluster("mine", Torn(shared))  # type: ignore[arg-type]
 
 
@@ -202,7 +202,7 @@ def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
     (tmp_path / "run.html").write_text("mine")
     again = trainctl(run, "--html", "run.html", folder=tmp_path)
     assert (again.returncode, again.stdout) == (2, "")
-    assert "run.html is there already" in again.stderr
+    assert "run.html exists already" in again.stderr
     assert (tmp_path / "run.html").read_text() == "mine"
     assert trainctl(run, "--html", "run.html", "--force", folder=tmp_path).returncode == 0
     assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".html"]
@@ -221,7 +221,7 @@ def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((".",), 2, "is no run: it has neither metrics.jsonl nor starts"),
+        ((".",), 2, "is not a run: it has neither metrics.jsonl nor starts"),
         (("99",), 1, "no AWS region is given"),
         ((), 2, "Missing argument"),
         ((".", "--html", "none/run.html"), 2, "there is no folder none"),

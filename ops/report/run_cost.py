@@ -1,4 +1,4 @@
-"""What a run's nodes cost while they trained, at list prices."""
+"""Calculates the cost of a run's nodes while they trained, at list prices."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _HOUR_S = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Of one run."""
+    """Cost of one run."""
 
     usd: float | None
-    """None where it is not known, or nothing was paid."""
+    """Cost in USD; None if it is unknown, or nothing was paid."""
     node_hours: float
     usd_per_million_tokens: float | None
     lines: tuple[str, ...]
-    """What it is made of, and what is not in it."""
+    """Sentences about the parts of the cost, and about costs that are not included."""
     price_date: datetime.date | None
 
 
 def cost_of(run: Run) -> Cost:
-    """Node-hours times the catalog's price of an hour on demand."""
+    """Multiply the node-hours by the catalog's on-demand price of an hour."""
     node_hours = sum(use.node_s for use in run.use) / _HOUR_S
     paid = [use for use in run.use if not use.rehearsal]
     prices = [instance_hour(use.instance_type) if use.instance_type else None for use in paid]
@@ -38,7 +38,7 @@ def cost_of(run: Run) -> Cost:
     lines = [line for use in run.use for line in _lines(use)]
     if usd is not None:
         lines.append(
-            "From each start to its end: boot, preparation, idle minutes, head node and storage come on top."
+            "From each start to its end, without boot, preparation, idle time, head node and storage."
         )
     return Cost(
         usd=usd,
@@ -55,7 +55,7 @@ def _lines(use: Use) -> Iterator[str]:
         yield f"{hours} of a rehearsal: nothing was paid."
         return
     if use.instance_type is None:
-        yield f"{hours} of nodes whose type the run did not write down: cost not known."
+        yield f"{hours} of nodes whose type the run did not record: cost unknown."
         return
     price = instance_hour(use.instance_type)
     if price is None:
@@ -67,6 +67,6 @@ def _lines(use: Use) -> Iterator[str]:
         f"{price.date}{sure}."
     )
     if use.capacity == "spot":
-        yield "Bought as spot, which costs less than that."
+        yield "They were spot instances, which cost less than that."
     elif use.capacity == "capacity-block":
-        yield "Bought as a capacity block, which is paid in advance at its own price."
+        yield "They were of a Capacity Block, which is paid in advance at its own price."
