@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 #
-# Runs the steps of an unpacked bundle that suit the moment and the node, in the order of their numbers.
+# Runs the steps of an unpacked bundle that apply to the moment and the node, in the order of their numbers.
 #
 #   run-steps.sh start                  at a node's start: start steps, and install steps that are not done yet
-#   run-steps.sh refresh                on a node that runs, before a job: start steps only, since the job waits
+#   run-steps.sh refresh                on a running node, before a job: start steps only, since the job waits
 #   run-steps.sh image --recipe gpu     in an image build: install and image steps, for compute nodes
-#   run-steps.sh check --recipe gpu     fails if an install or image step is not done as this bundle would do it
+#   run-steps.sh check --recipe gpu     fails if an install or image step is not done, or out of date
 #
 # Called by: bootstrap.sh (start); assets/images/ (image, check), as root. Safe to run again: an install or image
-#   step that is done has a stamp, and is skipped as long as nothing that it is made of has changed.
-# Each step's header says when and where it runs, whether the node needs it, and what it may take: see README.md.
+#   step that is done has a stamp, and is skipped until one of its inputs changes.
+# Each step's header states when and where it runs, if the node requires it, and its budget: see README.md.
 #
-# Environment: NODE_TYPE (start), and what bootstrap.sh has; BUNDLE, default the folder above this one.
+# Environment: NODE_TYPE (start), and that of bootstrap.sh; BUNDLE, default the folder above this one.
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 
@@ -27,7 +27,7 @@ readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
 declare -A header
 declare -i missing=0
 
-# To stdout, as bootstrap.sh does; into the log, too, unless the disk is full.
+# Logs to stdout, as bootstrap.sh does, and to the log file, unless the disk is full.
 exec 3>&1
 log() { printf '%s bootstrap: %s\n' "$(date -u +%H:%M:%S)" "$*" | tee -a "$LOGS/bootstrap.log" 2>/dev/null >&3 || true; }
 
@@ -37,7 +37,7 @@ die() {
   exit 1
 }
 
-# The rest of main's arguments: the recipe of an image.
+# read_recipe --recipe NAME: reads the recipe of an image from the rest of main's arguments.
 read_recipe() {
   [[ ${1:-} == --recipe && ${2:-} =~ ^(gpu|volta|neuron|cpu)$ && $# == 2 ]] || die "$USAGE"
   RECIPE="$2" PARTITION="" NODE_TYPE=Image
@@ -45,9 +45,9 @@ read_recipe() {
   WORKLOADS="$(source "$BUNDLE/image.env" && printf '%s' "${WORKLOADS:-}")"
 }
 
-# What this node is, from its partition's file.
+# Reads the node's recipe and workloads from its partition's file.
 read_node() {
-  RECIPE=cpu PARTITION="" WORKLOADS="" # of head and login nodes
+  RECIPE=cpu PARTITION="" WORKLOADS="" # for head and login nodes
   [[ ${NODE_TYPE:-} =~ ^(HeadNode|ComputeFleet|LoginNode)$ ]] || die "unknown node type '${NODE_TYPE:-}'"
   if [[ $NODE_TYPE != ComputeFleet ]]; then return; fi
   local -a partitions=("$BUNDLE"/partitions/*.env)
@@ -59,7 +59,7 @@ read_node() {
     PARTITION="$(basename "${partitions[0]}" .env)"
   fi
   local -r settings="$BUNDLE/partitions/$PARTITION.env"
-  [[ -n $PARTITION ]] || return 0 # a rehearsal's node of several partitions: what suits all of them
+  [[ -n $PARTITION ]] || return 0 # a rehearsal's node of several partitions: the recipe that suits all of them
   [[ -r $settings ]] || die "the bundle has no settings of the partition '$PARTITION' ($settings)"
   # shellcheck source=/dev/null
   RECIPE="$(source "$settings" && printf '%s' "${IMAGE_RECIPE:?is not in $settings}")"
@@ -67,7 +67,7 @@ read_node() {
   WORKLOADS="$(source "$settings" && printf '%s' "${WORKLOADS:-}")"
 }
 
-system() {
+os_name() {
   # shellcheck source=/dev/null
   source "$TRAINING_ROOT/etc/os-release" 2>/dev/null || source /etc/os-release
   case "$ID$VERSION_ID" in
@@ -78,7 +78,7 @@ system() {
   esac
 }
 
-# read_header FILE: its `# Name: value` lines, in `header`.
+# read_header FILE: reads its `# Name: value` lines into `header`.
 read_header() {
   local line
   header=()
@@ -93,17 +93,17 @@ read_header() {
   done
 }
 
-# has LIST WORD: whether a list of words is `all` or has the word.
+# has LIST WORD: true if a list of words is `all` or contains the word.
 has() { [[ $1 == all || " $1 " == *" $2 "* ]]; }
 
-# concerns: whether the step whose header was read is one of this moment, for such a node.
-concerns() {
+# applies: true if the step whose header was read runs at this moment, on a node of this type.
+applies() {
   has "${header[Nodes]}" "${NODE_TYPE/Image/ComputeFleet}" && has "${header[Recipes]}" "$RECIPE" &&
     [[ $MOMENT == start || $MOMENT == refresh || ${header[Moment]} != start ]]
 }
 
-# stamp_of FILE: changes with the step and with what it is made of: the settings and pins that it names, and the
-# files of the bundle that its header says it reads.
+# stamp_of FILE: prints a checksum of the step and its inputs: the settings and pins that it names, and the files of
+# the bundle that its header lists.
 stamp_of() {
   local text pair name file workload
   text="$(<"$1")"
@@ -116,7 +116,7 @@ stamp_of() {
     if [[ $text == *WORKLOADS* ]]; then printf '%s\n' "WORKLOADS=$WORKLOADS"; fi
     # shellcheck disable=SC2086  # patterns
     for file in $(cd "$BUNDLE" && printf '%s\n' ${header[Reads]:-}); do
-      workload="${file#training/}" # of others, an image has no files
+      workload="${file#training/}" # an image has no files of other workloads
       if [[ $file == training/*/* ]] && ! has "$WORKLOADS" "${workload%%/*}"; then continue; fi
       printf '%s\n' "$file"
       cat "$BUNDLE/$file"
@@ -124,7 +124,7 @@ stamp_of() {
   } | sha256sum | cut -d' ' -f1
 }
 
-# full_disk: names a disk with hardly any space left. A program's own word of it is lines above, if it says one.
+# full_disk: names a disk with hardly any space left, since a program's own message about it may be missing.
 full_disk() {
   local folder
   local -i mib
@@ -138,7 +138,7 @@ full_disk() {
   return 1
 }
 
-# run STEP NAME: within its budget. Sets status, its exit status; took, in seconds; said, its last line.
+# run STEP NAME: runs a step within its budget. Sets status, its exit status; took, in seconds; said, its last line.
 run() {
   local -r budget="${header[Budget]%% *}" output="$LOGS/.$2.output"
   local -r started=$SECONDS
@@ -148,14 +148,14 @@ run() {
   status=${PIPESTATUS[0]}
   set -e
   took=$((SECONDS - started))
-  said="$(grep -v '^[[:space:]]*$' "$output" 2>/dev/null | tail -n 1)" || said="it said nothing"
+  said="$(grep -v '^[[:space:]]*$' "$output" 2>/dev/null | tail -n 1)" || said="it printed nothing"
   if ((status == 124 || status == 137)); then said="it took more than its $budget s"; fi
   if ((status)) && full="$(full_disk)"; then said="$full: $said"; fi
   rm -f "$output"
 }
 
-# pass_over NAME STAMP: whether an install or image step need not run, or may not; says why, and counts what lacks.
-pass_over() {
+# is_skipped NAME STAMP: true if an install or image step need not or must not run; logs why, and counts missing steps.
+is_skipped() {
   local -r kept="$TRAINING_STATE/stamps/$1"
   if [[ -r $kept && $(<"$kept") == "$2" ]]; then
     log "step $1: skipped (done before)"
@@ -171,19 +171,19 @@ pass_over() {
   fi
 }
 
-# one STEP: runs it, or says why not. Ends all where the node needs it and it failed.
-one() {
+# run_if_due STEP: runs a step, or logs why not. Ends the run if a required step failed.
+run_if_due() {
   local name stamp="" status took said
   name="$(basename "$1" .sh)"
   read_header "$1"
-  concerns || return 0
+  applies || return 0
   if [[ $NODE_TYPE != Image && ${header[Where]} == node && ! -e $CFNCONFIG ]]; then
     log "step $name: skipped (this is no ParallelCluster node)"
     return
   fi
   if [[ ${header[Moment]} != start ]]; then
     stamp="$(stamp_of "$1")"
-    if pass_over "$name" "$stamp"; then return; fi
+    if is_skipped "$name" "$stamp"; then return; fi
   fi
   run "$1" "$name"
   if ((status == 0)); then
@@ -208,13 +208,13 @@ main() {
     *) die "$USAGE" ;;
   esac
   mkdir -p "$LOGS" "$TRAINING_STATE/stamps"
-  OS="$(system)"
+  OS="$(os_name)"
   export NODE_TYPE RECIPE PARTITION WORKLOADS OS
   # shellcheck source=/dev/null
   source "$BUNDLE/versions.env"
   log "$MOMENT: $NODE_TYPE, recipe $RECIPE${PARTITION:+, partition $PARTITION}"
   for step in "$BUNDLE"/bootstrap/steps/*.sh; do
-    one "$step"
+    run_if_due "$step"
   done
   ((missing == 0)) || die "$missing steps are not done: see the lines above"
   log "all steps: $((SECONDS - started)) s"

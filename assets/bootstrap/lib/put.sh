@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 #
-# Sourced by steps: writes a file of the node's in one rename, and only if it is not so already.
+# Sourced by steps: writes a file of the node in one rename, and only if its content or mode differs.
 
-# Whatever root's is: jobs' programs read what stands here.
+# Jobs' programs must be able to read these files, whatever root's umask is.
 umask 022
 changed=no
 
-# put FILE [MODE] <<<TEXT: sets `changed` to yes if the file was another or none.
+# put FILE [MODE] <<<TEXT: writes the file; sets `changed` to yes if it was missing or different.
 put() {
   local -r fresh="$(dirname "$1")/.$(basename "$1").new"
   mkdir -p "$(dirname "$1")"

@@ -1,8 +1,8 @@
-"""Publishes how busy this node's accelerators are, and how full their memory is, in percent.
+"""Metrics of this node's accelerators: utilization and used memory, in percent.
 
     python3 accelerators.py gpu|neuron --cluster NAME --region REGION
 
-Runs once a minute on compute nodes that have some (steps/85-start-timers.sh).
+Runs once a minute on compute nodes with accelerators (steps/85-start-timers.sh).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ UTILIZATION, MEMORY = "AcceleratorUtilization", "AcceleratorMemoryUsed"
 _NEURON_S = 12
 
 Use = tuple[list[float], list[float]]
-"""Percent busy, percent of memory taken: one of each for every GPU, or NeuronCore and device."""
+"""Utilization and used memory in percent: of each GPU, or of each NeuronCore and each device."""
 
 
 def read_gpus() -> Use:
-    """Ask NVIDIA's driver. A GPU that does not say (`[N/A]`, as under MIG) is left out."""
+    """Ask NVIDIA's driver. A GPU without a value (`[N/A]`, for example under MIG) is left out."""
     lines = subprocess.run(
         [
             "nvidia-smi",
@@ -48,11 +48,11 @@ def read_gpus() -> Use:
 
 
 def read_neuron() -> Use:
-    """Take neuron-monitor's last report: it never ends by itself, so `timeout` ends it."""
+    """Read neuron-monitor's last report; `timeout` ends the program, which never ends by itself."""
     config = str(Path(__file__).with_name("neuron-monitor.json"))
     reports = subprocess.run(
         ["timeout", str(_NEURON_S), "neuron-monitor", "--config-file", config],
-        check=False,  # 124 when all went well
+        check=False,  # 124 is `timeout`'s normal exit status
         timeout=cloudwatch.TIMEOUT_S,
         stdout=subprocess.PIPE,
         text=True,
@@ -64,7 +64,7 @@ def read_neuron() -> Use:
 
 
 def use_of(report: dict[str, Any]) -> Use:
-    """Read a report of neuron-monitor. It lists what running jobs use; what it does not list is idle."""
+    """Read a report of neuron-monitor, which lists only cores that running jobs use; others are idle."""
     hardware = report["neuron_hardware_info"]
     devices = hardware["neuron_device_count"]
     runtimes = [each.get("report") or {} for each in report.get("neuron_runtime_data") or []]
@@ -76,7 +76,7 @@ def use_of(report: dict[str, Any]) -> Use:
             busy[core] = busy.get(core, 0.0) + counters["neuroncore_utilization"]
         used = (runtime.get("memory_used") or {}).get("neuron_runtime_used_bytes") or {}
         taken += used.get("neuron_device", used.get("device", 0))
-    # A logical core is two physical ones where the runtime is set so (trn2).
+    # A logical core may be two physical ones, by the runtime's configuration (trn2).
     cores_in_all = devices * hardware["neuroncore_per_device_count"]
     cores_in_all //= hardware.get("logical_neuroncore_config") or 1
     idle = [0.0] * max(0, cores_in_all - len(busy))

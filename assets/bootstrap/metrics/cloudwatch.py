@@ -1,6 +1,6 @@
-"""Puts metrics of this node into CloudWatch, with the `aws` command that ParallelCluster's images bring.
+"""This node's metrics in CloudWatch, sent by the `aws` command of ParallelCluster's images.
 
-Runs on Python 3.9 (Amazon Linux 2023) and later, with the standard library alone.
+Runs on Python 3.9 (Amazon Linux 2023) and later, with only the standard library.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TIMEOUT_S = 20
 
 @dataclass(frozen=True)
 class Metric:
-    """One value or many of one metric, of this minute.
+    """One or more values of one metric, of this minute.
 
-    Values of several nodes under the same name are one metric: CloudWatch adds up their statistics, so it
-    costs the same for a thousand nodes as for one.
+    Values of several nodes with the same name are one metric: CloudWatch aggregates their statistics, so a
+    thousand nodes cost as much as one.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Metric:
 
 
 def arguments(*positional: str) -> argparse.Namespace:
-    """Read the command line: which cluster, which region, and what a program asks for itself."""
+    """Read the command line: the cluster, the region, and a program's own positional arguments."""
     parser = argparse.ArgumentParser()
     for name in positional:
         parser.add_argument(name)
@@ -40,10 +40,10 @@ def arguments(*positional: str) -> argparse.Namespace:
 
 
 def publish(metrics: list[Metric], *, cluster: str, region: str) -> None:
-    """Put them all with one request.
+    """Send all metrics to CloudWatch in one request.
 
     Raises:
-        subprocess.CalledProcessError, subprocess.TimeoutExpired: CloudWatch did not take them.
+        subprocess.CalledProcessError, subprocess.TimeoutExpired: CloudWatch did not accept them.
     """
     data = [_datum(metric, cluster) for metric in metrics if metric.values]
     if data:

@@ -1,4 +1,4 @@
-"""Publishes how many nodes of each Slurm partition are in which state, and how many health checks are braked.
+"""Metrics of Slurm: the nodes of each partition by state, and the number of braked health checks.
 
     python3 node_states.py --cluster NAME --region REGION
 
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import cloudwatch
 
-# As the dashboard shows them. What is powered down is all the rest: it costs nothing, and is not published.
+# States of the dashboard. Powered-down nodes cost nothing, and are not published.
 STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
 
-# sinfo's words, and the signs that stand behind a word (man sinfo, "NODE STATE CODES").
+# sinfo's words, and the signs that follow a word (man sinfo, "NODE STATE CODES").
 _OFF = ("~", "powered_down")
 _STARTING = ("#", "powering_up")
 _STOPPING = ("%", "!", "powering_down", "power_down")
@@ -27,10 +27,10 @@ _WAITING = ("idle", "planned", "reserved")
 
 
 def state_of(word: str) -> str | None:
-    """The state that one of sinfo's words means to us; None for a node that is powered down.
+    """Return the published state for one of sinfo's words; None for a powered-down node.
 
-    Down is whatever takes no job: down, drained or draining, failing, in maintenance, not responding (`*`),
-    and any word that is not known here.
+    `down` includes every node that takes no job: down, drained or draining, failing, in maintenance, not
+    responding (`*`), and any unknown word.
     """
     base = word.rstrip("*~#!%$@^-+").lower()
     signs = {*word[len(base) :], base}
@@ -46,7 +46,7 @@ def state_of(word: str) -> str | None:
 
 
 def read_sinfo() -> str:
-    """Ask Slurm: `PARTITION STATE NODES`, a line each."""
+    """Ask Slurm for lines of `PARTITION STATE NODES`."""
     return subprocess.run(
         ["sinfo", "--all", "--noheader", "--format", "%R %T %D"],
         check=True,
@@ -56,20 +56,20 @@ def read_sinfo() -> str:
     ).stdout
 
 
-# Of health/brake.sh, which touches a file there whenever a check that is braked lets a node by.
+# Folder in which health/drain_limit.sh touches a file whenever a braked check does not drain a node.
 VERDICTS = Path(os.environ.get("TRAINING_ROOT") or "/") / "opt/slurm/etc/training-cluster-verdicts"
-BRAKE_WINDOW_S = 3600
+WINDOW_S = 3600
 
 
 def braked_checks() -> list[float]:
-    """How many checks were braked within the last hour; no value where none was, since a metric costs."""
-    oldest = time.time() - BRAKE_WINDOW_S
+    """Return the number of checks braked within the last hour; no value for none, since a metric costs."""
+    oldest = time.time() - WINDOW_S
     touched = [path for path in VERDICTS.glob("*/.braked-*") if path.stat().st_mtime >= oldest]
     return [float(len(touched))] if touched else []
 
 
 def metrics_of(lines: str) -> list[cloudwatch.Metric]:
-    """Turn sinfo's lines into one metric a partition and state; a state without nodes is 0."""
+    """Return one metric for each partition and state of sinfo's lines; a state without nodes is 0."""
     counts: dict[str, Counter[str]] = {}
     for line in lines.splitlines():
         partition, word, nodes = line.split()

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# The driver has logged no error since boot after which a GPU wants a reset, a reboot or a replacement.
+# Checks that the driver has logged no error since boot that requires a reset, a reboot or a replacement of a GPU.
 #
-# Codes and their meaning: NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors), those whose immediate action is
-# to reset the GPU, to restart the machine or to turn to the vendor. Not among them is what a faulty program causes
-# as well (13, 31, 43, 45), what ends a job alone (94, a contained memory error), and what reports a remapping that
-# went well (63): 15-gpu-memory.sh asks for what is left of these. 154 is the driver's own verdict.
+# The codes are those of NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors) whose immediate action is to reset
+# the GPU, to restart the machine or to contact the vendor. Excluded are errors that a faulty program can cause too
+# (13, 31, 43, 45), those that end a single job (94, a contained memory error), and successful remappings (63), whose
+# remains 15-gpu-memory.sh checks. 154 is the driver's own verdict.
 #
 # Called by: check-node.sh, as root.
 # Kinds: gpu
@@ -28,7 +28,7 @@ declare -rA FATAL=(
   [140]="unrecovered memory error"
   [143]="it could not be initialised"
   [155]="NVLink is down"
-  [156]="memory out of use, which wants a reset"
+  [156]="memory out of use, which needs a reset"
   [158]="uncorrected memory error"
 )
 readonly XID='NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): ([0-9]+)(.*)'
@@ -39,6 +39,6 @@ journal="$(journalctl --dmesg --boot --no-pager --quiet --output=cat)" || exit 1
 while read -r line; do
   [[ $line =~ $XID ]] || continue
   gpu="${BASH_REMATCH[1]}" code="${BASH_REMATCH[2]}"
-  if [[ $code == 154 && $line =~ $ASKED ]]; then unfit "the driver wants for the GPU $gpu: ${BASH_REMATCH[1]}"; fi
-  if [[ -v FATAL[$code] ]]; then unfit "the driver logged XID $code for the GPU $gpu: ${FATAL[$code]}"; fi
+  if [[ $code == 154 && $line =~ $ASKED ]]; then unhealthy "the driver asks for the GPU $gpu: ${BASH_REMATCH[1]}"; fi
+  if [[ -v FATAL[$code] ]]; then unhealthy "the driver logged XID $code for the GPU $gpu: ${FATAL[$code]}"; fi
 done <<<"$(grep -F 'NVRM: Xid' <<<"$journal" || true)"

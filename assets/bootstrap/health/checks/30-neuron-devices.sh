@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# The driver has found all Neuron devices that the instance type has.
+# Checks that the driver has found all Neuron devices of the instance type.
 #
-# It counts the driver's device files: neuron-ls has changed its output between releases (its JSON goes with 2.34).
+# It counts the driver's device files, since neuron-ls changes its output between releases (2.34 removes its JSON).
 #
 # Called by: check-node.sh, as root.
 # Kinds: neuron
@@ -14,6 +14,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 devices=("$TRAINING_ROOT"/dev/neuron[0-9]*)
 ((${#devices[@]} != 0)) ||
-  unfit "there is no Neuron device of $ACCELERATORS_PER_NODE: is the driver of this kernel installed (lsmod | grep neuron)?"
+  unhealthy "found no Neuron device of $ACCELERATORS_PER_NODE: is this kernel's driver installed (lsmod | grep neuron)?"
 ((${#devices[@]} == ACCELERATORS_PER_NODE)) ||
-  unfit "the driver found ${#devices[@]} of $ACCELERATORS_PER_NODE Neuron devices"
+  unhealthy "the driver found ${#devices[@]} of $ACCELERATORS_PER_NODE Neuron devices"

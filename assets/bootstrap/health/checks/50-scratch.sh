@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# The local NVMe disks are mounted and can be written to. Where they are not, jobs fill the root volume; ext4 turns
+# Checks that the local NVMe disks are mounted and writeable. Without the mount jobs fill the root volume; ext4 becomes
 # read-only when a disk fails.
 #
-# Called by: check-node.sh, as root. Writes nothing: access(2) refuses root, too, on what is mounted read-only.
+# Called by: check-node.sh, as root. Writes nothing: on a read-only mount access(2) refuses root too.
 # Kinds: all
 # Where: node
 set -euo pipefail
@@ -11,5 +11,5 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 if [[ -z $SCRATCH ]]; then exit 0; fi
-mountpoint --quiet "$TRAINING_ROOT$SCRATCH" || unfit "the local NVMe disks are not mounted on $SCRATCH"
-[[ -w $TRAINING_ROOT$SCRATCH ]] || unfit "the local NVMe disks on $SCRATCH cannot be written to"
+mountpoint --quiet "$TRAINING_ROOT$SCRATCH" || unhealthy "the local NVMe disks are not mounted on $SCRATCH"
+[[ -w $TRAINING_ROOT$SCRATCH ]] || unhealthy "the local NVMe disks on $SCRATCH cannot be written to"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# The root volume has room: a job on a full one fails in ways that name anything but the disk.
+# Checks that the root volume has free space: a job on a full one fails with errors that do not name the disk.
 #
 # Called by: check-node.sh, as root.
 # Kinds: all
@@ -9,8 +9,8 @@ set -euo pipefail
 # shellcheck source=assets/bootstrap/health/verdict.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
-# A house limit: Slurm's spool, logs and a job's temporary files.
+# Our own limit, for Slurm's spool, logs and a job's temporary files.
 readonly LEAST_MIB=1024
 
 free_mib="$(df --output=avail --block-size=1M "$TRAINING_ROOT/" | tail -n 1 | tr -d ' ')"
-((free_mib >= LEAST_MIB)) || unfit "the root volume has $free_mib MiB left, and jobs want $LEAST_MIB"
+((free_mib >= LEAST_MIB)) || unhealthy "the root volume has $free_mib MiB left, and jobs need $LEAST_MIB"

@@ -44,7 +44,7 @@ NOT_RUN = {
     "30-install-volta-driver": "compiles a kernel module",
     "32-install-volta-toolkit": "7 GB of CUDA, for GPUs",
     "34-install-neuron": "compiles a kernel module and loads it",
-    "42-check-gpu-manager": "asks NVIDIA's DCGM, which the GPU images have",
+    "42-check-dcgm": "asks NVIDIA's DCGM, which the GPU images have",
     "44-install-containers": "NVIDIA's packages, for GPU nodes",
     "46-build-nccl-tests": "compiles with nvcc, for GPUs",
     "48-build-megatron": "compiles with nvcc, for GPUs",
@@ -263,7 +263,7 @@ def test_a_bundle_of_another_checksum_is_refused_and_nothing_of_it_stays(
     bundle.write_bytes(bundle.read_bytes() + b"more")
     failed = node.start(network=False)
     assert failed.returncode == 1
-    assert "is not what the cluster config asks for: its SHA-256 is" in last_line(failed)
+    assert "is not the bundle of the cluster config: its SHA-256 is" in last_line(failed)
     assert node.run("find /opt/training-cluster -type f", network=False).stdout == ""
 
 

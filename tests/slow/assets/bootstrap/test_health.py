@@ -1,4 +1,4 @@
-"""The prolog under a real Slurm: a node that is unfit drains with the reason, and its job runs elsewhere."""
+"""The prolog under a real Slurm: a node that is unhealthy drains with the reason, and its job runs elsewhere."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(slurm, node)
 
 
-def test_unfit_nodes_drain_with_the_reason_and_their_jobs_run_on_others(cluster: Cluster) -> None:
+def test_unhealthy_nodes_drain_with_the_reason_and_their_jobs_run_on_others(cluster: Cluster) -> None:
     cluster.break_nodes(1, 3)
     alone, together = cluster.submit(1), cluster.submit(2)
     for job_id, nodes in ((alone, 1), (together, 2)):
@@ -91,7 +91,7 @@ def test_fit_nodes_run_a_job_at_once(cluster: Cluster) -> None:
     assert len(ran_on) == 2
     assert "Restarts=0" in cluster.say("scontrol", "show", "job", str(job_id))
     log = cluster.node.health_log()
-    assert [f"health: {name}, job {job_id}: fit" in log for name in ran_on] == [True, True]
+    assert [f"health: {name}, job {job_id}: healthy" in log for name in ran_on] == [True, True]
     assert set(cluster.reasons()) == before
 
 
@@ -108,7 +108,7 @@ def test_what_is_wrong_with_the_prolog_on_all_nodes_takes_none_of_them(cluster: 
     assert set(cluster.reasons()) == before
 
 
-def test_a_check_that_calls_all_nodes_unfit_takes_two_of_them_and_no_more(cluster: Cluster) -> None:
+def test_a_check_that_calls_all_nodes_unhealthy_takes_two_of_them_and_no_more(cluster: Cluster) -> None:
     cluster.break_nodes(1, 2, 3, 4)
     job, ran_on = cluster.wait(cluster.submit(2))
     assert job.is_completed

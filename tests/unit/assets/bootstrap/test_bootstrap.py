@@ -65,7 +65,7 @@ def test_a_damaged_bundle_is_refused_and_nothing_is_installed(node: Node) -> Non
     (node.prefix / f"bundle-{digest}.tar.gz").write_bytes(b"half of it")
     done = node.boot()
     assert done.returncode == 1
-    assert "is not what the cluster config asks for" in done.stderr.splitlines()[-1]
+    assert "is not the bundle of the cluster config" in done.stderr.splitlines()[-1]
     assert not (node.root / "etc").exists()
     assert list(node.bundles.iterdir()) == []
 

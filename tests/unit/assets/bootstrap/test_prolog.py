@@ -1,4 +1,4 @@
-"""prolog.sh as Slurm runs it: drains unfit nodes, refreshes those behind, takes none for its own faults."""
+"""prolog.sh as Slurm runs it: drains unhealthy nodes, refreshes those behind, takes none for its own faults."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def prolog(tmp_path: Path) -> Prolog:
 def test_on_a_fit_node_the_prolog_passes(prolog: Prolog) -> None:
     done = prolog.run()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert prolog.node.health_log().endswith("health: gpu-dy-p4d-1, job 17: fit\n")
+    assert prolog.node.health_log().endswith("health: gpu-dy-p4d-1, job 17: healthy\n")
     assert prolog.scontrol() == []
 
 
-def test_an_unfit_node_is_drained_with_the_reason(prolog: Prolog) -> None:
+def test_an_unhealthy_node_is_drained_with_the_reason(prolog: Prolog) -> None:
     smi(prolog.node, gpus="list-gpus-7.txt")
     assert prolog.run().returncode == 1
     reason = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
     assert prolog.scontrol() == [f"scontrol update nodename=gpu-dy-p4d-1 state=drain reason={reason}"]
-    assert "unfit, drained: nvidia-smi lists 7 of 8 GPUs" in prolog.node.health_log()
+    assert "unhealthy, drained: nvidia-smi lists 7 of 8 GPUs" in prolog.node.health_log()
 
 
 def test_a_node_that_slurm_does_not_let_drain_still_refuses_the_job(prolog: Prolog) -> None:
@@ -78,7 +78,7 @@ def test_a_node_that_missed_an_update_is_brought_up_to_date_before_it_is_checked
     assert prolog.run().returncode == 1
     assert "bootstrap s3://bucket/bootstrap/training ComputeFleet" in "\n".join(node.called())
     assert "runs the new bundle" in node.health_log()
-    assert "unfit, drained: new rule" in node.health_log()
+    assert "unhealthy, drained: new rule" in node.health_log()
 
 
 def test_a_refresh_that_hangs_is_ended_with_all_that_it_started_and_not_tried_at_each_job(
@@ -108,9 +108,9 @@ def test_a_node_of_the_right_bundle_runs_no_bootstrap(prolog: Prolog) -> None:
     ("fault", "said"),
     [
         ("no bundle", "has no health/check-node.sh: the job starts unchecked"),
-        ("no config", "no bundle is named in"),
-        ("no arguments", "bootstrap-arguments is missing: goes on with"),
-        ("no bucket", "the bootstrap failed (see the lines above): goes on with"),
+        ("no config", "names no bundle"),
+        ("no arguments", "bootstrap-arguments is missing: continues with"),
+        ("no bucket", "the bootstrap failed (see the lines above): continues with"),
         ("no partition", "the checks themselves failed (1): the job starts unchecked"),
         ("a broken check", "the checks themselves failed (2): the job starts unchecked"),
     ],

@@ -174,6 +174,6 @@ def test_every_file_that_a_step_reads_ships_in_the_bundle() -> None:
         "bootstrap/prolog.sh",
         "bootstrap/health/check-node.sh",
         "bootstrap/health/verdict.sh",
-        "bootstrap/health/brake.sh",
+        "bootstrap/health/drain_limit.sh",
         "bootstrap/health/checks/10-gpus.sh",
     } <= names

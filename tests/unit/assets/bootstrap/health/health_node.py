@@ -12,7 +12,7 @@ from training_cluster.rules.context import read_settings
 
 HEALTH = ASSETS / "bootstrap" / "health"
 RECORDED = Path(__file__).parent / "recorded"
-UNFIT = 9
+UNHEALTHY = 9
 BUNDLE_SHA256 = "a" * 64
 NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
@@ -141,7 +141,7 @@ def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def found(node: HealthNode) -> str:
-    """What is wrong with an unfit node."""
+    """What is wrong with an unhealthy node."""
     done = check(node)
-    assert done.returncode == UNFIT, done
+    assert done.returncode == UNHEALTHY, done
     return done.stdout.strip()

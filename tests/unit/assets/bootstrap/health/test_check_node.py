@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.assets.bootstrap.health.health_node import (
     HEALTH,
-    UNFIT,
+    UNHEALTHY,
     HealthNode,
     check,
     found,
@@ -47,7 +47,7 @@ def test_a_program_that_hangs_is_a_verdict_and_nobody_waits_for_it(tmp_path: Pat
     started = time.monotonic()
     done = check(node, HEALTH_LIMIT_S="1")
     assert time.monotonic() - started < 8
-    assert done.returncode == UNFIT
+    assert done.returncode == UNHEALTHY
     assert "the check 10-gpus did not end within 1 s" in done.stdout
     assert [p for p in psutil.process_iter(["cmdline"]) if "20.0625" in (p.info["cmdline"] or [])] == []
 
@@ -65,7 +65,7 @@ def test_a_check_with_a_fault_of_its_own_is_no_verdict_on_the_node(tmp_path: Pat
 def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     node.stub("chronyc", "exit 1")
-    assert check(node).returncode == UNFIT
+    assert check(node).returncode == UNHEALTHY
     skipped = node.slash / "opt" / "slurm" / "etc" / "training-cluster-skipped-checks"
     skipped.parent.mkdir(parents=True)
     skipped.write_text("60-clock\n")
@@ -81,7 +81,7 @@ def test_a_rehearsals_node_is_not_asked_for_hardware_that_it_only_plays(tmp_path
     assert done.returncode == 0, done
     assert "10-gpus: not checked, this is no ParallelCluster node" in done.stderr
     node.stub("df", "printf ' Avail\\n   17\\n'")
-    assert check(node).returncode == UNFIT
+    assert check(node).returncode == UNHEALTHY
 
 
 def test_every_check_says_for_which_nodes_it_is() -> None:

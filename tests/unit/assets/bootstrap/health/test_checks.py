@@ -12,7 +12,7 @@ from tests.unit.assets.bootstrap.health.health_node import (
     CLOCK,
     HEALTH,
     RECORDED,
-    UNFIT,
+    UNHEALTHY,
     HealthNode,
     check,
     found,
@@ -61,15 +61,15 @@ def test_a_gpu_node_that_is_well_is_fit_and_every_program_is_asked_as_it_underst
         ),
         (
             {"errors": "ecc-v100-pending.txt"},
-            "the GPU 00000000:00:17.0 has retired pages pending: it wants a reset",
+            "the GPU 00000000:00:17.0 has retired pages pending: it needs a reset",
         ),
         (
             {"rows": "rows-pending.txt"},
-            "the GPU 00000000:20:1C.0 has remapped rows pending: it wants a reset",
+            "the GPU 00000000:20:1C.0 has remapped rows pending: it needs a reset",
         ),
         (
             {"rows": "rows-failed.txt"},
-            "the GPU 00000000:90:1C.0 could not remap rows of its memory: it is to be replaced",
+            "the GPU 00000000:90:1C.0 could not remap rows of its memory: replace it",
         ),
     ],
     ids=lambda value: next(iter(value.values())) if isinstance(value, dict) else "",
@@ -109,7 +109,7 @@ HAS_LOGGED = f"{recorded('kernel-well.txt')}; echo 'NVRM: Xid (PCI:0000:cb:00): 
         (
             "journalctl",
             HAS_LOGGED.format("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"),
-            "the driver wants for the GPU 0000:cb:00: GPU Reset Required",
+            "the driver asks for the GPU 0000:cb:00: GPU Reset Required",
         ),
         (
             "fi_info",
@@ -141,7 +141,7 @@ HAS_LOGGED = f"{recorded('kernel-well.txt')}; echo 'NVRM: Xid (PCI:0000:cb:00): 
         (
             "df",
             "printf ' Avail\\n   17\\n'",
-            "the root volume has 17 MiB left, and jobs want 1024",
+            "the root volume has 17 MiB left, and jobs need 1024",
         ),
     ],
     ids=lambda value: value if value.isalpha() or value == "fi_info" else "",
@@ -185,7 +185,7 @@ def test_the_root_volume_is_asked_for_in_mebibytes(tmp_path: Path) -> None:
     ("count", "sentence"),
     [
         (15, "the driver found 15 of 16 Neuron devices"),
-        (0, "there is no Neuron device of 16: is the driver of this kernel installed (lsmod | grep neuron)?"),
+        (0, "found no Neuron device of 16: is this kernel's driver installed (lsmod | grep neuron)?"),
     ],
 )
 def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: str) -> None:
@@ -204,8 +204,8 @@ def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: 
 @pytest.mark.parametrize(
     ("name", "status", "sentence"),
     [
-        ("10-gpus", UNFIT, "nvidia-smi is missing, so nobody knows whether its 8 GPUs work"),
-        ("15-gpu-memory", UNFIT, "nvidia-smi is missing, so nobody knows whether its GPUs' memory is sound"),
+        ("10-gpus", UNHEALTHY, "nvidia-smi is missing, so nobody knows whether its 8 GPUs work"),
+        ("15-gpu-memory", UNHEALTHY, "nvidia-smi is missing, so nobody knows whether its GPUs' memory is sound"),
         ("20-gpu-xid", 1, "journalctl is missing, so nobody knows whether its GPUs' driver logged errors"),
         ("40-efa", 1, "fi_info is missing, so nobody knows whether its 4 EFA interfaces work"),
         ("60-clock", 1, "chronyc is missing, so nobody knows whether its clock is right"),

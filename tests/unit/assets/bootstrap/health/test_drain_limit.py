@@ -1,4 +1,4 @@
-"""The brake: a check that calls most nodes unfit drains none; one that is right about a node does."""
+"""The drain limit: a check that reports most nodes as unhealthy drains none; one that is right about a node does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNFIT, gpu_node, smi
+from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY, gpu_node, smi
 from training_cluster.paths import ASSETS
 
 SENTENCE = "nvidia-smi lists 7 of 8 GPUs"
@@ -71,12 +71,12 @@ def braked(tmp_path: Path) -> BrakedNode:
         "both checks",
     ],
 )
-def test_a_check_drains_until_it_has_called_three_nodes_and_most_of_them_unfit(
+def test_a_check_drains_until_it_has_called_three_nodes_and_most_of_them_unhealthy(
     braked: BrakedNode, others: list[str], drains: bool
 ) -> None:
     braked.others(*others)
     done = braked.check()
-    assert (done.returncode, done.stdout.strip()) == (UNFIT if drains else 0, SENTENCE), done
+    assert (done.returncode, done.stdout.strip()) == (UNHEALTHY if drains else 0, SENTENCE), done
     assert ("10-gpus: BRAKED" in done.stderr) is not drains
     assert braked.noted() == ["10-gpus"]
 
@@ -91,12 +91,12 @@ def test_who_reads_of_a_brake_reads_how_to_loose_it(braked: BrakedNode) -> None:
 
 def test_an_hour_later_nodes_drain_again(braked: BrakedNode) -> None:
     braked.others(SICK, SICK, minutes_ago=61)
-    assert braked.check().returncode == UNFIT
+    assert braked.check().returncode == UNHEALTHY
 
 
 def test_nodes_of_another_partition_do_not_count(braked: BrakedNode) -> None:
     braked.others(*[SICK] * 4, partition="other")
-    assert braked.check().returncode == UNFIT
+    assert braked.check().returncode == UNHEALTHY
     braked.others(SICK, SICK)
     braked.others(*[FIT] * 9, partition="other")
     assert braked.check().returncode == 0
@@ -108,14 +108,14 @@ def test_one_node_that_is_replaced_by_the_same_sick_machine_again_and_again_brak
     braked.others(FIT)
     mine = braked.verdicts / braked.node.queue / "gpu-dy-p4d-1"
     mine.write_text("".join(f"{time.time():.0f} boot-{n} 10-gpus\n" for n in range(4)))
-    assert braked.check().returncode == UNFIT
+    assert braked.check().returncode == UNHEALTHY
     assert braked.noted() == ["10-gpus"] * 5
 
 
 def test_replaced_nodes_count_once_a_boot(braked: BrakedNode) -> None:
-    """Two nodes whose new instances are called unfit, too: the check is wrong, though the names are two."""
+    """Two nodes whose new instances are called unhealthy, too: the check is wrong, though the names are two."""
     braked.others(SICK)
-    assert [braked.check().returncode for _ in range(3)] == [UNFIT] * 3
+    assert [braked.check().returncode for _ in range(3)] == [UNHEALTHY] * 3
     with (braked.verdicts / braked.node.queue / "other-0").open("a") as file:
         file.write(f"{time.time():.0f} next-boot 10-gpus\n")
     assert braked.check().returncode == 0
@@ -125,7 +125,7 @@ def test_a_braked_check_does_not_hide_what_another_one_finds(braked: BrakedNode)
     braked.others(SICK, SICK)
     braked.node.stub("mountpoint", "exit 32")
     done = braked.check()
-    assert done.returncode == UNFIT
+    assert done.returncode == UNHEALTHY
     assert done.stdout.strip() == "the local NVMe disks are not mounted on /scratch"
     assert "10-gpus: BRAKED" in done.stderr
     assert braked.noted() == ["10-gpus 50-scratch"]
@@ -137,14 +137,14 @@ def test_a_node_whose_verdict_cannot_be_written_drains(braked: BrakedNode) -> No
     folder.rename(folder.with_name("elsewhere"))
     folder.write_text("no folder")
     done = braked.check()
-    assert done.returncode == UNFIT
+    assert done.returncode == UNHEALTHY
     assert "no check is braked" in done.stderr
 
 
 def test_a_person_on_a_node_is_told_all_and_leaves_no_verdict(braked: BrakedNode) -> None:
     braked.others(SICK, SICK)
     done = braked.check(SLURM_JOB_ID="")
-    assert (done.returncode, done.stdout.strip()) == (UNFIT, SENTENCE)
+    assert (done.returncode, done.stdout.strip()) == (UNHEALTHY, SENTENCE)
     assert not (braked.verdicts / braked.node.queue / "gpu-dy-p4d-1").exists()
 
 
@@ -161,7 +161,7 @@ def test_the_prolog_lets_the_job_start_and_says_so_in_log_and_comment(braked: Br
     done = subprocess.run([str(node.install_prolog())], env=slurm, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     log = node.health_log()
-    assert f"job 17: UNFIT, not drained, as that is said of most nodes: {SENTENCE}\n" in log
+    assert f"job 17: UNHEALTHY, not drained: the same is reported of most nodes: {SENTENCE}\n" in log
     assert "10-gpus: BRAKED" in log
     (call,) = [line for line in node.called() if line.startswith("scontrol")]
     assert call.startswith("scontrol update nodename=gpu-dy-p4d-1 comment=training-cluster: braked at 20")
