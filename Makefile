@@ -76,7 +76,7 @@ validate: setup ## Ask the real ParallelCluster about every family x capacity x 
 
 .PHONY: faults
 faults: setup ## Let AWS, head nodes and functions fail in every way; goes on where it was (ALL=1 SAMPLE SEED ONLY)
-	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" --all "$(ALL)" --only $(ONLY)
+	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(filter 1,$(ALL)),--all) $(ONLY)
 
 .PHONY: bench
 bench: setup ## Measure against what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)

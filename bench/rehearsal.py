@@ -115,7 +115,7 @@ def to_first_loss(clone: Path) -> float:
 def _interrupt(process: subprocess.Popen[str]) -> None:
     """Send SIGINT to the rehearsal itself, which stops all that it started; make would not wait for it."""
     for each in psutil.Process(process.pid).children(recursive=True):
-        if each.cmdline()[1:4] == ["-m", "rehearsal", "run"]:
+        if each.cmdline()[2:3] == ["rehearse"]:
             each.send_signal(signal.SIGINT)
 
 

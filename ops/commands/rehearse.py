@@ -1,11 +1,12 @@
-"""`trainctl rehearse`: what `make rehearse` and `make stop` call."""
+"""The subcommand `trainctl rehearse`."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,37 +21,38 @@ def rehearse(
     nodes: Annotated[str, typer.Option(help="Compute nodes, 1 to 8.")] = "2",
     keep: Annotated[bool, typer.Option("--keep", help="Leave it running, and say how to use it.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="End one that was kept.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where it writes; default: .rehearsal.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Deploy to a local AWS, train on a local Slurm, report, tear down: no account, no cost.
 
     Ctrl-C at any moment stops whatever was started.
     """
-    arguments = [
-        "run",
-        "--family",
-        family,
-        "--workload",
-        workload,
-        "--nodes",
-        nodes,
-        "--keep",
-        "1" if keep else "",
-    ]
-    command = [sys.executable, "-m", "rehearsal", *(["stop"] if stop else arguments)]
-    if not as_json:
-        os.execv(command[0], command)  # noqa: S606 - no shell is meant
-    code = _run(command)
-    asked = {"family": family, "workload": workload, "nodes": nodes, "kept": keep and not code}
-    print_json({**({"stopped": not code} if stop else asked), "exit_code": code})
+    from rehearsal import commands
+
+    folder = folder or commands.FOLDER
+    with _stdout_on_stderr() if as_json else nullcontext():
+        if stop:
+            code = commands.stop(folder)
+        else:
+            code = commands.rehearse(family=family, workload=workload, nodes=nodes, keep=keep, folder=folder)
+    if as_json:
+        asked = {"family": family, "workload": workload, "nodes": nodes, "kept": keep and not code}
+        print_json({**({"stopped": not code} if stop else asked), "exit_code": code})
     raise typer.Exit(code)
 
 
-def _run(command: list[str]) -> int:
-    """Run a command to its end, with its output on stderr; Ctrl-C reaches it, so that it can clean up."""
-    with subprocess.Popen(command, stdout=sys.stderr) as rehearsal:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            return rehearsal.wait()
-        finally:
-            signal.signal(signal.SIGINT, before)
+@contextmanager
+def _stdout_on_stderr() -> Iterator[None]:
+    """Redirect stdout to stderr, of started programs too: stdout is for the JSON object alone."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -1,4 +1,4 @@
 """The image of compute nodes: found, checked, or built by EC2 Image Builder.
 
-Imported by: ops, stacks, tools, training_cluster.advice.
+Imported by: ops, stacks, training_cluster.advice.
 """

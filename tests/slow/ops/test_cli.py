@@ -49,15 +49,15 @@ class Terminal:
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     folder = tmp_path_factory.mktemp("k")
-    rehearse = [sys.executable, "-m", "rehearsal", "--folder", str(folder)]
-    run = [*rehearse, "run", "--family", "p5", "--workload", "nccl-tests", "--keep", "1"]
+    rehearse = [sys.executable, "-m", "ops", "rehearse", "--folder", str(folder)]
+    run = [*rehearse, "--family", "p5", "--workload", "nccl-tests", "--keep"]
     try:
         done = subprocess.run(run, cwd=PROJECT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
         assert "Left running" in done.stdout
         yield Terminal(folder)
     finally:
-        subprocess.run([*rehearse, "stop"], cwd=PROJECT, check=True)
+        subprocess.run([*rehearse, "--stop"], cwd=PROJECT, check=True)
     assert find({MARKER: str(folder)}) == set()
 
 

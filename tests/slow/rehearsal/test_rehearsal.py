@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _command(folder: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "rehearsal", "--folder", str(folder), *arguments]
+    return [sys.executable, "-m", "ops", "rehearse", "--folder", str(folder), *arguments]
 
 
 # How the tools that a rehearsal runs name what they leave in the temporary and the home folder.
@@ -42,7 +42,7 @@ def _files_elsewhere() -> set[Path]:
 def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
     before = _files_elsewhere()
     done = subprocess.run(
-        _command(folder, "run", "--family", "p5"), cwd=PROJECT, capture_output=True, text=True
+        _command(folder, "--family", "p5"), cwd=PROJECT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     for words in (
@@ -67,7 +67,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
 @pytest.mark.parametrize("step", ["1. Local AWS", "TrainingCluster-Network: CREATE_COMPLETE", "4. Train"])
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(
-        _command(folder, "run"), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        _command(folder), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout
         for line in process.stdout:
@@ -86,16 +86,16 @@ def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> N
     ("arguments", "words"),
     [
         (["--family", "nonsense"], ["family=nonsense", "allowed: g5, g6, g6e, hpc7a, m6i"]),
-        (["--workload", "gpt3"], ["WORKLOAD=gpt3", 'Did you mean "gpt2"?']),
+        (["--workload", "gpt3"], ["--workload gpt3", 'Did you mean "gpt2"?']),
         (["--nodes", "0"], ["nodes=0"]),
         (["--nodes", "two"], ["nodes=two"]),
-        (["--nodes", "99"], ["NODES=99", "1 to 8"]),
+        (["--nodes", "99"], ["--nodes 99", "1 to 8"]),
     ],
 )
 def test_a_wrong_option_says_what_is_allowed_and_starts_nothing(
     folder: Path, arguments: list[str], words: list[str]
 ) -> None:
-    done = subprocess.run(_command(folder, "run", *arguments), cwd=PROJECT, capture_output=True, text=True)
+    done = subprocess.run(_command(folder, *arguments), cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     for word in words:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.__main__ import run_alone
+from rehearsal.commands import run_alone
 from rehearsal.local_slurm.layout import UNWRITABLE
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT, Workspace

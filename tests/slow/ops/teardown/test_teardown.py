@@ -1,4 +1,4 @@
-"""`trainctl destroy --plan` and `trainctl preflight` ask an account that answers. The tests build on each other."""
+"""`trainctl destroy --plan` and `preflight` ask an account that answers. The tests build on each other."""
 
 from __future__ import annotations
 

@@ -1,0 +1,117 @@
+"""The commands of a rehearsal: each runs alone, ends what it started, and returns an exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from rehearsal import processes
+from rehearsal.local_slurm import stop_processes
+from rehearsal.narrator import Narrator
+from rehearsal.problems import RehearsalError
+from rehearsal.run import INTERRUPTS, MAX_NODES, Options, Rehearsal, ignore_interrupts, workloads
+from rehearsal.workspace import Workspace
+from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.rules.context import read_settings
+
+FOLDER = Workspace().root
+_INTERRUPTED = 130
+_GRACE_S = 5.0
+
+
+def rehearse(*, family: str, workload: str, nodes: str, keep: bool, folder: Path = FOLDER) -> int:
+    """Rehearse a deploy and a training job on this machine; return the exit code."""
+
+    def work(workspace: Workspace, narrator: Narrator) -> None:
+        options = _options(family=family, workload=workload, nodes=nodes, keep=keep)
+        with workspace.locked():
+            _check_none_kept(workspace)
+            try:
+                Rehearsal(options=options, workspace=workspace, narrator=narrator).run()
+                narrator.sum_up()
+            except BaseException:
+                _clean_up(workspace)
+                raise
+            if not options.keep:
+                _clean_up(workspace)
+
+    return run_command(work, folder)
+
+
+def stop(folder: Path = FOLDER) -> int:
+    """End a rehearsal that was kept or killed; return the exit code."""
+
+    def work(workspace: Workspace, narrator: Narrator) -> None:
+        running = processes.find(dict([workspace.marker]))
+        _clean_up(workspace)
+        narrator.console.print(f"Stopped {len(running)} processes." if running else "Nothing was running.")
+
+    return run_command(work, folder)
+
+
+def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLDER) -> int:
+    """Call `work` with interrupts as exceptions; print a failure as one message; return the exit code."""
+    # SIGINT as well: a shell's background jobs start with it ignored.
+    for number in INTERRUPTS:
+        signal.signal(number, _interrupt)
+    try:
+        work(Workspace(root=folder.absolute()), Narrator())
+    except KeyboardInterrupt:
+        print("\nInterrupted: everything that was started is stopped.", file=sys.stderr)
+        return _INTERRUPTED
+    except (RehearsalError, ConfigurationError) as error:
+        print(f"\nRehearsal: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
+    """Do `work` while no other rehearsal runs, and end what it started.
+
+    Raises:
+        RehearsalError: another one runs, or was kept or killed.
+    """
+    with workspace.locked():
+        _check_none_kept(workspace)
+        try:
+            work()
+        finally:
+            _clean_up(workspace)
+
+
+def _options(*, family: str, workload: str, nodes: str, keep: bool) -> Options:
+    names = workloads()
+    if workload not in names:
+        raise RehearsalError(
+            f"--workload {workload}: no such workload.{did_you_mean(workload, names)}\n"
+            f"  allowed: {', '.join(names)}\n  type:    trainctl rehearse --workload {names[0]}"
+        )
+    settings = read_settings({"family": family, "nodes": nodes})
+    if settings.nodes > MAX_NODES:
+        raise RehearsalError(
+            f"--nodes {settings.nodes}: too many for one machine.\n"
+            f"  allowed: 1 to {MAX_NODES}\n  type:    trainctl rehearse --nodes 2"
+        )
+    return Options(settings=settings, workload=workload, keep=keep)
+
+
+def _check_none_kept(workspace: Workspace) -> None:
+    if processes.find(dict([workspace.marker])):
+        raise RehearsalError("A rehearsal that was kept or killed is still running. End it first: make stop")
+
+
+def _clean_up(workspace: Workspace) -> None:
+    """End each process that has the marker; another Ctrl-C does not interrupt this."""
+    ignore_interrupts()
+    marker = dict([workspace.marker])
+    stop_processes(marker | {"SLURM_CONF": str(workspace.slurm / "slurm.conf")})
+    processes.end(marker, grace_s=_GRACE_S)
+    processes.check_none(marker)
+    workspace.env_file.unlink(missing_ok=True)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
