@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_services import Answer
 
 # Addresses at which functions and nodes answer CloudFormation; their token replaces AWS's pre-signed URL.
@@ -34,7 +34,8 @@ def install(address: LocalAwsAddress) -> None:
     variables = address.client_variables()
     own = {name: variables[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     hooks.replace(
-        hooks.FUNCTION_CREDENTIALS, lambda _original: lambda _config: own | {"AWS_SESSION_TOKEN": ""}
+        ministack_hooks.FUNCTION_CREDENTIALS,
+        lambda _original: lambda _config: own | {"AWS_SESSION_TOKEN": ""},
     )
 
 
@@ -47,9 +48,9 @@ class AccessKeys:
 
     def __init__(self, own: str) -> None:
         self._own = own
-        self._key_of = hooks.find(hooks.REQUEST_KEY)
-        self._sessions: Mapping[str, Any] = hooks.find(hooks.SESSIONS)
-        self._refuse = hooks.find(hooks.REFUSAL)
+        self._key_of = hooks.find(ministack_hooks.REQUEST_KEY)
+        self._sessions: Mapping[str, Any] = hooks.find(ministack_hooks.SESSIONS)
+        self._refuse = hooks.find(ministack_hooks.REFUSAL)
 
     def refusal(self, scope: Mapping[str, Any], headers: Mapping[str, str], service: str) -> Answer | None:
         """Check the access key of one request.

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.hook import Hook
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
@@ -24,7 +24,7 @@ def _call(action: Hook, data: dict[str, Any]) -> None:
 
 def _create(logical_id: str, properties: Properties, stack: str) -> Created:
     budget = {"BudgetName": f"{stack}-{logical_id}"} | properties["Budget"]
-    _call(hooks.CREATE_BUDGET, {**properties, "Budget": budget})
+    _call(ministack_hooks.CREATE_BUDGET, {**properties, "Budget": budget})
     return budget["BudgetName"], {}
 
 
@@ -35,4 +35,4 @@ def _update(name: str, _old: Properties, new: Properties, stack: str, logical_id
 
 
 def _delete(name: str, _: Properties) -> None:
-    _call(hooks.DELETE_BUDGET, {"BudgetName": name})
+    _call(ministack_hooks.DELETE_BUDGET, {"BudgetName": name})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _MIN_ZONES = 2
@@ -15,7 +15,7 @@ Subnets = tuple[list[dict[str, Any]], str]
 
 def install() -> None:
     """Correct ministack's databases."""
-    hooks.replace(hooks.DATABASE_SUBNETS, lambda _: find_subnets)
+    hooks.replace(ministack_hooks.DATABASE_SUBNETS, lambda _: find_subnets)
     groups = original("AWS::RDS::DBSubnetGroup")
     clusters = original("AWS::RDS::DBCluster")
 
@@ -25,7 +25,7 @@ def install() -> None:
         return created
 
     def delete(id_: str, properties: Properties) -> None:
-        if hooks.find(hooks.DATABASE_CLUSTERS).get(id_, {}).get("DeletionProtection"):
+        if hooks.find(ministack_hooks.DATABASE_CLUSTERS).get(id_, {}).get("DeletionProtection"):
             raise ValueError(
                 "Cannot delete protected Cluster, please disable deletion protection and try again."
             )

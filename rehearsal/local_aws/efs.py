@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Attributes, Created, MotoType, Properties
 
 # A change of any other property of a file system, or of any property of an access point, replaces it.
@@ -31,7 +31,7 @@ def efs() -> Any:
 
 def install() -> None:
     """Generate AWS's ids, and register the resource types."""
-    hooks.replace(hooks.MOTO_EFS_IDS, lambda _: _Ids)
+    hooks.replace(moto_hooks.EFS_IDS, lambda _: _Ids)
     for type_ in (FileSystemType(), MountTargetType(), AccessPointType()):
         register(type_.name, type_.handler())
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 # ParallelCluster's own functions wait up to 40 s for instances to end; nothing here takes that long.
 SLEEP_SCALE = 0.005
@@ -58,13 +58,16 @@ def install(*, python: Path) -> None:
 
         return detect
 
-    hooks.replace(hooks.LAMBDA_BINARY, make)
+    hooks.replace(ministack_hooks.LAMBDA_BINARY, make)
 
 
 def _look_for_code(code: dict[str, Any]) -> None:
     if "S3Key" not in code:
         return
-    if hooks.find(hooks.LAMBDA_CODE)(code["S3Bucket"], code["S3Key"], code.get("S3ObjectVersion")) is None:
+    if (
+        hooks.find(ministack_hooks.LAMBDA_CODE)(code["S3Bucket"], code["S3Key"], code.get("S3ObjectVersion"))
+        is None
+    ):
         raise ValueError(
             "Error occurred while GetObject. S3 Error Code: NoSuchKey. S3 Error Message: The specified key "
             f"does not exist: {code['S3Key']}"
@@ -73,7 +76,7 @@ def _look_for_code(code: dict[str, Any]) -> None:
 
 def _correct_functions_of_stacks() -> None:
     """Let functions of stacks require their code, trust our certificate, and leave no process behind."""
-    handlers = hooks.find(hooks.RESOURCE_HANDLERS)
+    handlers = hooks.find(ministack_hooks.RESOURCE_HANDLERS)
     function = handlers["AWS::Lambda::Function"]
 
     def without_roots(properties: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def _correct_functions_of_stacks() -> None:
 
     def delete(physical_id: str, properties: dict[str, Any]) -> None:
         function["delete"](physical_id, properties)
-        hooks.find(hooks.LAMBDA_WORKERS_END)(physical_id)
+        hooks.find(ministack_hooks.LAMBDA_WORKERS_END)(physical_id)
 
     handlers["AWS::Lambda::Function"] = {
         **function,

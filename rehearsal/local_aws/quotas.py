@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from training_cluster.catalog.families import load_base
 
 _VCPUS = 10_000.0
@@ -29,7 +29,7 @@ def install() -> None:
     for quota in (base.fsx_persistent2_gib, base.fsx_scratch2_gib):
         _granted[quota.service, quota.code] = _LUSTRE_GIB
     actions = (get_service_quota, get_aws_default_service_quota, request_service_quota_increase)
-    moto_actions.add(hooks.MOTO_QUOTA_ACTIONS, *actions)
+    moto_actions.add(moto_hooks.QUOTA_ACTIONS, *actions)
 
 
 def get_service_quota(self: Any) -> str:
@@ -64,5 +64,5 @@ def _asked(given: dict[str, Any]) -> tuple[str, str]:
 
 
 def _error(code: str, message: str) -> Exception:
-    found: Exception = hooks.find(hooks.MOTO_JSON_ERROR)(code, message)
+    found: Exception = hooks.find(moto_hooks.JSON_ERROR)(code, message)
     return found

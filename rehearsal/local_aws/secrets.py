@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::SecretsManager::Secret"
@@ -21,7 +21,7 @@ _EXCLUSIONS = {
 
 def install() -> None:
     """Correct ministack's secrets."""
-    hooks.replace(hooks.SECRET_STRING, with_exclusions)
+    hooks.replace(ministack_hooks.SECRET_STRING, with_exclusions)
     theirs = original(_TYPE)
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
@@ -41,7 +41,7 @@ def install() -> None:
 
 
 def _name(arn: str) -> str:
-    found = (name for name, secret in hooks.find(hooks.SECRETS).items() if secret["ARN"] == arn)
+    found = (name for name, secret in hooks.find(ministack_hooks.SECRETS).items() if secret["ARN"] == arn)
     return next(found, arn)
 
 

@@ -59,7 +59,7 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from hypercorn.config import Config  # noqa: PLC0415
 
     from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
-    from rehearsal.local_aws.emulators import hooks, moto_services  # noqa: PLC0415
+    from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_services  # noqa: PLC0415
     from rehearsal.local_aws.fsx import lustre  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
     from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
@@ -71,7 +71,7 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     run_commands.install(address)
     lustre.refuse_while(address.lustre_quota_used_up)
     gateway = Gateway(
-        ministack=hooks.find(hooks.ASGI_APP),
+        ministack=hooks.find(ministack_hooks.ASGI_APP),
         moto=moto_services.MotoServices(address.port),
         access_keys=access_keys.AccessKeys(address.access_key),
         log=address.folder / "requests.log",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation import handlers
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::CloudFormation::CustomResource"
@@ -24,11 +24,11 @@ _failed: dict[str, dict[str, Callable[[], None]]] = {}
 
 def install() -> None:
     """Send a failed custom resource its Delete when AWS would."""
-    hooks.replace(hooks.CUSTOM_RESOURCE_ANSWER, _remember_answer)
-    hooks.replace(hooks.CREATE_CUSTOM_RESOURCE, _owe_delete)
-    handlers.wrap(_TYPE, create=hooks.find(hooks.CREATE_CUSTOM_RESOURCE))
-    hooks.replace(hooks.ROLL_BACK, _send_first)
-    hooks.replace(hooks.DELETE_STACK, _send_first)
+    hooks.replace(ministack_hooks.CUSTOM_RESOURCE_ANSWER, _remember_answer)
+    hooks.replace(ministack_hooks.CREATE_CUSTOM_RESOURCE, _owe_delete)
+    handlers.wrap(_TYPE, create=hooks.find(ministack_hooks.CREATE_CUSTOM_RESOURCE))
+    hooks.replace(ministack_hooks.ROLL_BACK, _send_first)
+    hooks.replace(ministack_hooks.DELETE_STACK, _send_first)
 
 
 def _remember_answer(
@@ -43,8 +43,8 @@ def _remember_answer(
 
 
 def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
-    delete = hooks.find(hooks.DELETE_CUSTOM_RESOURCE)
-    stacks = hooks.find(hooks.STACKS)
+    delete = hooks.find(ministack_hooks.DELETE_CUSTOM_RESOURCE)
+    stacks = hooks.find(ministack_hooks.STACKS)
 
     def create(logical_id: str, props: Properties, stack_name: str, resource_type: str = _TYPE) -> Created:
         try:

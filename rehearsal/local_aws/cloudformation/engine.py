@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 _VIRTUAL_HOST = re.compile(
     r"https?://(?P<bucket>[a-z0-9.-]+?)\.s3[.-][a-z0-9.-]*amazonaws\.com[a-z.]*/(?P<key>.*)$"
@@ -20,16 +20,16 @@ _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
 def install() -> None:
     """Install the corrections: URLs of templates, the order of creation, deletions, missing parameters."""
-    hooks.replace(hooks.DELETE_STACK, _delete_at_rest)
-    hooks.replace(hooks.TEMPLATE_URL, _accept_virtual_hosts)
-    hooks.replace(hooks.CREATION_ORDER, _wait_conditions_last)
-    for hook in hooks.TEMPLATE_PARAMETERS:
+    hooks.replace(ministack_hooks.DELETE_STACK, _delete_at_rest)
+    hooks.replace(ministack_hooks.TEMPLATE_URL, _accept_virtual_hosts)
+    hooks.replace(ministack_hooks.CREATION_ORDER, _wait_conditions_last)
+    for hook in ministack_hooks.TEMPLATE_PARAMETERS:
         hooks.replace(hook, name_missing_parameter)
 
 
 def _delete_at_rest(original: Callable[..., Any]) -> Callable[..., Any]:
     """Delete a stack after its current operation, which the engine, unlike AWS, cannot stop."""
-    stacks = hooks.find(hooks.STACKS)
+    stacks = hooks.find(ministack_hooks.STACKS)
 
     async def delete(stack_name: str, stack_id: str, retain_resources: Any = (), force: bool = False) -> None:
         while (stack := stacks.get(stack_name)) and stack["StackStatus"].endswith("_IN_PROGRESS"):
@@ -59,7 +59,7 @@ def _accept_virtual_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    dependencies = hooks.find(hooks.DEPENDENCIES)
+    dependencies = hooks.find(ministack_hooks.DEPENDENCIES)
 
     def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
         order, late = original(resources, conditions), set[str]()

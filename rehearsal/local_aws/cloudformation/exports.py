@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 Resolved = tuple[list[dict[str, Any]], dict[str, dict[str, str]]]
 
 
 def install() -> None:
     """Check each stack's exports before they change."""
-    hooks.replace(hooks.STACK_OUTPUTS, _refuse_changes_of_what_is_used)
+    hooks.replace(ministack_hooks.STACK_OUTPUTS, _refuse_changes_of_what_is_used)
 
 
 def _refuse_changes_of_what_is_used(original: Callable[..., Resolved]) -> Callable[..., Resolved]:
-    exports = hooks.find(hooks.EXPORTS)
+    exports = hooks.find(ministack_hooks.EXPORTS)
 
     def resolve(*arguments: Any) -> Resolved:
         outputs, wanted = original(*arguments)
@@ -35,7 +35,7 @@ def _refuse_changes_of_what_is_used(original: Callable[..., Resolved]) -> Callab
 
 
 def _users(export: str, exporter: str) -> list[str]:
-    stacks, imports = hooks.find(hooks.STACKS), hooks.find(hooks.IMPORTED_EXPORTS)
+    stacks, imports = hooks.find(ministack_hooks.STACKS), hooks.find(ministack_hooks.IMPORTED_EXPORTS)
     return [
         name
         for name, stack in stacks.items()

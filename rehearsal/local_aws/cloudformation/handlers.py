@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Attributes, Created, Handler, Properties
 
 Create = Callable[[str, Properties, str], Created]
@@ -15,12 +15,12 @@ Delete = Callable[[str, Properties], object]
 
 def register(name: str, handler: Handler) -> None:
     """Register the handler of one resource type."""
-    hooks.find(hooks.RESOURCE_HANDLERS)[name] = handler
+    hooks.find(ministack_hooks.RESOURCE_HANDLERS)[name] = handler
 
 
 def original(name: str) -> Handler:
     """Return the present handler of one resource type."""
-    handler: Handler = hooks.find(hooks.RESOURCE_HANDLERS)[name]
+    handler: Handler = hooks.find(ministack_hooks.RESOURCE_HANDLERS)[name]
     return handler
 
 

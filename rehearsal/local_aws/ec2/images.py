@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_services import ROOT_VOLUME_GIB
 from rehearsal.local_aws.emulators.moto_types import ec2
@@ -12,10 +12,10 @@ from rehearsal.local_aws.emulators.moto_types import ec2
 
 def install() -> None:
     """Correct moto's images."""
-    hooks.replace(hooks.MOTO_IMAGE_BLOCK_DEVICES, _with_real_size)
+    hooks.replace(moto_hooks.IMAGE_BLOCK_DEVICES, _with_real_size)
     # Default for AWS's own images; RegisterImage sets it for others.
-    hooks.find(hooks.MOTO_IMAGE).ena_support = True
-    moto_actions.add(hooks.MOTO_EC2_ACTIONS, register_image)
+    hooks.find(moto_hooks.IMAGE).ena_support = True
+    moto_actions.add(moto_hooks.EC2_ACTIONS, register_image)
 
 
 def _with_real_size(original: property) -> property:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::IAM::InstanceProfile"
@@ -32,5 +32,5 @@ def _name(arn: str) -> str:
 
 
 def _arn(name: str) -> str:
-    profile = hooks.find(hooks.INSTANCE_PROFILES).get(name)
+    profile = hooks.find(ministack_hooks.INSTANCE_PROFILES).get(name)
     return str(profile["Arn"]) if profile else name

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _TYPE = "AWS::ElasticLoadBalancingV2::LoadBalancer"
@@ -21,11 +21,11 @@ def install() -> None:
         return _correct(arn, attributes, properties)
 
     wrap(_TYPE, create=create)
-    hooks.find(hooks.TAG_COLLECTORS)["elasticloadbalancing"] = _tagged
+    hooks.find(ministack_hooks.TAG_COLLECTORS)["elasticloadbalancing"] = _tagged
 
 
 def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Created:
-    balancers = hooks.find(hooks.LOAD_BALANCERS)
+    balancers = hooks.find(ministack_hooks.LOAD_BALANCERS)
     if subnets := properties.get("Subnets"):
         balancers[arn]["VpcId"] = ec2().get_subnet(subnets[0]).vpc_id
     if properties.get("Type") != "network":
@@ -33,8 +33,8 @@ def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Cr
     real = arn.replace("loadbalancer/app/", "loadbalancer/net/")
     for store in (
         balancers,
-        hooks.find(hooks.LOAD_BALANCER_TAGS),
-        hooks.find(hooks.LOAD_BALANCER_ATTRIBUTES),
+        hooks.find(ministack_hooks.LOAD_BALANCER_TAGS),
+        hooks.find(ministack_hooks.LOAD_BALANCER_ATTRIBUTES),
     ):
         store[real] = store.pop(arn)
     balancers[real]["LoadBalancerArn"] = real
@@ -44,5 +44,5 @@ def _correct(arn: str, attributes: dict[str, Any], properties: Properties) -> Cr
 
 def _tagged() -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield every load balancer, target group and listener with its tags, for GetResources."""
-    for arn, tags in hooks.find(hooks.LOAD_BALANCER_TAGS).items():
+    for arn, tags in hooks.find(ministack_hooks.LOAD_BALANCER_TAGS).items():
         yield arn, [{"Key": tag["Key"], "Value": tag["Value"]} for tag in tags]

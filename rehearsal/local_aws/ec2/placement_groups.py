@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import register, simple
-from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators import moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_actions import parameter
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
@@ -46,7 +46,7 @@ def install() -> None:
     """Add the actions and the resource type."""
     moto_actions.make_taggable("placement-group", "pg")
     moto_actions.add(
-        hooks.MOTO_EC2_ACTIONS, create_placement_group, describe_placement_groups, delete_placement_group
+        moto_hooks.EC2_ACTIONS, create_placement_group, describe_placement_groups, delete_placement_group
     )
     register("AWS::EC2::PlacementGroup", simple(_create, lambda name, _: _GROUPS.pop(name, None)))
 

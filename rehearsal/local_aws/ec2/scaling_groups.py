@@ -6,7 +6,7 @@ from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import original, wrap
 from rehearsal.local_aws.ec2.instances import InstanceType
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 _TYPE = "AWS::AutoScaling::AutoScalingGroup"
@@ -28,7 +28,7 @@ def install() -> None:
         return new_name, attributes
 
     def delete(name: str, properties: Properties) -> None:
-        if group := hooks.find(hooks.SCALING_GROUPS).get(name):
+        if group := hooks.find(ministack_hooks.SCALING_GROUPS).get(name):
             group["DesiredCapacity"] = 0
             _scale(name, properties)
         theirs["delete"](name, properties)
@@ -37,7 +37,7 @@ def install() -> None:
 
 
 def _make_hooks(name: str, properties: Properties) -> None:
-    record, store = hooks.find(hooks.LIFECYCLE_HOOK), hooks.find(hooks.LIFECYCLE_HOOKS)
+    record, store = hooks.find(ministack_hooks.LIFECYCLE_HOOK), hooks.find(ministack_hooks.LIFECYCLE_HOOKS)
     for wanted in properties.get("LifecycleHookSpecificationList", []):
         hook = wanted["LifecycleHookName"]
         store[f"{name}/{hook}"] = record(name, hook, wanted)
@@ -45,7 +45,7 @@ def _make_hooks(name: str, properties: Properties) -> None:
 
 def _scale(name: str, properties: Properties) -> None:
     """Launch or terminate instances up to the desired number; lifecycle hooks do not delay them."""
-    group = hooks.find(hooks.SCALING_GROUPS)[name]
+    group = hooks.find(ministack_hooks.SCALING_GROUPS)[name]
     group["AvailabilityZones"] = sorted({_zone(s) for s in properties.get("VPCZoneIdentifier") or []})
     if not properties.get("LaunchTemplate"):
         return
@@ -83,7 +83,7 @@ def _launch(group: dict[str, Any], template: dict[str, Any], subnet: str) -> dic
 
 def _set_targets(properties: Properties, *, add: str = "", remove: str = "") -> None:
     """Register or deregister an instance; ministack reports every target as healthy."""
-    targets = hooks.find(hooks.TARGETS)
+    targets = hooks.find(ministack_hooks.TARGETS)
     for arn in properties.get("TargetGroupARNs", []):
         kept = [target for target in targets.get(arn, []) if target["Id"] != remove]
         targets[arn] = [*kept, {"Id": add}] if add else kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, moto_hooks
 from rehearsal.local_aws.emulators.hook import Hook
 from rehearsal.local_aws.emulators.moto_types import ec2
 
@@ -20,30 +20,30 @@ def add(dispatcher: Hook, *actions: Action) -> None:
 
 def answer(**result: Any) -> Any:
     """Make the answer of an EC2 action, with the names of botocore's model."""
-    return hooks.find(hooks.MOTO_ACTION_RESULT)(result)
+    return hooks.find(moto_hooks.ACTION_RESULT)(result)
 
 
 def error(code: str, message: str) -> Exception:
     """Make an error of EC2."""
-    found: Exception = hooks.find(hooks.MOTO_EC2_ERROR)(code, message)
+    found: Exception = hooks.find(moto_hooks.EC2_ERROR)(code, message)
     return found
 
 
 def parameter(request: Any, name: str, default: Any = None) -> Any:
     """Return one parameter of an EC2 request."""
-    return hooks.find(hooks.MOTO_EC2_PARAMETER)(request, name, default)
+    return hooks.find(moto_hooks.EC2_PARAMETER)(request, name, default)
 
 
 def filters(request: Any) -> dict[str, list[str]]:
     """Return the filters of an EC2 request, values by name."""
-    found: dict[str, list[str]] = hooks.find(hooks.MOTO_EC2_FILTERS)(request)
+    found: dict[str, list[str]] = hooks.find(moto_hooks.EC2_FILTERS)(request)
     return found
 
 
 def make_taggable(resource_type: str, prefix: str) -> None:
     """Let CreateTags accept ids with a prefix."""
-    hooks.find(hooks.MOTO_ID_PREFIXES)[resource_type] = prefix
-    hooks.find(hooks.MOTO_ID_TYPES)[prefix] = resource_type
+    hooks.find(moto_hooks.ID_PREFIXES)[resource_type] = prefix
+    hooks.find(moto_hooks.ID_TYPES)[prefix] = resource_type
 
 
 def given_tags(request: Any) -> dict[str, str]:

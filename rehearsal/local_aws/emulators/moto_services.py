@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, moto_hooks
 
 SERVICES = frozenset({"ec2", "fsx", "elasticfilesystem", "servicequotas"})
 _ROOT_DEVICES = ("/dev/sda1", "/dev/xvda")
@@ -20,7 +20,7 @@ Answer = tuple[int, Headers, bytes]
 
 def install() -> None:
     """Accept block devices that ParallelCluster's validators try in dry runs."""
-    hooks.replace(hooks.MOTO_BLOCK_DEVICES, _accept_block_devices)
+    hooks.replace(moto_hooks.BLOCK_DEVICES, _accept_block_devices)
 
 
 def _accept_block_devices(original: Callable[..., None]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, moto_hooks
 
 Properties = dict[str, Any]
 Attributes = dict[str, Any]
@@ -44,7 +44,7 @@ class MotoType:
     """One type that moto models, as a handler of the engine."""
 
     def __init__(self, name: str) -> None:
-        self.name, self._model = name, hooks.find(hooks.MOTO_MODELS)()[name]
+        self.name, self._model = name, hooks.find(moto_hooks.MODELS)()[name]
         self._resources: dict[str, Any] = {}
 
     def handler(self) -> Handler:
@@ -61,7 +61,7 @@ class MotoType:
         property_name = self._model.cloudformation_name_type()
         name = properties.get(property_name) if property_name else None
         resource = self._model.create_from_cloudformation_json(
-            name or hooks.find(hooks.MOTO_NAMES)(self.name, stack_name, logical_id),
+            name or hooks.find(moto_hooks.NAMES)(self.name, stack_name, logical_id),
             {"Type": self.name, "Properties": properties},
             ACCOUNT,
             REGION,

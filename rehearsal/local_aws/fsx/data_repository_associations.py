@@ -9,7 +9,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
-from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 from rehearsal.local_aws.fsx.lustre import existing, fsx
 
@@ -33,7 +33,7 @@ _ASSOCIATIONS: dict[str, Association] = {}
 def install() -> None:
     """Add the actions and the resource type."""
     moto_actions.add(
-        hooks.MOTO_FSX_ACTIONS,
+        moto_hooks.FSX_ACTIONS,
         create_data_repository_association,
         describe_data_repository_associations,
         update_data_repository_association,
@@ -78,7 +78,7 @@ def delete_data_repository_association(self: Any) -> str:
 
 
 def _error(code: str, message: str) -> Exception:
-    found: Exception = hooks.find(hooks.MOTO_JSON_ERROR)(code, message)
+    found: Exception = hooks.find(moto_hooks.JSON_ERROR)(code, message)
     return found
 
 

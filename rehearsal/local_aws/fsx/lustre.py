@@ -11,7 +11,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple, wrap
-from rehearsal.local_aws.emulators import hooks, moto_actions
+from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 
 # Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), as do these
@@ -31,24 +31,24 @@ def fsx() -> Any:
 
 def install() -> None:
     """Correct moto's file systems, and register the resource type."""
-    hooks.replace(hooks.MOTO_FILE_SYSTEM, _complete_description)
-    hooks.replace(hooks.MOTO_FILE_SYSTEMS, _complete)
-    hooks.replace(hooks.MOTO_DELETE_FILE_SYSTEM, _delete_interfaces)
-    known = hooks.find(hooks.MOTO_FSX_ACTIONS).describe_file_systems
+    hooks.replace(moto_hooks.FILE_SYSTEM, _complete_description)
+    hooks.replace(moto_hooks.FILE_SYSTEMS, _complete)
+    hooks.replace(moto_hooks.DELETE_FILE_SYSTEM, _delete_interfaces)
+    known = hooks.find(moto_hooks.FSX_ACTIONS).describe_file_systems
 
     def describe_file_systems(self: Any) -> Any:
         for id_ in json.loads(self.body).get("FileSystemIds") or []:
             existing(id_)
         return known(self)
 
-    moto_actions.add(hooks.MOTO_FSX_ACTIONS, describe_file_systems)
+    moto_actions.add(moto_hooks.FSX_ACTIONS, describe_file_systems)
     register("AWS::FSx::FileSystem", simple(_create, _delete, _update))
 
 
 def existing(id_: str) -> Any:
     """Return a file system by its id. Raises FSx's FileSystemNotFound."""
     if id_ not in fsx().file_systems:
-        raise hooks.find(hooks.MOTO_JSON_ERROR)("FileSystemNotFound", f"File system '{id_}' does not exist.")
+        raise hooks.find(moto_hooks.JSON_ERROR)("FileSystemNotFound", f"File system '{id_}' does not exist.")
     return fsx().file_systems[id_]
 
 
@@ -72,7 +72,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
         lustre = {"DeploymentType": "SCRATCH_1"} | (wanted["lustre_configuration"] or {})
         if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
             words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
-            raise hooks.find(hooks.MOTO_JSON_ERROR)("BadRequest", words)
+            raise hooks.find(moto_hooks.JSON_ERROR)("BadRequest", words)
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]
         system = original(self, **{**wanted, "lustre_configuration": lustre})
@@ -114,7 +114,7 @@ def _delete_interfaces(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def refuse_while(file: Path) -> None:
     """Refuse new file systems while this file exists, as when the account's quota is used up."""
-    original_create = hooks.find(hooks.RESOURCE_HANDLERS)["AWS::FSx::FileSystem"]["create"]
+    original_create = hooks.find(ministack_hooks.RESOURCE_HANDLERS)["AWS::FSx::FileSystem"]["create"]
 
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
         if file.exists():

@@ -17,7 +17,7 @@ from typing import Any
 import boto3
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 _LOGICAL_ID = "HeadNodeWaitCondition"
 _POLL_S = 0.1
@@ -51,7 +51,7 @@ def install(address: LocalAwsAddress) -> None:
 
         return wait_for
 
-    hooks.replace(hooks.WAIT_CONDITION, make)
+    hooks.replace(ministack_hooks.WAIT_CONDITION, make)
 
 
 def _behaviour(address: LocalAwsAddress) -> str:
@@ -60,7 +60,7 @@ def _behaviour(address: LocalAwsAddress) -> str:
 
 
 def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str) -> None:
-    signal = hooks.find(hooks.SIGNAL)
+    signal = hooks.find(ministack_hooks.SIGNAL)
     if behaviour == "fails":
         reason = "Failed to execute OnNodeConfigured script: return code 1 (as a fault)"
         signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
@@ -53,7 +53,7 @@ _cancelled: dict[str, threading.Event] = {}
 def install(address: LocalAwsAddress) -> None:
     """Let commands reach head nodes while a local Slurm runs."""
     agent = Agent()
-    commands = hooks.find(hooks.COMMANDS)
+    commands = hooks.find(ministack_hooks.COMMANDS)
 
     def managed(_original: Callable[[], set[str]]) -> Callable[[], set[str]]:
         return lambda: _head_nodes() if address.head_node_shell.exists() else set()
@@ -65,9 +65,9 @@ def install(address: LocalAwsAddress) -> None:
 
         return finish
 
-    hooks.replace(hooks.MANAGED_INSTANCES, managed)
-    hooks.replace(hooks.FINISH_INVOCATION, deliver)
-    hooks.replace(hooks.SSM_REQUESTS, _with_cancel_command)
+    hooks.replace(ministack_hooks.MANAGED_INSTANCES, managed)
+    hooks.replace(ministack_hooks.FINISH_INVOCATION, deliver)
+    hooks.replace(ministack_hooks.SSM_REQUESTS, _with_cancel_command)
 
 
 def _finish(
@@ -106,7 +106,7 @@ def _now() -> str:
 
 
 def _with_cancel_command(original: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    commands = hooks.find(hooks.COMMANDS)
+    commands = hooks.find(ministack_hooks.COMMANDS)
 
     async def handle_request(
         method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 from rehearsal.local_aws.address import REGION
 from rehearsal.local_aws.ec2.images import copy_image
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.image_builder.records import RECORDS, Record, RefusedError, add, find, next_number
 
@@ -157,7 +157,7 @@ def _ami_name(template: str | None, image: Record) -> str:
 
 
 def _publish(wanted: dict[str, Any], ami_id: str) -> None:
-    status, _, body = hooks.find(hooks.PUT_PARAMETER)(
+    status, _, body = hooks.find(ministack_hooks.PUT_PARAMETER)(
         {
             "Name": wanted["ParameterName"],
             "Value": ami_id,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rehearsal.local_aws.cloudformation.handlers import changed, register
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
 from rehearsal.local_aws.image_builder.builds import BuildRequest, build, known_ami
 from rehearsal.local_aws.image_builder.documents import DocumentError, missing_parameters, read
@@ -128,7 +128,7 @@ def _component(properties: Properties) -> Record:
 
 def _read_object(uri: str) -> str:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
-    found: bytes | None = hooks.find(hooks.OBJECT_DATA)(bucket, key)
+    found: bytes | None = hooks.find(ministack_hooks.OBJECT_DATA)(bucket, key)
     if found is None:
         raise RefusedError(f"The component document is not there: {uri}")
     return found.decode()
@@ -149,7 +149,7 @@ def _recipe(properties: Properties) -> Record:
 
 
 def _infrastructure(properties: Properties) -> Record:
-    if properties["InstanceProfileName"] not in hooks.find(hooks.INSTANCE_PROFILES):
+    if properties["InstanceProfileName"] not in hooks.find(ministack_hooks.INSTANCE_PROFILES):
         raise RefusedError(
             "The value supplied for parameter 'instanceProfileName' is not valid. The provided instance "
             f"profile does not exist: {properties['InstanceProfileName']}"

@@ -1,11 +1,11 @@
-"""The contract with ministack and moto: every hook is where it was when it was written."""
+"""The contract with ministack and moto: every hook fits its description."""
 
 from __future__ import annotations
 
 import pytest
 
 from rehearsal.local_aws.cloudformation.engine import path_style
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 
 def test_no_hook_has_moved() -> None:
@@ -20,7 +20,8 @@ def test_a_hook_that_is_gone_is_named_with_what_we_need_it_for() -> None:
 
 
 def test_a_hook_with_other_parameters_is_named() -> None:
-    changed = hooks.Hook(target=hooks.LAMBDA_BINARY.target, parameters=("runtime", "more"), why="this test")
+    target = ministack_hooks.LAMBDA_BINARY.target
+    changed = hooks.Hook(target=target, parameters=("runtime", "more"), why="this test")
     with pytest.raises(hooks.HookMovedError, match="takes"):
         hooks.find(changed)
 

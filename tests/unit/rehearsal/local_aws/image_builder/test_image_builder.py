@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.local_aws.emulators import hooks
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Handler, Properties, ec2
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
 from rehearsal.local_aws.image_builder import resources as image_builder
@@ -31,7 +31,7 @@ def types(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Handler]]:
     handlers: dict[str, Handler] = {}
     monkeypatch.setattr(image_builder, "register", handlers.__setitem__)
     image_builder.install()
-    profiles = hooks.find(hooks.INSTANCE_PROFILES)
+    profiles = hooks.find(ministack_hooks.INSTANCE_PROFILES)
     profiles["builder"] = {}
     yield handlers
     RECORDS.clear()
