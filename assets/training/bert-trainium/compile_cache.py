@@ -1,4 +1,4 @@
-"""What lies in Neuron's cache of compiled graphs; as a program, whether a precompilation left anything there.
+"""The contents of Neuron's cache of compiled graphs; as a program, a check that precompilation filled it.
 
 A graph is a folder MODULE_<hash> below neuronxcc-<version>, with model.hlo... as it came and model.neff once
 it is compiled (AWS Neuron docs, Neuron Persistent Cache).
@@ -13,14 +13,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Graphs:
-    """How many graphs are compiled, and how many came and were not."""
+    """The numbers of graphs that are compiled, and of those that are not."""
 
     compiled: int
     missing: int
 
 
 def graphs(cache: str) -> Graphs | None:
-    """The graphs of a cache, of all versions of the compiler; None for one in S3, which is not looked at."""
+    """Count the graphs of a cache, of all versions of the compiler; return None for a cache in S3."""
     if cache.startswith("s3://"):
         return None
     folders = [folder for folder in Path(cache).glob("neuronxcc-*/MODULE_*") if folder.is_dir()]
@@ -32,7 +32,7 @@ def graphs(cache: str) -> Graphs | None:
 
 
 def describe(cache: str) -> str:
-    """A line for the start of a training."""
+    """Return a line about the cache for the start of a training."""
     found = graphs(cache)
     if found is None:
         return f"compiled graphs: in {cache}, not counted"
@@ -49,7 +49,7 @@ def describe(cache: str) -> str:
 
 
 def main() -> int:
-    """After a precompilation: 1 if it left no compiled graph."""
+    """Check the cache after a precompilation; return 1 if it has no compiled graph."""
     cache = sys.argv[1]
     found = graphs(cache)
     if found is None:

@@ -1,4 +1,4 @@
-"""What differs between devices: a CPU, a NeuronCore through PyTorch/XLA, and XLA on a CPU.
+"""The differences between devices: a CPU, a NeuronCore through PyTorch/XLA, and XLA on a CPU.
 
 Ranks talk to each other in two ways: gradients go from device to device, everything else (losses, "was
 somebody told to stop", waiting for each other) from host to host by gloo. XLA would make a graph of each
@@ -23,19 +23,19 @@ COMPILATION = datetime.timedelta(hours=2)
 
 
 class CpuDevice:
-    """Plain torch; gradients by gloo. What the others are told apart from."""
+    """A CPU with plain torch and gloo; the base of the other devices."""
 
     kind = "cpu"
     torch_device = torch.device("cpu")
     extracting = False
-    """Whether this is a trial run for the compiler, which computes nothing."""
+    """True in a trial run for the compiler, which computes nothing."""
 
     def __init__(self, run: Run, precision: str) -> None:
         self._run, self._precision = run, precision
         self._hosts = self._join()
 
     def _join(self) -> Any:
-        """Join the world; the group that hosts talk in."""
+        """Join the world; return the group in which hosts communicate."""
         dist.init_process_group("gloo")
         return dist.group.WORLD
 
@@ -44,7 +44,7 @@ class CpuDevice:
         check_world(self.torch_device)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """For the forward pass: bf16 where that is enough, fp32 elsewhere. Weights stay fp32."""
+        """Return the context of the forward pass: bf16 where that is enough. Weights stay fp32."""
         if self._precision != "bf16":
             return contextlib.nullcontext()
         found: contextlib.AbstractContextManager[Any] = torch.autocast(
@@ -53,20 +53,20 @@ class CpuDevice:
         return found
 
     def place(self, model: Any) -> None:
-        """Bring a model there."""
+        """Move a model to the device."""
         model.to(self.torch_device)
         # A copy on another device has two matrices where the model has one.
         model.tie_weights()
 
     def seed(self, number: int) -> None:
-        """Of the random numbers that dropout draws from here on."""
+        """Seed the random numbers that dropout draws from here on."""
         torch.manual_seed(number)
 
     def sync(self) -> None:
-        """Compute what was asked for so far; on a CPU that is done."""
+        """Compute what is pending; on a CPU nothing is."""
 
     def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """The mean over ranks, in one exchange; the sum of two is the same in either order."""
+        """Average gradients over ranks in one exchange; the sum of two is the same in either order."""
         gradients = [
             p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None
         ]
@@ -77,17 +77,17 @@ class CpuDevice:
             gradient.copy_(part.view_as(gradient))
 
     def mean(self, *values: float) -> list[float]:
-        """The mean over ranks of each value, host to host."""
+        """Return the mean over ranks of each value, exchanged between hosts."""
         own = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(own, group=self._hosts)
         return [value / self._run.world_size for value in own.tolist()]
 
     def wait_for_everyone(self) -> None:
-        """Until every rank is here."""
+        """Wait until every rank has arrived."""
         dist.barrier(group=self._hosts)
 
     def leave(self) -> None:
-        """The world's end, for this rank."""
+        """Leave the world."""
         dist.destroy_process_group()
 
 
@@ -111,7 +111,7 @@ class XlaDevice(CpuDevice):
         self.torch_device = torch_xla.device()
 
     def check(self) -> None:
-        """By XLA's own count and by a sum over hosts."""
+        """Compare the world with XLA's own count and with a sum over hosts."""
         found = self._runtime.world_size()
         if found != self._run.world_size:
             die(
@@ -126,7 +126,7 @@ class XlaDevice(CpuDevice):
             )
 
     def seed(self, number: int) -> None:
-        """Of the device: an input of the graph, so that it stays the same one."""
+        """Seed the device: the seed is an input of the graph, which so stays the same."""
         self._xla.manual_seed(number)
 
     def sync(self) -> None:
@@ -134,7 +134,7 @@ class XlaDevice(CpuDevice):
         self._xla.sync()
 
     def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """The mean over ranks, in the graph, in parts of ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB."""
+        """Average gradients over ranks in the graph, in parts of ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB."""
         self._model.reduce_gradients(optimizer)
 
 
@@ -156,7 +156,7 @@ class NeuronDevice(XlaDevice):
         return dist.new_group(backend="gloo", timeout=COMPILATION)
 
     def check(self) -> None:
-        """And by a sum over NeuronCores."""
+        """Compare the world with a sum over NeuronCores, too."""
         super().check()
         if self.extracting:
             # The same graph, for the cache; a trial run has no results.
@@ -170,7 +170,7 @@ DEVICES: Mapping[str, type[CpuDevice]] = {each.kind: each for each in (CpuDevice
 
 
 def to_host(value: Any) -> Any:
-    """The same tree of dicts and lists, its tensors on the CPU."""
+    """Return the same tree of dicts and lists with its tensors on the CPU."""
     if isinstance(value, torch.Tensor):
         return value.detach().cpu()
     if isinstance(value, dict):

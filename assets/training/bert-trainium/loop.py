@@ -37,7 +37,7 @@ WEIGHTS, OPTIMIZER, PROGRESS = "model.safetensors", "optimizer.pt", "progress.js
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rank:
-    """What this rank trains with."""
+    """The state of this rank's training."""
 
     run: Run
     settings: Settings
@@ -51,16 +51,16 @@ class Rank:
         return Special(**self.manifest.source["special"])
 
     def say(self, text: str) -> None:
-        """Print once."""
+        """Print on the first rank only."""
         if self.run.is_first:
             print(text)
 
     def tokens(self, split: str) -> Tokens:
-        """The rows of one split."""
+        """Open the rows of one split."""
         return Tokens(self.shards, self.manifest, split)
 
     def batch(self, tokens: Tokens, key: list[int]) -> Batch:
-        """The key (seed, step, micro-step, rank) alone decides: nothing has to be remembered for a resume."""
+        """Draw a batch by the key (seed, step, micro-step, rank) alone, so that a resume needs no state."""
         return draw(
             tokens,
             key,
@@ -71,7 +71,7 @@ class Rank:
         )
 
     def identity(self) -> dict[str, Any]:
-        """What has to be equal for a checkpoint to fit: the model, and the content of the data."""
+        """Return the values that a checkpoint has to share: the model's sizes and the content of the data."""
         names = ("bert_layers", "bert_heads", "bert_width", "bert_context", "vocab_size")
         sums = "".join(shard.sha256 for shard in self.manifest.shards())
         shape = {name: getattr(self.settings, name) for name in names}
@@ -100,7 +100,7 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     optimizer = make_optimizer(model, settings)
     if optimizer_state is not None:
         optimizer.load_state_dict(optimizer_state)
-    # How they came to be is then no part of the first step's graph, which a resumed run has as well.
+    # Their initialisation is then no part of the first step's graph, so a resumed run has the same graph.
     device.sync()
     model.train()
     if settings.precompile:
@@ -111,7 +111,7 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
 
 
 def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None:
-    """A few steps and a validation as in a run; what they give is nothing."""
+    """Do a few steps and a validation as in a run, without results."""
     data = rank.tokens("train")
     for step in range(1, rank.settings.precompile_steps + 1):
         update(rank, model, optimizer, data, step)
@@ -120,7 +120,7 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
 
 
 def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first: int) -> int | None:
-    """All steps after `first`; the step in which a rank was told to stop, or None."""
+    """Do all steps after `first`; return the step in which a rank was told to stop, or None."""
     run, settings, device = rank.run, rank.settings, rank.device
     stop = Stop()
     tokens_a_step = (
@@ -191,7 +191,7 @@ def update(
 
 
 def validate(rank: Rank, model: Any, *, batches: int) -> float:
-    """Mean loss of this rank over some validation batches, always the same ones."""
+    """Return the mean loss of this rank over some validation batches, always the same ones."""
     tokens, total = rank.tokens("val"), 0.0
     model.eval()
     with torch.no_grad():
@@ -202,7 +202,7 @@ def validate(rank: Rank, model: Any, *, batches: int) -> float:
 
 
 def finish(rank: Rank, model: Any, stopped_at: int | None) -> None:
-    """Say how it ended, to people and to job.slurm."""
+    """Report the end of the run, to people and to job.slurm."""
     if stopped_at is not None:
         outcome.stopped(rank.run, stopped_at)
         rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
@@ -235,7 +235,7 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int)
 
 
 def resume(rank: Rank, model: Any) -> tuple[int, dict[str, Any] | None]:
-    """Load the newest checkpoint; its step, and the optimizer's state."""
+    """Load the newest checkpoint; return its step and the optimizer's state."""
     found = checkpoints.newest(rank.run.checkpoint_dir)
     if found is None:
         return 0, None

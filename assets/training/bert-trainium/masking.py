@@ -1,4 +1,4 @@
-"""Rows of sentence pairs -> a batch of masked language modelling and next sentence prediction.
+"""Batches of masked language modelling and next sentence prediction, made of rows of sentence pairs.
 
 Masks are drawn anew whenever a row is read, from a key (seed, step, micro-step, rank): a text that is read
 forty times is masked in forty ways, the shards are a fifth of the size of masked ones, and a resumed run
@@ -20,7 +20,7 @@ Ids = npt.NDArray[np.int64]
 PREDICTED_SHARE = 0.15
 MOST_PREDICTED_SHARE = 20 / 128
 MASKED, RANDOM = 0.8, 0.1
-# What the loss leaves out (torch.nn.CrossEntropyLoss).
+# The label that the loss leaves out (torch.nn.CrossEntropyLoss).
 IGNORED = -100
 
 
@@ -37,14 +37,14 @@ class Batch:
 
 
 def rows(tokens: Tokens, *, context: int) -> int:
-    """Rows of a split."""
+    """Count the rows of a split."""
     return len(tokens) // (context + ROW_HEAD)
 
 
 def draw(
     tokens: Tokens, key: list[int], *, sequences: int, context: int, special: Special, vocab_size: int
 ) -> Batch:
-    """A batch that the key alone decides."""
+    """Return a batch that depends on the key alone."""
     generator = np.random.default_rng(key)
     length = context + ROW_HEAD
     chosen = generator.integers(0, rows(tokens, context=context), sequences)

@@ -17,7 +17,7 @@ TIED = frozenset({"cls.predictions.decoder.weight", "cls.predictions.decoder.bia
 
 
 def make_model(settings: Settings, special: Special) -> BertForPreTraining:
-    """A model with random weights, of which torch's seed decides."""
+    """Return a model with random weights, drawn by torch's seed."""
     config = BertConfig(
         vocab_size=settings.vocab_size,
         hidden_size=settings.bert_width,
@@ -37,7 +37,7 @@ def make_model(settings: Settings, special: Special) -> BertForPreTraining:
 
 
 def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
-    """Mean cross-entropy (nats) of the hidden tokens plus that of the next sentence."""
+    """Return the mean cross-entropy (nats) of the hidden tokens plus that of the next sentence."""
 
     def there(array: Any) -> torch.Tensor:
         return torch.from_numpy(array).to(device.torch_device)
@@ -58,7 +58,7 @@ def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
 
 
 def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """AdamW as AWS's guide takes it: no decay for biases and norms. The learning rate is set in each step."""
+    """Return AdamW as in AWS's guide: no decay of biases and norms. Each step sets its learning rate."""
     plain = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     without = {id(p) for p in plain}
     groups = [
@@ -79,12 +79,12 @@ def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.Ad
 
 
 def weights_of(model: torch.nn.Module) -> dict[str, Any]:
-    """What a checkpoint holds of the model."""
+    """Return the model's weights as a checkpoint holds them."""
     return {name: tensor for name, tensor in model.state_dict().items() if name not in TIED}
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> None:
-    """Put weights_of() back, before the model is brought to its device.
+    """Put weights_of() back, before the model is moved to its device.
 
     Raises:
         RuntimeError: they are another model's.

@@ -26,7 +26,7 @@ from trainkit.run.run import Run, die
 
 
 def open_data(folder: Path, settings: Settings) -> Manifest:
-    """The manifest of the shards; dies unless they are whole and fit the model."""
+    """Return the manifest of the shards; die unless they are whole and fit the model."""
     try:
         manifest = read_manifest(folder)
         check_sizes(folder, manifest)
@@ -49,7 +49,7 @@ def open_data(folder: Path, settings: Settings) -> Manifest:
 
 
 def verify(run: Run, settings: Settings, folder: Path, manifest: Manifest) -> None:
-    """Read all shards once, the nodes sharing the work; dies if one is corrupt."""
+    """Read all shards once, the nodes sharing the work; die if one is corrupt."""
     if settings.verify_data == "no" or run.local_rank or settings.precompile:
         return
     nodes, node = int(os.environ.get("NNODES", "1")), run.rank // int(os.environ.get("NPROC_PER_NODE", "1"))
@@ -60,7 +60,7 @@ def verify(run: Run, settings: Settings, folder: Path, manifest: Manifest) -> No
 
 
 def main() -> None:
-    """One rank's whole life."""
+    """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     shards = read_shards(run)
     manifest = open_data(shards, settings)

@@ -1,4 +1,4 @@
-"""What the ranks train on: Megatron's GPTDataset, in an order that the seed alone decides."""
+"""The samples of the ranks: Megatron's GPTDataset, in an order that depends on the seed alone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SPLITS = ("train", "val")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What GPTDataset asks of a tokenizer: the text is tokens already."""
+    """The part of a tokenizer that GPTDataset needs: the text is tokens already."""
 
     vocab_size: int
     eod: int
 
     @property
     def unique_identifiers(self) -> dict[str, int]:
-        """Part of the names of the index files that GPTDataset keeps."""
+        """A part of the names of the index files that GPTDataset keeps."""
         return {"vocab_size": self.vocab_size, "eod": self.eod}
 
 
@@ -43,7 +43,7 @@ class Samples:
         self._epoch, self._order = -1, np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
-        """Samples of an epoch."""
+        """Count the samples of an epoch."""
         return len(self._dataset)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Samples:
 
 
 def open_samples(settings: Settings, prefixes: dict[str, Path], vocabulary: Vocabulary) -> dict[str, Samples]:
-    """Both splits; every rank calls it. The first rank writes the index files, beside the data."""
+    """Open both splits on every rank; the first rank writes the index files beside the data."""
     blends = [([str(prefixes[split])], None) for split in SPLITS]
     config = GPTDatasetConfig(
         random_seed=settings.seed,
@@ -78,7 +78,7 @@ def open_samples(settings: Settings, prefixes: dict[str, Path], vocabulary: Voca
 def micro_batches(
     samples: Samples, *, first: int, count: int, size: int, sizes: Sizes, data_rank: int, device: torch.device
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """`count` micro-batches of this data parallel rank, from sample number `first` on: (size, context) each.
+    """Yield `count` micro-batches of this data parallel rank, (size, context) each, from sample `first` on.
 
     All ranks together take `count` x data parallel ranks x `size` samples that follow one another.
     """

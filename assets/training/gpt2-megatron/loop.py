@@ -38,7 +38,7 @@ EXCHANGE_TIMEOUT = timedelta(minutes=10)
 
 @dataclasses.dataclass(kw_only=True)
 class Rank:
-    """What this rank trains with."""
+    """The state of this rank's training."""
 
     run: Run
     settings: Settings
@@ -50,12 +50,12 @@ class Rank:
     samples: dict[str, Samples]
 
     def say(self, text: str) -> None:
-        """Print once."""
+        """Print on the first rank only."""
         if self.run.is_first:
             print(text)
 
     def batches(self, split: str, *, first: int, count: int) -> list[dict[str, torch.Tensor]]:
-        """This rank's micro-batches; ranks in the middle of a pipeline need none."""
+        """Return this rank's micro-batches, which ranks in the middle of a pipeline do not need."""
         if not (parallel_state.is_pipeline_first_stage() or parallel_state.is_pipeline_last_stage()):
             return [{}] * count
         found = micro_batches(
@@ -70,7 +70,7 @@ class Rank:
         return list(found)
 
     def forward(self, batches: list[dict[str, torch.Tensor]], *, backward: bool) -> tuple[float, int]:
-        """Sum and number of the micro-batches' losses, where this rank is in the last pipeline stage."""
+        """Return sum and number of the micro-batches' losses; both are 0 before the last pipeline stage."""
         losses = get_forward_backward_func()(
             forward_step_func=forward_step,
             data_iterator=iter(batches),
@@ -86,14 +86,14 @@ class Rank:
         return float(torch.stack([each["loss"] for each in losses]).double().sum()), len(losses)
 
     def sum(self, *values: float) -> list[float]:
-        """Of each value over all ranks; one exchange."""
+        """Return the sum of each value over all ranks, in one exchange."""
         own = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(own)
         found: list[float] = own.tolist()
         return found
 
     def seed(self, step: int) -> None:
-        """Have dropout draw from (seed, step, stage, data parallel rank): nothing to restore."""
+        """Seed dropout by (seed, step, stage, data parallel rank), so that a resume needs no state."""
         key = [
             self.settings.seed,
             step,
@@ -104,14 +104,14 @@ class Rank:
 
 
 def forward_step(batches: Any, model: Any) -> tuple[torch.Tensor, Any]:
-    """One micro-batch, as Megatron's schedules call it."""
+    """Compute one micro-batch, as Megatron's schedules call it."""
     batch = next(batches)
     output = model(batch.get("tokens"), batch.get("position_ids"), None, labels=batch.get("labels"))
     return output, mean_loss
 
 
 def mean_loss(losses: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """The mean over tokens, to learn from and to report; Megatron then divides the first in place."""
+    """Return the mean over tokens twice, to learn from (Megatron divides it in place) and to report."""
     loss = losses.float().mean()
     return loss, {"loss": loss.detach().clone()}
 
@@ -160,7 +160,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
 
 
 def start_world(run: Run, settings: Settings) -> torch.device:
-    """Join the other ranks; this rank's device."""
+    """Join the other ranks; return this rank's device."""
     if settings.device == "cpu":
         dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
         return torch.device("cpu")
@@ -171,7 +171,7 @@ def start_world(run: Run, settings: Settings) -> torch.device:
 
 
 def train_steps(rank: Rank, core: Any, data: str) -> int | None:
-    """All steps that are left; the step in which a rank was told to stop, or None."""
+    """Do the remaining steps; return the step in which a rank was told to stop, or None."""
     run, settings, sizes = rank.run, rank.settings, rank.sizes
     stop = Stop()
     first = resume(rank, core, data)
@@ -228,7 +228,7 @@ def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tu
 
 
 def finish(rank: Rank) -> None:
-    """Validate, always on the same samples; then say that all is done."""
+    """Validate, always on the same samples, and report the end."""
     rank.model.eval()
     found = []
     with torch.no_grad():

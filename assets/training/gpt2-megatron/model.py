@@ -27,7 +27,7 @@ INIT_STD = 0.02
 
 
 def make_model(settings: Settings, device: torch.device) -> GPTModel:
-    """This rank's part of GPT-2, with random weights.
+    """Return this rank's part of GPT-2, with random weights.
 
     They are drawn on the CPU, for all tensor parallel ranks at once: TENSOR_PARALLEL does not change them.
     """
@@ -63,12 +63,12 @@ def make_model(settings: Settings, device: torch.device) -> GPTModel:
 
 
 def dtype_of(settings: Settings) -> torch.dtype:
-    """Of the weights that the model computes with; the optimizer has its own in fp32."""
+    """Return the type of the model's weights; the optimizer has its own in fp32."""
     return torch.bfloat16 if settings.mixed_precision == "bf16" else torch.float32
 
 
 def make_parallel(model: GPTModel, settings: Settings) -> DistributedDataParallel:
-    """The model, whose gradients are summed over the data parallel ranks."""
+    """Wrap the model, so that gradients are summed over the data parallel ranks."""
     config = model.config
     own: Any = Float16Module(config, model) if config.bf16 else model
     parallel = DistributedDataParallel(
@@ -88,7 +88,7 @@ def make_parallel(model: GPTModel, settings: Settings) -> DistributedDataParalle
 
 
 def make_optimizer(model: DistributedDataParallel, settings: Settings) -> tuple[Any, OptimizerParamScheduler]:
-    """AdamW with the paper's settings, and its learning rate: warm-up, then a cosine."""
+    """Return AdamW with the paper's settings, and its learning rate: warm-up, then a cosine."""
     config = OptimizerConfig(
         optimizer="adam",
         lr=settings.learning_rate,
@@ -118,7 +118,7 @@ def make_optimizer(model: DistributedDataParallel, settings: Settings) -> tuple[
 
 
 def parameters_of(settings: Settings) -> int:
-    """All of the model's, without the position embeddings: what flops_per_token asks for."""
+    """Count the model's parameters without the position embeddings, for flops_per_token."""
     width = settings.gpt2_width
     layer = 12 * width**2 + 13 * width
     return settings.gpt2_layers * layer + 2 * width + settings.padded_vocab_size * width

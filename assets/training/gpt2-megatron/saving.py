@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from settings import Settings
 
 PROGRESS = "progress.json"
-# What decides which pieces there are, and which samples come after a step.
+# The settings that determine the pieces of a checkpoint, and the samples after a step.
 KEPT = (
     "gpt2_layers",
     "gpt2_heads",
@@ -39,14 +39,14 @@ KEPT = (
 
 
 def piece(folder: Path) -> Path:
-    """The file of this rank's piece."""
+    """Return the file of this rank's piece."""
     tensor = parallel_state.get_tensor_model_parallel_rank()
     pipeline = parallel_state.get_pipeline_model_parallel_rank()
     return folder / f"tensor-{tensor:02d}-pipeline-{pipeline:02d}.pt"
 
 
 def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
-    """The ranks write their pieces beside, then rank 0 gives the folder its name."""
+    """Write the ranks' pieces into a partial folder, which rank 0 then gives its name."""
     run = rank.run
     folder = checkpoints.partial(run.checkpoint_dir, step)
     if run.is_first:
@@ -68,12 +68,12 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
 
 
 def kept(settings: Settings) -> dict[str, Any]:
-    """The settings that a run keeps to its end."""
+    """Return the settings that a run keeps to its end."""
     return {name: value for name, value in dataclasses.asdict(settings).items() if name in KEPT}
 
 
 def resume(rank: Rank, core: Any, data: str) -> int:
-    """Load the newest checkpoint; its step, or 0. Dies if it is of another model or other data."""
+    """Load the newest checkpoint; return its step, or 0. Die if it is of another model or other data."""
     found = checkpoints.newest(rank.run.checkpoint_dir)
     if found is None:
         return 0

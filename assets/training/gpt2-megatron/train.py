@@ -25,7 +25,7 @@ from trainkit.run.run import Run, data_note, die
 
 
 def open_data(run: Run, settings: Settings) -> Indexed:
-    """The data that prepare.py noted for this run; dies unless it is whole and fits the model."""
+    """Return the data that prepare.py noted for this run; die unless it is whole and fits the model."""
     folder = Path(data_note(run)["shards"])
     data = read_indexed(folder)
     if data is None:
@@ -45,14 +45,14 @@ def open_data(run: Run, settings: Settings) -> Indexed:
 
 
 def verify(run: Run, settings: Settings, data: Indexed) -> None:
-    """Read all files once, the nodes sharing the work; dies if one is corrupt."""
+    """Read all files once, the nodes sharing the work; die if one is corrupt."""
     if settings.verify_data == "yes" and run.local_rank == 0:
         nodes = int(os.environ.get("NNODES", "1"))
         check_sums(data, part=run.rank * nodes // run.world_size, parts=nodes)
 
 
 def main() -> None:
-    """One rank's whole life."""
+    """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     sizes = sizes_of_job(settings, run)
     weights = weights_file(settings, run)

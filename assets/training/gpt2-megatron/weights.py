@@ -1,4 +1,4 @@
-"""NVIDIA's published checkpoint of GPT-2 345M (2019) -> the parameters of Megatron's core.
+"""Conversion of NVIDIA's published GPT-2 345M (2019) into the parameters of Megatron's core.
 
 Its names and its order of queries, keys and values changed since: in a checkpoint without
 `checkpoint_version` (0) the rows of query_key_value are (3, heads, width of a head), in core (heads, 3,
@@ -37,7 +37,7 @@ LAYER = re.compile(r"decoder\.layers\.(\d+)\.")
 
 
 def load_weights(model: Any, file: Path, *, settings: Settings) -> None:
-    """Put this rank's part of the file's weights into its model; dies if they are not those of this model."""
+    """Put this rank's part of the file's weights into its model; die if they are not those of this model."""
     published = read(file)
     first = _first_layer(settings)
     with torch.no_grad():
@@ -60,7 +60,7 @@ def load_weights(model: Any, file: Path, *, settings: Settings) -> None:
 
 
 def read(file: Path) -> dict[str, torch.Tensor]:
-    """All tensors of the file, by their names with dots; dies if it is another version of the format."""
+    """Read the tensors of the file, by their names with dots; die if it is another version of the format."""
     # Beside tensors it holds the arguments of the run that made it.
     with torch.serialization.safe_globals([argparse.Namespace]):
         found = torch.load(file, map_location="cpu", weights_only=True)
@@ -71,7 +71,7 @@ def read(file: Path) -> dict[str, torch.Tensor]:
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, torch.Tensor]:
-    """Nested dictionaries as one."""
+    """Flatten nested dictionaries into one."""
     found: dict[str, torch.Tensor] = {}
     for name, value in tree.items():
         if isinstance(value, torch.Tensor):
@@ -82,7 +82,7 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, torch.Tensor]:
 
 
 def old_name(name: str, first_layer: int) -> str:
-    """What the old format calls a parameter of this pipeline stage, whose layers begin with `first_layer`."""
+    """Return the old format's name of a parameter of the pipeline stage that begins with `first_layer`."""
     if name in NAMES:
         return NAMES[name]
     layer, rest = "", name
@@ -93,18 +93,18 @@ def old_name(name: str, first_layer: int) -> str:
 
 
 def by_head(rows: torch.Tensor, heads: int) -> torch.Tensor:
-    """(3, heads, width of a head) rows in core's order."""
+    """Reorder (3, heads, width of a head) rows as core has them."""
     return rows.view(3, heads, -1, *rows.shape[1:]).transpose(0, 1).reshape(rows.shape)
 
 
 def padded(rows: torch.Tensor, count: int) -> torch.Tensor:
-    """So many rows: the file's own padding is cut off, or continued with zeros; no token has these."""
+    """Cut or pad a matrix with zeros to so many rows; no token has the rows of the padding."""
     missing = max(0, count - len(rows))
     return torch.cat([rows, rows.new_zeros(missing, rows.shape[1])])[:count]
 
 
 def part(whole: torch.Tensor, parameter: Any) -> torch.Tensor:
-    """What this tensor parallel rank has of a tensor."""
+    """Return this tensor parallel rank's part of a tensor."""
     if not getattr(parameter, "tensor_model_parallel", False):
         return whole
     size = parallel_state.get_tensor_model_parallel_world_size()

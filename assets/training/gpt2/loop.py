@@ -36,7 +36,7 @@ CHECKPOINT_BYTES_A_PARAMETER = 12
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rank:
-    """What this rank trains with."""
+    """The state of this rank's training."""
 
     run: Run
     settings: Settings
@@ -46,27 +46,27 @@ class Rank:
     accelerator: Accelerator
 
     def say(self, text: str) -> None:
-        """Print once; accelerator.print does it once a node."""
+        """Print on the first rank only; accelerator.print prints once a node."""
         if self.run.is_first:
             print(text)
 
     def mean(self, *values: float) -> list[float]:
-        """The mean over ranks of each value; one exchange."""
+        """Return the mean over ranks of each value, in one exchange."""
         own = torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
         summed = self.accelerator.reduce(own, reduction="sum").tolist()
         return [value / self.run.world_size for value in summed]
 
     def tokens(self, split: str) -> Tokens:
-        """The tokens of one split."""
+        """Open the tokens of one split."""
         return Tokens(self.prepared.shards, self.manifest, split)
 
     def data_sum(self) -> str:
-        """Of the tokens: two data sets with the same have the same content."""
+        """Return the sum of the tokens: data sets with the same sum have the same content."""
         return hashlib.sha256("".join(shard.sha256 for shard in self.manifest.shards()).encode()).hexdigest()
 
     def batch(self, tokens: Tokens, key: list[int]) -> torch.Tensor:
-        """(batch_size, context) token ids. The key (seed, step, micro-step, rank) alone decides which:
-        nothing has to be remembered for a resume."""
+        """Draw (batch_size, context) token ids by the key (seed, step, micro-step, rank) alone, so that a
+        resume needs no state."""
         length = self.shape.context
         starts = np.random.default_rng(key).integers(0, len(tokens) - length, self.settings.batch_size)
         rows = np.stack([tokens.window(int(start), length) for start in starts])
@@ -75,14 +75,14 @@ class Rank:
 
 def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manifest: Manifest) -> None:
     """Train; every rank calls it."""
-    # Gradients are exchanged where they lie, a copy of each less; GPT-2 has no buffer that changes.
+    # Gradients are exchanged in place, which saves a copy of each; GPT-2 has no buffer that changes.
     exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
     accelerator = Accelerator(
         cpu=settings.device == "cpu",
         mixed_precision=settings.mixed_precision,
         kwargs_handlers=[exchange],
     )
-    # Not news that GPT-2's first and last matrix are the same one.
+    # The warning that GPT-2's first and last matrix are the same one is not needed.
     logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
     check_world(accelerator.device)
     rank = Rank(
@@ -125,7 +125,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
 
 
 def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | None:
-    """All steps that are left; the step in which a rank was told to stop, or None."""
+    """Do the remaining steps; return the step in which a rank was told to stop, or None."""
     run, settings, accelerator = rank.run, rank.settings, rank.accelerator
     stop = Stop()
     micro_steps = range(settings.gradient_accumulation)
@@ -193,7 +193,7 @@ def update(
 
 
 def finish(rank: Rank, model: Any) -> None:
-    """Validate: mean loss over eval_batches a rank, always the same ones; then say that all is done."""
+    """Validate: report the mean loss over eval_batches a rank, always the same ones, and the end."""
     tokens, batches = rank.tokens("val"), rank.settings.eval_batches
     model.eval()
     total = 0.0
@@ -208,7 +208,7 @@ def finish(rank: Rank, model: Any) -> None:
 
 
 def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
-    """Every rank writes its part beside, then rank 0 gives it its name.
+    """Write every rank's part into a partial folder, which rank 0 then gives its name.
 
     A checkpoint is also a folder of weights (INIT_FROM), which transformers reads.
     """
@@ -238,7 +238,7 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
 
 
 def resume(rank: Rank) -> tuple[int, int]:
-    """Load the newest checkpoint; the step and the tokens it stands at, or (0, 0)."""
+    """Load the newest checkpoint; return its step and tokens, or (0, 0)."""
     found = checkpoints.newest(rank.run.checkpoint_dir)
     if found is None:
         return 0, 0
@@ -256,6 +256,6 @@ def resume(rank: Rank) -> tuple[int, int]:
 
 
 def read_progress(checkpoint: Path) -> dict[str, Any]:
-    """What `save` noted beside the weights."""
+    """Read the progress that `save` wrote beside the weights."""
     progress: dict[str, Any] = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
     return progress

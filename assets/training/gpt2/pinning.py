@@ -12,7 +12,7 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 def pin(local_rank: int, ranks: int, *, cpus: Path = CPUS, of: int | None = None) -> set[int]:
-    """Keep this process to its share of the node's cores; those it then has.
+    """Keep this process to its share of the node's cores, and return these.
 
     What mpirun or srun has cut to a share already is left as it is; `of` is how many CPUs the node has.
     """
@@ -23,13 +23,13 @@ def pin(local_rank: int, ranks: int, *, cpus: Path = CPUS, of: int | None = None
 
 
 def share(local_rank: int, ranks: int, ordered: list[int]) -> set[int]:
-    """The part of the CPUs that is this rank's; sizes differ by one at most."""
+    """Return this rank's part of the CPUs; sizes differ by one at most."""
     begin, end = (len(ordered) * rank // ranks for rank in (local_rank, local_rank + 1))
     return set(ordered[begin:end])
 
 
 def place(cpu: int, cpus: Path = CPUS) -> tuple[int, int, int]:
-    """Socket, core and number of a hardware thread: so sorted, siblings stand together, then sockets."""
+    """Return socket, core and number of a hardware thread: a key that sorts by socket, siblings together."""
     topology = cpus / f"cpu{cpu}" / "topology"
     found = [
         int(file.read_text()) if (file := topology / name).is_file() else 0

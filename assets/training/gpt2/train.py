@@ -33,7 +33,7 @@ from trainkit.run.run import Run, die
 
 
 def open_data(prepared: Prepared, shape: Shape) -> Manifest:
-    """The manifest of the shards; dies unless they are whole and fit the model."""
+    """Return the manifest of the shards; die unless they are whole and fit the model."""
     folder = prepared.shards
     try:
         manifest = read_manifest(folder)
@@ -61,7 +61,7 @@ def open_data(prepared: Prepared, shape: Shape) -> Manifest:
 
 
 def verify(run: Run, settings: Settings, prepared: Prepared, manifest: Manifest) -> None:
-    """Read all shards once, the nodes sharing the work; dies if one is corrupt."""
+    """Read all shards once, the nodes sharing the work; die if one is corrupt."""
     if settings.verify_data == "no" or run.local_rank:
         return
     nodes, node = int(os.environ.get("NNODES", "1")), run.rank // int(os.environ.get("NPROC_PER_NODE", "1"))
@@ -72,7 +72,7 @@ def verify(run: Run, settings: Settings, prepared: Prepared, manifest: Manifest)
 
 
 def main() -> None:
-    """One rank's whole life."""
+    """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     prepared = read_prepared(run)
     shape = shape_of(settings, prepared.weights)

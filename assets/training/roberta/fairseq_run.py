@@ -1,4 +1,4 @@
-"""fairseq-train as one rank of this cluster's: its configuration, our task in it, and where a run goes on."""
+"""fairseq-train as one rank of this cluster: its configuration, our task in it, and resuming."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trainkit.run.world import check_world
 
 
 def train(settings: Settings, run: Run, *, device: torch.device, data: Path, manifest: Manifest) -> None:
-    """One rank, from the newest checkpoint to the last step, or to the one in which SIGTERM came."""
+    """Train one rank, from the newest checkpoint to the last step, or to the one in which SIGTERM came."""
     own = made_of(settings, symbols=manifest.symbols, dictionary_sha256=manifest.dictionary_sha256)
     newest = checkpoints.newest(run.checkpoint_dir)
     progress = read_progress(newest) if newest else {}
@@ -40,7 +40,7 @@ def train(settings: Settings, run: Run, *, device: torch.device, data: Path, man
 
 
 def check_checkpoint(checkpoint: Path, progress: dict[str, Any], own: dict[str, Any]) -> None:
-    """Dies unless the checkpoint is of this model and this dictionary."""
+    """Die unless the checkpoint is of this model and this dictionary."""
     if progress["shape"] != own["shape"]:
         die(
             f"{checkpoint} holds another model ({progress['shape']}): give its settings, or another RUN_NAME."
@@ -53,7 +53,7 @@ def check_checkpoint(checkpoint: Path, progress: dict[str, Any], own: dict[str, 
 
 
 def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | None) -> Any:
-    """What fairseq-train makes of its command line."""
+    """Return the configuration that fairseq-train makes of its command line."""
     arguments = fairseq_arguments(
         settings,
         data=data,
@@ -71,7 +71,7 @@ def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | No
 
 
 def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: Path | None) -> None:
-    """fairseq-train's own main, with our task and our saving in it, once all ranks are there."""
+    """Run fairseq-train's own main with our task and our saving, once all ranks have arrived."""
     RecordedMaskedLM.recorder = recorder
     checkpoint_utils.save_checkpoint = recorder.save
 

@@ -30,7 +30,7 @@ PROGRESS = "progress.json"
 
 
 class Recorder:
-    """What one rank knows of its run; the first rank writes metrics.jsonl and checkpoints."""
+    """The record of one rank's run; the first rank writes metrics.jsonl and checkpoints."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Recorder:
     ) -> None:
         self.run, self.settings = run, settings
         self.cfg: Any = None
-        """fairseq's configuration, once it is parsed."""
+        """The configuration of fairseq, once it is parsed."""
         self.step: int = progress.get("step", 0)
         self.tokens: int = progress.get("tokens", 0)
         self._saved = self.step
@@ -65,25 +65,25 @@ class Recorder:
 
     @property
     def asked_to_stop(self) -> bool:
-        """Whether this rank had a SIGTERM."""
+        """True if this rank had a SIGTERM."""
         return self._stop.asked
 
     def start_clock(self) -> None:
-        """The first epoch begins; what comes between later ones is waiting for data."""
+        """Note the start of the first epoch; the time between later ones is waiting for data."""
         if self._idle_since is None:
             self.restart_clock()
 
     def restart_clock(self) -> None:
-        """What was done since the last update was neither training nor waiting for data."""
+        """Leave out the time since the last update, which was neither training nor waiting for data."""
         self._idle_since = time.perf_counter()
 
     def begin(self) -> None:
-        """The batches of an update are there."""
+        """Note that the batches of an update have arrived."""
         if self._data_s is None:
             self._data_s = self._since_idle()
 
     def updated(self, learning_rate: float) -> None:
-        """The optimizer made its step; right after, fairseq forgets memory's peak and sets the next rate."""
+        """Note the optimizer's step, before fairseq resets the memory's peak and sets the next rate."""
         self.learning_rate = learning_rate
         self._memory_bytes = max(self._memory_bytes, peak_bytes(self.settings.device))
 
@@ -91,7 +91,7 @@ class Recorder:
         return 0.0 if self._idle_since is None else time.perf_counter() - self._idle_since
 
     def end(self, outputs: Sequence[Mapping[str, Any]]) -> None:
-        """An update is done: note it, and end the training if any rank was told to stop."""
+        """Record an update, and end the training if any rank was told to stop."""
 
         def total(key: str) -> float:
             return float(sum(output[key] for output in outputs))
@@ -127,14 +127,14 @@ class Recorder:
         self.restart_clock()
 
     def _end_here(self) -> None:
-        """Every rank hears the same sum, so all change the same: fairseq then saves and leaves."""
+        """Tell fairseq to save and leave; every rank has the same sum, so all change the same."""
         self.stopped = True
         self.cfg.optimization.max_update = self.step
         # Slurm gives two minutes: they are for the checkpoint.
         self.cfg.dataset.disable_validation = True
 
     def save(self, _cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float | None) -> str | None:
-        """fairseq's checkpoint (model, optimizer, data position) as step-<n>/checkpoint.pt; on every rank."""
+        """Save fairseq's checkpoint (model, optimizer, data position) as step-<n>/checkpoint.pt."""
         if self.step == self._saved:  # an update whose gradients overflowed is none, and saved nothing new
             return None
         self._saved = self.step
@@ -157,20 +157,23 @@ class Recorder:
 
 
 def made_of(settings: Settings, *, symbols: int, dictionary_sha256: str) -> dict[str, Any]:
-    """What a checkpoint notes of its model, for a resume to compare."""
+    """Return the values of the model that a checkpoint has, for a resume to compare."""
     return {"shape": shape(settings, symbols), "dictionary_sha256": dictionary_sha256}
 
 
 def read_progress(checkpoint: Path) -> dict[str, Any]:
-    """What `save` noted beside the weights."""
+    """Read the progress that `save` wrote beside the weights."""
     progress: dict[str, Any] = json.loads((checkpoint / PROGRESS).read_text(encoding="utf-8"))
     return progress
 
 
 @dataclass
 class RecordedMaskedLMConfig(MaskedLMConfig):
-    """The data's processes are made anew each epoch: fairseq keeps them, and they never hear of a new one.
-    All epochs would then mask the same tokens, as BERT's did, and a resume others."""
+    """The task's configuration, with data processes made anew each epoch.
+
+    fairseq keeps them, and they do not learn of a new epoch: all epochs would then mask the same tokens, as
+    BERT's did, and a resume others.
+    """
 
     reuse_dataloader: bool = field(default=False)
     persistent_workers: bool = field(default=False)
@@ -178,33 +181,33 @@ class RecordedMaskedLMConfig(MaskedLMConfig):
 
 @register_task("recorded_masked_lm", dataclass=RecordedMaskedLMConfig)
 class RecordedMaskedLM(MaskedLMTask):
-    """fairseq makes the task, so the recorder is the class's, set before."""
+    """The task that fairseq makes; its recorder is the class's, set before."""
 
     recorder: Recorder
 
     def begin_epoch(self, *arguments: Any) -> None:
-        """Everything before is setting up."""
+        """Note the start of an epoch: the time before the first is setting up."""
         super().begin_epoch(*arguments)
         self.recorder.start_clock()
 
     def train_step(self, *arguments: Any, **named: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Forward and backward of one micro-step; what it returns is summed over the ranks."""
+        """Do forward and backward of one micro-step; fairseq sums the result over the ranks."""
         self.recorder.begin()
         loss, sample_size, output = super().train_step(*arguments, **named)
         return loss, sample_size, {**output, "stop": int(self.recorder.asked_to_stop)}
 
     def optimizer_step(self, optimizer: Any, *arguments: Any, **named: Any) -> None:
-        """The update, with the rate that it is made with."""
+        """Make the update, and note its learning rate."""
         learning_rate = optimizer.get_lr()
         super().optimizer_step(optimizer, *arguments, **named)
         self.recorder.updated(learning_rate)
 
     def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: Any) -> None:
-        """Called with the sums of an update, and with those of a validation batch."""
+        """Record the sums of an update; fairseq calls it with those of validation batches, too."""
         super().reduce_metrics(logging_outputs, criterion)
         if any("stop" in output for output in logging_outputs):
             self.recorder.end(logging_outputs)
 
     def post_validate(self, *_: Any) -> None:
-        """Validation takes no part in a step's time."""
+        """Leave validation out of a step's time."""
         self.recorder.restart_clock()
