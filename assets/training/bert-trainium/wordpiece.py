@@ -106,7 +106,7 @@ def from_vocabulary(vocabulary: Path, file: Path) -> None:
 
 
 def train(texts: Iterable[str], file: Path, *, vocab_size: int) -> None:
-    """Train a WordPiece on texts, and write it whole; the library chooses anew among equal pairs each time."""
+    """Train a WordPiece on texts, and write it whole; two trainings differ in pairs that are equally good."""
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415
 
     made = BertWordPieceTokenizer(lowercase=True)
