@@ -12,8 +12,10 @@ import typer
 
 from rehearsal import commands
 from rehearsal.faults.run import Plan, run_faults
+from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.validation.run import validate as validate_all
+from rehearsal.workspace import Workspace
 
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
 
@@ -60,7 +62,7 @@ def faults(
     """Let AWS, head nodes and functions fail."""
     plan = Plan(size=sample, seed=seed, only=tuple(only or ()), everywhere=everywhere)
 
-    def work(workspace: commands.Workspace, narrator: commands.Narrator) -> None:
+    def work(workspace: Workspace, narrator: Narrator) -> None:
         if sample < 0:
             raise RehearsalError(
                 f"SAMPLE={sample}: not allowed.\n  allowed: a number of cases, or 0 for all\n"
