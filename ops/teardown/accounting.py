@@ -1,4 +1,4 @@
-"""Pure: the commands that delete the accounting database and what it stands in."""
+"""Lists the commands that delete the accounting database and its network. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ops.account.stacks import Resource, Stack
 from ops.teardown.step import Step, destroy_stack_commands
 
 _CLUSTER = "AWS::RDS::DBCluster"
-# Type -> command, in the order in which they can go. A subnet's association goes with the subnet.
+# Type -> command, in the order of deletion. A subnet's association is deleted with the subnet.
 _DELETE = {
     "AWS::RDS::DBInstance": "aws rds delete-db-instance --db-instance-identifier {}",
     _CLUSTER: "aws rds delete-db-cluster --skip-final-snapshot --db-cluster-identifier {}",
@@ -23,10 +23,10 @@ _DELETE = {
 
 
 def accounting_steps(stack: Stack | None, kept: Iterable[Resource]) -> Iterator[Step]:
-    """Of AccountingStack, or of what it left."""
+    """Yield the steps for AccountingStack, or for the resources that it retained."""
     if stack:
         yield Step(
-            title="AccountingStack: the database stays",
+            title="AccountingStack: the database is kept",
             commands=destroy_stack_commands(stack, "accounting=new"),
         )
     by_type = {type_: [each.physical_id for each in kept if each.type == type_] for type_ in _DELETE}

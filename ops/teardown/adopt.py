@@ -1,4 +1,4 @@
-"""How a new cluster takes up what deleted stacks left."""
+"""Finds the flags with which a new cluster uses resources of deleted stacks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAG
 
 
 def adopt(remaining: Remaining, stacks: Mapping[str, Stack]) -> Iterator[str]:
-    """Lines for a terminal; none while the stacks are there."""
+    """Yield the lines for a terminal; none while the stacks exist."""
     flags = _flags(remaining, stacks)
     given = " ".join(f"-c {flag}={values[0]}" for flag, values in flags.items() if len(values) == 1)
     if flags:
         yield ""
-        yield "Deleted stacks left data. To take it up again, after trainctl preflight with the same flags:"
+        yield "Deleted stacks left data. To use it again, after trainctl preflight with the same flags:"
         yield f"  npx cdk deploy TrainingClusterStack {given}".rstrip()
         for flag, values in flags.items():
             if len(values) > 1:
-                yield f"  and one {flag} more; there are {len(values)}, and one must be chosen:"
+                yield f"  and with one of {len(values)} values of {flag}:"
                 yield from (f"    -c {flag}={value}" for value in values)
     kept = [*(each.id for each in remaining.lustre), *(each.id for each in remaining.efs)]
     if NETWORK_STACK in stacks and STORAGE_STACK not in stacks and kept:
         yield ""
-        yield "Do not destroy NetworkStack while these file systems stand in it and are kept: it would"
-        yield f"lose its NAT gateway and its routes, and end in DELETE_FAILED. {', '.join(kept)}"
+        yield "Do not destroy NetworkStack as long as these file systems remain in it: it would lose its"
+        yield f"NAT gateway and its routes, and end in DELETE_FAILED. {', '.join(kept)}"
 
 
 def _flags(remaining: Remaining, stacks: Mapping[str, Stack]) -> dict[str, list[str]]:
-    """Flag -> what fits."""
+    """Return the possible values by flag."""
     found: dict[str, list[str]] = {}
     if STORAGE_STACK not in stacks:
         found |= {

@@ -1,4 +1,4 @@
-"""Pure: the commands that delete what stays, in the order in which AWS lets it go."""
+"""Lists the commands that delete the remaining resources, in the order that AWS requires. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training_cluster.stack_names import (
 
 
 def steps(stacks: dict[str, Stack], remaining: Remaining, cluster_name: str) -> list[Step]:
-    """Everything to type, first things first."""
+    """Return every step, in the order in which they have to be typed."""
     found = (
         *_clusters(stacks),
         *image_stack_steps(stacks),
@@ -36,7 +36,7 @@ def steps(stacks: dict[str, Stack], remaining: Remaining, cluster_name: str) -> 
 
 
 def destroy_cluster_command(cluster_name: str) -> str:
-    """The command that takes one cluster."""
+    """Return the command that destroys one cluster."""
     flag = "" if cluster_name == "training" else f" -c cluster_name={cluster_name}"
     return f"npx cdk destroy TrainingClusterStack{flag}"
 
@@ -52,7 +52,7 @@ def _clusters(stacks: dict[str, Stack]) -> Iterator[Step]:
 def _storage_stack(stack: Stack | None) -> Iterator[Step]:
     if stack:
         yield Step(
-            title="StorageStack: lets go of bucket and file systems, and deletes none of their data",
+            title="StorageStack: keeps the bucket and the file systems with all their data",
             commands=destroy_stack_commands(stack),
         )
 
@@ -63,7 +63,7 @@ def _lustre(remaining: Remaining) -> Iterator[Step]:
         yield _unlink(system)
         gone = f"aws fsx describe-file-systems --file-system-ids {system.id} 2>&1 | grep FileSystemNotFound"
         yield Step(
-            title=f"{system.id}, with all files that are in no bucket; it takes minutes to go",
+            title=f"{system.id}, with all files that are in no bucket; this takes minutes",
             commands=(
                 f"aws fsx delete-file-system --file-system-id {system.id}",
                 _wait_command(gone, times=60, seconds=30),
@@ -73,7 +73,7 @@ def _lustre(remaining: Remaining) -> Iterator[Step]:
 
 
 def _wait_command(condition: str, *, times: int, seconds: int) -> str:
-    """A wait that ends, for bash and zsh. A CLI that fails does not meet the condition: it is asked again."""
+    """Return a wait loop with a limit, for bash and zsh; a CLI call that fails is repeated."""
     return f"for n in {{1..{times}}}; do {condition} && break; sleep {seconds}; done"
 
 
@@ -89,8 +89,8 @@ def _export(system: Lustre) -> Step:
         f"--filters Name=file-system-id,Values={system.id}"
     )
     return Step(
-        title=f"What {system.id} has in {' and '.join(folders)} and the bucket lacks, if you want it; "
-        "the last command again, until it says SUCCEEDED",
+        title=f"Export of files of {system.id} in {' and '.join(folders)} that the bucket lacks, if you need "
+        "them; repeat the last command until it prints SUCCEEDED",
         commands=(*tasks, ends) if tasks else (),
     )
 
@@ -119,7 +119,7 @@ def _efs(remaining: Remaining) -> Iterator[Step]:
         )
         yield Step(
             title=f"{system.id}, with all files on it"
-            + ("; its mount targets take a minute to go" if targets else ""),
+            + ("; the deletion of its mount targets takes a minute" if targets else ""),
             commands=(
                 *(f"aws efs delete-mount-target --mount-target-id {id_}" for id_ in targets),
                 *((_wait_command(f"{count} | grep -x 0", times=60, seconds=10),) if targets else ()),
@@ -131,7 +131,7 @@ def _efs(remaining: Remaining) -> Iterator[Step]:
 
 def _groups(remaining: Remaining) -> Iterator[Step]:
     yield Step(
-        title="The security groups of the file systems, once those are gone",
+        title="The security groups of the deleted file systems",
         commands=tuple(f"aws ec2 delete-security-group --group-id {id_}" for id_ in remaining.groups),
     )
 
@@ -159,15 +159,15 @@ def _network(stack: Stack | None) -> Iterator[Step]:
 def _regional(remaining: Remaining, cluster_name: str) -> Iterator[Step]:
     delete = "aws logs delete-log-group --log-group-name {}"
     yield Step(
-        title=f"The logs, and what is noted of the cluster {cluster_name}",
+        title=f"The logs, and the records of the cluster {cluster_name}",
         commands=(
             *map(delete.format, remaining.log_groups),
             *(f"aws ssm delete-parameter --name {name}" for name in remaining.parameters),
         ),
     )
     yield Step(
-        title="What ParallelCluster shares between all of its clusters in this region, those of others too: "
-        "only if there is none any more",
+        title="Resources that all clusters of ParallelCluster in this region share, also those of others: "
+        "delete them only if no cluster exists any more",
         commands=(
             *map(delete.format, remaining.pcluster_log_groups),
             *(

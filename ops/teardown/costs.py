@@ -1,4 +1,4 @@
-"""What costs a month that stays after the cluster went."""
+"""Calculates the monthly cost of the resources that remain without the cluster."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """One thing that stays."""
+    """Cost of one remaining resource."""
 
     what: str
     usd_per_month: float | None
-    """None: not known here; `note` says why."""
+    """Cost per month; None if it is unknown, with the reason in `note`."""
     note: str = ""
 
 
 def read_costs(stacks: dict[str, Stack], remaining: Remaining, client: ClientOf) -> list[Cost]:
-    """What stays, dearest first. Raises botocore's errors."""
+    """Return the remaining resources with their cost, the most expensive first. Raises botocore's errors."""
     prices = load_base().prices
     found = [
         *_network(stacks.get(NETWORK_STACK), client("ec2"), prices),

@@ -1,4 +1,4 @@
-"""Pure: the commands that delete images, and what has to wait."""
+"""Lists the commands that delete images, and the images that are still in use. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ops.teardown.step import Step
 
 
 def image_stack_steps(stacks: dict[str, Stack]) -> Iterator[Step]:
-    """They stand in the network, and go before it."""
+    """Yield the steps for ImageStacks, which use the network and have to be deleted before it."""
     for name in filter(is_image_stack, stacks):
         yield Step(
             title=f"{name}: ends its pipeline, and deletes no image. Without --exclusively the CDK would "
@@ -21,14 +21,14 @@ def image_stack_steps(stacks: dict[str, Stack]) -> Iterator[Step]:
 
 
 def image_steps(remaining: RemainingImages) -> Iterator[Step]:
-    """What stays after an ImageStack; never an AMI that something starts instances from."""
+    """Yield the steps for resources that outlive ImageStacks, except AMIs of launch templates."""
     for ami in remaining.amis:
         if not ami.users:
             yield Step(
                 title=f"{ami.id}, the image {ami.name}, and its snapshot", commands=_delete_commands(ami)
             )
     yield Step(
-        title="What names the newest image",
+        title="The parameter with the id of the newest image",
         commands=tuple(
             f"aws ssm delete-parameter --name {name}"
             for name, image_id in remaining.parameters
@@ -36,7 +36,7 @@ def image_steps(remaining: RemainingImages) -> Iterator[Step]:
         ),
     )
     yield Step(
-        title="What Image Builder keeps of the builds, their recipes and their components; it costs nothing",
+        title="Image Builder's records of builds, recipes and components, which cost nothing",
         commands=(
             *(f"aws imagebuilder delete-image --image-build-version-arn {arn}" for arn in remaining.builds),
             *(f"aws imagebuilder delete-image-recipe --image-recipe-arn {arn}" for arn in remaining.recipes),
@@ -54,7 +54,7 @@ def _delete_commands(ami: Ami) -> tuple[str, ...]:
 
 
 def images_that_wait(remaining: RemainingImages, cluster_name: str) -> Iterator[str]:
-    """Lines for a terminal; none when no AMI is used."""
+    """Yield the lines for a terminal; none if no AMI is in use."""
     plan = f"trainctl destroy --plan --cluster {cluster_name}"
     for ami in remaining.amis:
         if ami.users:

@@ -1,4 +1,4 @@
-"""The plan: read from the account, and told to a person."""
+"""Reads the plan from the account, and renders it for people."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ _NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "comput
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What there is, and what to type."""
+    """Existing resources, and the commands that delete them."""
 
     cluster_name: str
     region: str
     stacks: dict[str, Stack]
     foreign_stacks: tuple[str, ...]
-    """Called like ours, and others': left out."""
+    """Stacks of others that are named like ours; the plan omits them."""
     pcluster_status: str | None
-    """Of the stack that ParallelCluster made for the cluster."""
+    """Status of ParallelCluster's own stack for the cluster."""
     nodes: Counter[str]
-    """Instances of the cluster, by kind."""
+    """Number of the cluster's instances, by kind."""
     remaining: Remaining
     costs: tuple[Cost, ...]
     steps: tuple[Step, ...]
     unanswered: tuple[str, ...] = ()
-    """A line each: of what nothing is known, and why."""
+    """A line for each part without an answer, with the reason."""
 
     @property
     def cluster(self) -> Stack | None:
-        """The cluster's own TrainingClusterStack."""
+        """TrainingClusterStack of the cluster."""
         return self.stacks.get(cluster_stack_name(self.cluster_name))
 
 
 def read_plan(cluster_name: str, client: ClientOf) -> Plan:
-    """Ask the account; changes nothing.
+    """Read the account, without changing anything.
 
     Raises:
         ConfigurationError: no cluster can have this name.
-        BotoCoreError, ClientError: no answer of CloudFormation.
+        BotoCoreError, ClientError: CloudFormation does not answer.
     """
     cluster_stack_name(cluster_name)
     cloudformation = client("cloudformation")
@@ -92,15 +92,15 @@ def _nodes(cluster_name: str, ec2: Any) -> Counter[str]:
 
 
 def render_plan(plan: Plan) -> Iterator[str]:
-    """Lines for a terminal. None is longer than what must be typed in one piece."""
+    """Yield the lines for a terminal; only commands are longer than the usual width."""
     for name in plan.foreign_stacks:
-        yield f"{name} is not Training Cluster's, whatever it is called: it is left out."
+        yield f"{name} is not Training Cluster's, in spite of its name, and is omitted."
     if plan.unanswered:
-        yield f"THIS PLAN IS NOT COMPLETE. Of these parts nothing is known in {plan.region}:"
+        yield f"THIS PLAN IS NOT COMPLETE. These parts are unknown in {plan.region}:"
         yield from (f"  {line}" for line in plan.unanswered)
         yield ""
     if not plan.steps:
-        yield f"There is nothing {'else ' if plan.unanswered else ''}of ours in {plan.region}."
+        yield f"There is nothing {'else ' if plan.unanswered else ''}of Training Cluster in {plan.region}."
         return
     yield from _goes(plan)
     yield ""
@@ -109,7 +109,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
     yield ""
     yield "To delete everything, in this order; none of it was done:"
     yield "In zsh, first: setopt interactive_comments"
-    # AWS CLI v2 opens a pager for what a command prints, and the lines below it would be typed into that.
+    # AWS CLI v2 opens a pager for its output, which would read the pasted lines below as its own input.
     yield f"export AWS_REGION={plan.region} AWS_DEFAULT_REGION={plan.region} AWS_PAGER="
     for number, step in enumerate(plan.steps, 1):
         yield ""
@@ -119,8 +119,8 @@ def render_plan(plan: Plan) -> Iterator[str]:
         yield from step.commands
     yield from images_that_wait(plan.remaining.images, plan.cluster_name)
     yield ""
-    yield "Left alone: CDKToolkit and its bucket cdk-*, which serve all of your CDK apps, and what you"
-    yield "brought yourself by id."
+    yield "Not included: CDKToolkit and its bucket cdk-*, which serve all of your CDK apps, and resources of"
+    yield "your own that you gave by id."
 
 
 def _goes(plan: Plan) -> Iterator[str]:

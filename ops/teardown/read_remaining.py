@@ -1,4 +1,4 @@
-"""Asks the account for all of ours that outlives its stack."""
+"""Reads the account's resources that outlive their stacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PCLUSTER_BUCKET = re.compile(r"parallelcluster-[0-9a-f]{16}-v1-do-not-delete")
 
 
 def read_remaining(stacks: dict[str, Stack], cluster_name: str, client: ClientOf, parts: Parts) -> Remaining:
-    """Ask each service; `parts` notes those that give no answer."""
+    """Read the resources from each service; `parts` records those without an answer."""
     storage, accounting = stacks.get(STORAGE_STACK), stacks.get(ACCOUNTING_STACK)
     ids = {each.physical_id for each in storage.resources if each.kept} if storage else set()
     goes = {each.physical_id for each in storage.resources if not each.kept} if storage else set()
@@ -38,7 +38,7 @@ def read_remaining(stacks: dict[str, Stack], cluster_name: str, client: ClientOf
     kept = (
         {each.physical_id for each in storage.of_type("AWS::EC2::SecurityGroup")} & ids if storage else set()
     )
-    untied = {id_ for id_, name in groups.items() if name.startswith(GROUP_PREFIX)}
+    stackless = {id_ for id_, name in groups.items() if name.startswith(GROUP_PREFIX)}
     return Remaining(
         lustre=parts.gather("Lustre", lambda: read_lustre(client("fsx"), ids)),
         efs=parts.gather("EFS", lambda: read_efs(client("efs"), ids, goes)),
@@ -48,7 +48,7 @@ def read_remaining(stacks: dict[str, Stack], cluster_name: str, client: ClientOf
         else read_accounting(client, groups, parts),
         databases=() if accounting else parts.gather("databases", lambda: database_addresses(client("rds"))),
         images=read_images(client, parts),
-        groups=tuple(sorted(kept | untied)),
+        groups=tuple(sorted(kept | stackless)),
         log_groups=parts.gather("logs", lambda: _log_groups(client("logs"), cluster_name, stacks)),
         pcluster_log_groups=parts.gather("logs", lambda: _named(client("logs"), PCLUSTER_FUNCTIONS)),
         parameters=parts.gather("parameters", lambda: _parameters(client("ssm"), cluster_name)),
@@ -58,7 +58,7 @@ def read_remaining(stacks: dict[str, Stack], cluster_name: str, client: ClientOf
 
 def _log_groups(logs: Any, cluster_name: str, stacks: dict[str, Stack]) -> Iterator[str]:
     own = cluster_stack_name(cluster_name)
-    # "TrainingClusterStack-" is the beginning of another cluster's names, too.
+    # "TrainingClusterStack-" is a prefix of other clusters' names, too.
     others = tuple(f"{name}-" for name in stacks if name.startswith(f"{own}-"))
     with_time = re.compile(rf"/aws/parallelcluster/{re.escape(cluster_name)}-\d{{12}}")
     yield from filter(with_time.fullmatch, _named(logs, f"/aws/parallelcluster/{cluster_name}-"))
@@ -76,7 +76,7 @@ def _log_groups(logs: Any, cluster_name: str, stacks: dict[str, Stack]) -> Itera
 
 
 def _log_groups_of(stack: Stack) -> Iterator[str]:
-    """Those that Lambda itself made of a stack's functions; they have no tag."""
+    """Return the log groups that Lambda itself created for a stack's functions, without a tag."""
     return (f"/aws/lambda/{each.physical_id}" for each in stack.of_type("AWS::Lambda::Function"))
 
 
@@ -85,7 +85,7 @@ def _named(logs: Any, prefix: str) -> Iterator[str]:
 
 
 def _described(logs: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    """Name and ARN."""
+    """Return name and ARN of each log group with a prefix."""
     pages = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix)
     return ((each["logGroupName"], each["arn"]) for page in pages for each in page["logGroups"])
 

@@ -1,4 +1,4 @@
-"""What there is in the account of ours that outlives its stack, whether the stack is there or not."""
+"""Types of the resources that outlive their stacks, for existing and for deleted stacks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Link:
     id: str
     folder: str
     target: str
-    """Where in the bucket."""
+    """Path in the bucket."""
     exports: bool
-    """Whether what is written to the folder goes to the bucket."""
+    """True if files that are written to the folder are exported to the bucket."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lustre:
-    """A Lustre file system."""
+    """An FSx for Lustre file system."""
 
     id: str
     deployment_type: str
@@ -42,54 +42,54 @@ class Efs:
 
 @dataclass(frozen=True, kw_only=True)
 class Ami:
-    """One image of nodes."""
+    """An image of nodes."""
 
     id: str
     name: str
     snapshot_ids: tuple[str, ...]
     gib: float
-    """That its snapshots store; of their volumes where EC2 does not say more."""
+    """Size of the snapshots; size of their volumes if EC2 does not report it."""
     is_whole_volume: bool
-    """Whether that is the volumes' size, of which only what was written is stored."""
+    """True if `gib` is the size of the volumes, of which only written blocks are stored."""
     users: tuple[str, ...]
-    """Launch templates that start instances from it, as each queue of a ParallelCluster has one."""
+    """Launch templates with this AMI; each queue of a cluster has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingImages:
-    """Everything that no ImageStack deletes."""
+    """Resources that no ImageStack deletes."""
 
     amis: tuple[Ami, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
-    """Name of each, and the AMI that it names."""
+    """Name of each parameter, and the AMI that it names."""
     builds: tuple[str, ...] = ()
     recipes: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
-    """ARNs, of Image Builder."""
+    """ARNs of Image Builder's components."""
 
     @property
     def used(self) -> set[str]:
-        """AMIs that something starts instances from."""
+        """Ids of the AMIs with launch templates."""
         return {ami.id for ami in self.amis if ami.users}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remaining:
-    """Everything of ours that no stack deletes."""
+    """Resources of Training Cluster that no stack deletes."""
 
     lustre: tuple[Lustre, ...] = ()
     efs: tuple[Efs, ...] = ()
     buckets: tuple[str, ...] = ()
     accounting: tuple[Resource, ...] = ()
-    """Of AccountingStack."""
+    """Resources of AccountingStack."""
     databases: tuple[str, ...] = ()
-    """Host and port of each of its databases, when it is gone."""
+    """Host and port of each database, if AccountingStack is deleted."""
     images: RemainingImages = field(default_factory=RemainingImages)
     groups: tuple[str, ...] = ()
     """Security groups of the file systems."""
     log_groups: tuple[str, ...] = ()
-    """Of the cluster, and of our stacks."""
+    """Log groups of the cluster, and of our stacks."""
     pcluster_log_groups: tuple[str, ...] = ()
-    """Of ParallelCluster's functions; which cluster they were of, they do not say."""
+    """Log groups of ParallelCluster's functions, which do not name their cluster."""
     parameters: tuple[str, ...] = ()
     pcluster_buckets: tuple[str, ...] = ()

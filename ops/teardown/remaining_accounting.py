@@ -1,4 +1,4 @@
-"""What AccountingStack left when it went: asked of each service."""
+"""Reads the resources that a deleted AccountingStack retained."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ops.teardown.tagged import is_our_database_part, is_ours
 from training_cluster.flags.account import CLUSTER_TAG, SHARED
 from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS
 
-# Of what carries our tag, that which is AccountingStack's: CloudFormation makes names from the stack's and
-# the logical id (compared in a test).
+# Prefixes of AccountingStack's resources among those with our tag: CloudFormation builds names from the
+# stack's name and the logical id (compared in a test).
 GROUP_PREFIX = f"{ACCOUNTING_STACK}-Accounting"
 DATABASE_PREFIX = GROUP_PREFIX.lower()
 
 
 def read_accounting(client: ClientOf, groups: Mapping[str, str], parts: Parts) -> tuple[Resource, ...]:
-    """Find all that it left.
+    """Find the retained resources.
 
     Args:
         groups: names of the security groups with our tag, by id.
-        parts: notes the services that give no answer.
+        parts: records the services without an answer.
     """
     return (
         *parts.gather("databases", lambda: _database(client("rds"))),
@@ -49,7 +49,7 @@ def _network(ec2: Any) -> Iterator[Resource]:
 
 
 def database_addresses(rds: Any) -> Iterator[str]:
-    """HOST:PORT of each database with our tag."""
+    """Yield HOST:PORT of each database with our tag."""
     for cluster in _clusters(rds):
         yield f"{cluster['Endpoint']}:{cluster['Port']}"
 
@@ -72,7 +72,7 @@ def _database(rds: Any) -> Iterator[Resource]:
         for page in rds.get_paginator(operation).paginate():
             for each in page[f"{kind}s"]:
                 name = str(each[f"{kind}Name"])
-                # The name first: each look at tags is a call.
+                # The name is compared first because each look at tags is a request.
                 if name.startswith(DATABASE_PREFIX) and is_our_database_part(each[f"{kind}Arn"], rds):
                     yield Resource(type=type_, physical_id=name)
 

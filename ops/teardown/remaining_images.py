@@ -1,4 +1,4 @@
-"""What ImageStacks made that outlives them: AMIs, what Image Builder keeps of them, the parameter."""
+"""Reads the resources that outlive ImageStacks: AMIs, Image Builder's records, the parameter."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ops.teardown.tagged import is_of_an_image, is_ours
 from training_cluster.image.names import IMAGE_TAG
 
 PARAMETERS = "/imagebuilder/training-cluster"
-"""Where the ids of the newest AMIs stand in Systems Manager (compared in a test)."""
+"""Path of the parameters with the ids of the newest AMIs (compared in a test)."""
 _GIB = 2**30
 
 
 def read_images(client: ClientOf, parts: Parts) -> RemainingImages:
-    """Ask each service; `parts` notes those that give no answer."""
+    """Read the resources from each service; `parts` records those without an answer."""
     builder = client("imagebuilder")
     return RemainingImages(
         amis=parts.gather("images", lambda: _amis(client("ec2"))),
@@ -54,7 +54,7 @@ def _disks(image: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _stored_gib(snapshot_ids: list[str], ec2: Any) -> dict[str, float]:
-    """By snapshot; a region that does not say it is left out."""
+    """Return the stored size by snapshot, without those for which the region reports none."""
     if not snapshot_ids:
         return {}
     filters = [{"Name": "snapshot-id", "Values": snapshot_ids}]
@@ -68,7 +68,7 @@ def _stored_gib(snapshot_ids: list[str], ec2: Any) -> dict[str, float]:
 
 
 def _users(image_ids: list[str], ec2: Any) -> dict[str, set[str]]:
-    """Names of launch templates, by AMI. A queue without a running node has one, too."""
+    """Return the names of launch templates by AMI; a queue without running nodes has one, too."""
     found: dict[str, set[str]] = {}
     if not image_ids:
         return found

@@ -1,4 +1,4 @@
-"""What StorageStack has or left: asked of each service."""
+"""Reads the resources of StorageStack, also of a deleted one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ops.teardown.tagged import is_our_bucket, is_ours
 from training_cluster.stack_names import STORAGE_STACK
 
 GROUP_PREFIX = f"{STORAGE_STACK}-Storage"
-"""Of our security groups, those of the file systems (CloudFormation names them; compared in a test)."""
+"""Prefix of the file systems' security groups (CloudFormation builds the names; compared in a test)."""
 
 
 def read_lustre(fsx: Any, ids: set[str]) -> Iterator[Lustre]:
-    """Those of a stack, by id, and those with our tag."""
+    """Yield the Lustre file systems of a stack, by id, and those with our tag."""
     for page in fsx.get_paginator("describe_file_systems").paginate():
         for each in page["FileSystems"]:
             id_, lustre = each["FileSystemId"], each.get("LustreConfiguration")
@@ -42,10 +42,10 @@ def _links(fsx: Any, file_system_id: str) -> Iterator[Link]:
 
 
 def read_efs(efs: Any, ids: set[str], goes: set[str]) -> Iterator[Efs]:
-    """Those of a stack, by id, and those with our tag.
+    """Yield the EFS file systems of a stack, by id, and those with our tag.
 
     Args:
-        goes: ids of what goes with the stack, mount targets among it.
+        goes: ids of resources that are deleted with the stack, such as mount targets.
     """
     for page in efs.get_paginator("describe_file_systems").paginate():
         for each in page["FileSystems"]:
@@ -61,18 +61,18 @@ def read_efs(efs: Any, ids: set[str], goes: set[str]) -> Iterator[Efs]:
 
 
 def buckets_of_region(s3: Any) -> list[str]:
-    """Names of the account's buckets in the client's region; others' clusters may have theirs elsewhere."""
+    """Return the names of the account's buckets in the client's region."""
     pages = s3.get_paginator("list_buckets").paginate(BucketRegion=s3.meta.region_name)
     return [each["Name"] for page in pages for each in page["Buckets"]]
 
 
 def our_buckets(names: Iterable[str], s3: Any, ids: set[str]) -> Iterator[str]:
-    """Those of a stack, by name, and those with our tag."""
+    """Yield the buckets of a stack, by name, and those with our tag."""
     return (name for name in names if name in ids or is_our_bucket(name, s3))
 
 
 def tagged_groups(ec2: Any) -> dict[str, str]:
-    """Names of all security groups with our tag, by id; the name says of which stack they are."""
+    """Return the names of the security groups with our tag, by id; a name has the prefix of its stack."""
     pages = ec2.get_paginator("describe_security_groups").paginate()
     found: list[Mapping[str, Any]] = [each for page in pages for each in page["SecurityGroups"]]
     return {each["GroupId"]: each["GroupName"] for each in found if is_ours(each.get("Tags", []))}

@@ -1,4 +1,4 @@
-"""One thing to do, as a person types it."""
+"""A step of the teardown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from training_cluster.stack_names import STACK_IDS
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What to type at one go."""
+    """Commands that are typed together."""
 
     title: str
     commands: tuple[str, ...]
@@ -18,7 +18,7 @@ class Step:
 
 
 def destroy_stack_commands(stack: Stack, *flags: str) -> tuple[str, ...]:
-    """Commands that delete one of the shared stacks."""
+    """Return the commands that delete one of the shared stacks."""
     context = "".join(f" -c {flag}" for flag in flags)
     unprotect = (f"{LIFT_PROTECTION} {stack.name}",) if stack.is_protected else ()
     return (*unprotect, f"npx cdk destroy {STACK_IDS[stack.name]}{context}")

@@ -1,4 +1,4 @@
-"""How what is ours is told from what others have: by our tag, never by a name, which anybody can give."""
+"""Recognises our resources by our tag, and never by a name, which anybody can give."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from training_cluster.image.names import IMAGE_TAG
 
 
 def is_ours(tags: Iterable[Mapping[str, str]]) -> bool:
-    """Whether a network, storage or accounting stack of ours made it."""
+    """Tell if the tags are those of a network, storage or accounting stack of ours."""
     return any(tag["Key"] == CLUSTER_TAG and tag["Value"] == SHARED for tag in tags)
 
 
 def is_of_an_image(tags: Iterable[Mapping[str, str]]) -> bool:
-    """Whether an ImageStack of ours made it, or the pipeline of one."""
+    """Tell if the tags are those of an ImageStack of ours, or of its pipeline."""
     return any(tag["Key"] == IMAGE_TAG for tag in tags)
 
 
 def is_our_bucket(name: str, s3: Any) -> bool:
-    """Ask for a bucket's tags; one whose tags we may not see is not ours."""
+    """Tell if a bucket has our tag; one whose tags we may not read is not ours."""
     answer = unless(
         lambda: s3.get_bucket_tagging(Bucket=name), "NoSuchTagSet", "NoSuchBucket", "AccessDenied"
     )
@@ -29,11 +29,11 @@ def is_our_bucket(name: str, s3: Any) -> bool:
 
 
 def is_our_log_group(arn: str, logs: Any) -> bool:
-    """Ask for a log group's tags."""
+    """Tell if a log group has our tag."""
     tags = logs.list_tags_for_resource(resourceArn=arn.removesuffix(":*"))["tags"]
     return bool(tags.get(CLUSTER_TAG) == SHARED)
 
 
 def is_our_database_part(arn: str, rds: Any) -> bool:
-    """Ask for the tags of a subnet group or parameter group."""
+    """Tell if a subnet group or parameter group of RDS has our tag."""
     return is_ours(rds.list_tags_for_resource(ResourceName=arn)["TagList"])

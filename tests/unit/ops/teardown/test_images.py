@@ -246,7 +246,7 @@ def test_logs_of_an_image_stack_are_named_and_those_of_a_stack_of_others_are_not
 def test_a_stack_that_only_begins_like_ours_is_nobodys() -> None:
     assert (
         shown_plan(account_with({"TrainingCluster-Image-mine": {}}))
-        == "There is nothing of ours in us-east-1."
+        == "There is nothing of Training Cluster in us-east-1."
     )
 
 

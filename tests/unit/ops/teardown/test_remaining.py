@@ -113,7 +113,7 @@ def test_a_stack_of_others_by_our_name_is_left_out_and_said_so() -> None:
 
 def test_a_stack_with_nothing_but_a_change_set_is_nobodys() -> None:
     assert shown_plan(account_with({"TrainingCluster-Network": {}}, status="REVIEW_IN_PROGRESS")) == (
-        "There is nothing of ours in us-east-1."
+        "There is nothing of Training Cluster in us-east-1."
     )
 
 
@@ -125,11 +125,11 @@ def test_of_several_file_systems_that_fit_one_must_be_chosen() -> None:
         )
     )
     assert f"  npx cdk deploy TrainingClusterStack -c bucket_name={BUCKET} -c efs_id={EFS}\n" in shown
-    assert in_order(shown, "one must be chosen:\n", f"-c fsx_id={LUSTRE}\n", f"-c fsx_id={second}\n")
+    assert in_order(shown, "and with one of 2 values of fsx_id:\n", f"-c fsx_id={LUSTRE}\n", f"-c fsx_id={second}\n")
 
 
 def test_while_file_systems_are_kept_their_network_is_not_to_be_destroyed() -> None:
-    warning = "Do not destroy NetworkStack while these file systems stand in it"
+    warning = "Do not destroy NetworkStack as long as these file systems remain in it"
     shown = shown_plan(everything(stacks={"TrainingCluster-Network": NETWORK}))
     assert in_order(shown, "-c bucket_name=", warning, "DELETE_FAILED", f"{LUSTRE}, {EFS}")
     assert warning not in shown_plan(everything())

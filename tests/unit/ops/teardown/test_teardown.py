@@ -122,7 +122,7 @@ def test_logs_of_the_cluster_are_named_and_those_of_another_are_not() -> None:
         assert f"aws logs delete-log-group --log-group-name {name}\n" in shown
     for name in others:
         assert name not in shown
-    assert in_order(shown, "only if there is none any more", shared, f"delete-bucket --bucket {bucket}")
+    assert in_order(shown, "delete them only if no cluster exists any more", shared, f"delete-bucket --bucket {bucket}")
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -153,7 +153,7 @@ def test_a_half_made_deploy_has_a_plan_too() -> None:
 
 
 def test_with_nothing_left_it_says_so() -> None:
-    assert shown_plan(account_with()) == "There is nothing of ours in us-east-1."
+    assert shown_plan(account_with()) == "There is nothing of Training Cluster in us-east-1."
 
 
 def test_it_asks_and_changes_nothing() -> None:
@@ -196,7 +196,7 @@ def test_a_service_that_refuses_hides_only_what_it_knows(operation: str) -> None
     whole = shown_plan(everything(stacks=stacks))
     refused = shown_plan(everything(stacks=stacks, **{operation: Refused("AccessDeniedException", "no")}))
     first, why, *_ = refused.splitlines()
-    assert first == "THIS PLAN IS NOT COMPLETE. Of these parts nothing is known in us-east-1:"
+    assert first == "THIS PLAN IS NOT COMPLETE. These parts are unknown in us-east-1:"
     assert "may not do that" in why
     assert operation.rpartition(".")[2] in why
     all_steps, steps = (re.findall(r"^# \d+\. (.*)", each, re.MULTILINE) for each in (whole, refused))
