@@ -74,7 +74,7 @@ def _running_cluster(cluster_name: str, client: ClientOf) -> Cluster:
     if _is_loopback(endpoint):
         raise OpsError(
             f"{endpoint} is not AWS: the head node of a rehearsal is a record, without a shell of its own.\n"
-            "  type:   trainctl connect -- squeue, or another of Slurm's commands"
+            f"  type:   trainctl connect --cluster {cluster_name} -- squeue, or another of Slurm's commands"
         )
     if cluster.head_node_id is None:
         raise OpsError(

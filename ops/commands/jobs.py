@@ -26,4 +26,5 @@ def jobs(
     found = read_jobs(find_head_node(cluster, account_clients()), ended=ended)
     if as_json:
         return print_json(found)
-    return console().print(Text(with_account("\n".join(render_jobs(found, ended=ended)))))
+    lines = render_jobs(found, ended=ended, cluster_name=cluster)
+    return console().print(Text(with_account("\n".join(lines))))

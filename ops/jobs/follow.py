@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ops.account.head_node import HeadNode
-from ops.jobs.lookup import find_job
+from ops.jobs.lookup import cluster_option, find_job
 from ops.jobs.output import Output
 from ops.jobs.reasons import plain_reason
 from ops.jobs.slurm import Job
@@ -43,7 +43,7 @@ def find_log(job_id: str, head_node: HeadNode) -> Log:
     if job is None and output.size() is None:
         raise OpsError(
             f"Slurm does not know job {job_id}, or has forgotten it, and {output.path} does not exist.\n"
-            "  type:   trainctl jobs --all"
+            f"  type:   trainctl jobs --all{cluster_option(head_node.cluster_name)}"
         )
     return Log(job_id=job_id, job=job, output=output)
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ops.jobs.columns import aligned
-from ops.jobs.lookup import Jobs
+from ops.jobs.lookup import Jobs, cluster_option
 from ops.jobs.reasons import plain_reason
 from ops.jobs.slurm import QueuedJob
 
 _HEAD = ("job", "workload", "user", "partition", "nodes", "state", "time", "limit", "")
 _ENDINGS = {
-    "NonZeroExitCode": "its script failed: trainctl logs {id}",
-    "RaisedSignal": "a signal ended it: trainctl logs {id}",
+    "NonZeroExitCode": "its script failed: trainctl logs {id}{where}",
+    "RaisedSignal": "a signal ended it: trainctl logs {id}{where}",
     "TimeLimit": "it reached its time limit",
     "NodeDown": "a node was lost",
 }
 
 
-def render_jobs(jobs: Jobs, *, ended: bool) -> Iterator[str]:
+def render_jobs(jobs: Jobs, *, ended: bool, cluster_name: str) -> Iterator[str]:
     """Yield the lines for a terminal.
 
     Args:
@@ -27,15 +27,15 @@ def render_jobs(jobs: Jobs, *, ended: bool) -> Iterator[str]:
     if not jobs.queue:
         yield "No job is waiting or running."
     if shown := [*jobs.queue, *jobs.ended]:
-        yield from aligned([_HEAD, *(_row(job) for job in shown)])
+        yield from aligned([_HEAD, *(_row(job, cluster_option(cluster_name)) for job in shown)])
     if ended and not jobs.ended:
         yield "Slurm knows no ended job."
     yield from jobs.notes
 
 
-def _row(job: QueuedJob) -> tuple[str, ...]:
+def _row(job: QueuedJob, where: str) -> tuple[str, ...]:
     if job.has_ended:
-        why = _ENDINGS.get(job.reason, "").format(id=job.id)
+        why = _ENDINGS.get(job.reason, "").format(id=job.id, where=where)
     elif job.state == "PENDING":
         why = plain_reason(job.reason, dependency=job.dependency)
     elif job.state == "CONFIGURING":

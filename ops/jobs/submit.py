@@ -84,12 +84,14 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
         OpsError: the job cannot run, or Slurm refused it, with Slurm's message.
         botocore's errors.
     """
+    where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
     partition = _check_nodes(request, head_node)
     if request.after and find_job(request.after, head_node) is None:
         # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(
-            f"Slurm does not know job {request.after}, so nothing can wait for it.\n  type:   trainctl jobs"
+            f"Slurm does not know job {request.after}, so nothing can wait for it.\n"
+            f"  type:   trainctl jobs{where}"
         )
     token = f"trainctl-{uuid.uuid4()}"
     command = sbatch_command(request, token)
@@ -99,7 +101,7 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
         words = str(error).removeprefix(f"{_SUBMIT}: ")
         raise OpsError(f"Slurm refused the job: {words}\n  typed:  {shlex.join(command)}") from None
     job_id = said.strip().partition(";")[0]  # ID;CLUSTER in a federation
-    notes = () if partition.availability == "up" else (_closed(partition),)
+    notes = () if partition.availability == "up" else (_closed(partition, head_node.cluster_name),)
     return Submitted(job_id=job_id, command=shlex.join(command), notes=notes)
 
 
@@ -165,8 +167,9 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
         f'There is no workload "{workload}" in {folder} of {head_node.cluster_name}.'
         f"{did_you_mean(workload, there)}\n"
         f"  allowed: {', '.join(there) or 'none: did the deploy succeed?'}\n"
-        f"  type:    trainctl submit {there[0] if there else 'gpt2'} --nodes 2, or npx cdk deploy "
-        "TrainingClusterStack once it is in assets/training"
+        f"  type:    trainctl submit {there[0] if there else 'gpt2'} --nodes 2"
+        f"{cluster_option(head_node.cluster_name)}, or npx cdk deploy TrainingClusterStack once it is in "
+        "assets/training"
     )
 
 
@@ -196,8 +199,8 @@ def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:
     return partition
 
 
-def _closed(partition: Partition) -> str:
+def _closed(partition: Partition, cluster_name: str) -> str:
     return (
         f"The partition {partition.name} starts no jobs now ({partition.availability}), so this one waits. "
-        "trainctl status shows the state of the compute fleet."
+        f"trainctl status{cluster_option(cluster_name)} shows the state of the compute fleet."
     )

@@ -16,7 +16,7 @@ _FIELDS = _FORMAT.count("|") + 1
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A running job."""
+    """A job that is running on the cluster."""
 
     id: str
     user: str

@@ -1,4 +1,4 @@
-"""Your own bucket."""
+"""Checks of a bucket of the user's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ops.account.session import ClientOf, unless
-from ops.preflight.finding import Finding, judged
+from ops.preflight.finding import Finding, finding
 
 _KMS = ("aws:kms", "aws:kms:dsse")
 _S3S_OWN_KEY = "alias/aws/s3"
@@ -14,18 +14,18 @@ _AES256 = '{"Rules":[{"ApplyServerSideEncryptionByDefault":{"SSEAlgorithm":"AES2
 
 
 def check_bucket(name: str, client: ClientOf) -> Iterator[Finding]:
-    """Where it is, and whether nodes can use it and get back what they overwrote."""
+    """Check the bucket's region, and that nodes can use it and recover overwritten objects."""
     s3, region = client("s3"), client("ec2").meta.region_name
     check = f"bucket_name {name}"
     answer = unless(lambda: s3.head_bucket(Bucket=name), "404", "NoSuchBucket", "403")
     if answer is None:
         mend = "aws s3 ls, then -c bucket_name=..."
-        yield Finding(check=check, found="not there, or not yours", verdict="problem", mend=mend)
+        yield Finding(check=check, found="missing, or not yours", verdict="problem", mend=mend)
         return
     headers = answer["ResponseMetadata"].get("HTTPHeaders", {})
     where = answer.get("BucketRegion") or headers.get("x-amz-bucket-region") or region
     mend = f"-c bucket_name=... of a bucket in {region}"
-    yield judged(check, f"in {where}", good=where == region, mend=mend)
+    yield finding(check, f"in {where}", good=where == region, mend=mend)
     if where == region:
         yield _encryption(name, s3)
         yield _versioning(name, s3)
@@ -33,22 +33,22 @@ def check_bucket(name: str, client: ClientOf) -> Iterator[Finding]:
 
 def _encryption(name: str, s3: Any) -> Finding:
     key = _own_key(name, s3)
-    return judged(
+    return finding(
         "bucket: encryption",
-        f"with the key {key}, which the nodes have no right to" if key else "with S3's own key",
+        f"with the key {key}, which the nodes may not use" if key else "with S3's own key",
         good=key is None,
-        else_="warning",
+        otherwise="warning",
         mend=f"aws s3api put-bucket-encryption --bucket {name} --server-side-encryption-configuration "
         f"'{_AES256}'\n"
-        "or let the key's policy give the roles of the nodes kms:Decrypt and kms:GenerateDataKey; so too for "
-        "what is encrypted with it already",
+        "or allow the roles of the nodes kms:Decrypt and kms:GenerateDataKey in the key's policy; existing "
+        "objects with this key need that anyway",
     )
 
 
 def _own_key(name: str, s3: Any) -> str | None:
-    """The KMS key that new objects get by default; None for S3's own.
+    """Return the default KMS key of new objects; None for S3's own.
 
-    aws/s3 lets whoever may read the bucket in its account (unconfirmed).
+    The key aws/s3 allows everybody who may read the bucket in its account (unconfirmed).
     """
     none = "ServerSideEncryptionConfigurationNotFoundError"
     answer = unless(lambda: s3.get_bucket_encryption(Bucket=name), none)
@@ -63,10 +63,10 @@ def _own_key(name: str, s3: Any) -> str | None:
 
 def _versioning(name: str, s3: Any) -> Finding:
     on = s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
-    return judged(
+    return finding(
         "bucket: versioning",
-        "on" if on else "off: a checkpoint that is overwritten is lost",
+        "on" if on else "off: an overwritten checkpoint is lost",
         good=on,
-        else_="warning",
+        otherwise="warning",
         mend=f"aws s3api put-bucket-versioning --bucket {name} --versioning-configuration Status=Enabled",
     )

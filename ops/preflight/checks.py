@@ -1,4 +1,4 @@
-"""All checks, in the order of the report; one that fails hides no other."""
+"""Runs every check, in the order of the report; one that fails hides no other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ops.preflight.account.credentials import (
     check_region,
     read_identity,
 )
-from ops.preflight.account.leftovers import check_account, check_budget
+from ops.preflight.account.name_conflicts import check_account, check_budget
 from ops.preflight.account.volume_key import check_volume_key
 from ops.preflight.capacity.instance_types import check_instance_types
 from ops.preflight.capacity.reservation import check_reservation, read_reservation
@@ -35,18 +35,18 @@ from ops.preflight.capacity.shared_quotas import (
 from ops.preflight.capacity.vcpus import check_vcpu_quotas
 from ops.preflight.capacity.zone import Choice, check_zone, choose_zone
 from ops.preflight.config import check_config, check_validators
+from ops.preflight.existing_network import ExistingNetwork, read_existing_network, unknown_network
 from ops.preflight.finding import Finding
 from ops.preflight.image import check_image
 from ops.preflight.network.network import check_network
 from ops.preflight.network.private_endpoints import check_endpoints
 from ops.preflight.network.security_groups import check_node_group
 from ops.preflight.not_checked import isolated, not_checked
-from ops.preflight.place import Place, read_place, unknown_place
 from ops.preflight.storage import check_storage
 from training_cluster.flags.settings import Settings
 
 Check = tuple[str, Callable[[], Iterable[Finding]]]
-"""What it is about, and the function."""
+"""Name of the check, and its function."""
 
 
 def run_checks(
@@ -57,37 +57,43 @@ def run_checks(
     qualifier: str = DEFAULT_QUALIFIER,
     starts: Callable[[str], None] = lambda _: None,
 ) -> list[Finding]:
-    """Ask the account; changes nothing.
+    """Run the checks against the account, without changing anything.
 
     Args:
-        dryrun: whether to ask ParallelCluster's validators too, which takes up to a minute.
-        qualifier: of the CDK's bootstrap.
-        starts: is told what each check is about, before it begins.
+        dryrun: True to run ParallelCluster's validators, too, which takes up to a minute.
+        qualifier: qualifier of the CDK's bootstrap.
+        starts: is called with the name of each check before it begins.
 
     Raises:
-        botocore's errors: there is no region, or STS gave no answer, so nothing would.
+        botocore's errors: there is no region, or STS does not answer, so no check can run.
     """
     starts("credentials")
-    client("ec2")  # without a region there is nothing to ask either
+    client("ec2")  # raises without a region, before any request
     identity = read_identity(client)
     starts("stacks and network")
-    place, findings = _place(settings, client)
+    existing, findings = _existing(settings, client)
     findings = [*check_identity(identity), *findings]
-    for name, check in _checks(settings, place, identity, client, dryrun=dryrun, qualifier=qualifier):
+    for name, check in _checks(settings, existing, identity, client, dryrun=dryrun, qualifier=qualifier):
         starts(name)
         findings += isolated(name, check)
     return findings
 
 
-def _place(settings: Settings, client: ClientOf) -> tuple[Place, list[Finding]]:
+def _existing(settings: Settings, client: ClientOf) -> tuple[ExistingNetwork, list[Finding]]:
     try:
-        return read_place(settings, client), []
+        return read_existing_network(settings, client), []
     except Exception as error:  # the other checks go on
-        return unknown_place(settings), [not_checked("stacks and network, taken as not there", error)]
+        return unknown_network(settings), [not_checked("stacks and network, assumed to be missing", error)]
 
 
 def _checks(
-    settings: Settings, place: Place, identity: Identity, client: ClientOf, *, dryrun: bool, qualifier: str
+    settings: Settings,
+    existing: ExistingNetwork,
+    identity: Identity,
+    client: ClientOf,
+    *,
+    dryrun: bool,
+    qualifier: str,
 ) -> Iterator[Check]:
     ec2, account = client("ec2"), identity.account
     reserved = cache(lambda: read_reservation(settings, ec2))
@@ -96,26 +102,26 @@ def _checks(
     @cache
     def zone() -> Choice:
         reservation_id = settings.reservation_id if reserved() else None
-        return choose_zone(settings, place, reservation_id, ec2)
+        return choose_zone(settings, existing, reservation_id, ec2)
 
     yield f"region {ec2.meta.region_name}", partial(check_region, ec2)
     yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"), qualifier=qualifier)
-    yield "stacks of others", partial(check_account, settings, place, ec2.meta.region_name)
+    yield "conflicting stack names", partial(check_account, settings, existing, ec2.meta.region_name)
     yield "budget_usd", partial(check_budget, settings, account, client)
-    yield "zone", partial(check_zone, zone, settings, place)
-    yield "network", partial(check_network, settings, place, account, ec2)
+    yield "zone", partial(check_zone, zone, settings, existing)
+    yield "network", partial(check_network, settings, existing, account, ec2)
     yield "security group", partial(check_node_group, settings, ec2)
-    yield "instance types", partial(check_instance_types, settings, place, ec2)
+    yield "instance types", partial(check_instance_types, settings, existing, ec2)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)
-    yield "capacity", lambda: check_reservation(reserved(), settings, place, now)
+    yield "capacity", lambda: check_reservation(reserved(), settings, existing, now)
     yield "quota of vCPUs", partial(check_vcpu_quotas, settings, account, client)
-    yield "quota of VPCs", partial(check_vpc_quota, settings, place, client)
-    yield "quota of elastic IP addresses", partial(check_address_quota, settings, place, client)
-    yield "quota of NAT gateways", partial(check_nat_quota, settings, place, zone, client)
-    yield "quota of Lustre", partial(check_lustre_quota, settings, place, client)
-    yield "storage", partial(check_storage, settings, place, client)
+    yield "quota of VPCs", partial(check_vpc_quota, settings, existing, client)
+    yield "quota of elastic IP addresses", partial(check_address_quota, settings, existing, client)
+    yield "quota of NAT gateways", partial(check_nat_quota, settings, existing, zone, client)
+    yield "quota of Lustre", partial(check_lustre_quota, settings, existing, client)
+    yield "storage", partial(check_storage, settings, existing, client)
     yield "key of the root volumes", partial(check_volume_key, account, client)
-    yield "image", partial(check_image, settings, place, client)
+    yield "image", partial(check_image, settings, existing, client)
     yield "key_name", partial(check_key, settings, ec2)
     yield "permissions_boundary", partial(check_boundary, settings, client)
     yield "role of spot instances", partial(check_spot_role, settings, client)
@@ -125,5 +131,5 @@ def _checks(
     if dryrun:
         yield (
             "cluster config: ParallelCluster's validators, up to a minute",
-            partial(check_validators, settings, place, client),
+            partial(check_validators, settings, existing, client),
         )

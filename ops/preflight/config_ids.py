@@ -1,4 +1,4 @@
-"""Ids for a cluster config, read from the stacks that are there."""
+"""Reads the ids for a cluster config from existing stacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ops.account.session import ClientOf, unless
 from ops.account.stacks import Stack
-from ops.preflight.place import Place
+from ops.preflight.existing_network import ExistingNetwork
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.resource_ids import Database, ResourceIds, existing_database, placeholders
 from training_cluster.flags.settings import Settings
@@ -19,12 +19,12 @@ from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAG
 _POLICY = "AWS::IAM::ManagedPolicy"
 
 
-def known_ids(settings: Settings, place: Place, client: ClientOf) -> ResourceIds:
-    """Those of NetworkStack, StorageStack and, once it is there, the cluster's own; else placeholders.
+def known_ids(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> ResourceIds:
+    """Return the ids of NetworkStack, StorageStack and an existing cluster; else placeholders.
 
-    Raises botocore's errors, and KeyError for a stack of ours without an output that each of ours has.
+    Raises botocore's errors, and KeyError for a stack of ours without a required output.
     """
-    network, storage = place.stacks[NETWORK_STACK].outputs, place.stacks[STORAGE_STACK].outputs
+    network, storage = existing.stacks[NETWORK_STACK].outputs, existing.stacks[STORAGE_STACK].outputs
     start = placeholders(
         image_id=_image_id(settings, client), bootstrap_budget_s=bootstrap_budget_s(settings)
     )
@@ -38,9 +38,9 @@ def known_ids(settings: Settings, place: Place, client: ClientOf) -> ResourceIds
         lustre_id=storage["FileSystemId"],
         efs_id=storage["EfsId"],
         key_name=settings.key_name or f"{settings.cluster_name}-key",
-        database=_database(settings, place),
+        database=_database(settings, existing),
     )
-    own = place.stacks.get(settings.stack_name)
+    own = existing.stacks.get(settings.stack_name)
     return _with_own(ids, own) if own else ids
 
 
@@ -56,7 +56,7 @@ def _with_own(ids: ResourceIds, own: Stack) -> ResourceIds:
 
 
 def _physical_id(stack: Stack, type_: str, prefix: str) -> str | None:
-    """Of the resource whose logical id begins so: CDK adds a hash behind it."""
+    """Return the id of the resource whose logical id has the prefix, to which CDK appends a hash."""
     found = (each for each in stack.of_type(type_) if each.logical_id.startswith(prefix))
     return next((each.physical_id for each in found), None)
 
@@ -69,21 +69,21 @@ def _image_id(settings: Settings, client: ClientOf) -> str | None:
     return str(answer["Parameter"]["Value"]) if answer else None
 
 
-def _database(settings: Settings, place: Place) -> Database | None:
+def _database(settings: Settings, existing: ExistingNetwork) -> Database | None:
     if settings.accounting != "new":
         return existing_database(settings)
-    stack = place.stacks[ACCOUNTING_STACK]
+    stack = existing.stacks[ACCOUNTING_STACK]
     secret = _physical_id(stack, "AWS::SecretsManager::Secret", "") or ""
     return Database(uri=stack.outputs["Database"], user="slurm", secret_arn=secret)
 
 
-def without_what_a_deploy_makes(
+def without_future_resources(
     config: Mapping[str, Any], settings: Settings, *, is_new: bool
 ) -> dict[str, Any]:
-    """The config less what the deploy makes just before the cluster: the validators look for each in AWS.
+    """Remove resources that the deploy creates just before the cluster: the validators look them up in AWS.
 
-    That is policies and a placement group that are not there yet (ParallelCluster's own group stands in for
-    it); of a new cluster the scripts and the key, too.
+    These are policies and a placement group that do not exist yet (replaced by ParallelCluster's own group),
+    and for a new cluster the scripts and the key.
     """
     left = copy.deepcopy(dict(config))
     queues, pools = left["Scheduling"]["SlurmQueues"], left.get("LoginNodes", {}).get("Pools", [])
@@ -91,8 +91,8 @@ def without_what_a_deploy_makes(
     unmade = {some.nodes_policy_arn, some.datasets_policy_arn, some.login_policy_arn}
     for node in (left["HeadNode"], *queues, *pools):
         policies = node["Iam"].pop("AdditionalIamPolicies", [])
-        if there := [each for each in policies if each["Policy"] not in unmade]:
-            node["Iam"]["AdditionalIamPolicies"] = there
+        if existing_policies := [each for each in policies if each["Policy"] not in unmade]:
+            node["Iam"]["AdditionalIamPolicies"] = existing_policies
         if is_new:
             node.pop("CustomActions", None)
     for queue in queues:

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ Verdict = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One line of the report."""
+    """A line of the report."""
 
     check: str
     found: str
     verdict: Verdict = "ok"
-    """warning: it works, worse or dearer; problem: the deploy would fail, or the cluster not work."""
+    """warning: it works, but slower or more expensively; problem: the deploy or the cluster would fail."""
     mend: str = ""
-    """What to type."""
+    """Command or flag to type."""
 
     def __post_init__(self) -> None:
-        """Refuse what AWS left out of an answer, before it is printed."""
+        """Refuse a missing part of AWS's answer before it is printed."""
         if not isinstance(self.found, str):
-            raise TypeError(f"{self.check}: nothing was found, not even a word")
+            raise TypeError(f"{self.check}: the answer lacks the value to report")
 
 
-def judged(check: str, found: str, *, good: bool, mend: str, else_: Verdict = "problem") -> Finding:
-    """Say ok, or what to type."""
-    return Finding(check=check, found=found, verdict="ok" if good else else_, mend="" if good else mend)
+def finding(check: str, found: str, *, good: bool, mend: str, otherwise: Verdict = "problem") -> Finding:
+    """Return a finding that is ok, or has another verdict and the command to type."""
+    return Finding(check=check, found=found, verdict="ok" if good else otherwise, mend="" if good else mend)

@@ -1,4 +1,4 @@
-"""The nodes' image: one of your own, or the one that a deploy builds."""
+"""Checks of the nodes' image: the official one, one of the user's own, or one that a deploy builds."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from ops.account.session import ClientOf, unless
 from ops.asset_code import asset_code
+from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
-from ops.preflight.place import Place
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
 from training_cluster.image.names import NODE_ARCHITECTURE, image_parameter, image_stack_name
 from training_cluster.image.plan import image_plan
 
 
-def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """What the deploy would find. ParallelCluster's own image is the head node's whatever the others have."""
-    if settings.node_image != "build" or _was_built(place):
+def check_image(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check the images that a deploy would use. The head node always has ParallelCluster's own image."""
+    if settings.node_image != "build" or _was_built(existing):
         yield _look(
             "official image",
             _deploy_code().request.OFFICIAL,
@@ -28,7 +28,7 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
             mend="-c os=..., or another region: export AWS_REGION=...",
         )
     if settings.node_image == "build":
-        yield from _built(settings, place, client)
+        yield from _built(settings, existing, client)
     elif settings.node_image != "official":
         yield _look(
             f"image {settings.node_image}",
@@ -40,10 +40,10 @@ def check_image(settings: Settings, place: Place, client: ClientOf) -> Iterator[
         )
 
 
-def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
+def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
     name, plan, ec2 = image_stack_name(settings), image_plan(settings), client("ec2")
-    again = place.image_stack.outputs.get("BuildAgain", "") if place.image_stack else ""
-    if not _was_built(place):  # no deploy of it went well: the next one finds the parent, and builds
+    again = existing.image_stack.outputs.get("BuildAgain", "") if existing.image_stack else ""
+    if not _was_built(existing):  # no deploy of it succeeded: the next one finds the parent image, and builds
         yield _look(
             f"{name}: made from",
             _deploy_code().request.OFFICIAL,
@@ -54,12 +54,12 @@ def _built(settings: Settings, place: Place, client: ClientOf) -> Iterator[Findi
         )
         usd = plan.usd(plan.recipe.usual_min)
         takes = f"about {plan.recipe.usual_min} minutes" + ("" if usd is None else f" and {usd:.2f} USD")
-        yield Finding(check=name, found=f"not there: the first deploy builds an image, {takes}, as estimated")
+        yield Finding(check=name, found=f"missing: the first deploy builds an image, {takes}, as estimated")
         return
     parameter = image_parameter(settings)
     image_id = _published(parameter, client("ssm"))
     if image_id is None:
-        found = f"there, but no parameter {parameter}: the deploy would stop before the cluster"
+        found = f"exists, but without the parameter {parameter}: the deploy would stop before the cluster"
         yield Finding(check=name, found=found, verdict="problem", mend=again)
         return
     yield _look(
@@ -77,13 +77,13 @@ def _deploy_code() -> SimpleNamespace:
 
 
 def _least_root_gib(settings: Settings) -> int:
-    """The smallest root volume that gets the official image."""
+    """Return the size of the smallest root volume with the official image."""
     head = settings.head_root_gib or settings.family_facts.head_root_gib
     return min(head, settings.family_facts.compute_root_gib) if settings.node_image == "official" else head
 
 
-def _was_built(place: Place) -> bool:
-    return place.image_stack is not None and "BuildAgain" in place.image_stack.outputs
+def _was_built(existing: ExistingNetwork) -> bool:
+    return existing.image_stack is not None and "BuildAgain" in existing.image_stack.outputs
 
 
 def _published(parameter: str, ssm: Any) -> str | None:
@@ -92,7 +92,7 @@ def _published(parameter: str, ssm: Any) -> str | None:
 
 
 def _look(check: str, wanted: str, root_gib: int, *, os: str, ec2: Any, mend: str) -> Finding:
-    """What assets/cluster_image says of an image."""
+    """Check an image with the deploy's own code, assets/cluster_image."""
     code = _deploy_code()
     request = code.request.ImageRequest(
         wanted=wanted, version=PCLUSTER_VERSION, os_name=os, architecture=NODE_ARCHITECTURE, root_gib=root_gib

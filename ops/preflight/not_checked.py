@@ -1,4 +1,4 @@
-"""A check that AWS did not answer says so in a line, and hides no other."""
+"""Reports checks that AWS did not answer, so that they hide no other."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ _PERMISSION = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
 
 
 def isolated(name: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """What a check finds; where it breaks off, what it found until then and a warning of why."""
+    """Run a check; return its findings up to an error, and a warning with the reason of the error."""
     found: list[Finding] = []
     try:
         found.extend(check())
-    except Exception as error:  # whatever it is: it is told, and the other checks go on
+    except Exception as error:  # any error is reported, and the other checks continue
         found.append(not_checked(name, error))
     return found
 
 
 def not_checked(name: str, error: Exception) -> Finding:
-    """The warning, with the permission that is missing where it is one."""
+    """Return the warning, with the name of a missing permission."""
     if isinstance(error, ClientError) and error.response["Error"].get("Code") in DENIED:
         named = _PERMISSION.search(error.response["Error"].get("Message", ""))
         permission = named[1] if named else error.operation_name
         found = f"not checked: these credentials lack {permission}"
-        return Finding(check=name, found=found, verdict="warning", mend=f"ask for the right {permission}")
+        return Finding(
+            check=name, found=found, verdict="warning", mend=f"ask for the permission {permission}"
+        )
     if not isinstance(error, BotoCoreError | ClientError | ConfigurationError):
         return _not_understood(name, error)
     said, _, type_ = str(error).partition("\n  type:")
@@ -41,13 +43,13 @@ def not_checked(name: str, error: Exception) -> Finding:
 
 
 def _not_understood(name: str, error: Exception) -> Finding:
-    """The warning for an answer that lacks what AWS documents, or for a mistake of ours."""
+    """Return the warning for an answer without a documented part, or for a bug of trainctl."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     said = " ".join(f"{type(error).__name__} {error}".split())
     return Finding(
         check=name,
-        found=f"not checked: an answer of AWS is not understood: {said} ({where})",
+        found=f"not checked: an answer of AWS cannot be parsed: {said} ({where})",
         verdict="warning",
-        mend="the same again; if it stays so, report this line: it is a mistake of trainctl",
+        mend="the same again; if the error remains, report this line: it is a bug of trainctl",
     )

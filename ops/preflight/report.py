@@ -1,4 +1,4 @@
-"""What a person sees of the checks."""
+"""Prints the findings for people."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 def problem_count(findings: Sequence[Finding]) -> int:
-    """How many of them would let the deploy fail, or the cluster not work."""
+    """Count the findings with which the deploy or the cluster would fail."""
     return sum(each.verdict == "problem" for each in findings)
 
 
 def report(findings: Sequence[Finding], console: Console) -> int:
-    """Print a table, and below it what to type, in one piece each; 1 if there is a problem."""
+    """Print a table, and below it the commands to type; return 1 if there is a problem."""
     table = Table("check", "found", "", box=box.SIMPLE_HEAD, pad_edge=False)
     for each in findings:
         table.add_row(Text(each.check), Text(each.found), Text(each.verdict, style=_STYLES[each.verdict]))
@@ -31,5 +31,5 @@ def report(findings: Sequence[Finding], console: Console) -> int:
             for number, line in enumerate(each.mend.splitlines()):
                 console.print(Text(f"  {'        ' if number else 'type:   '}{line}"))
     if problems := problem_count(findings):
-        console.print(Text(f"{problems} problem(s): the deploy would fail, or the cluster not work."))
+        console.print(Text(f"{problems} problem(s): the deploy would fail, or the cluster would not work."))
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-"""Your own storage: Lustre and EFS; the bucket is in bucket.py."""
+"""Checks of the user's own Lustre and EFS file systems; bucket.py checks the bucket."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 from ops.account.session import ClientOf, unless
 from ops.preflight.bucket import check_bucket
-from ops.preflight.finding import Finding, judged
+from ops.preflight.existing_network import ExistingNetwork
+from ops.preflight.finding import Finding, finding
 from ops.preflight.network.security_groups import Peer, authorize_commands, describe_groups, ports_open
-from ops.preflight.place import Place
 from training_cluster.flags.network import CHINA
 from training_cluster.flags.settings import Settings
 from training_cluster.storage.ports import LUSTRE_PORTS, NFS_PORT
 
-# Older ones take no data repository associations (FSx's API reference), and whether today's clients mount
-# them is unconfirmed.
+# Older versions take no data repository associations (FSx's API reference); it is unconfirmed that present
+# clients can mount them.
 _OLDEST_LUSTRE = (2, 12)
 _CHECKPOINTS = "/checkpoints"
 
 
-def check_storage(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """Check storage that is given by name or id, and that FSx offers the type in the region's partition."""
+def check_storage(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check storage that is given by name or id, and that FSx offers its type in the region's partition."""
     if settings.bucket_name:
         yield from check_bucket(settings.bucket_name, client)
     if settings.fsx_id:
-        yield from _lustre(settings.fsx_id, settings.bucket_name, place, client)
+        yield from _lustre(settings.fsx_id, settings.bucket_name, existing, client)
     if settings.efs_id:
-        yield from _efs(settings.efs_id, place, client)
+        yield from _efs(settings.efs_id, existing, client)
     # FSx's page of the China guide, "Feature Availability and Implementation Differences".
     if settings.fsx_type == "scratch2" and not settings.fsx_id and client("fsx").meta.partition == CHINA:
         yield Finding(
@@ -39,39 +39,39 @@ def check_storage(settings: Settings, place: Place, client: ClientOf) -> Iterato
         )
 
 
-def _lustre(id_: str, bucket: str | None, place: Place, client: ClientOf) -> Iterator[Finding]:
+def _lustre(id_: str, bucket: str | None, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
     fsx, check = client("fsx"), f"fsx_id {id_}"
     answer = unless(lambda: fsx.describe_file_systems(FileSystemIds=[id_]), "FileSystemNotFound")
     found = answer["FileSystems"] if answer else []
     if not found or found[0]["FileSystemType"] != "LUSTRE":
-        what = f"of type {found[0]['FileSystemType']}" if found else "not there"
+        what = f"of type {found[0]['FileSystemType']}" if found else "missing"
         mend = "aws fsx describe-file-systems, then -c fsx_id=..."
         yield Finding(check=check, found=what, verdict="problem", mend=mend)
         return
     system = found[0]
     state, version = system["Lifecycle"], system.get("FileSystemTypeVersion", "2.10")
-    yield judged(check, state, good=state in {"AVAILABLE", "UPDATING"}, mend=_wait_command("fsx", id_))
+    yield finding(check, state, good=state in {"AVAILABLE", "UPDATING"}, mend=_wait_command("fsx", id_))
     is_new = _numbers(version) >= _OLDEST_LUSTRE
-    yield judged(
+    yield finding(
         "Lustre: version",
         version,
         good=is_new,
-        else_="warning",
+        otherwise="warning",
         mend=f"aws fsx update-file-system --file-system-id {id_} --file-system-type-version 2.15",
     )
     if is_new:
         yield _exports(id_, bucket, fsx)
-    yield _same_vpc("Lustre", system["VpcId"], place)
+    yield _same_vpc("Lustre", system["VpcId"], existing)
     ids = system.get("NetworkInterfaceIds", [])
     interfaces = (
         client("ec2").describe_network_interfaces(NetworkInterfaceIds=ids)["NetworkInterfaces"] if ids else []
     )
     groups = {group["GroupId"] for interface in interfaces for group in interface["Groups"]}
-    yield _reachable("Lustre", groups, LUSTRE_PORTS, place, client("ec2"))
+    yield _reachable("Lustre", groups, LUSTRE_PORTS, existing, client("ec2"))
 
 
 def _exports(id_: str, bucket: str | None, fsx: Any) -> Finding:
-    """A file system of yours is used as it is: links are yours to make."""
+    """Check that checkpoints are exported; the app adds no associations to a file system of the user's."""
     filters = [{"Name": "file-system-id", "Values": [id_]}]
     links = fsx.describe_data_repository_associations(Filters=filters)["Associations"]
     folders = [
@@ -79,88 +79,90 @@ def _exports(id_: str, bucket: str | None, fsx: Any) -> Finding:
         for link in links
         if link.get("S3", {}).get("AutoExportPolicy", {}).get("Events")
     ]
-    return judged(
+    return finding(
         "Lustre: checkpoints go to a bucket",
-        ", ".join(folders) or "nothing exports to a bucket: checkpoints are on the file system only",
+        ", ".join(folders) or "no association exports to a bucket: checkpoints are on the file system only",
         good=any(folder.rstrip("/") in {"", _CHECKPOINTS} for folder in folders),
-        else_="warning",
+        otherwise="warning",
         mend=f"aws fsx create-data-repository-association --file-system-id {id_} --file-system-path "
         f"{_CHECKPOINTS} --data-repository-path s3://{bucket or 'BUCKET'}{_CHECKPOINTS}/ "
         "--s3 'AutoExportPolicy={Events=[NEW,CHANGED]}'",
     )
 
 
-def _efs(id_: str, place: Place, client: ClientOf) -> Iterator[Finding]:
+def _efs(id_: str, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
     efs, check = client("efs"), f"efs_id {id_}"
     answer = unless(lambda: efs.describe_mount_targets(FileSystemId=id_), "FileSystemNotFound")
     if answer is None:
         mend = "aws efs describe-file-systems, then -c efs_id=..."
-        yield Finding(check=check, found="not there", verdict="problem", mend=mend)
+        yield Finding(check=check, found="missing", verdict="problem", mend=mend)
         return
-    yield Finding(check=check, found="there")
+    yield Finding(check=check, found="exists")
     targets: list[Mapping[str, Any]] = answer["MountTargets"]
-    yield _has_mount_target(id_, targets, place)
+    yield _has_mount_target(id_, targets, existing)
     for target in targets[:1]:  # all of them are in one VPC
-        yield _same_vpc("EFS", target["VpcId"], place)
-    for target in (each for each in targets if each.get("AvailabilityZoneId") == place.zone_id):
+        yield _same_vpc("EFS", target["VpcId"], existing)
+    for target in (each for each in targets if each.get("AvailabilityZoneId") == existing.zone_id):
         groups = efs.describe_mount_target_security_groups(MountTargetId=target["MountTargetId"])
-        yield _reachable("EFS", set(groups["SecurityGroups"]), ((NFS_PORT, NFS_PORT),), place, client("ec2"))
+        yield _reachable(
+            "EFS", set(groups["SecurityGroups"]), ((NFS_PORT, NFS_PORT),), existing, client("ec2")
+        )
 
 
-def _has_mount_target(id_: str, targets: list[Mapping[str, Any]], place: Place) -> Finding:
+def _has_mount_target(id_: str, targets: list[Mapping[str, Any]], existing: ExistingNetwork) -> Finding:
     zones = sorted(str(each.get("AvailabilityZoneId")) for each in targets)
     listed = f"in {', '.join(zones)}" if zones else "none"
-    if place.private is None:
+    if existing.private is None:
         return Finding(
             check="EFS: mount target",
-            found=f"{listed}; the zone of the network is not known yet",
+            found=f"{listed}; the zone of the network is unknown until it exists",
             verdict="warning",
             mend="npx cdk deploy NetworkStack, with your flags, then this again",
         )
-    group = place.node_group_id or "sg-..."
-    return judged(
-        f"EFS: mount target in {place.zone_id}",
+    group = existing.node_group_id or "sg-..."
+    return finding(
+        f"EFS: mount target in {existing.zone_id}",
         listed,
-        good=place.zone_id in zones,
-        mend=f"aws efs create-mount-target --file-system-id {id_} --subnet-id {place.private['SubnetId']} "
+        good=existing.zone_id in zones,
+        mend=f"aws efs create-mount-target --file-system-id {id_} --subnet-id {existing.private['SubnetId']} "
         f"--security-groups {group}",
     )
 
 
-def _same_vpc(name: str, vpc_id: str, place: Place) -> Finding:
-    here = place.vpc_id or "a new VPC"
-    return judged(
+def _same_vpc(name: str, vpc_id: str, existing: ExistingNetwork) -> Finding:
+    here = existing.vpc_id or "a new VPC"
+    return finding(
         f"{name}: in the nodes' VPC",
-        vpc_id if vpc_id == place.vpc_id else f"{vpc_id}, and the nodes in {here}",
-        good=vpc_id == place.vpc_id,
+        vpc_id if vpc_id == existing.vpc_id else f"{vpc_id}, and the nodes in {here}",
+        good=vpc_id == existing.vpc_id,
         mend=f"-c vpc_id={vpc_id} -c public_subnet_id=... -c private_subnet_id=...",
     )
 
 
 def _reachable(
-    name: str, group_ids: set[str], ports: tuple[tuple[int, int], ...], place: Place, ec2: Any
+    name: str, group_ids: set[str], ports: tuple[tuple[int, int], ...], existing: ExistingNetwork, ec2: Any
 ) -> Finding:
-    """Whether its groups let the nodes in and out: ParallelCluster refuses to create without."""
+    """Check that the security groups allow the nodes in and out; else ParallelCluster refuses the cluster."""
     listed = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)
     check = f"{name}: open to the nodes on {listed}"
     groups = describe_groups(group_ids, ec2) if group_ids else []
     shown = ", ".join(sorted(group_ids)) or "no security group"
-    peer = Peer(group_id=place.node_group_id, cidr=place.cidr)
+    peer = Peer(group_id=existing.node_group_id, cidr=existing.cidr)
     if all(ports_open(groups, each, peer) for each in ports):
         return Finding(check=check, found=shown)
-    if place.node_group_id is None:
+    if existing.node_group_id is None:
         return Finding(
             check=check,
-            found=f"{shown}; the nodes' security group is made with NetworkStack",
+            found=f"{shown}; NetworkStack creates the nodes' security group",
             verdict="warning",
             mend="npx cdk deploy NetworkStack, with your flags, then this again: it prints the rules to add",
         )
     group_id = min(group_ids, default="sg-...")
     return Finding(
         check=check,
-        found=f"{shown}, not in and out",
+        found=f"{shown}, not open in both directions",
         verdict="problem",
-        mend=authorize_commands(group_id, ports, place.node_group_id),
+        mend=authorize_commands(group_id, ports, existing.node_group_id),
     )
 
 

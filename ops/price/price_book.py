@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ops.account.aws_errors import explain
 from ops.account.session import ClientOf
-from ops.preflight.place import read_place
+from ops.preflight.existing_network import read_existing_network
 from ops.price.price_list import PRICE_LIST, list_price
 from ops.price.spot import SPOT, spot_price
 from training_cluster.catalog.families import instance_hour, load_base
@@ -105,7 +105,7 @@ def _spot(wanted: list[Settings], client: ClientOf) -> tuple[dict[str, Price], s
 
 
 def _zone(settings: Settings, client: ClientOf) -> str | None:
-    private = read_place(settings, client).private
+    private = read_existing_network(settings, client).private
     return str(private["AvailabilityZone"]) if private else settings.zone
 
 

@@ -1,4 +1,4 @@
-// The curves of the page: uPlot stands before this. The data are in the page, and nothing is loaded.
+// Draws the curves of the page. uPlot precedes this script; the data are in the page, and nothing is loaded.
 "use strict";
 (() => {
   const { runs, panels } = JSON.parse(document.getElementById("data").textContent);
@@ -32,7 +32,7 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const ofRun = (index) => colour(`--run-${(index % COLOURS) + 1}`);
 
-  // Where a step is on another axis: between the points that are there.
+  // Interpolates the position of a step on another axis.
   const placeOf = (run, step, to) => {
     const from = run.axes.step, there = run.axes[to];
     if (!from || !there) return null;
@@ -96,7 +96,7 @@
     ctx.restore();
   };
 
-  // One line above each chart: the values under the pointer, or the last ones.
+  // Shows the values under the pointer, or the last ones, in one line above each chart.
   const readOut = (place, panel, members, plot) => {
     const at = plot.cursor.idx, write = WRITTEN[panel.kind], words = [];
     const last = (values) => { for (let i = values.length - 1; i >= 0; i -= 1) if (values[i] != null) return i; return null; };
@@ -127,7 +127,7 @@
     }));
   };
 
-  // Between the end of one start and the next one there is no line.
+  // No line connects the end of one start with the next start.
   const breakAt = ([xs, ...columns], seconds) => {
     const next = xs.findIndex((x) => x >= seconds);
     if (next <= 0 || xs[next] === seconds) return;
@@ -154,7 +154,7 @@
         bands.push({ series: [column + 2, column + 1], fill: `color-mix(in srgb, ${stroke} 22%, transparent)` });
       }
     });
-    // Of runs side by side, points of the others stay out of a gap, too.
+    // Keeps the gaps of each run if several runs share an axis.
     const data = tables.length ? uPlot.join(tables, tables.map((table) => table.map(() => NULL_EXPAND))) : [[]];
     return { members, data, series, bands };
   };

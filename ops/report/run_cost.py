@@ -14,7 +14,7 @@ _HOUR_S = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Cost of one run."""
+    """Cost of the nodes of one run."""
 
     usd: float | None
     """Cost in USD; None if it is unknown, or nothing was paid."""

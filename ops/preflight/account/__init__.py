@@ -1,4 +1,4 @@
-"""Checks of the account: credentials, names, leftovers of earlier deploys.
+"""Checks of the account: credentials, conflicting names, budgets, and resources that the flags name.
 
 Imported by: ops.commands, ops.preflight.checks.
 """

@@ -1,4 +1,4 @@
-"""Checks of what the flags name in the account: key pair, boundary, secret, placement group, spot's role."""
+"""Checks of resources that the flags name: key pair, boundary, secret, placement group, spot's role."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Iterator
 from typing import Any
 
 from ops.account.session import ClientOf, unless
-from ops.preflight.finding import Finding, judged
+from ops.preflight.finding import Finding, finding
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
 from training_cluster.flags.settings import Settings
 
 
 def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Your own key."""
+    """Check an EC2 key pair of the user's own."""
     if not (name := settings.key_name):
         return
     found = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [name]}])["KeyPairs"]
     kind = found[0].get("KeyType", "rsa") if found else None
     # ParallelCluster's KeyPairValidator: Ubuntu takes no RSA key.
     is_refused = kind is None or settings.os_name.startswith("ubuntu")
-    yield judged(
+    yield finding(
         f"key_name {name}",
-        kind or "not there",
+        kind or "missing",
         good=kind == "ed25519",
-        else_="problem" if is_refused else "warning",
+        otherwise="problem" if is_refused else "warning",
         mend="aws ec2 create-key-pair --key-type ed25519 --key-name NAME, then -c key_name=NAME",
     )
 
 
 def check_boundary(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """The policy that is to bound every role."""
+    """Check the policy that becomes the permissions boundary of every role."""
     if arn := settings.permissions_boundary:
         found = unless(
             lambda: client("iam").get_policy(PolicyArn=arn), "NoSuchEntity", "NoSuchEntityException"
@@ -40,7 +40,7 @@ def check_boundary(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 
 def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """The secret with the password of your own accounting database."""
+    """Check the secret with the password of an accounting database of the user's own."""
     if arn := settings.accounting_secret:
         secrets = client("secretsmanager")
         found = unless(lambda: secrets.describe_secret(SecretId=arn), "ResourceNotFoundException")
@@ -50,35 +50,35 @@ def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 
 def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Look for the role with which EC2 launches spot instances; the head node may not create it."""
+    """Check the role with which EC2 launches spot instances, because the head node may not create it."""
     if settings.capacity_type == "spot":
         found = unless(
             lambda: client("iam").get_role(RoleName=SPOT_ROLE), "NoSuchEntity", "NoSuchEntityException"
         )
-        yield judged(
+        yield finding(
             f"capacity=spot: role {SPOT_ROLE}",
-            "not there: no node would start" if found is None else "there",
+            "missing: no node would start" if found is None else "exists",
             good=found is not None,
             mend=CREATE_SPOT_ROLE,
         )
 
 
 def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Your own placement group: of strategy cluster, or EFA is no faster in it."""
+    """Check a placement group of the user's own: EFA needs the strategy cluster."""
     if settings.placement_group in {"auto", "off"}:
         return
     filters = [{"Name": "group-name", "Values": [settings.placement_group]}]
     found = ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]
     strategy = found[0]["Strategy"] if found else None
-    yield judged(
+    yield finding(
         f"placement_group {settings.placement_group}",
-        strategy or "not there",
+        strategy or "missing",
         good=strategy == "cluster",
-        else_="problem" if strategy is None else "warning",
+        otherwise="problem" if strategy is None else "warning",
         mend="aws ec2 create-placement-group --strategy cluster --group-name NAME, then -c "
         "placement_group=NAME",
     )
 
 
 def _there(check: str, found: Any, mend: str) -> Finding:
-    return judged(check, "not there" if found is None else "there", good=found is not None, mend=f"{mend}...")
+    return finding(check, "missing" if found is None else "exists", good=found is not None, mend=f"{mend}...")

@@ -1,8 +1,8 @@
-"""The key of the nodes' root volumes: the account's default one for EBS, as ParallelCluster takes no other.
+"""Checks the key of the nodes' root volumes: ParallelCluster uses the account's default key for EBS.
 
-Three principals launch nodes with it, and have no rights to a key of yours: the provider's role (head node),
-the head node's role (compute nodes) and AWS's role for Auto Scaling (login nodes), whose rights nobody can
-extend. The key's policy can let all of them in at once, in the words that AWS has in that of aws/ebs.
+Three principals launch nodes with it, and have no rights to a customer managed key: the provider's role (head
+node), the head node's role (compute nodes) and AWS's role for Auto Scaling (login nodes), whose rights nobody
+can extend. The key's policy can allow all of them at once, with the statement of AWS's own key aws/ebs.
 Sources: EBS guide, "Permissions" of encryption; Auto Scaling guide, "Required AWS KMS key policy".
 """
 
@@ -28,18 +28,18 @@ Statement = Mapping[str, Any]
 
 
 def check_volume_key(account: str, client: ClientOf) -> Iterator[Finding]:
-    """Look whether nodes can be launched with the account's default key for EBS volumes."""
+    """Check that nodes can be launched with the account's default key for EBS volumes."""
     ec2 = client("ec2")
     name = str(ec2.get_ebs_default_kms_key_id()["KmsKeyId"])
     if name.endswith(_AWS_KEY):
-        yield Finding(check=_CHECK, found="AWS's own")
+        yield Finding(check=_CHECK, found="AWS's own key")
         return
     key = client("kms").describe_key(KeyId=name)["KeyMetadata"]
     if key["KeyManager"] == "AWS":
-        yield Finding(check=_CHECK, found="AWS's own")
+        yield Finding(check=_CHECK, found="AWS's own key")
         return
     arn = str(key["Arn"])
-    yield Finding(check=_CHECK, found=f"{arn}, a key of yours")
+    yield Finding(check=_CHECK, found=f"{arn}, a customer managed key")
     if key["AWSAccountId"] != account:
         found = f"of another account, {key['AWSAccountId']}: the roles of a cluster have no right to it"
         yield Finding(check=f"{_CHECK}: account", found=found, verdict="problem", mend=_RESET)
@@ -57,7 +57,7 @@ def _judge(statements: list[Statement], arn: str, account: str, services: list[s
     granting = [each for each in statements if _grants(each, services)]
     named = {principal for each in granting for principal in _principals(each)}
     if "*" in named:
-        return Finding(check=check, found="lets nodes be launched with it")
+        return Finding(check=check, found="allows the launch of nodes")
     wanted = {
         "Effect": "Allow",
         "Principal": {"AWS": "*"},
@@ -68,9 +68,9 @@ def _judge(statements: list[Statement], arn: str, account: str, services: list[s
     is_delegated = all(each == account or each.endswith(f":iam::{account}:root") for each in named)
     return Finding(
         check=check,
-        found=f"no node can be launched with it: nobody lets {_WHO} use it"
+        found=f"no node can be launched with it: nothing allows {_WHO} to use it"
         if is_delegated
-        else f"names who may use it; among them must be {_WHO}",
+        else f"names its users; these must include {_WHO}",
         verdict="problem" if is_delegated else "warning",
         mend=f"aws kms get-key-policy --key-id {arn} --policy-name default, and add by put-key-policy:\n"
         f"{json.dumps(wanted)}\nor: {_RESET}",
@@ -78,7 +78,7 @@ def _judge(statements: list[Statement], arn: str, account: str, services: list[s
 
 
 def _grants(statement: Statement, services: list[str]) -> bool:
-    """Tell if a statement is about launches: CreateGrant, and not through another service alone."""
+    """Tell if a statement concerns launches: CreateGrant, and not only through another service."""
     if statement["Effect"] != "Allow" or not _GRANT & set(_listed(statement.get("Action", []))):
         return False
     conditions = statement.get("Condition", {}).values()
@@ -92,7 +92,7 @@ def _principals(statement: Statement) -> list[str]:
 
 
 def _services(region: str, partition: str) -> list[str]:
-    """Name EC2 as KMS does; both ways in China, where no source says which."""
+    """Return EC2's name in KMS conditions; both forms in China, because no source names the right one."""
     name = f"ec2.{region}.amazonaws.com"
     return [name, f"{name}.cn"] if partition == "aws-cn" else [name]
 

@@ -1,27 +1,27 @@
-"""Whether the zone of your own network has the instance types; zone.py asks it of a network of ours."""
+"""Checks that the zone of the user's own network has the instance types; zone.py checks a network of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from ops.preflight.finding import Finding, judged
-from ops.preflight.place import Place
+from ops.preflight.existing_network import ExistingNetwork
+from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
 
 
-def check_instance_types(settings: Settings, place: Place, ec2: Any) -> Iterator[Finding]:
-    """Each type by itself: the head node's stands in the public subnet, which is of the same zone."""
-    if not settings.vpc_id or place.zone_id is None:
+def check_instance_types(settings: Settings, existing: ExistingNetwork, ec2: Any) -> Iterator[Finding]:
+    """Check each type; the head node's public subnet is in the same zone as the private one."""
+    if not settings.vpc_id or existing.zone_id is None:
         return
-    wanted, zone = settings.instance_types, place.zone_id
+    wanted, zone = settings.instance_types, existing.zone_id
     offered = _offered(wanted, ec2)
     whole = sorted(each for each, types in offered.items() if types == set(wanted))
     listed, region = ", ".join(whole) or "none", ec2.meta.region_name
     for type_ in wanted:
         where = sorted(each for each, types in offered.items() if type_ in types)
         is_here = zone in where
-        yield judged(
+        yield finding(
             f"{type_} in {zone}",
             "offered" if is_here else f"not offered; in {', '.join(where) or f'no zone of {region}'}",
             good=is_here,
@@ -30,7 +30,7 @@ def check_instance_types(settings: Settings, place: Place, ec2: Any) -> Iterator
 
 
 def _offered(types: list[str], ec2: Any) -> dict[str, set[str]]:
-    """Id of a zone -> those of the types that it offers."""
+    """Return the ids of zones, with the types that each offers."""
     found: dict[str, set[str]] = {}
     pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
         LocationType="availability-zone-id", Filters=[{"Name": "instance-type", "Values": types}]

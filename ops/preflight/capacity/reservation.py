@@ -1,4 +1,4 @@
-"""A capacity reservation or Capacity Block: there, open when it is wanted, and for these nodes."""
+"""Checks of a capacity reservation or Capacity Block: state, instance type, zone and size."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ops.account.session import unless
-from ops.preflight.finding import Finding, judged
-from ops.preflight.place import Place
+from ops.preflight.existing_network import ExistingNetwork
+from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
 
 Reservation = Mapping[str, Any]
-"""As EC2 describes it."""
+"""Reservation as EC2 describes it."""
 _BLOCK = "capacity-block"
 _UNKNOWN = ("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationId.Malformed")
 _WAITS = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 
 
 def read_reservation(settings: Settings, ec2: Any) -> Reservation | None:
-    """The one that `capacity` names; None where there is none, or none is named."""
+    """Return the reservation that `capacity` names; None if it names none, or it does not exist."""
     id_ = settings.reservation_id
     if id_ is None:
         return None
@@ -29,34 +29,34 @@ def read_reservation(settings: Settings, ec2: Any) -> Reservation | None:
 
 
 def check_reservation(
-    found: Reservation | None, settings: Settings, place: Place, now: datetime.datetime
+    found: Reservation | None, settings: Settings, existing: ExistingNetwork, now: datetime.datetime
 ) -> Iterator[Finding]:
-    """All there is to say of it; zone.py has its zone against a network of ours, as the deploy judges it."""
+    """Check the reservation; for a network of ours, zone.py checks its zone like the deploy."""
     id_ = settings.reservation_id
     if id_ is None:
         return
     check, list_ = f"capacity {id_}", "aws ec2 describe-capacity-reservations"
     if found is None:
         mend = f"{list_}, then -c capacity={settings.capacity_type}:cr-..."
-        yield Finding(check=check, found="not there", verdict="problem", mend=mend)
+        yield Finding(check=check, found="missing", verdict="problem", mend=mend)
         return
     yield _state(check, found, settings, now)
     yield from _kind(found, settings)
     type_ = found["InstanceType"]
-    yield judged(
+    yield finding(
         "reservation: instance type",
         type_,
         good=type_ == settings.compute_type,
         mend=f"-c instance_type={type_} (with its family), or another reservation",
     )
-    if found["State"] not in _WAITS:  # one that waits has no instances yet
+    if found["State"] not in _WAITS:  # a reservation that has not started has no instances yet
         yield from _count(found, settings)
-    if settings.vpc_id and place.zone_id:
+    if settings.vpc_id and existing.zone_id:
         zone = found.get("AvailabilityZoneId") or found["AvailabilityZone"]
-        names = (place.zone_id, (place.private or {}).get("AvailabilityZone"))
-        yield judged(
+        names = (existing.zone_id, (existing.private or {}).get("AvailabilityZone"))
+        yield finding(
             "reservation: zone",
-            zone if zone in names else f"{zone}, and the private subnet in {place.zone_id}",
+            zone if zone in names else f"{zone}, and the private subnet in {existing.zone_id}",
             good=zone in names,
             mend=f"-c private_subnet_id=... and -c public_subnet_id=... in {zone}",
         )
@@ -67,8 +67,8 @@ def _state(check: str, found: Reservation, settings: Settings, now: datetime.dat
     start = found.get("StartDate")
     mend = f"aws ec2 describe-capacity-reservations, then -c capacity={settings.capacity_type}:cr-..."
     if state in _WAITS:
-        begins = f"starts {_utc(start)}" if start else "its start is not known"
-        wait = "deploy after that: until then no node starts"
+        begins = f"starts {_utc(start)}" if start else "its start is unknown"
+        wait = "deploy after its start: until then no node starts"
         return Finding(check=check, found=f"{state}: {begins}", verdict="warning", mend=wait)
     if state != "active" or (until and until <= now):
         ended = f", ended {_utc(until)}" if until else ""
@@ -79,25 +79,25 @@ def _state(check: str, found: Reservation, settings: Settings, now: datetime.dat
 def _kind(found: Reservation, settings: Settings) -> Iterator[Finding]:
     is_block = found.get("ReservationType") == _BLOCK
     kind = _BLOCK if is_block else "reservation"
-    yield judged(
+    yield finding(
         "reservation: kind",
         "a Capacity Block" if is_block else "a reservation",
         good=settings.capacity_type == kind,
         mend=f"-c capacity={kind}:{found['CapacityReservationId']}",
     )
     tenancy, platform = found.get("Tenancy", "default"), found.get("InstancePlatform", "Linux/UNIX")
-    yield judged(
+    yield finding(
         "reservation: tenancy and platform",
         f"{tenancy}, {platform}",
         good=(tenancy, platform) == ("default", "Linux/UNIX"),
         mend="a reservation of default tenancy for Linux/UNIX: nodes are no others",
     )
     targeted = is_block or found.get("InstanceMatchCriteria") == "targeted"
-    yield judged(
+    yield finding(
         "reservation: for named instances only",
-        "targeted" if targeted else "open: any instance of this type in the account takes its places",
+        "targeted" if targeted else "open: any instance of this type in the account can use it",
         good=targeted,
-        else_="warning",
+        otherwise="warning",
         mend="aws ec2 modify-capacity-reservation --instance-match-criteria targeted "
         f"--capacity-reservation-id {found['CapacityReservationId']}",
     )
@@ -105,9 +105,9 @@ def _kind(found: Reservation, settings: Settings) -> Iterator[Finding]:
 
 def _count(found: Reservation, settings: Settings) -> Iterator[Finding]:
     total, idle = found["TotalInstanceCount"], found["AvailableInstanceCount"]
-    yield judged(
+    yield finding(
         "reservation: instances",
-        f"{total}, {idle} of them idle; the cluster wants {settings.nodes}",
+        f"{total}, {idle} of them idle; the cluster needs {settings.nodes}",
         good=total >= settings.nodes,
         mend=f"-c nodes={total}",
     )

@@ -1,11 +1,11 @@
-"""A quota of the account against what a cluster takes of it."""
+"""Compares a quota of the account with the needs of a cluster."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
 from ops.account.session import unless
-from ops.preflight.finding import Finding, judged
+from ops.preflight.finding import Finding, finding
 
 
 class Named(Protocol):
@@ -18,17 +18,17 @@ class Named(Protocol):
 
 
 def judge_quota(quota: Named, *, service: str, used: float, wanted: float, client: Any) -> Finding:
-    """Say whether it is large enough, and what to type if not.
+    """Return a finding that tells if the quota is large enough for the cluster.
 
     Args:
-        used: of it, by others than the cluster.
-        wanted: what a full cluster takes.
-        client: of Service Quotas.
+        used: usage by others than the cluster.
+        wanted: usage of a full cluster.
+        client: client of Service Quotas.
     """
     allowed = _value(service, quota.code, client)
-    return judged(
+    return finding(
         f"quota: {quota.name}",
-        f"{allowed:g}, of which {used:g} used by others, {wanted:g} wanted",
+        f"{allowed:g}, of which {used:g} used by others, {wanted:g} needed",
         good=used + wanted <= allowed,
         mend=f"aws service-quotas request-service-quota-increase --service-code {service} "
         f"--quota-code {quota.code} --desired-value {used + wanted:g}",
@@ -36,7 +36,7 @@ def judge_quota(quota: Named, *, service: str, used: float, wanted: float, clien
 
 
 def _value(service: str, code: str, client: Any) -> float:
-    """The account's own value; AWS's default, where nobody ever asked for another."""
+    """Return the account's value, or AWS's default if nobody ever requested another."""
     asked = {"ServiceCode": service, "QuotaCode": code}
     own = unless(lambda: client.get_service_quota(**asked), "NoSuchResourceException")
     answer = own or client.get_aws_default_service_quota(**asked)

@@ -1,4 +1,4 @@
-"""Quotas of what is made once for all clusters: the network and the Lustre file system."""
+"""Checks the quotas for resources that all clusters share: the network and the Lustre file system."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from typing import Any
 from ops.account.session import ClientOf
 from ops.preflight.capacity.service_quotas import judge_quota
 from ops.preflight.capacity.zone import Chooser
+from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
-from ops.preflight.place import Place
 from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 
 _TYPES = {"persistent2": ("PERSISTENT_2",), "scratch2": ("SCRATCH_1", "SCRATCH_2")}
-_STANDS = ["pending", "available", "deleting"]
+_EXISTING = ["pending", "available", "deleting"]
 
 
-def check_vpc_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """One more, before there is a NetworkStack."""
-    if _makes_network(settings, place):
+def check_vpc_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota for one more VPC, unless NetworkStack exists."""
+    if _makes_network(settings, existing):
         pages = client("ec2").get_paginator("describe_vpcs").paginate()
         yield _one_more("vpcs", sum(len(page["Vpcs"]) for page in pages), client)
 
 
-def check_address_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """One for the NAT gateway."""
-    if _makes_network(settings, place):
+def check_address_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota for one more Elastic IP address, which the NAT gateway needs."""
+    if _makes_network(settings, existing):
         yield _one_more("elastic_ips", len(client("ec2").describe_addresses()["Addresses"]), client)
 
 
-def check_nat_quota(settings: Settings, place: Place, choose: Chooser, client: ClientOf) -> Iterator[Finding]:
-    """One in the zone that the deploy takes."""
-    if _makes_network(settings, place) and (zone_id := choose().zone_id):
+def check_nat_quota(
+    settings: Settings, existing: ExistingNetwork, choose: Chooser, client: ClientOf
+) -> Iterator[Finding]:
+    """Check the quota for one more NAT gateway in the zone of the deploy."""
+    if _makes_network(settings, existing) and (zone_id := choose().zone_id):
         yield _one_more("nat_gateways", _nat_gateways(zone_id, client("ec2")), client)
 
 
-def check_lustre_quota(settings: Settings, place: Place, client: ClientOf) -> Iterator[Finding]:
-    """Its capacity, before there is a StorageStack."""
-    if settings.fsx_id or place.has(STORAGE_STACK):
+def check_lustre_quota(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
+    """Check the quota for the capacity of Lustre, unless StorageStack exists."""
+    if settings.fsx_id or existing.has(STORAGE_STACK):
         return
     types = _TYPES[settings.fsx_type]
     used = 0
@@ -54,8 +56,8 @@ def check_lustre_quota(settings: Settings, place: Place, client: ClientOf) -> It
     )
 
 
-def _makes_network(settings: Settings, place: Place) -> bool:
-    return not settings.vpc_id and not place.has(NETWORK_STACK)
+def _makes_network(settings: Settings, existing: ExistingNetwork) -> bool:
+    return not settings.vpc_id and not existing.has(NETWORK_STACK)
 
 
 def _one_more(name: str, used: int, client: ClientOf) -> Finding:
@@ -64,7 +66,7 @@ def _one_more(name: str, used: int, client: ClientOf) -> Finding:
 
 
 def _nat_gateways(zone_id: str, ec2: Any) -> int:
-    filters = [{"Name": "state", "Values": _STANDS}]
+    filters = [{"Name": "state", "Values": _EXISTING}]
     subnets = [
         each["SubnetId"]
         for page in ec2.get_paginator("describe_nat_gateways").paginate(Filters=filters)

@@ -1,4 +1,4 @@
-"""EC2's quotas of running vCPUs, which families share, on demand and spot apart."""
+"""Checks EC2's quotas of running vCPUs, which families share; on-demand and spot have separate ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = "capacity-block"
 
 @dataclass(frozen=True)
 class Instances:
-    """Some of one type."""
+    """A number of instances of one type."""
 
     type: str
     count: int
@@ -28,7 +28,7 @@ class Instances:
 
 
 def wanted_instances(settings: Settings) -> list[Instances]:
-    """What a full cluster runs and is not reserved; the image's builder is gone before it runs."""
+    """List a full cluster's instances without reserved ones; the image's builder ends before they run."""
     base, kind = load_base(), settings.capacity_type
     found = [
         Instances(settings.head_type, 1),
@@ -42,7 +42,7 @@ def wanted_instances(settings: Settings) -> list[Instances]:
 
 
 def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
-    """Every quota that a full cluster counts against."""
+    """Check every quota against which a full cluster counts."""
     if reserved := settings.reservation_id:
         yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(settings))
     wanted = wanted_instances(settings)
@@ -59,7 +59,7 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
         if _quota(each) is None:
             yield Finding(
                 check=f"quota of vCPUs: {each.type}, {each.capacity_type}",
-                found="not checked: no source says which quota it counts against",
+                found="not checked: no source names the quota against which it counts",
                 verdict="warning",
                 mend="aws service-quotas list-service-quotas --service-code ec2",
             )
@@ -67,8 +67,8 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
 
 def _of_reserved(settings: Settings) -> str:
     if settings.capacity_type == _BLOCK:
-        return "a Capacity Block's instances count against none of the quotas here (unconfirmed)"
-    return "counted when the reservation was made, and no more when they run"
+        return "instances of a Capacity Block count against none of these quotas (unconfirmed)"
+    return "they counted when the reservation was created, and do not count again when they run"
 
 
 def _quota(instances: Instances) -> VcpuQuota | None:
@@ -83,7 +83,7 @@ def _by_quota(instances: Iterable[Instances], vcpus: dict[str, int]) -> Counter[
 
 
 def _running(cluster_name: str, ec2: Any) -> Iterator[Instances]:
-    """Of others than this cluster; those of a Capacity Block have no part in it."""
+    """Yield running instances of others than this cluster, without those of a Capacity Block."""
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for page in ec2.get_paginator("describe_instances").paginate(Filters=states):
         for instance in (each for group in page["Reservations"] for each in group["Instances"]):
@@ -94,7 +94,7 @@ def _running(cluster_name: str, ec2: Any) -> Iterator[Instances]:
 
 
 def _reserved_and_idle(account: str, ec2: Any) -> Iterator[Instances]:
-    """A reservation counts with its idle places, too: EC2's API reference, CreateCapacityReservation."""
+    """Yield idle reserved instances, which count, too (EC2's API reference, CreateCapacityReservation)."""
     active = [{"Name": "state", "Values": ["active"]}]
     for page in ec2.get_paginator("describe_capacity_reservations").paginate(Filters=active):
         for each in page["CapacityReservations"]:
@@ -104,7 +104,7 @@ def _reserved_and_idle(account: str, ec2: Any) -> Iterator[Instances]:
 
 
 def _vcpus(types: Iterable[str], ec2: Any) -> dict[str, int]:
-    """Of each type, from the catalog, else from EC2; a type that EC2 has not here can run nowhere here."""
+    """Return the vCPUs of each type, from the catalog or EC2, without types that the region lacks."""
     sizes = {each: head_node_size(each) for each in sorted(types)}
     known = {each: size.vcpus for each, size in sizes.items() if size}
     unknown = [each for each, size in sizes.items() if size is None]

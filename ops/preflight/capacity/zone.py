@@ -1,4 +1,4 @@
-"""Which zone a deploy takes for a network of ours, and which others would do."""
+"""Finds the zone that a deploy would choose for a network of ours, and the other suitable zones."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.asset_code import asset_code
+from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
-from ops.preflight.place import Place
 from training_cluster.flags.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a deploy would do."""
+    """Zone that a deploy would choose."""
 
     zone_id: str | None
-    """None where it would stop."""
+    """Id of the zone; None if the deploy would stop."""
     zone_name: str | None
-    fitting: tuple[str, ...]
-    """Ids of the zones that have all instance types."""
+    suitable: tuple[str, ...]
+    """Ids of the zones that offer all instance types."""
     refusal: str
-    """In the deploy's words; "" where it goes on."""
+    """Message of the deploy; "" if it would continue."""
 
 
 Chooser = Callable[[], Choice]
-"""Asks once, when the first check wants to know."""
+"""Returns the choice; EC2 is asked once, for the first check that needs it."""
 
 
-def choose_zone(settings: Settings, place: Place, reservation_id: str | None, ec2: Any) -> Choice:
-    """Ask EC2 what the deploy would ask.
+def choose_zone(
+    settings: Settings, existing: ExistingNetwork, reservation_id: str | None, ec2: Any
+) -> Choice:
+    """Choose the zone like the deploy, with EC2's answers.
 
     Args:
-        reservation_id: of one that is there; whether it is, another check says.
+        reservation_id: id of an existing reservation; another check verifies that it exists.
     """
     code = asset_code("compute_zone", "region", "choice")
     region = code.region.Region(ec2)
@@ -41,8 +43,8 @@ def choose_zone(settings: Settings, place: Place, reservation_id: str | None, ec
     request = code.choice.ZoneRequest(
         zone=settings.zone, instance_types=types, reservation_id=reservation_id or ""
     )
-    kept = code.choice.find(place.zone_id, region) if place.zone_id else None
-    fitting = tuple(
+    kept = code.choice.find(existing.zone_id, region) if existing.zone_id else None
+    suitable = tuple(
         each.id
         for each in region.zones
         if each.available and all(each.id in region.zone_ids_with(type_) for type_ in types)
@@ -50,28 +52,28 @@ def choose_zone(settings: Settings, place: Place, reservation_id: str | None, ec
     try:
         zone = code.choice.keep(kept, request, region) if kept else code.choice.choose(request, region)
     except code.choice.RefusedError as error:
-        return Choice(zone_id=None, zone_name=None, fitting=fitting, refusal=str(error))
-    return Choice(zone_id=zone.id, zone_name=zone.name, fitting=fitting, refusal="")
+        return Choice(zone_id=None, zone_name=None, suitable=suitable, refusal=str(error))
+    return Choice(zone_id=zone.id, zone_name=zone.name, suitable=suitable, refusal="")
 
 
-def check_zone(choose: Chooser, settings: Settings, place: Place) -> Iterator[Finding]:
-    """Of a network of ours, made already or not; your own has its own checks (instance_types.py)."""
+def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -> Iterator[Finding]:
+    """Check the zone of a network of ours; instance_types.py checks the user's own network."""
     if settings.vpc_id:
         return
     choice = choose()
     types = ", ".join(settings.instance_types)
     check = f"zone with {types}"
     if choice.refusal:
-        if choice.fitting:
-            mend = f"-c zone={choice.fitting[0]}"
+        if choice.suitable:
+            mend = f"-c zone={choice.suitable[0]}"
         else:
             mend = "another region (export AWS_REGION=...) or -c family=...: docs/families.md lists zones"
         yield Finding(check=check, found=choice.refusal, verdict="problem", mend=mend)
         return
     here = f"{choice.zone_id} ({choice.zone_name})"
-    others = ", ".join(each for each in choice.fitting if each != choice.zone_id) or "no other"
-    if place.zone_id:
-        found = f"{here}, where the network is"
+    others = ", ".join(each for each in choice.suitable if each != choice.zone_id) or "no other"
+    if existing.zone_id:
+        found = f"{here}, the zone of the network"
     else:
-        found = f"a deploy takes {here}; -c zone=... takes another that has them: {others}"
+        found = f"a deploy takes {here}; others for -c zone=...: {others}"
     yield Finding(check=check, found=found)

@@ -1,23 +1,23 @@
-"""Your own network: VPC, subnets, addresses."""
+"""Checks of the user's own network: VPC, subnets, addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from ops.preflight.finding import Finding, judged
-from ops.preflight.network.routes import WORLD, default_route, route_table, s3_endpoint, way_out
-from ops.preflight.place import Place, Subnet
+from ops.preflight.existing_network import ExistingNetwork, Subnet
+from ops.preflight.finding import Finding, finding
+from ops.preflight.network.routes import WORLD, check_egress, default_route, route_table, s3_endpoint
 from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.network import RESERVED_ADDRESSES
 
 
-def check_network(settings: Settings, place: Place, account: str, ec2: Any) -> Iterator[Finding]:
-    """Check a network of the user's own; nothing for one of ours.
+def check_network(settings: Settings, existing: ExistingNetwork, account: str, ec2: Any) -> Iterator[Finding]:
+    """Check the user's own network; return nothing for a network of ours.
 
     Args:
-        account: number of the account that is asked.
+        account: number of the account.
     """
     if not settings.vpc_id:
         return
@@ -32,24 +32,24 @@ def check_network(settings: Settings, place: Place, account: str, ec2: Any) -> I
         )
         return
     yield from _dns(settings.vpc_id, ec2)
-    for flag, subnet in (("public_subnet_id", place.public), ("private_subnet_id", place.private)):
+    for flag, subnet in (("public_subnet_id", existing.public), ("private_subnet_id", existing.private)):
         yield _belongs(flag, subnet, settings)
         if subnet:
             yield _not_shared(flag, subnet, account)
-    if place.public and place.private:
-        yield _same_zone(place.public, place.private)
-    if place.public:
-        yield from _public(place.public, settings, ec2)
-    if place.private:
-        yield from _private(place.private, settings, ec2)
+    if existing.public and existing.private:
+        yield _same_zone(existing.public, existing.private)
+    if existing.public:
+        yield from _public(existing.public, settings, ec2)
+    if existing.private:
+        yield from _private(existing.private, settings, ec2)
 
 
 def _dns(vpc_id: str, ec2: Any) -> Iterator[Finding]:
-    # ParallelCluster's SubnetsValidator refuses a VPC without either.
+    # ParallelCluster's SubnetsValidator refuses a VPC that lacks one of them.
     for attribute, option in (("DnsSupport", "dns-support"), ("DnsHostnames", "dns-hostnames")):
         key = f"Enable{attribute}"
         on = ec2.describe_vpc_attribute(VpcId=vpc_id, Attribute=f"enable{attribute}")[key]["Value"]
-        yield judged(
+        yield finding(
             f"VPC: {option}",
             "on" if on else "off",
             good=on,
@@ -59,8 +59,8 @@ def _dns(vpc_id: str, ec2: Any) -> Iterator[Finding]:
 
 def _belongs(flag: str, subnet: Subnet | None, settings: Settings) -> Finding:
     id_, vpc_id = getattr(settings, flag), settings.vpc_id
-    found = f"in {subnet['VpcId']}, {subnet['AvailabilityZoneId']}" if subnet else "not there"
-    return judged(
+    found = f"in {subnet['VpcId']}, {subnet['AvailabilityZoneId']}" if subnet else "missing"
+    return finding(
         f"{flag} {id_}",
         found,
         good=subnet is not None and subnet["VpcId"] == vpc_id,
@@ -69,10 +69,10 @@ def _belongs(flag: str, subnet: Subnet | None, settings: Settings) -> Finding:
 
 
 def _not_shared(flag: str, subnet: Subnet, account: str) -> Finding:
-    # The head node's role may start instances in subnets of its own account only (pcluster 3.16.1,
-    # cdk_builder_utils.py), and Route 53 makes no private zone in another account's VPC.
+    # The head node's role may start instances only in subnets of its own account (pcluster 3.16.1,
+    # cdk_builder_utils.py), and Route 53 creates no private zone in another account's VPC.
     owner = subnet["OwnerId"]
-    return judged(
+    return finding(
         f"{flag}: owner",
         "this account" if owner == account else f"account {owner}, which shares it with this one",
         good=owner == account,
@@ -82,7 +82,7 @@ def _not_shared(flag: str, subnet: Subnet, account: str) -> Finding:
 
 def _same_zone(public: Subnet, private: Subnet) -> Finding:
     zones = [subnet["AvailabilityZoneId"] for subnet in (public, private)]
-    return judged(
+    return finding(
         "both subnets in one zone",
         " and ".join(dict.fromkeys(zones)),
         good=zones[0] == zones[1],
@@ -93,16 +93,16 @@ def _same_zone(public: Subnet, private: Subnet) -> Finding:
 def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
     id_, route = subnet["SubnetId"], default_route(route_table(subnet, ec2))
     gateway = str((route or {}).get("GatewayId", ""))
-    yield judged(
-        "public subnet: way out",
-        gateway or "no route to the world",
+    yield finding(
+        "public subnet: route to the internet",
+        gateway or "no default route",
         good=gateway.startswith("igw-"),
         mend=f"-c public_subnet_id=... of a subnet whose {WORLD} goes to an internet gateway",
     )
     on = bool(subnet.get("MapPublicIpOnLaunch"))
-    yield judged(
+    yield finding(
         "public subnet: gives public addresses",
-        "yes" if on else "no: the head node would have no way out",
+        "yes" if on else "no: the head node could not reach the internet",
         good=on,
         mend=f"aws ec2 modify-subnet-attribute --subnet-id {id_} --map-public-ip-on-launch",
     )
@@ -111,7 +111,7 @@ def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
 
 def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
     table = route_table(subnet, ec2)
-    yield way_out(table)
+    yield check_egress(table)
     yield s3_endpoint(table, subnet["VpcId"], ec2)
     beside = settings.cpu_queue_facts
     cpu = load_base().cpu_queue.nodes * beside[1].addresses if beside else 0
@@ -120,7 +120,7 @@ def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
 
 def _addresses(name: str, subnet: Subnet, needed: int) -> Finding:
     free = subnet["AvailableIpAddressCount"]
-    return judged(
+    return finding(
         f"{name} subnet: free addresses",
         f"{free}, of which a full cluster takes {needed}",
         good=free >= needed,

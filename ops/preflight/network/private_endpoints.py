@@ -1,4 +1,4 @@
-"""endpoints=private: whether AWS offers the services in the zone."""
+"""Checks that AWS offers the interface endpoints of endpoints=private in the zone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ops.preflight.capacity.zone import Chooser
-from ops.preflight.finding import Finding, judged
+from ops.preflight.finding import Finding, finding
 from training_cluster.flags.network import INTERFACE_ENDPOINTS, endpoint_prefix
 from training_cluster.flags.settings import Settings
 
 
 def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[Finding]:
-    """Of a network of ours; in your own, endpoints are yours to make."""
+    """Check the endpoints for a network of ours; in their own network, users create endpoints themselves."""
     if settings.endpoints != "private" or settings.vpc_id:
         return
     zone_name = choose().zone_name
@@ -32,7 +32,7 @@ def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[F
         if each["ServiceName"] in names and zone_name in each.get("AvailabilityZones", [])
     }
     missing = [each for each in INTERFACE_ENDPOINTS if each not in found]
-    yield judged(
+    yield finding(
         f"endpoints=private in {zone_name}",
         f"not offered: {', '.join(missing)}" if missing else f"all {len(names)} services",
         good=not missing,

@@ -1,24 +1,24 @@
-"""Your own network: what leads out of a subnet."""
+"""Checks of the routes of the user's own network."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ops.preflight.finding import Finding, judged
-from ops.preflight.place import Subnet
+from ops.preflight.existing_network import Subnet
+from ops.preflight.finding import Finding, finding
 from training_cluster.catalog.families import load_base
 
 Table = Mapping[str, Any]
 Route = Mapping[str, Any]
-"""As EC2 describes them."""
+"""Route as EC2 describes it."""
 WORLD = "0.0.0.0/0"
-# EC2 goes on to list one that was deleted, for a while.
-_ENDPOINT_STANDS = ("available", "pending")
+# EC2 lists deleted endpoints for a while.
+_ENDPOINT_EXISTS = ("available", "pending")
 
 
 def route_table(subnet: Subnet, ec2: Any) -> Table | None:
-    """The subnet's route table: its own, else the VPC's main one."""
+    """Return the subnet's own route table, else the VPC's main one."""
     for filters in (
         {"association.subnet-id": subnet["SubnetId"]},
         {"vpc-id": subnet["VpcId"], "association.main": "true"},
@@ -31,7 +31,7 @@ def route_table(subnet: Subnet, ec2: Any) -> Table | None:
 
 
 def default_route(table: Table | None) -> Route | None:
-    """The route to the world, unless it leads nowhere."""
+    """Return the default route, unless it is a blackhole."""
     routes = table["Routes"] if table else []
     return next(
         (
@@ -43,13 +43,13 @@ def default_route(table: Table | None) -> Route | None:
     )
 
 
-def way_out(table: Table | None) -> Finding:
-    """Whether the private subnet reaches the internet, for packages and AWS APIs."""
-    check, route = "private subnet: way out", default_route(table)
+def check_egress(table: Table | None) -> Finding:
+    """Check that the private subnet reaches the internet, for packages and AWS APIs."""
+    check, route = "private subnet: route to the internet", default_route(table)
     if route is None:
         return Finding(
             check=check,
-            found="no route to the world",
+            found="no default route",
             verdict="problem",
             mend=f"aws ec2 create-route --destination-cidr-block {WORLD} --nat-gateway-id nat-... "
             f"--route-table-id {table['RouteTableId'] if table else 'rtb-...'}",
@@ -66,14 +66,14 @@ def way_out(table: Table | None) -> Finding:
     other = next((str(route[key]) for key in sorted(route) if key.endswith("Id")), "something else")
     return Finding(
         check=check,
-        found=f"{other}: whether it leads to the internet was not checked",
+        found=f"{other}: not checked if it leads to the internet",
         verdict="warning",
         mend="from an instance in it: curl -sI https://aws.amazon.com",
     )
 
 
 def s3_endpoint(table: Table | None, vpc_id: str, ec2: Any) -> Finding:
-    """Whether S3 is reached past the NAT gateway, which is paid by the GB."""
+    """Check that traffic to S3 avoids the NAT gateway, which is billed by the GB."""
     filters = [{"Name": "vpc-id", "Values": [vpc_id]}, {"Name": "vpc-endpoint-type", "Values": ["Gateway"]}]
     endpoints = ec2.describe_vpc_endpoints(Filters=filters)["VpcEndpoints"]
     table_id, region = table["RouteTableId"] if table else "rtb-...", ec2.meta.region_name
@@ -82,14 +82,14 @@ def s3_endpoint(table: Table | None, vpc_id: str, ec2: Any) -> Finding:
         for each in endpoints
         if each["ServiceName"].endswith(".s3")
         and table_id in each.get("RouteTableIds", [])
-        and each["State"].lower() in _ENDPOINT_STANDS
+        and each["State"].lower() in _ENDPOINT_EXISTS
     ]
     gb = load_base().prices.nat_gateway_gb.usd
-    return judged(
+    return finding(
         "private subnet: S3 gateway endpoint",
-        found[0] if found else f"none: data sets and checkpoints go through NAT, about {gb} USD a GB",
+        found[0] if found else f"none: data sets and checkpoints go through NAT, about {gb} USD per GB",
         good=bool(found),
-        else_="warning",
+        otherwise="warning",
         mend=f"aws ec2 create-vpc-endpoint --vpc-id {vpc_id} --service-name com.amazonaws.{region}.s3 "
         f"--route-table-ids {table_id}",
     )

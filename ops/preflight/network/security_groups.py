@@ -1,4 +1,4 @@
-"""What security groups let through."""
+"""Checks the traffic that security groups allow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ops.preflight.finding import Finding, judged
+from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
 
 _ALL = "-1"
@@ -17,13 +17,13 @@ _WORLD = "0.0.0.0/0"
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """Who wants in or out: the nodes, by their group or their addresses."""
+    """Other side of the traffic: the nodes, by their group or their addresses."""
 
     group_id: str | None
     cidr: str | None
 
     def passes(self, rule: Mapping[str, Any]) -> bool:
-        """Whether one rule is for it. A prefix list is taken for one that is, as ParallelCluster does."""
+        """Tell if a rule covers the peer. Like in ParallelCluster, a prefix list is assumed to cover it."""
         groups = {pair.get("GroupId") for pair in rule.get("UserIdGroupPairs", [])}
         ranges = [each["CidrIp"] for each in rule.get("IpRanges", [])]
         covered = self.cidr is not None and any(_covers(each, self.cidr) for each in ranges)
@@ -39,14 +39,14 @@ def _covers(wide: str, narrow: str) -> bool:
 
 
 def describe_groups(group_ids: Iterable[str], ec2: Any) -> list[Mapping[str, Any]]:
-    """Those that there are. Raises botocore's errors."""
+    """Return the groups that exist. Raises botocore's errors."""
     filters = [{"Name": "group-id", "Values": sorted(set(group_ids))}]
     found: list[Mapping[str, Any]] = ec2.describe_security_groups(Filters=filters)["SecurityGroups"]
     return found
 
 
 def ports_open(groups: Iterable[Mapping[str, Any]], ports: tuple[int, int], peer: Peer) -> bool:
-    """Whether the groups together let a peer in and out on TCP ports, from the first to the last."""
+    """Tell if the groups together allow a peer in and out on a range of TCP ports."""
     return all(
         any(_is_open(rule, ports, peer) for group in groups for rule in group.get(direction, []))
         for direction in ("IpPermissions", "IpPermissionsEgress")
@@ -64,7 +64,7 @@ def _is_open(rule: Mapping[str, Any], ports: tuple[int, int], peer: Peer) -> boo
 
 
 def authorize_commands(group_id: str, ports: Iterable[tuple[int, int]], node_group_id: str) -> str:
-    """The commands that let the nodes in and out. Quoted: to zsh a bracket is a pattern."""
+    """Return the commands that allow the nodes in and out, quoted because zsh expands brackets."""
     rules = " ".join(
         f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={node_group_id}}}]'"
         for first, last in ports
@@ -76,14 +76,14 @@ def authorize_commands(group_id: str, ports: Iterable[tuple[int, int]], node_gro
 
 
 def check_node_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Your own group of the nodes; ours is as it must be."""
+    """Check the user's own security group of the nodes; ours is correct."""
     if not (id_ := settings.security_group_id):
         return
     found = describe_groups([id_], ec2)
     group = found[0] if found else None
-    yield judged(
+    yield finding(
         f"security_group_id {id_}",
-        f"in {group['VpcId']}" if group else "not there",
+        f"in {group['VpcId']}" if group else "missing",
         good=group is not None and group["VpcId"] == settings.vpc_id,
         mend=f"aws ec2 describe-security-groups --filters Name=vpc-id,Values={settings.vpc_id}, then "
         "-c security_group_id=...",
@@ -91,13 +91,13 @@ def check_node_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
     if group is None:
         return
     for direction, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
-        # ParallelCluster refuses EFA without a rule that names the group itself; 0.0.0.0/0 is not enough.
+        # ParallelCluster refuses EFA without a rule for the group itself; 0.0.0.0/0 is not enough.
         itself = any(
             rule["IpProtocol"] == _ALL and pair.get("GroupId") == id_
             for rule in group[key]
             for pair in rule.get("UserIdGroupPairs", [])
         )
-        yield judged(
+        yield finding(
             f"security group: all {direction} to itself",
             "yes" if itself else "no",
             good=itself,
@@ -107,11 +107,11 @@ def check_node_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
     out = any(
         _is_open(rule, (443, 443), Peer(group_id=None, cidr=_WORLD)) for rule in group["IpPermissionsEgress"]
     )
-    yield judged(
-        "security group: HTTPS to the world",
-        "yes" if out else "no: packages and AWS APIs",
+    yield finding(
+        "security group: HTTPS to the internet",
+        "yes" if out else "no: packages and AWS APIs need it",
         good=out,
-        else_="warning",
+        otherwise="warning",
         mend=f"aws ec2 authorize-security-group-egress --group-id {id_} --ip-permissions "
         f"'IpProtocol=tcp,FromPort=443,ToPort=443,IpRanges=[{{CidrIp={_WORLD}}}]'",
     )

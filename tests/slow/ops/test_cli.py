@@ -121,7 +121,7 @@ def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal
 
 def test_connect_runs_a_command_and_says_what_a_shell_takes(terminal: Terminal) -> None:
     assert "gpu" in terminal.trainctl("connect", "--", "sinfo", "--all")
-    assert "no AWS" in terminal.trainctl("connect", "--print", code=1), "a rehearsal has no shell to open"
+    assert "not AWS" in terminal.trainctl("connect", "--print", code=1), "a rehearsal has no shell to open"
 
 
 def test_data_goes_to_the_bucket_and_comes_back_and_nothing_is_deleted(terminal: Terminal) -> None:

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from ops.__main__ import main
 from ops.account.head_node import HeadNode, find_head_node
 from rehearsal.local_aws.head_node.agent import Agent, Outcome
 from rehearsal.local_aws.head_node.run_commands import run
@@ -140,30 +136,3 @@ def stack(name: str, *, status: str = "CREATE_COMPLETE", **outputs: str) -> dict
         "CreationTime": "2026-01-01",
         "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()],
     }
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedCluster]:
-    """A cluster, asked by every command of trainctl that runs in this process; no one waits."""
-    played = PlayedCluster(tmp_path)
-    monkeypatch.setattr("ops.account.session.account_clients", lambda: played.client)
-    monkeypatch.setattr("ops.account.head_node._FIRST_POLL_S", 0.01)
-    monkeypatch.setattr("ops.jobs.follow.POLL_S", 0)
-    yield played
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """trainctl in this process: exit code, stdout, stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["trainctl", *arguments])
-        try:
-            code = main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return code, said.out, said.err
-
-    return run

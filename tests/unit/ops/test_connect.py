@@ -15,10 +15,9 @@ import pytest
 from ops import connect
 from ops.__main__ import main
 from ops.usage import OpsError
-from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, cluster
+from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
-__all__ = ["cluster"]
 Call = Callable[..., tuple[int, str, str]]
 DOCUMENT = ["--document-name", "AWS-StartInteractiveCommand", "--parameters"]
 SESSION = [
@@ -168,7 +167,7 @@ def test_a_local_aws_has_no_shell_and_says_what_there_is(endpoint: str, cluster:
         return local if service == "ssm" else cluster.client(service)
 
     head_node(cluster)
-    with pytest.raises(OpsError, match=r"trainctl connect -- squeue"):
+    with pytest.raises(OpsError, match=r"trainctl connect --cluster training -- squeue"):
         connect.session_command("training", client)
-    with pytest.raises(OpsError, match=r"trainctl connect -- squeue"):
+    with pytest.raises(OpsError, match=r"trainctl connect --cluster training -- squeue"):
         connect.ssh_command("training", client, key=None)

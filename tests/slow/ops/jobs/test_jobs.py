@@ -10,9 +10,8 @@ import pytest
 
 from ops.jobs.submit import JobRequest, sbatch_command
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
-from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 
-__all__ = ["call", "cluster"]
 pytestmark = pytest.mark.slow
 
 RESOURCE = {"Name": "cpu", "InstanceType": "m6i.xlarge", "MinCount": 2, "MaxCount": 2}

@@ -113,19 +113,19 @@ CASES: dict[str, tuple[Step, Step, str, str]] = {
     "the public subnet leads nowhere": (
         lambda own: own.unroute(own.public_table),
         lambda own: own.route(own.public_table, GatewayId=own.internet),
-        "public subnet: way out",
+        "public subnet: route to the internet",
         "-c public_subnet_id=",
     ),
     "the private subnet leads nowhere": (
         lambda own: own.unroute(own.private_table),
         lambda own: own.route(own.private_table, NatGatewayId=own.nat),
-        "private subnet: way out",
+        "private subnet: route to the internet",
         "aws ec2 create-route",
     ),
     "the private subnet is a public one": (
         lambda own: own.reroute(own.private_table, GatewayId=own.internet),
         lambda own: own.reroute(own.private_table, NatGatewayId=own.nat),
-        "private subnet: way out",
+        "private subnet: route to the internet",
         "-c private_subnet_id=",
     ),
     "S3 is reached through NAT": (
@@ -149,7 +149,7 @@ CASES: dict[str, tuple[Step, Step, str, str]] = {
     "nodes may not call the world": (
         lambda own: own.ec2.revoke_security_group_egress(GroupId=own.nodes, IpPermissions=[WORLD]),
         lambda own: own.ec2.authorize_security_group_egress(GroupId=own.nodes, IpPermissions=[WORLD]),
-        "security group: HTTPS to the world",
+        "security group: HTTPS to the internet",
         "FromPort=443",
     ),
     "the bucket keeps no old versions": (

@@ -15,9 +15,8 @@ from botocore.config import Config
 
 from ops.account.head_node import CommandError, HeadNode, NoEndError, NotStartedError
 from rehearsal.local_aws.head_node.agent import BUFFER, WORKERS
-from tests.unit.ops.jobs_head_node import PlayedCluster, cluster
+from tests.unit.ops.jobs_head_node import PlayedCluster
 
-__all__ = ["cluster"]
 HANG = "for _ in {1..200}; do sleep 0.1; done"
 
 

@@ -19,12 +19,11 @@ from ops.account import options as account_options
 from ops.preflight.finding import Finding
 from tests.printed_aws_commands import printed_aws_commands
 from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.jobs_head_node import PlayedCluster, cluster
+from tests.unit.ops.jobs_head_node import PlayedCluster
 from tests.unit.ops.teardown.teardown_account import everything
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
 
-__all__ = ["cluster"]
 Said = Callable[..., str]
 LOGS = sorted(str(path) for path in (ROOT / "tests/unit/ops/diagnose/logs").iterdir())
 BARE = re.compile(

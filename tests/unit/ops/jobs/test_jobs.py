@@ -8,9 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.unit.ops.jobs.test_slurm import job_text
-from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster, stack
-
-__all__ = ["call", "cluster"]
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster, stack
 
 
 def submitted(cluster: PlayedCluster) -> list[str]:

@@ -11,9 +11,7 @@ import pytest
 from ops.jobs.output import CHUNK_BYTES, Output
 from ops.jobs.reasons import plain_reason
 from tests.unit.ops.jobs.test_slurm import job_text
-from tests.unit.ops.jobs_head_node import Call, PlayedCluster, call, cluster
-
-__all__ = ["call", "cluster"]
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 
 
 def test_the_last_lines_of_a_job_are_shown(cluster: PlayedCluster, call: Call) -> None:

@@ -154,7 +154,11 @@ def test_words_are_the_flags_own_and_so_is_the_cost() -> None:
         ({"capacity": "spot"}, "not while nodes run", "continue, since the deploy would fail"),
         ({"capacity": "spot", "on_busy": "drain"}, "rolling", "finish first"),
         ({"capacity": "spot", "on_busy": "stop"}, "fleet stops", "end"),
-        ({"min_nodes": "1", "on_busy": "drain"}, "not while nodes run", "continue, since the deploy would fail"),
+        (
+            {"min_nodes": "1", "on_busy": "drain"},
+            "not while nodes run",
+            "continue, since the deploy would fail",
+        ),
         ({"nodes": "4"}, "live", "continue"),
     ],
     ids=str,

@@ -13,8 +13,8 @@ import pytest
 from ops.pcluster import dry_run as pcluster_dry_run
 from ops.pcluster.dry_run import Change, DryRun, Message, account_environment, dry_run
 from ops.preflight.config import check_validators
+from ops.preflight.existing_network import read_existing_network
 from ops.preflight.finding import Finding
-from ops.preflight.place import read_place
 from ops.usage import OpsError
 from tests.unit.ops.preflight.preflight_network import GROUP, PRIVATE, PUBLIC, VPC, Network
 from training_cluster.paths import ROOT
@@ -44,7 +44,7 @@ def _asked(
         configs.append(config)
         return said
 
-    return list(check_validators(settings, read_place(settings, client), client, judge)), configs
+    return list(check_validators(settings, read_existing_network(settings, client), client, judge)), configs
 
 
 def test_before_network_and_storage_it_says_what_to_deploy_first() -> None:
@@ -57,7 +57,7 @@ def test_before_network_and_storage_it_says_what_to_deploy_first() -> None:
 
 def test_the_config_has_the_ids_that_are_there_and_nothing_that_the_first_deploy_makes() -> None:
     (fine,), (config,) = _asked(_deployed(), login_nodes="1")
-    assert (fine.verdict, fine.found) == ("ok", "none objects to a new cluster")
+    assert (fine.verdict, fine.found) == ("ok", "accept a new cluster")
     text, queue = json.dumps(config), config["Scheduling"]["SlurmQueues"][0]
     assert config["HeadNode"]["Networking"] == {"SubnetId": PUBLIC, "SecurityGroups": [GROUP]}
     assert queue["Networking"]["SubnetIds"] == [PRIVATE]

@@ -97,7 +97,7 @@ def test_before_the_first_build_it_says_what_that_takes_and_what_it_is_made_from
     assert (build.check, build.verdict) == (STACK, "ok")
     # 90 minutes of an m6i.8xlarge at 1.536 an hour.
     assert build.found == (
-        "not there: the first deploy builds an image, about 90 minutes and 2.30 USD, as estimated"
+        "missing: the first deploy builds an image, about 90 minutes and 2.30 USD, as estimated"
     )
 
 
@@ -126,7 +126,7 @@ def test_once_it_was_built_the_image_that_the_parameter_holds_is_named() -> None
     [
         (
             lambda network: network.parameters.pop(PARAMETER),
-            f"no parameter {PARAMETER}: the deploy would stop",
+            f"without the parameter {PARAMETER}: the deploy would stop",
         ),
         (lambda network: network.images.pop(OWN), "us-east-1 has no such image for this account"),
         (

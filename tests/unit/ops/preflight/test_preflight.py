@@ -43,9 +43,11 @@ Change = Callable[[Network], Any]
 def test_a_good_network_has_nothing_to_mend() -> None:
     found = findings(Network(), **OWN, security_group_id=GROUP)
     assert [each for each in found if each.verdict != "ok" or each.mend] == []
-    assert {"both subnets in one zone", "private subnet: way out", "p4d.24xlarge in use1-az4"} <= {
-        each.check for each in found
-    }
+    assert {
+        "both subnets in one zone",
+        "private subnet: route to the internet",
+        "p4d.24xlarge in use1-az4",
+    } <= {each.check for each in found}
 
 
 @pytest.mark.parametrize(
@@ -73,16 +75,20 @@ def test_a_good_network_has_nothing_to_mend() -> None:
             "public subnet: gives public addresses",
             f"--subnet-id {PUBLIC} --map-public-ip-on-launch",
         ),
-        (lambda n: n.routes.update({PUBLIC: [NAT]}), "public subnet: way out", "internet gateway"),
+        (
+            lambda n: n.routes.update({PUBLIC: [NAT]}),
+            "public subnet: route to the internet",
+            "internet gateway",
+        ),
         (
             lambda n: n.routes.update({PRIVATE: []}),
-            "private subnet: way out",
+            "private subnet: route to the internet",
             f"--route-table-id rtb-{PRIVATE}",
         ),
-        (lambda n: n.routes.update({PRIVATE: [IGW]}), "private subnet: way out", "NAT gateway"),
+        (lambda n: n.routes.update({PRIVATE: [IGW]}), "private subnet: route to the internet", "NAT gateway"),
         (
             lambda n: n.routes.update({PRIVATE: [NAT | {"State": "blackhole"}]}),
-            "private subnet: way out",
+            "private subnet: route to the internet",
             "create-route",
         ),
         (
@@ -110,10 +116,10 @@ def test_what_would_fail_is_a_problem_with_what_to_type(change: Change, check: s
         (lambda n: n.s3_endpoint_of.clear(), "private subnet: S3 gateway endpoint", "create-vpc-endpoint"),
         (
             lambda n: n.routes.update({PRIVATE: [{"TransitGatewayId": "tgw-1"}]}),
-            "private subnet: way out",
+            "private subnet: route to the internet",
             "curl",
         ),
-        (lambda n: n.group.update(out=[ITSELF]), "security group: HTTPS to the world", "FromPort=443"),
+        (lambda n: n.group.update(out=[ITSELF]), "security group: HTTPS to the internet", "FromPort=443"),
     ],
 )
 def test_what_works_worse_is_a_warning(change: Change, check: str, mend: str) -> None:
@@ -169,9 +175,7 @@ def test_without_a_network_of_yours_the_zone_is_the_one_that_the_deploy_takes() 
     network.offered["use1-az1"].append("p4d.24xlarge")
     found = _of_the_zone(network)
     assert (found.check, found.verdict) == ("zone with c5.4xlarge, p4d.24xlarge", "ok")
-    assert found.found == (
-        "a deploy takes use1-az1 (us-east-1a); -c zone=... takes another that has them: use1-az4"
-    )
+    assert found.found == ("a deploy takes use1-az1 (us-east-1a); others for -c zone=...: use1-az4")
     for zone in network.offered.values():
         zone.remove("c5.4xlarge")
     problem = _of_the_zone(network)
@@ -190,7 +194,7 @@ def test_a_zone_that_was_asked_for_must_have_each_type() -> None:
 def test_a_network_stack_that_is_there_decides_the_zone() -> None:
     network = Network()
     network.network_stack = {"VpcId": VPC, "PrivateSubnetId": PRIVATE}
-    assert _of_the_zone(network).found == "use1-az4 (us-east-1d), where the network is"
+    assert _of_the_zone(network).found == "use1-az4 (us-east-1d), the zone of the network"
     problem = _of_the_zone(network, zone="use1-az1")
     assert "The network stays in use1-az4 (us-east-1d) for good" in problem.found
 
@@ -207,7 +211,7 @@ def test_a_stack_of_others_by_our_name_is_a_problem() -> None:
 def test_a_budget_where_cloudformation_has_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = {"budget_usd": "100", "alarm_email": "a@example.com"}
     assert bad(Network(), **flags) == []
-    monkeypatch.setattr("ops.preflight.account.leftovers.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
+    monkeypatch.setattr("ops.preflight.account.name_conflicts.REGIONS_WITHOUT_BUDGETS", ("us-east-1",))
     (problem,) = bad(Network(), **flags)
     assert (problem.check, problem.verdict) == ("budget_usd in us-east-1", "problem")
 

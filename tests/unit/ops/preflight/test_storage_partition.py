@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
-from ops.preflight.place import unknown_place
+from ops.preflight.existing_network import unknown_network
 from ops.preflight.storage import check_storage
 from training_cluster.rules.context import read_settings
 
@@ -34,6 +34,6 @@ def test_scratch_file_systems_are_not_sold_in_china(
         made: Any = boto3.client(service, region_name=region, **keys)  # type: ignore[call-overload]
         return made
 
-    found = list(check_storage(settings, unknown_place(settings), client))
+    found = list(check_storage(settings, unknown_network(settings), client))
     assert [each.check for each in found if each.verdict == "problem"] == problems
     assert all("leave fsx_type out" in each.mend for each in found)

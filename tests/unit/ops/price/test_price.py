@@ -229,7 +229,10 @@ def test_a_run_counts_the_nodes_of_its_world(tmp_path: Path) -> None:
         ("report: the run wrote no metrics", "not the report of a run"),
         ("{}", "tokens_per_s: Field required"),
         ('{"tokens_per_s": 0, "world_size": 8}', "tokens_per_s: Input should be greater than 0"),
-        ('{"tokens_per_s": 5, "world_size": 12}', "world size 12 is not a whole number of p4d.24xlarge nodes"),
+        (
+            '{"tokens_per_s": 5, "world_size": 12}',
+            "world size 12 is not a whole number of p4d.24xlarge nodes",
+        ),
         ("\udcff", "not text"),
     ],
 )

@@ -12,9 +12,8 @@ import pytest
 from ops.__main__ import main
 from ops.status.cluster import ClusterState, Fill, read_cluster_state, read_deployed, render_cluster_state
 from tests.unit.ops.fake_account import Refused
-from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, cluster, stack
+from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster, stack
 
-__all__ = ["cluster"]
 FLEET = {"Item": {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "RUNNING"}}}}}
 SINFO = """\
 gpu*|up|idle~|3|gpu-dy-p4d-[1-3]|Unknown|none

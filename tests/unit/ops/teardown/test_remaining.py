@@ -125,7 +125,9 @@ def test_of_several_file_systems_that_fit_one_must_be_chosen() -> None:
         )
     )
     assert f"  npx cdk deploy TrainingClusterStack -c bucket_name={BUCKET} -c efs_id={EFS}\n" in shown
-    assert in_order(shown, "and with one of 2 values of fsx_id:\n", f"-c fsx_id={LUSTRE}\n", f"-c fsx_id={second}\n")
+    assert in_order(
+        shown, "and with one of 2 values of fsx_id:\n", f"-c fsx_id={LUSTRE}\n", f"-c fsx_id={second}\n"
+    )
 
 
 def test_while_file_systems_are_kept_their_network_is_not_to_be_destroyed() -> None:

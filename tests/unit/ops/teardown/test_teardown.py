@@ -122,7 +122,9 @@ def test_logs_of_the_cluster_are_named_and_those_of_another_are_not() -> None:
         assert f"aws logs delete-log-group --log-group-name {name}\n" in shown
     for name in others:
         assert name not in shown
-    assert in_order(shown, "delete them only if no cluster exists any more", shared, f"delete-bucket --bucket {bucket}")
+    assert in_order(
+        shown, "delete them only if no cluster exists any more", shared, f"delete-bucket --bucket {bucket}"
+    )
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -61,7 +61,7 @@ def test_without_the_stacks_the_rest_is_checked_as_before_a_first_deploy() -> No
         "AccessDenied", "not authorized to perform: cloudformation:DescribeStacks"
     )
     (warning,) = bad(network)
-    assert warning.check == "stacks and network, taken as not there"
+    assert warning.check == "stacks and network, assumed to be missing"
     assert warning.found == "not checked: these credentials lack cloudformation:DescribeStacks"
 
 
@@ -93,7 +93,7 @@ def test_a_quota_that_nobody_ever_asked_to_change_is_aws_s_default() -> None:
     del network.quotas[P]
     network.default_quotas[P] = 191
     (problem,) = bad(network)
-    assert problem.found == "191, of which 0 used by others, 192 wanted"
+    assert problem.found == "191, of which 0 used by others, 192 needed"
 
 
 def test_a_spot_quota_that_no_source_names_is_a_warning() -> None:

@@ -1,4 +1,4 @@
-"""Where the cluster will stand, as far as it is known before the deploy."""
+"""Finds the network and the stacks that exist before a deploy."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from training_cluster.image.names import image_stack_name
 from training_cluster.stack_names import NETWORK_STACK
 
 Subnet = Mapping[str, Any]
-"""As EC2 describes it."""
+"""Subnet as EC2 describes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """A network: yours, or that of a NetworkStack which is there already; all None before there is one."""
+class ExistingNetwork:
+    """The user's network, or that of an existing NetworkStack; all None without one. Also existing stacks."""
 
     vpc_id: str | None
     public: Subnet | None
     private: Subnet | None
     node_group_id: str | None
-    """Security group of the nodes."""
+    """Id of the nodes' security group."""
     image_stack: Stack | None = None
-    """The one that builds images for these flags."""
+    """ImageStack that builds the image for these flags."""
     stacks: Mapping[str, Stack] = field(default_factory=dict)
-    """Ours that are there, by name."""
+    """Existing stacks of Training Cluster, by name."""
     foreign_stacks: tuple[str, ...] = ()
-    """Called like ours, and others'."""
+    """Names of other stacks that are named like ours."""
 
     @property
     def zone_id(self) -> str | None:
-        """The private subnet's zone: compute nodes and file systems stand there."""
+        """Zone of the private subnet, with the compute nodes and file systems."""
         return str(self.private["AvailabilityZoneId"]) if self.private else None
 
     @property
     def cidr(self) -> str | None:
-        """The private subnet's addresses."""
+        """Address range of the private subnet."""
         return str(self.private["CidrBlock"]) if self.private else None
 
     def has(self, stack_name: str) -> bool:
-        """Whether one of our stacks is there; one whose first deploy failed says nothing of itself."""
+        """Tell if one of our stacks was deployed; one whose first deploy failed has no outputs."""
         return stack_name in self.stacks and bool(self.stacks[stack_name].outputs)
 
 
-def read_place(settings: Settings, client: ClientOf) -> Place:
-    """Ask EC2 and CloudFormation. Raises botocore's errors."""
+def read_existing_network(settings: Settings, client: ClientOf) -> ExistingNetwork:
+    """Read the network from EC2 and the stacks from CloudFormation. Raises botocore's errors."""
     ours, others = find_stacks(client("cloudformation"))
     stack = ours.get(NETWORK_STACK)
     made = stack.outputs if stack else {}
     if settings.vpc_id and made.get("VpcId") != settings.vpc_id:
-        made = {}  # of another network
-    return Place(
+        made = {}  # the NetworkStack has another network
+    return ExistingNetwork(
         vpc_id=settings.vpc_id or made.get("VpcId"),
         public=_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
         private=_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
@@ -65,9 +65,11 @@ def read_place(settings: Settings, client: ClientOf) -> Place:
     )
 
 
-def unknown_place(settings: Settings) -> Place:
-    """What the flags say, where AWS does not: as if nothing were deployed."""
-    return Place(vpc_id=settings.vpc_id, public=None, private=None, node_group_id=settings.security_group_id)
+def unknown_network(settings: Settings) -> ExistingNetwork:
+    """Return the network of the flags if AWS does not answer, as if nothing were deployed."""
+    return ExistingNetwork(
+        vpc_id=settings.vpc_id, public=None, private=None, node_group_id=settings.security_group_id
+    )
 
 
 def _subnet(id_: str | None, ec2: Any) -> Subnet | None:
