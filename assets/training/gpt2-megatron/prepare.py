@@ -21,10 +21,20 @@ from pathlib import Path
 
 import published
 from indexed import make_indexed
-from tokens import FILES, GPT2_VOCAB_SIZE, Bpe, gpt2, train_bpe
+from tokens import gpt2, train_bpe
 from trainkit.data import corpus as machine_text
+from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.data.documents import OWN, PATTERNS, Piece, documents_of, fingerprint_of, own_files, pieces_of
+from trainkit.data.documents import (
+    OWN,
+    PATTERNS,
+    Piece,
+    documents_of,
+    fingerprint_of,
+    own_files,
+    pieces_of,
+    sample,
+)
 from trainkit.data.prepare import (
     check_space,
     ensure_shards,
@@ -38,7 +48,7 @@ from trainkit.data.prepare import (
     worker_count,
 )
 from trainkit.data.prepare_tokens import Recipe, prepare
-from trainkit.data.shards import Manifest, ShardError, sha256_of
+from trainkit.data.shards import Manifest, ShardError
 from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"
@@ -128,7 +138,7 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
     config.folder.mkdir(parents=True, exist_ok=True)
     bpe = bpe or train_bpe(
         config.folder / "vocabulary",
-        (text for unit in units for text, _ in documents_of(unit)),
+        sample(units),
         vocab_size=config.vocab_size,
         made_of=made_of(config),
     )
@@ -138,7 +148,7 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
         read=documents_of,
         encoder=bpe,
         vocab_size=bpe.vocab_size,
-        tokenizer_sha256=_sum(bpe),
+        tokenizer_sha256=bpe.sha256,
         source={
             "corpus": config.name,
             "fingerprint": config.fingerprint,
@@ -191,11 +201,6 @@ def text_files(config: DataConfig) -> list[Path]:
     dump = read_dump(config.data, wiki=wiki, date=date)
     have_text(dump, workers=config.workers)
     return dump.texts()
-
-
-def _sum(bpe: Bpe) -> str:
-    sums = "".join(sha256_of(bpe.folder / name) for name in FILES)
-    return hashlib.sha256(sums.encode()).hexdigest()
 
 
 if __name__ == "__main__":

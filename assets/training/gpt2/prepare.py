@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus
-from bpe import Bpe, open_tokenizer, train_bpe
+from trainkit.data import bpe
 from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.documents import sample
 from trainkit.data.prepare import (
     check_space,
     ensure_shards,
@@ -115,15 +116,14 @@ def make(config: DataConfig) -> Manifest:
     units = corpus.units(config.corpus, data=config.data)
     show_units(units, workers=config.workers)
     config.folder.mkdir(parents=True, exist_ok=True)
-    tokenizer_file = tokenizer_of(config, units)
-    tokenizer = open_tokenizer(tokenizer_file)
+    tokenizer = bpe.Bpe((tokenizer_of(config, units),))
     recipe = Recipe(
         folder=config.folder,
         units=units,
         read=corpus.Reader(),
-        encoder=Bpe(tokenizer_file),
-        vocab_size=tokenizer.get_vocab_size(),
-        tokenizer_sha256=sha256_of(tokenizer_file),
+        encoder=tokenizer,
+        vocab_size=tokenizer.vocab_size,
+        tokenizer_sha256=tokenizer.sha256,
         source={
             "corpus": config.corpus,
             "fingerprint": config.fingerprint,
@@ -153,7 +153,11 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
         shutil.copyfile(config.weights / TOKENIZER, file)
         return file
     made_of = f"{config.fingerprint} {config.vocab_size}\n"
-    return made_once(file, made_of, lambda to: train_bpe(units, to, vocab_size=config.vocab_size))
+
+    def train(to: Path) -> None:
+        bpe.train(bpe.Bpe((to,)), sample(units, read=corpus.Reader()), vocab_size=config.vocab_size)
+
+    return made_once(file, made_of, train)
 
 
 if __name__ == "__main__":

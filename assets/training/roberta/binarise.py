@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from binary_data import DICTIONARY
-from line_bpe import Bpe
+from line_bpe import FairseqBpe
 from split_files import Split, encode_split
 from trainkit.run.files import sync, write_whole
 
@@ -16,7 +16,7 @@ def binarise(
     lines: Callable[[str], Iterator[str]],
     sizes: Mapping[str, int],
     *,
-    bpe: Bpe,
+    bpe: FairseqBpe,
     to: Path,
     work: Path,
     workers: int,

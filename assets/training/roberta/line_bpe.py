@@ -1,4 +1,4 @@
-"""The BPE: GPT-2's, or one trained on the text.
+"""The BPE of roberta with fairseq's dictionary: GPT-2's, or one trained on the text.
 
 Its ids are those of fairseq's own multiprocessing_bpe_encoder (a test compares them), from the tokenizers
 library, which is much faster.
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from binary_data import DICTIONARY, ENCODER, MERGES, DataError
+from trainkit.data.bpe import Bpe, ensure_gpt2
+from trainkit.data.bpe import train as train_bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.fetch import ensure_file
 from trainkit.run.files import write_whole
@@ -21,40 +23,34 @@ from trainkit.run.files import write_whole
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+# The site of fairseq has OpenAI's files and the dictionary.
 URL = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
-# OpenAI's files, as tiktoken has recorded their sums; dict.txt is fairseq's, and is looked into instead.
-SHA256 = {
-    ENCODER: "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
-    MERGES: "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
-}
-END_OF_TEXT = "<|endoftext|>"
 
 
 @dataclass(frozen=True)
-class Bpe:
+class FairseqBpe:
     """A folder with encoder.json, vocab.bpe and dict.txt."""
 
     folder: Path
 
     @property
+    def bpe(self) -> Bpe:
+        """Tokenizer without the dictionary."""
+        return Bpe((self.folder / ENCODER, self.folder / MERGES))
+
+    @property
     def dictionary(self) -> Path:
-        """fairseq's: a line a symbol."""
+        """File of fairseq's symbols, one on each line."""
         return self.folder / DICTIONARY
 
     def tokenizer(self) -> Tokenizer:
-        """Encodes in the thread that calls it; what looks like the end of text in a text is text."""
-        # Threads of its own would only be in the way of encoding.py's.
+        """Open the tokenizer, which encodes in the thread that calls it."""
+        # Threads of the library would only compete with those of encoding.py.
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        # The rest of this file needs no package.
-        from tokenizers import Tokenizer, pre_tokenizers  # noqa: PLC0415
-        from tokenizers.models import BPE  # noqa: PLC0415
-
-        tokenizer = Tokenizer(BPE.from_file(str(self.folder / ENCODER), str(self.folder / MERGES)))
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        return tokenizer
+        return self.bpe.open()
 
     def check_dictionary(self) -> int:
-        """How many symbols dict.txt has; each id of the encoder has to be there, once.
+        """Count the symbols of dict.txt, in which each id of the encoder has to be once.
 
         Raises:
             DataError: dict.txt belongs to another encoder.
@@ -70,35 +66,25 @@ class Bpe:
         return len(entries)
 
 
-def gpt2(raw: Path, bucket: DatasetBucket | None) -> Bpe:
-    """GPT-2's BPE in DATA_DIR/raw/gpt2_bpe: as it lies there, from the bucket, or the web (GPT2_BPE_URL).
+def gpt2(raw: Path, bucket: DatasetBucket | None) -> FairseqBpe:
+    """Find or download GPT-2's BPE and its dictionary in DATA_DIR/raw/gpt2_bpe (GPT2_BPE_URL).
 
     Raises:
-        DataError: a file cannot be had, or is another.
+        FetchError: a file cannot be downloaded, or is another one.
     """
-    folder = raw / "gpt2_bpe"
-    base = os.environ.get("GPT2_BPE_URL") or URL
-    for name in (ENCODER, MERGES, DICTIONARY):
-        key = f"raw/gpt2_bpe/{name}"
-        ensure_file(folder / name, url=f"{base}/{name}", key=key, bucket=bucket, sha256=SHA256.get(name))
-    return Bpe(folder)
+    found, key = FairseqBpe(raw / "gpt2_bpe"), "raw/gpt2_bpe"
+    ensure_gpt2(found.bpe, url=URL, key=key, bucket=bucket)
+    url = f"{os.environ.get('GPT2_BPE_URL') or URL}/{DICTIONARY}"
+    # The checksum of dict.txt is not published; check_dictionary reads it instead.
+    ensure_file(found.dictionary, url=url, key=f"{key}/{DICTIONARY}", bucket=bucket)
+    return found
 
 
-def train(folder: Path, lines: Iterable[str], *, vocab_size: int) -> Bpe:
-    """A BPE of the same kind, of the text's own words."""
-    from tokenizers import ByteLevelBPETokenizer  # noqa: PLC0415
-
-    bpe = Bpe(folder)
-    if bpe.dictionary.is_file():
-        return bpe
-    folder.mkdir(parents=True, exist_ok=True)
-    trained = ByteLevelBPETokenizer()
-    trained.train_from_iterator(
-        iter(lines), vocab_size=vocab_size, special_tokens=[END_OF_TEXT], show_progress=False
-    )
-    vocabulary, merges = trained.save_model(str(folder))
-    Path(vocabulary).rename(folder / ENCODER)
-    Path(merges).rename(folder / MERGES)
-    # The counts are for choosing words by how often they come, which BPE ids do not need.
-    write_whole(bpe.dictionary, "".join(f"{number} 1\n" for number in range(trained.get_vocab_size())))
-    return bpe
+def train(folder: Path, lines: Iterable[str], *, vocab_size: int) -> FairseqBpe:
+    """Train a BPE of the same kind on the lines of a text, unless the folder has one."""
+    made = FairseqBpe(folder)
+    if not made.dictionary.is_file():
+        size = train_bpe(made.bpe, lines, vocab_size=vocab_size)
+        # fairseq chooses words by these counts, which ids of a BPE do not need.
+        write_whole(made.dictionary, "".join(f"{number} 1\n" for number in range(size)))
+    return made

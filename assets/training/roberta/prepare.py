@@ -37,13 +37,13 @@ from binary_data import (
     write_manifest,
 )
 from settings import (
-    GPT2_VOCAB_SIZE,
     SPECIAL_SYMBOLS,
     choose_corpus,
     data_folder,
     read_settings,
 )
 from trainkit.data import corpus as machine_text
+from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import OWN, PATTERNS, WHOLE, documents_of, fingerprint_of, own_files, pieces_of
 from trainkit.data.prepare import check_space, main, worker_count

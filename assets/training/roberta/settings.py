@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.documents import OWN, own_files
 from trainkit.run.run import die
 from trainkit.run.settings import (
@@ -34,7 +35,6 @@ NEVER = 2**31 - 1
 CORPORA = ("wikitext-103", "machine", OWN)
 # The smallest vocabulary has room for 256 bytes and the end of text.
 VOCAB_SIZES = range(300, 1_000_001)
-GPT2_VOCAB_SIZE = 50257
 
 
 @dataclasses.dataclass(frozen=True)

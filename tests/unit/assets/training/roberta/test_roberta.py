@@ -72,14 +72,14 @@ def bpe_files(folder: Path, dictionary: str) -> Path:
 def test_a_dictionary_has_each_id_of_its_encoder_once(load: Import, tmp_path: Path) -> None:
     line_bpe, binary_data = load("line_bpe"), load("binary_data")
     good = bpe_files(tmp_path / "good", "2 900\n0 20\n1 3\nmadeupword0000 0\n")
-    assert line_bpe.Bpe(good).check_dictionary() == 4
+    assert line_bpe.FairseqBpe(good).check_dictionary() == 4
     for name, text in {
         "short": "0 1\n1 1\n",
         "twice": "0 1\n1 1\n2 1\n2 1\n",
         "long": "0 1\n1 1\n2 1\n3 1\n",
     }.items():
         with pytest.raises(binary_data.DataError, match=r"does not belong to encoder\.json"):
-            line_bpe.Bpe(bpe_files(tmp_path / name, text)).check_dictionary()
+            line_bpe.FairseqBpe(bpe_files(tmp_path / name, text)).check_dictionary()
 
 
 def test_every_block_is_either_for_training_or_for_validation(load: Import, tmp_path: Path) -> None:
