@@ -1,4 +1,4 @@
-"""bert-trainium's packages of AWS's own index, where another index has packages of the same names."""
+"""bert-trainium's packages from AWS's own index, when another index has packages of the same names."""
 
 from __future__ import annotations
 

@@ -1,0 +1,39 @@
+"""Fixtures of trainctl's tests: a fake cluster, and trainctl in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ops.__main__ import main
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedCluster]:
+    """A cluster, asked by every command of trainctl that runs in this process; no one waits."""
+    played = PlayedCluster(tmp_path)
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: played.client)
+    monkeypatch.setattr("ops.account.head_node._FIRST_POLL_S", 0.01)
+    monkeypatch.setattr("ops.jobs.follow.POLL_S", 0)
+    yield played
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """trainctl in this process: exit code, stdout, stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trainctl", *arguments])
+        try:
+            code = main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return code, said.out, said.err
+
+    return run
