@@ -42,7 +42,7 @@ def account(
         str | None, typer.Option(help="Profile of ~/.aws, as for the AWS CLI.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Name the account and region once, for boto3 and for every command that is started or printed."""
+    """Set the account and region for boto3 and for every command that is started or printed."""
     choose_account(region=region, profile=profile)
 
 

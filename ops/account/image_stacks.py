@@ -60,7 +60,7 @@ def image_stack_flags(name: str) -> str:
 
 
 def destroy_image_stack_command(name: str) -> str:
-    """Write the command that destroys one. Without --exclusively the CDK destroys the cluster, too."""
+    """Return the command that destroys an ImageStack; --exclusively keeps the CDK from the cluster."""
     if name not in image_stacks():  # the CDK of this release does not know stacks of other releases
         delete, wait = (
             f"aws cloudformation {word}" for word in ("delete-stack", "wait stack-delete-complete")

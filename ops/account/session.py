@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.utils import JSONFileCache
 
 ClientOf = Callable[[str], Any]
-"""boto3's client of a service, by the service's name; the same one each time."""
+"""Function that returns boto3's client of a service by its name, always the same one."""
 
 # A user waits: without a network the error comes in seconds, not after a minute for each of five attempts.
 _PATIENCE = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "max_attempts": 3})

@@ -16,7 +16,7 @@ def cancel(
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Cancel jobs; a training saves a checkpoint first. Exit code 1 if one could not be cancelled."""
+    """Cancel jobs; a training saves a checkpoint first. The exit code is 1 if one could not be cancelled."""
     from ops.account.head_node import find_head_node
     from ops.account.options import with_account
     from ops.account.session import account_clients

@@ -1,4 +1,4 @@
-"""`trainctl diagnose`."""
+"""The subcommand `trainctl diagnose`."""
 
 from __future__ import annotations
 

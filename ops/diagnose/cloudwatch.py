@@ -1,4 +1,4 @@
-"""The ends of a cluster's logs in CloudWatch."""
+"""Reads the ends of a cluster's logs in CloudWatch."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _ANOTHER, _MOST_OTHERS = 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One line that shows the cause; keys and tokens in it are masked."""
+    """A line that shows the cause, with masked keys and tokens."""
 
     file: str
     line: int
@@ -26,7 +26,7 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One cause that was found."""
+    """A cause that was found in the texts."""
 
     id: str
     title: str

@@ -17,7 +17,7 @@ class Diagnosis:
     """The causes that were found, and the amount of text that was read."""
 
     causes: tuple[Finding, ...]
-    """The likeliest first; consequences of others last."""
+    """Causes that were found, the likeliest first and consequences of others last."""
     texts: int
     lines: int
     unread: dict[str, str]

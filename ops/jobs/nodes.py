@@ -44,7 +44,7 @@ class UnavailableNodes:
     """Nodes that accept no jobs, with the reason."""
 
     names: str
-    """A host list, such as train-dy-p4d-[1-2]."""
+    """Host list of the nodes, such as train-dy-p4d-[1-2]."""
     state: str
     since: str
     """Local time of the head node; empty if Slurm does not know it."""

@@ -34,7 +34,7 @@ class QueuedJob:
     user: str
     partition: str
     state: str
-    """PENDING, RUNNING, COMPLETED, ... (squeue(1), JOB STATE CODES)."""
+    """State of the job: PENDING, RUNNING, COMPLETED, ... (squeue(1), JOB STATE CODES)."""
     reason: str
     """Slurm's reason why the job waits or ended; empty without one."""
     dependency: str

@@ -60,7 +60,7 @@ class Plan:
 def read_plan(
     settings: Settings, client: ClientOf, *, judge: Judge, prices: PricesOf, dry_run: DryRunOf | None
 ) -> Plan:
-    """Ask the account and the library; changes nothing.
+    """Make the plan from the account and the library, without changing anything.
 
     Args:
         judge: returns the library's update policies.

@@ -41,7 +41,7 @@ from ops.preflight.image import check_image
 from ops.preflight.network.network import check_network
 from ops.preflight.network.private_endpoints import check_endpoints
 from ops.preflight.network.security_groups import check_node_group
-from ops.preflight.not_checked import isolated, not_checked
+from ops.preflight.not_checked import not_checked, run_isolated
 from ops.preflight.storage import check_storage
 from training_cluster.flags.settings import Settings
 
@@ -75,14 +75,14 @@ def run_checks(
     findings = [*check_identity(identity), *findings]
     for name, check in _checks(settings, existing, identity, client, dryrun=dryrun, qualifier=qualifier):
         starts(name)
-        findings += isolated(name, check)
+        findings += run_isolated(name, check)
     return findings
 
 
 def _existing(settings: Settings, client: ClientOf) -> tuple[ExistingNetwork, list[Finding]]:
     try:
         return read_existing_network(settings, client), []
-    except Exception as error:  # the other checks go on
+    except Exception as error:  # the other checks continue
         return unknown_network(settings), [not_checked("stacks and network, assumed to be missing", error)]
 
 

@@ -16,7 +16,7 @@ from training_cluster.problems import ConfigurationError
 _PERMISSION = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
 
 
-def isolated(name: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
+def run_isolated(name: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """Run a check; return its findings up to an error, and a warning with the reason of the error."""
     found: list[Finding] = []
     try:

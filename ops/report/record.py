@@ -21,7 +21,7 @@ class _Record(BaseModel):
 
 
 class Start(_Record):
-    """One start of the training."""
+    """A start of the training."""
 
     restart: int
     step: int

@@ -9,7 +9,7 @@ from ops.preflight.finding import Finding, finding
 
 
 class Named(Protocol):
-    """A quota of the catalog."""
+    """A quota of the catalog, with its code and name."""
 
     @property
     def code(self) -> str: ...  # noqa: D102
