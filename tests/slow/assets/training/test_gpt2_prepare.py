@@ -184,10 +184,13 @@ def test_own_text_of_three_kinds_is_one_corpus_with_a_tokenizer_of_its_own(node:
     (raw / "a.txt").write_text("Some text of one's own.\n\n" * 2000, encoding="utf-8")
     lines = (json.dumps({"text": f"Document {i} <|endoftext|>"}) for i in range(500))
     (raw / "b.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    table = "pa.table({'text': ['A row. ' * 9] * 99})"
+    script = f"import pyarrow as pa, pyarrow.parquet as pq, sys; pq.write_table({table}, sys.argv[1])"
+    subprocess.run([node.python, "-c", script, str(raw / "c.parquet")], check=True)
     said = node.prepare(CORPUS="", INIT_FROM="scratch", VOCAB_SIZE="400")
     assert "training a tokenizer of 400 tokens" in said
     manifest = json.loads((node.data / "raw-vocab-400" / "manifest.json").read_text(encoding="utf-8"))
-    assert [part["name"] for part in manifest["source"]["parts"]] == ["a.txt", "b.jsonl"]
+    assert [part["name"] for part in manifest["source"]["parts"]] == ["a.txt", "b.jsonl", "c.parquet"]
     ends = sum(
         memoryview((node.data / "raw-vocab-400" / f"{split}-00001.bin").read_bytes())
         .cast("H")
