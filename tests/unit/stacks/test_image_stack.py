@@ -364,4 +364,4 @@ def test_every_finding_of_cdk_nag_has_its_reason_and_every_reason_its_finding(tm
     found = Found()
     found.read(tmp_path)
     assert found.problems == {}
-    assert found.idle == []
+    assert found.unused == []
