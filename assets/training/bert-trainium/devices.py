@@ -87,7 +87,7 @@ class CpuDevice:
         dist.barrier(group=self._hosts)
 
     def leave(self) -> None:
-        """Leave the world."""
+        """Leave the process group."""
         dist.destroy_process_group()
 
 

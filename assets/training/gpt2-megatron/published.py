@@ -30,7 +30,7 @@ def check(init_from: str) -> None:
 
 
 def have(data: Path, bucket: DatasetBucket | None) -> None:
-    """The checkpoint below DATA_DIR/models: as it lies there, from the bucket, or from NGC (NGC_345M_URL).
+    """Ensure the checkpoint below DATA_DIR/models, from the bucket or from NGC (NGC_345M_URL).
 
     No sum of it is published, so a damaged zip shows by its own check sums alone.
 

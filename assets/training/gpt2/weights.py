@@ -34,7 +34,7 @@ def find_weights(
     bucket: DatasetBucket | None,
     say: Callable[[str], None] = print,
 ) -> Path | None:
-    """The folder of the weights, fetched if need be; None for random ones.
+    """Return the folder of the weights, downloaded if need be; None for random ones.
 
     Raises:
         WeightsError: they cannot be had.

@@ -18,7 +18,7 @@ _ITERATIONS, _WARM_UP = 10, 2
 
 
 def time_one(elements: int, *, ranks: int) -> tuple[float, int]:
-    """Seconds of one all-reduce of `elements` floats (the slowest rank's mean), and how many were wrong."""
+    """Time an all-reduce of `elements` floats (mean of the slowest rank), and count the wrong values."""
     values = torch.empty(elements)
     for _ in range(_WARM_UP):
         dist.all_reduce(values.fill_(1.0))
@@ -33,7 +33,7 @@ def time_one(elements: int, *, ranks: int) -> tuple[float, int]:
 
 
 def run(least: int, most: int) -> None:
-    """Messages of `least` bytes, twice as many, ... up to `most`."""
+    """List message sizes from `least` bytes, doubled up to `most`."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     hosts: list[tuple[int, str]] = [(0, "")] * ranks
     dist.all_gather_object(hosts, (os.getpid(), socket.gethostname()))
@@ -61,7 +61,7 @@ def run(least: int, most: int) -> None:
 
 
 def main() -> None:
-    """One rank's whole life."""
+    """Measure all sizes as one rank."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--min-bytes", type=int, default=int(os.environ.get("MIN_BYTES", "8")))
     parser.add_argument("--max-bytes", type=int, default=int(os.environ.get("MAX_BYTES", str(2**30))))

@@ -37,7 +37,7 @@ _NICS = re.compile(r"NET/OFI Selected provider is (\S+?),.*\(found (\d+) nics\)"
 
 @dataclass(frozen=True)
 class Row:
-    """One message size, out of place."""
+    """Result for one message size, out of place."""
 
     message_bytes: int
     algbw_gb_per_s: float
@@ -46,37 +46,37 @@ class Row:
 
 @dataclass(frozen=True)
 class Output:
-    """What the logs of one run say."""
+    """Contents of the logs of one run."""
 
     rows: tuple[Row, ...]
     worlds: tuple[int, ...]
-    """Ranks of each world that printed its devices: one number, if the ranks found each other."""
+    """Number of ranks of each world that printed its devices; one number if all ranks found each other."""
     wrong: int
     is_concluded: bool
     networks: frozenset[str]
-    """What carries data between nodes: Libfabric (EFA), Socket, IB."""
+    """Transports between nodes: Libfabric (EFA), Socket, IB."""
     providers: frozenset[str]
     nics: tuple[int, ...]
-    """EFA cards, as every process that reports them found them."""
+    """Number of EFA cards that each reporting process found."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the job and the catalog say the nodes should give."""
+    """Nodes, cards and bandwidth that the job and the catalog promise."""
 
     nodes: int
     world_size: int
     efa_interfaces: int
     floors: tuple[tuple[int, float, float], ...] = ()
-    """(nodes, message GiB, bus bandwidth in GB/s)."""
+    """Floors: (nodes, message GiB, bus bandwidth in GB/s)."""
     placement_group: bool = True
     network_gbps: float = 0.0
     family: str = "this family"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Expected:
-        """Read what job.slurm exports. KeyError: it is not a job's environment."""
-        # Between CPUs it is gloo: no cards, no floors.
+        """Read the variables that job.slurm exports. Raises KeyError outside a job."""
+        # CPUs use gloo, which has no cards and no floors.
         device = environment.get("DEVICE") or environment.get("ACCELERATOR_KIND", "gpu")
         on_cpus = device not in {"gpu", "cuda"}
         written = "" if on_cpus else environment.get("NCCL_FLOORS", "")
@@ -86,7 +86,7 @@ class Expected:
             world_size=int(environment["EXPECTED_WORLD_SIZE"]),
             efa_interfaces=0 if on_cpus else int(environment["EFA_INTERFACES"] or 0),
             floors=tuple((int(nodes), float(gib), float(busbw)) for nodes, gib, busbw in floors),
-            # A capacity block's nodes stand together anyway.
+            # The nodes of a capacity block are close together without a placement group.
             placement_group=environment.get("PLACEMENT_GROUP", "yes") == "yes"
             or environment.get("CAPACITY") == "capacity-block",
             network_gbps=float(environment.get("NETWORK_GBPS") or 0),
@@ -96,7 +96,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: what was seen, and what to do."""
+    """One fault: the observation, and what to do about it."""
 
     found: str
     mend: str
@@ -139,7 +139,7 @@ def read(lines: Iterable[str]) -> Output:
 
 
 def judge(output: Output, expected: Expected) -> list[Problem]:
-    """What is wrong, most telling first; nothing if all is as it should be."""
+    """List the faults, the most important first."""
     if not output.rows or not output.is_concluded:
         return [
             Problem(
@@ -215,13 +215,13 @@ def _speed(output: Output, expected: Expected) -> list[Problem]:
 
 
 def judged(output: Output, expected: Expected) -> list[tuple[Row, float]]:
-    """The sizes that have a floor (GB/s) for this number of nodes; one of two nodes says nothing of four."""
+    """Pair the sizes that have a floor (GB/s) for exactly this number of nodes with that floor."""
     floors = {round(gib * _GIB): busbw for nodes, gib, busbw in expected.floors if nodes == expected.nodes}
     return [(row, floors[row.message_bytes]) for row in output.rows if row.message_bytes in floors]
 
 
 def describe(output: Output, expected: Expected) -> str:
-    """One line on what was reached, and what it was compared with."""
+    """Return one line with the bandwidth reached and its floor."""
     best = max(output.rows, key=lambda row: row.busbw_gb_per_s)
     reached = f"{best.busbw_gb_per_s:g} GB/s at {size(best.message_bytes)}"
     said = f"{expected.nodes} nodes, {expected.world_size} ranks: {reached}"
@@ -237,7 +237,7 @@ def describe(output: Output, expected: Expected) -> str:
 
 
 def size(message_bytes: int) -> str:
-    """A message's size for people."""
+    """Format the size of a message for people."""
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if message_bytes >= 1 << shift:
             return f"{message_bytes / (1 << shift):g} {unit}"
@@ -245,7 +245,7 @@ def size(message_bytes: int) -> str:
 
 
 def write_metrics(output: Output, file: Path, world_size: int) -> None:
-    """metrics.jsonl, a line a message size."""
+    """Write metrics.jsonl, a line for each message size."""
     rows = [
         {
             "step": step,
@@ -268,7 +268,7 @@ def _lines(logs: Sequence[Path]) -> Iterable[str]:
 
 
 def main() -> int:
-    """Judge the logs; print one line, or the causes."""
+    """Judge the logs; print one line, or the faults."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="output of all_reduce_perf")
     parser.add_argument("--metrics", type=Path, help="also write metrics.jsonl here")

@@ -1,4 +1,4 @@
-"""Series of any length in constant memory: a bucket is some rows, with each series' least, mean and most.
+"""Series of any length in constant memory: a bucket has the least, mean and most of each series in some rows.
 
 Only the standard library, and Python 3.9: the head node's python3 runs it.
 """
@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-# So many are kept while rows come; what is printed is made of them.
+# Number of buckets that are kept while rows are added.
 _KEPT = 2048
 
 
 @dataclass
 class Span:
-    """One series in one bucket."""
+    """The least, the most and the sum of one series in one bucket."""
 
     low: float
     high: float
@@ -23,26 +23,26 @@ class Span:
     count: int
 
     def add(self, other: Span) -> None:
-        """Take the values of another in."""
+        """Add the values of another span."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.total, self.count = self.total + other.total, self.count + other.count
 
     @property
     def mean(self) -> float:
-        """The mean of its values."""
+        """Mean of the values."""
         return self.total / self.count
 
 
 @dataclass
 class Bucket:
-    """Some rows that follow each other: where the last is, and the span of each series."""
+    """Consecutive rows: the place of the last one, and the span of each series."""
 
     at: Mapping[str, float]
     spans: dict[str, Span] = field(default_factory=dict)
     rows: int = 0
 
     def take(self, other: Bucket) -> None:
-        """Add the rows of one that follows, which stays as it is."""
+        """Add the rows of the bucket that follows, which is not changed."""
         self.at = other.at
         self.rows += other.rows
         for name, span in other.spans.items():
@@ -53,14 +53,14 @@ class Bucket:
 
 
 class Buckets:
-    """Rows as they come; when there are too many buckets, each two become one."""
+    """Rows in buckets; when there are too many, pairs of buckets are merged."""
 
     def __init__(self) -> None:
         self._buckets: list[Bucket] = []
         self._rows_a_bucket = 1
 
     def add(self, at: Mapping[str, float], values: Mapping[str, float]) -> None:
-        """Add a row: its places on the axes, and its values by series. Those not finite are left out."""
+        """Add a row: its places on the axes, and its finite values by series."""
         if not self._buckets or self._buckets[-1].rows >= self._rows_a_bucket:
             if len(self._buckets) >= _KEPT:
                 self._buckets = list(_grouped(self._buckets, 2))
@@ -70,7 +70,7 @@ class Buckets:
         self._buckets[-1].take(Bucket(at=at, spans=spans, rows=1))
 
     def at_most(self, limit: int) -> list[Bucket]:
-        """All rows in so many buckets or fewer, each of as many rows as the others but for the last."""
+        """Return all rows in at most `limit` buckets, which have equally many rows except the last."""
         return list(_grouped(self._buckets, max(1, math.ceil(len(self._buckets) / limit))))
 
 
@@ -83,19 +83,19 @@ def _grouped(buckets: Sequence[Bucket], size: int) -> Iterator[Bucket]:
 
 
 class Median:
-    """A median in constant memory: values are counted by their first five digits."""
+    """Median in constant memory: values are counted by their first five digits."""
 
     def __init__(self) -> None:
         self._counts: dict[float, int] = {}
 
     def add(self, value: float) -> None:
-        """Count a value; one that is not finite is left out."""
+        """Count a value, unless it is not finite."""
         if math.isfinite(value):
             rounded = float(f"{value:.5g}")
             self._counts[rounded] = self._counts.get(rounded, 0) + 1
 
     def value(self) -> float | None:
-        """The median, to five digits; None without a value."""
+        """Return the median to five digits, or None without a value."""
         half, seen = sum(self._counts.values()) / 2, 0
         for value in sorted(self._counts):
             seen += self._counts[value]

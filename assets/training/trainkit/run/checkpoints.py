@@ -1,4 +1,4 @@
-"""Checkpoints of a run: folders step-000123, each whole from the moment it has its name.
+"""Checkpoints of a run: folders step-000123, complete as soon as they have that name.
 
 All ranks write into partial(); after a barrier rank 0 publishes it. $CHECKPOINT_DIR/latest_step then holds
 the step, which is how job.slurm knows that a run got on.
@@ -16,56 +16,56 @@ from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die
 
 LATEST_STEP = "latest_step"
-# In each checkpoint: its step, and the run that made it.
+# File in each checkpoint with its step and the run that made it.
 LABEL = "checkpoint.json"
 
 
 def steps(folder: Path) -> list[int]:
-    """Steps of the whole checkpoints, oldest first."""
+    """List the steps of the complete checkpoints, oldest first."""
     names = (path.name for path in folder.glob("step-*") if path.is_dir())
     return sorted(int(name.removeprefix("step-")) for name in names if re.fullmatch(r"step-\d{6,}", name))
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Where the whole checkpoint of a step is, or will be."""
+    """Return the folder of the complete checkpoint of a step, which may not exist yet."""
     return folder / f"step-{step:06d}"
 
 
 def newest(folder: Path) -> Path | None:
-    """The whole checkpoint of the highest step."""
+    """Find the complete checkpoint of the highest step."""
     found = steps(folder)
     return path_of(folder, found[-1]) if found else None
 
 
 def partial(folder: Path, step: int) -> Path:
-    """Where to write the checkpoint of a step; a folder, not made yet."""
+    """Return the folder in which to write the checkpoint of a step; it is not created."""
     return folder / f".{path_of(folder, step).name}.partial"
 
 
 def clear_partials(folder: Path) -> None:
-    """Remove what an interrupted save left. For rank 0, with a barrier before the others write."""
+    """Remove the folders of interrupted saves; rank 0 calls it, before a barrier."""
     for left in folder.glob(".step-*.partial"):
         shutil.rmtree(left)
 
 
 def sync_files(folder: Path) -> None:
-    """Have all files of a folder on the disk. Each node's first rank calls it, after its node wrote."""
+    """Flush all files of a folder to the disk; the first rank of each node calls it after the writes."""
     for path in sorted(folder.rglob("*")):
         sync(path)
     sync(folder)
 
 
 def publish(written: Path, step: int, *, run: Run, keep: int) -> Path:
-    """Give a complete folder its name, note latest_step, and remove this run's own oldest.
+    """Rename a complete folder, write latest_step, and remove the oldest checkpoints of this run.
 
-    For rank 0, after a barrier. `keep` of them stay (at least 1), and all that this run did not make.
+    Rank 0 calls it after a barrier. `keep` checkpoints stay (at least 1), and all of other runs.
     """
     folder = written.parent
     final = path_of(folder, step)
     label = {"step": step, "run": str(run.run_dir)}
     (written / LABEL).write_text(json.dumps(label) + "\n", encoding="utf-8")
     sync_files(written)
-    # The rows up to this step are not written again after a resume.
+    # A resume does not write the rows up to this step again.
     if (rows := run.run_dir / metrics.FILE).is_file():
         sync(rows)
     if final.is_dir():  # the very step that this run started from
@@ -76,13 +76,13 @@ def publish(written: Path, step: int, *, run: Run, keep: int) -> Path:
     own = [at for at in steps(folder) if _maker(path_of(folder, at)) == label["run"]]
     for old in own[: -max(1, keep)]:
         if old != step:
-            # It loses its name first: what is left of an interrupted removal is no checkpoint.
+            # The rename comes first, so that an interrupted removal leaves no checkpoint.
             shutil.rmtree(path_of(folder, old).rename(partial(folder, old)))
     return final
 
 
 def note_step(folder: Path, step: int) -> None:
-    """Write latest_step: for trainers that have checkpoints of their own kind, when one is whole."""
+    """Write latest_step; trainers with their own kind of checkpoint call it when one is complete."""
     write_whole(folder / LATEST_STEP, f"{step}\n")
 
 
@@ -94,7 +94,7 @@ def _maker(checkpoint: Path) -> str | None:
 
 
 def check_space(folder: Path, bytes_needed: int) -> None:
-    """Die unless the file system of `folder` has room: better now than at the first save."""
+    """Die unless the file system of `folder` has room, before the first step instead of at the first save."""
     free = shutil.disk_usage(folder).free
     if free < bytes_needed:
         die(

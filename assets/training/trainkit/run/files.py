@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, also after a node was lost."""
+"""Files that are either complete or missing, even after a node was lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Have a file, or a folder's list of names, on the disk."""
+    """Flush a file, or the list of names of a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -16,7 +16,7 @@ def sync(path: Path) -> None:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a small file beside, and let it take its place in one rename."""
+    """Write a small file under another name, and rename it when it is complete."""
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(text, encoding="utf-8")
     sync(partial)

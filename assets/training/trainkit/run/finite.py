@@ -1,4 +1,4 @@
-"""The check that a training step gave finite numbers: weights that are NaN once stay NaN."""
+"""Check that a training step gave finite numbers: weights that are NaN once stay NaN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 from trainkit.run import checkpoints, outcome
 from trainkit.run.run import Run, die
 
-# Below it, the scale that fp16's loss is multiplied by is not why gradients overflow.
+# Gradients that overflow at a lower scale of fp16's loss do not overflow because of it.
 SMALLEST_LOSS_SCALE = 1.0
 
 
@@ -24,8 +24,8 @@ def check_finite(
 ) -> None:
     """Die unless the loss and the norm of the gradients are finite; call it before the step is saved.
 
-    Both must be equal on all ranks (a mean over ranks, a norm of exchanged gradients): then all ranks end in
-    the same step, and none waits for another. `loss_scale` is given with fp16, which skips an update whose
+    Both must be equal on all ranks (a mean over ranks, a norm of exchanged gradients), so that all ranks end
+    in the same step. `loss_scale` is given with fp16, which skips an update whose
     gradients overflow and lowers the scale. `finish_saving` waits for checkpoints that are being written.
     """
     skipped = loss_scale is not None and loss_scale >= SMALLEST_LOSS_SCALE
@@ -37,7 +37,7 @@ def check_finite(
 
 
 def end_diverged(run: Run, *, step: int, found: str) -> NoReturn:
-    """End this rank and tell job.slurm not to start the run again. Name the checkpoint to go on from."""
+    """End this rank, name the last finite checkpoint, and make job.slurm not start the run again."""
     outcome.diverged(run, step)
     newest = checkpoints.newest(run.checkpoint_dir)
     resume = "There is no checkpoint before it: submit again with"

@@ -1,4 +1,4 @@
-"""The most memory that this rank has used so far."""
+"""Peak of the memory that this rank has used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def peak_bytes(device: Any) -> int:
-    """Of a CUDA device what torch had allocated, else what was resident of this process (getrusage(2))."""
+    """Return the peak allocated by torch on a CUDA device, else of resident memory (getrusage(2))."""
     if str(device).startswith("cuda"):
         import torch  # noqa: PLC0415 (loads for seconds, and some trainers have none)
 

@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run: a JSON line a step, written by rank 0; null where a number is not finite."""
+"""File metrics.jsonl of a run: rank 0 writes a JSON line for each step, null for numbers not finite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE = "metrics.jsonl"
 
 
 class Metrics:
-    """The file of one run; steps that come again after a resume are taken out of it first."""
+    """File of one run; a resume first removes the steps that it will repeat."""
 
     def __init__(self, file: Path, *, after_step: int) -> None:
         self._file = file
@@ -37,7 +37,7 @@ class Metrics:
         mfu: float | None = None,
         seq_per_s: float | None = None,
     ) -> str:
-        """Append one step; returns the same for people to read.
+        """Append one step; return it as a line for people.
 
         The loss is the mean over ranks, tokens those of the whole run, tokens_per_s that of all ranks
         together, data_s the part of step_s that this rank waited for data, memory_bytes its peak, mfu a
@@ -69,7 +69,7 @@ class Metrics:
         )
 
     def summary(self) -> str:
-        """How far the run came, in a line."""
+        """Return the last step and the losses in one line."""
         rows = read(self._file)
         if not rows:
             return "no step was left to do"
@@ -78,7 +78,7 @@ class Metrics:
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """Encode a row as one line of JSON, which has no NaN and no Infinity: null stands for them."""
+    """Encode a row as one line of JSON, with null for NaN and infinity, which JSON lacks."""
     finite = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
@@ -91,6 +91,6 @@ def _loss_text(row: Mapping[str, Any]) -> str:
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """All whole lines; the last may be torn if the machine went down while it was written."""
+    """Read all complete lines; the last may be torn if the machine went down while it was written."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     return [json.loads(line) for line in lines if line.endswith("}")]

@@ -1,10 +1,10 @@
-"""Model FLOPs utilisation: the share of an accelerator's peak that the model's own arithmetic takes."""
+"""Model FLOPs utilisation: the share of an accelerator's peak that the model's own arithmetic uses."""
 
 from __future__ import annotations
 
 
 def flops_per_token(parameters: int, layers: int, width: int, context: int) -> float:
-    """FLOPs of one token's forward and backward pass: 6N + 12LHQT (PaLM, arXiv 2204.02311, appendix B).
+    """Return the FLOPs of one token, forward and backward: 6N + 12LHQT (PaLM, arXiv 2204.02311, appendix B).
 
     `parameters` without the position embeddings; `width` is H times Q, the heads' widths together.
     """
@@ -14,7 +14,7 @@ def flops_per_token(parameters: int, layers: int, width: int, context: int) -> f
 def mfu(
     tokens_per_s: float, flops_per_token: float, peak_tflops_a_rank: float | None, world_size: int
 ) -> float | None:
-    """The share, 0 to 1, for the tokens_per_s of all ranks together; None where the peak is not known."""
+    """Return the share (0 to 1) at the tokens_per_s of all ranks together; None if the peak is not known."""
     if not peak_tflops_a_rank:
         return None
     return tokens_per_s * flops_per_token / (peak_tflops_a_rank * 1e12 * world_size)

@@ -1,4 +1,4 @@
-"""How a run ended, for job.slurm: $RUN_DIR/outcome holds `finished`, `stopped STEP` or `diverged STEP`."""
+"""Outcome of a run for job.slurm: $RUN_DIR/outcome holds `finished`, `stopped STEP` or `diverged STEP`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ FILE = "outcome"
 
 
 def finished(run: Run) -> None:
-    """Every step is done, and saved. Ranks but the first write nothing."""
+    """Record that every step is done and saved; only the first rank writes."""
     _write(run, "finished")
 
 
 def stopped(run: Run, step: int) -> None:
-    """Told to stop, and saved at `step`. Ranks but the first write nothing."""
+    """Record a stop that was asked for and saved at `step`; only the first rank writes."""
     _write(run, f"stopped {step}")
 
 

@@ -1,4 +1,4 @@
-"""The check that the device of a rank is there and computes in the precision that the run asks for."""
+"""Check that the device of a rank exists and supports the precision of the run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from trainkit.run.run import die
 
 NAMES = ("bf16", "fp16", "no")
 CPUINFO = Path("/proc/cpuinfo")
-# A CPU without them takes many instructions for each bf16 product, and trains slower than in fp32.
+# A CPU without these flags trains slower in bf16 than in fp32.
 CPU_BF16 = frozenset({"avx512_bf16", "amx_bf16"})
 AMPERE = (8, 0)
 
 
 def check_precision(name: str, device: Any, *, cpuinfo: Path = CPUINFO) -> None:
-    """Die unless `device` (such as "cuda:0") is there and computes in `name`: bf16, fp16 or no."""
+    """Die unless `device` (such as "cuda:0") exists and supports `name`: bf16, fp16 or no."""
     if name not in NAMES:
         die(f'MIXED_PRECISION is "{name}"; allowed: {", ".join(NAMES)}.')
     kind = str(device).partition(":")[0]

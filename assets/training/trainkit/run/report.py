@@ -1,4 +1,4 @@
-"""What a run came to, for people, as JSON, or packed for trainctl report.
+"""Report of a run: as text, as JSON, or packed for trainctl report.
 
 python -m trainkit.run.report RUN_DIR [--figures FILE] [--json]
 python -m trainkit.run.report RUN_DIR --record [--points N]
@@ -19,7 +19,7 @@ from typing import Any
 from trainkit.run import run_files
 from trainkit.run.run_record import pack, published, read_run
 
-# Of our own measures, those that a published figure may be held against, by their names in figures.json.
+# Measures that a published figure is compared with, by their names in figures.json.
 MEASURES = {
     "tokens_per_s": "tokens_per_s",
     "loss": "last_loss",
@@ -31,7 +31,7 @@ _NEWEST_RUNS = 20
 
 
 def summarize(run_dir: Path) -> dict[str, Any]:
-    """The run's measures; empty when it wrote no metrics.
+    """Measure a run; return nothing if it wrote no metrics.
 
     tokens_per_s, mfu and data_share are medians over the steps after warm-up. `restarts` counts the
     starts after the first, of this job or another.
@@ -42,7 +42,7 @@ def summarize(run_dir: Path) -> dict[str, Any]:
 
 
 def render(summary: dict[str, Any], figures: list[dict[str, Any]]) -> str:
-    """A line of what was measured, then one a published figure."""
+    """Return a line of measures, then a line for each published figure."""
     if not summary:
         return "report: the run wrote no metrics"
     return "\n".join(

@@ -1,4 +1,4 @@
-"""What lies in a run's folder beside its metrics: starts, ends, settings; and its checkpoints.
+"""Files of a run beside its metrics: starts, ends, settings and checkpoints.
 
 Only the standard library, and Python 3.9: the head node's python3 runs it.
 """
@@ -16,27 +16,27 @@ STARTS, ENDS = "starts", "ends"
 
 
 def lines_of(file: Path) -> list[str]:
-    """The lines of a text file; none if it is not there."""
+    """Read the lines of a text file; none if it does not exist."""
     return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
 
 
 def first_line(file: Path) -> str | None:
-    """The first line of a text file; None if there is none."""
+    """Read the first line of a text file; None if there is none."""
     return next(iter(lines_of(file)), None)
 
 
 def seconds(time: str) -> float:
-    """A time as job.slurm and Metrics write it, in seconds since 1970. Raises ValueError."""
+    """Parse a time as job.slurm and Metrics write it into seconds since 1970. Raises ValueError."""
     return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
 def iso(at: float) -> str:
-    """Seconds since 1970 as a time in UTC."""
+    """Format seconds since 1970 as a time in UTC."""
     return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat(timespec="seconds")  # noqa: UP017
 
 
 def node_count(nodes: str) -> int:
-    """How many nodes a host list of Slurm's names: a-[1-3,7],b are 5."""
+    """Count the nodes in a host list of Slurm: a-[1-3,7],b are 5."""
     count = 0
     for host in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", nodes):
         each = 1
@@ -48,7 +48,7 @@ def node_count(nodes: str) -> int:
 
 
 def starts(run_dir: Path) -> list[dict[str, Any]]:
-    """A dictionary a start, oldest first; lines that are torn are left out.
+    """Read the starts, oldest first, without torn lines.
 
     `end` (seconds since 1970) and `exit_code` are None where job.slurm did not live to write them.
     """
@@ -83,14 +83,14 @@ def starts(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def read_settings(file: Path) -> dict[str, str]:
-    """`NAME=value` lines, as job.slurm writes them."""
+    """Read `NAME=value` lines, as job.slurm writes them."""
     return {name: value for line in lines_of(file) for name, is_one, value in [line.partition("=")] if is_one}
 
 
 def saved(folder: Path) -> list[dict[str, Any]]:
-    """The whole checkpoints that are there now, oldest first: step, time, bytes."""
+    """List step, time and bytes of the complete checkpoints, oldest first."""
     found = []
-    # As trainkit.run.checkpoints names them, whose imports take a newer Python.
+    # The names are those of trainkit.run.checkpoints, whose imports need a newer Python.
     names = [re.fullmatch(r"step-(\d{6,})", path.name) for path in folder.glob("step-*")]
     for step, name in sorted((int(name[1]), name[0]) for name in names if name):
         path = folder / name
@@ -104,7 +104,7 @@ def saved(folder: Path) -> list[dict[str, Any]]:
 
 
 def find(runs: Path, name: str) -> tuple[list[str], list[str]]:
-    """WORKLOAD/RUN of the runs that a job id or a run's name means; and of all runs, newest first."""
+    """List WORKLOAD/RUN of the runs that a job id or a name means, and of all runs, newest first."""
     folders = sorted((path for path in runs.glob("*/*") if path.is_dir()), key=_age)
     every = [_label(path) for path in folders]
     meant = [_label(path) for path in folders if path.name in (name, f"job-{name}") or _label(path) == name]
@@ -126,7 +126,7 @@ def _ran(run: Path, job: str) -> bool:
 
 
 def trained_s(found: Sequence[dict[str, Any]], last_rows: Sequence[float | None]) -> list[float]:
-    """Seconds of each start: to the end that job.slurm noted, else to the last row before the next start."""
+    """Return the seconds of each start, to its noted end or to the last row before the next start."""
     return [
         max(0.0, (start["end"] or row or start["begin"]) - start["begin"])
         for start, row in zip(found, last_rows)  # noqa: B905

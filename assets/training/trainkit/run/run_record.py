@@ -1,4 +1,4 @@
-"""All that trainctl report needs of a run, in one line that fits what Systems Manager hands back.
+"""Record of a run for trainctl report, in one line that fits the output of Systems Manager.
 
 Rows are read once, in constant memory. Only the standard library, and Python 3.9: the head node's python3
 runs it.
@@ -18,13 +18,13 @@ from typing import Any
 from trainkit.run import metrics, run_files
 from trainkit.run.buckets import Bucket, Buckets, Median
 
-# Systems Manager keeps 24,000 characters of what a command printed.
+# Systems Manager keeps 24,000 characters of the output of a command.
 MOST_CHARACTERS = 23_500
 LEAST_POINTS = 20
-# Of starts and checkpoints the newest are told; sums are of all.
+# The record lists the newest starts and checkpoints; sums include all.
 _MOST_LISTED = 200
 _MOST_OF_A_VALUE = 300
-# The first steps warm caches and threads up.
+# Rates leave out the first steps, which warm up caches and threads.
 WARM_UP_ROWS = 3
 SERIES = (
     "loss",
@@ -43,7 +43,7 @@ Row = Mapping[str, Any]
 
 
 class Reading:
-    """One pass over the rows of a run."""
+    """Values gathered in one pass over the rows of a run."""
 
     def __init__(self, starts: Sequence[Mapping[str, Any]]) -> None:
         self.begin = starts[0]["begin"] if starts else None
@@ -54,12 +54,12 @@ class Reading:
         self.highest: dict[str, tuple[float, Row]] = {}
         self.medians = {name: Median() for name in MEDIANS}
         self.wrong: dict[str, dict[str, Any]] = {}
-        """Series with values that are not finite: how many, and the step of the first."""
+        """Count the values that are not finite, and name the step of the first, by series."""
         self.last_times: list[float | None] = [None] * len(starts)
         self._begins = [start["begin"] for start in starts]
 
     def add(self, row: Row) -> None:
-        """Take in the next row."""
+        """Add the next row of the run."""
         values = values_of(row)
         self.rows += 1
         self.first, self.last = self.first or row, row
@@ -85,7 +85,7 @@ class Reading:
 
 
 def values_of(row: Row) -> dict[str, float]:
-    """The series' values of a row, null as NaN; data_share is the part of a step that waited for data."""
+    """Return a row's values by series, null as NaN; data_share is the part of a step that waited for data."""
     numbers = {name: math.nan if row[name] is None else row[name] for name in SERIES if name in row}
     values = {name: float(value) for name, value in numbers.items() if isinstance(value, (int, float))}
     if row.get("step_s"):
@@ -94,7 +94,7 @@ def values_of(row: Row) -> dict[str, float]:
 
 
 def rows_of(file: Path) -> Iterator[Row]:
-    """The whole lines of metrics.jsonl, one at a time; the last may be torn while the run writes."""
+    """Read the complete lines of metrics.jsonl one at a time; the last may be torn while the run writes."""
     if not file.is_file():
         return
     with file.open(encoding="utf-8") as lines:
@@ -104,7 +104,7 @@ def rows_of(file: Path) -> Iterator[Row]:
 
 
 def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Reading]:
-    """What is told of a run but for its series, and the reading that has them."""
+    """Return the record of a run without its series, and the reading that has them."""
     starts = run_files.starts(run_dir)
     reading = Reading(starts)
     for row in rows_of(run_dir / metrics.FILE):
@@ -138,7 +138,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
 
 
 def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
-    """The run's measures; empty when it wrote no metrics. Rates are medians after the first rows."""
+    """Measure a run, with medians after the first rows as rates; return nothing without metrics."""
     if not reading.rows:
         return {}
     first, last = reading.first, reading.last
@@ -156,7 +156,7 @@ def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
 
 
 def published(figures: Path | None, family: str | None) -> list[dict[str, Any]]:
-    """Published figures of a family, from a workload's figures.json; none where there is no such file."""
+    """Read the published figures of a family from a workload's figures.json, if there is one."""
     if figures is None or not figures.is_file():
         return []
     found: list[dict[str, Any]] = json.loads(figures.read_text(encoding="utf-8"))
@@ -164,9 +164,9 @@ def published(figures: Path | None, family: str | None) -> list[dict[str, Any]]:
 
 
 def pack(record: Mapping[str, Any], buckets: Buckets, *, points: int) -> str:
-    """One line; with fewer points than were asked for where it would be too long.
+    """Return the record as one line, with fewer points than asked for if it would be too long.
 
-    A bucket has two points, its least and its most. Raises ValueError where even a few are too long.
+    A bucket has two points, its least and its most. Raises ValueError if even a few are too long.
     """
     while True:
         series = _series(buckets.at_most(max(1, points // 2)))
@@ -220,7 +220,7 @@ def _told(start: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _use(starts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Node-seconds by what the nodes were and how they were bought."""
+    """Sum node-seconds by instance type and capacity type."""
     found: dict[tuple[str | None, str | None, bool], float] = {}
     for start in starts:
         settings = start["settings"]

@@ -1,4 +1,4 @@
-"""SIGTERM, which Slurm sends before it takes the nodes away: finish the step, save, leave."""
+"""Handler of SIGTERM, after which a rank finishes its step, saves and ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 
 
 class Stop:
-    """Whether this rank was told to stop.
+    """Request to stop, by the SIGTERM that Slurm sends before it takes the nodes away.
 
     Others may hear of it a step later: exchange it, then decide together.
     """

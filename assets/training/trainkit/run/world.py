@@ -1,4 +1,4 @@
-"""Whether all ranks of the job train together."""
+"""Check that all ranks of the job train together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainkit.run.run import Run, die
 
 
 def check_world(device: Any) -> None:
-    """Every rank adds a one: dies unless the sum, of those that take part, is EXPECTED_WORLD_SIZE."""
+    """Sum a one of every rank; die unless the sum is EXPECTED_WORLD_SIZE."""
     expected = Run.from_environment().world_size
     present = 1
     if dist.is_initialized():
