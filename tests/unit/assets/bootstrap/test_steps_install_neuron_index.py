@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 
+from packaging.markers import Marker
+
 from tests.unit.assets.bootstrap.step_machine import Machine, succeeds
 
 OF_AWS = ("torch-neuronx", "neuronx-cc", "libneuronxla", "nki")
@@ -19,11 +21,12 @@ def test_no_package_of_awss_index_comes_from_another(machine: Machine) -> None:
     for name, version in versions.items():
         requires = {"torch-neuronx": "libneuronxla>=2", "neuronx-cc": "nki"}.get(name, "")
         aws = machine.publish("aws", name, version, {f"{name}-from": "aws"}, requires=requires)
-    for name, version in re.findall(
-        r"^([\w-]+)==(\S+)", (folder / "requirements.txt").read_text(), re.MULTILINE
+    for name, version, marker in re.findall(
+        r"^([\w-]+)==(\S+)(?: ; (.+))?$", (folder / "requirements.txt").read_text(), re.MULTILINE
     ):
-        usual = machine.publish("usual", name, version, {})
-    # PyPI takes no local version: what follows the +.
+        if not marker or Marker(marker).evaluate():
+            usual = machine.publish("usual", name, version, {})
+    # PyPI accepts no local version, which is the part after the +.
     for name, version in versions.items():
         machine.publish("usual", name, version.partition("+")[0] + ".1", {f"{name}-from": "another"})
     machine.publish("usual", "libneuronxla", "99.0", {"libneuronxla-from": "another"})
