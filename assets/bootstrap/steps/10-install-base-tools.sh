@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Installs the programs that jobs, users and later steps take for granted, from the distribution.
+# Installs programs that jobs, users and later steps rely on, from the distribution.
 #
-# Called by: run-steps.sh, as root. Environment: BUNDLE. Safe to run again: it installs what is missing, and asks
-#   no network where nothing is.
+# Called by: run-steps.sh, as root. Environment: BUNDLE. Safe to run again: it installs only missing
+#   programs, and uses no network if it finds all of them.
 # Moment: install
 # Recipes: all
 # Nodes: all
@@ -16,7 +16,7 @@ shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 
-# A program, its package of apt, its package of dnf.
+# Prints lines of a program, its package of apt and its package of dnf.
 tools() {
   cat <<'END_OF_TOOLS'
 git git git

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 #
-# Installs what workloads make their Python environments with, and compile their extensions against: ParallelCluster's
+# Installs a Python with venv and headers, for the environments and compiled extensions of workloads: ParallelCluster's
 # Ubuntu images have python3 without venv, Amazon Linux 2023's python3 is 3.9.
 #
-# Called by: run-steps.sh, as root. Environment: BUNDLE, PYTHON_FLOOR_VERSION. Safe to run again: it skips what is
-#   there.
+# Called by: run-steps.sh, as root. Environment: BUNDLE, PYTHON_FLOOR_VERSION. Safe to run again: it skips an
+#   installed Python.
 # Moment: install
 # Recipes: all
 # Nodes: all
@@ -17,7 +17,7 @@ shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/packages.sh
 source "$BUNDLE/bootstrap/lib/packages.sh"
 
-# Whether an interpreter is new enough, makes environments, and has its headers.
+# Ends with 0 if an interpreter is new enough, has venv, and has its headers.
 readonly COMPLETE='
 import ensurepip, os, sys, sysconfig, venv
 
@@ -26,7 +26,7 @@ headers = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit(sys.version_info < floor or not os.path.exists(headers))
 '
 
-is_there() {
+has_python() {
   local python
   for python in python3.13 python3.12 python3.11 python3.10 python3; do
     if "$python" -c "$COMPLETE" "$PYTHON_FLOOR_VERSION" 2>/dev/null; then return; fi
@@ -34,13 +34,13 @@ is_there() {
   return 1
 }
 
-if is_there; then exit 0; fi
+if has_python; then exit 0; fi
 if uses_apt; then
   install_packages python3-venv python3-dev
 else
   install_packages python3.12 python3.12-devel
 fi
-if ! is_there; then
+if ! has_python; then
   printf 'no Python %s or newer with venv and headers, after its packages were installed\n' "$PYTHON_FLOOR_VERSION" >&2
   exit 1
 fi

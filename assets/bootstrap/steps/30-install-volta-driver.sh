@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
-# Replaces NVIDIA's driver by the proprietary one of the last branch that drives Volta (p3dn): ParallelCluster's AMI
-# has the open kernel modules of a newer branch, which have no V100.
+# Replaces NVIDIA's driver by the proprietary one of the last branch that supports Volta (p3dn): ParallelCluster's AMI
+# has the open kernel modules of a newer branch, which do not support the V100.
 #
-# GDRCopy's module is compiled anew for that driver, or GDRCopy goes: where its service is installed, ParallelCluster
-# starts it on every node with an NVIDIA GPU, and a node on which that fails ends (its cookbook: gdrcopy, :configure).
-# EFA's module for GPU memory, efa_nv_peermem, works with open modules alone; the EFA of a p3dn has no RDMA for it.
+# GDRCopy's module is compiled again for that driver, or else GDRCopy is removed: ParallelCluster starts an installed
+# GDRCopy service on every node with an NVIDIA GPU, and ends a node on which the start fails (its cookbook: gdrcopy,
+# :configure). EFA's module for GPU memory, efa_nv_peermem, requires open modules; the EFA of a p3dn has no RDMA for it.
 #
 # Called by: run-steps.sh, as root, in an image build; the build machine needs no GPU. Safe to run again: it skips a
-#   driver that is the wanted one for this kernel. Environment: BUNDLE, NVIDIA_DRIVER_{VERSION,URL,SHA256},
+#   driver that this kernel already has. Environment: BUNDLE, NVIDIA_DRIVER_{VERSION,URL,SHA256},
 #   TRAINING_ROOT, TRAINING_OPT.
 # Moment: image
 # Recipes: volta
@@ -28,7 +28,7 @@ readonly LAST_BRANCH=580
 kernel="$(uname -r)"
 readonly kernel
 readonly installer="$TRAINING_OPT/src/nvidia-driver-$NVIDIA_DRIVER_VERSION.run"
-# Where packages and installer put the sources that dkms compiles.
+# Packages and installer put the sources that dkms compiles here.
 readonly sources="$TRAINING_ROOT/usr/src"
 
 die() {
@@ -36,13 +36,13 @@ die() {
   exit 1
 }
 
-# The modules' licence tells proprietary ones (NVIDIA) from open ones (Dual MIT/GPL).
+# The licence distinguishes proprietary modules (NVIDIA) from open ones (Dual MIT/GPL).
 is_installed() {
   [[ $(modinfo -k "$kernel" -F version nvidia 2>/dev/null) == "$NVIDIA_DRIVER_VERSION" ]] &&
     [[ $(modinfo -k "$kernel" -F license nvidia 2>/dev/null) == NVIDIA ]]
 }
 
-# Ubuntu compiles its kernels with another gcc than the default one; modules need the same.
+# Ubuntu compiles its kernels with another gcc than the default one, and modules require the same.
 choose_compiler() {
   local compiler
   compiler="$(grep -oE 'gcc-[0-9]+' "$TRAINING_ROOT/proc/version" | head -n 1)" || return 0
@@ -59,7 +59,7 @@ install_kernel_headers() {
   fi
 }
 
-# The services of the driver that goes: a p3dn has no NVSwitch, and no NVLink over nodes.
+# Stops services of the removed driver: a p3dn has no NVSwitch, and no NVLink across nodes.
 stop_services() {
   local service
   for service in nvidia-fabricmanager nvidia-imex; do
@@ -67,14 +67,14 @@ stop_services() {
   done
 }
 
-# The driver that the AMI has: of packages since ParallelCluster 3.16, of NVIDIA's installer before. Its packages are
-# those of its version, by whatever name; others of NVIDIA's (CUDA, DCGM, containers) have their own and stay.
+# Removes the AMI's driver: packages since ParallelCluster 3.16, NVIDIA's installer before. The driver's packages are
+# all those of its version; NVIDIA's others (CUDA, DCGM, containers) have other versions, and stay.
 remove_driver() {
   local version
   local -a packages
-  version="$(modinfo -k "$kernel" -F version nvidia 2>/dev/null)" || return 0 # it has none
+  version="$(modinfo -k "$kernel" -F version nvidia 2>/dev/null)" || return 0 # the AMI has no driver
   if command -v nvidia-uninstall >/dev/null; then nvidia-uninstall --silent; fi
-  # Its version alone, between the epoch and the distribution's release.
+  # Only the version, between the epoch and the distribution's release.
   mapfile -t packages < <(list_packages | awk -v version="$version" \
     '{ sub(/^[0-9]+:/, "", $2); sub(/-.*/, "", $2) } $2 == version { print $1 }')
   if ((${#packages[@]} == 0)); then return 0; fi
@@ -85,7 +85,7 @@ remove_driver() {
   fi || die "could not remove the driver $version of the AMI: see the lines above"
 }
 
-# NAME VERSION-RELEASE of each package.
+# Prints NAME VERSION-RELEASE of each package.
 list_packages() {
   if uses_apt; then
     dpkg-query --show --showformat '${binary:Package} ${Version}\n'
@@ -94,7 +94,7 @@ list_packages() {
   fi
 }
 
-# On newer kernels NVIDIA's installer tries its modules before it has loaded what they need.
+# On newer kernels NVIDIA's installer tests its modules before it loads this module, which they need.
 load_drm() {
   if modinfo -k "$kernel" drm_client_lib >/dev/null 2>&1; then modprobe drm_client_lib; fi
 }
@@ -114,20 +114,20 @@ install_driver() {
   rm -f "$installer"
 }
 
-# Of the sources that the AMI has; nothing where it has none.
+# Prints the version of GDRCopy's sources on the AMI; nothing without them.
 gdrcopy_version() {
   local folder
   for folder in "$sources"/gdrdrv-*; do printf '%s\n' "${folder##*/gdrdrv-}"; done
 }
 
-# compile_gdrcopy VERSION: dkms compiles nothing twice for a kernel, so the module of the old driver is removed first.
+# compile_gdrcopy VERSION: removes the old driver's module first, since dkms compiles nothing twice for a kernel.
 compile_gdrcopy() {
   local -ra module=(-m gdrdrv -v "$1" -k "$kernel")
   dkms remove "${module[@]}" >&2 || true # there may be none
   NVIDIA_SRC_DIR="$sources/nvidia-$NVIDIA_DRIVER_VERSION/nvidia" dkms install "${module[@]}" >&2 && gdrcopy_fits
 }
 
-# GDRCopy's module says for which flavour of driver it was compiled.
+# The description of GDRCopy's module names the kind of driver that it was compiled for.
 gdrcopy_fits() { [[ $(modinfo -k "$kernel" -F description gdrdrv 2>/dev/null) == *" proprietary "* ]]; }
 
 fit_gdrcopy() {
@@ -140,7 +140,7 @@ fit_gdrcopy() {
 }
 
 if ((${NVIDIA_DRIVER_VERSION%%.*} > LAST_BRANCH)); then
-  die "driver $NVIDIA_DRIVER_VERSION has no Volta: branch $LAST_BRANCH is the last one (cluster_configs/versions.yaml)"
+  die "driver $NVIDIA_DRIVER_VERSION does not support Volta: the last branch is $LAST_BRANCH (versions.yaml)"
 fi
 if is_installed && { [[ -z $(gdrcopy_version) ]] || gdrcopy_fits; }; then exit 0; fi
 if ! is_installed; then install_driver; fi

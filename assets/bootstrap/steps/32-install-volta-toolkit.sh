@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
-# Installs the last CUDA toolkit line that torch's wheels for Volta are built with, beside the AMI's own, which knows no
-# Volta, and lets /usr/local/cuda point to it.
+# Installs the CUDA toolkit of torch's last wheels for Volta, beside the AMI's own, which does not support Volta, and
+# links /usr/local/cuda to it.
 #
-# Called by: run-steps.sh, as root, in an image build. Safe to run again: it skips a toolkit that is there. Environment:
+# Called by: run-steps.sh, as root, in an image build. Safe to run again: it skips an installed toolkit. Environment:
 #   BUNDLE, CUDA_TOOLKIT_{VERSION,URL,SHA256}, TRAINING_ROOT, TRAINING_OPT.
 # Moment: image
 # Recipes: volta
@@ -23,9 +23,9 @@ readonly installer="$TRAINING_OPT/src/cuda-$CUDA_TOOLKIT_VERSION.run"
 
 if [[ ! -x $toolkit/bin/nvcc ]]; then
   download "$CUDA_TOOLKIT_URL" "$CUDA_TOOLKIT_SHA256" "$installer"
-  # Its own temporary folder: /tmp may be too small for 7 GB, or noexec.
+  # A separate temporary folder, since /tmp may be too small for 7 GB, or noexec.
   unpacked="$(mktemp -d "$TRAINING_OPT/src/cuda-XXXXXX")"
-  # shellcheck disable=SC2064  # the folder of now
+  # shellcheck disable=SC2064  # expands now, to this folder
   trap "rm -rf '$unpacked'" EXIT
   sh "$installer" --silent --toolkit --override --no-man-page --toolkitpath="$toolkit" --tmpdir="$unpacked"
   rm -f "$installer"

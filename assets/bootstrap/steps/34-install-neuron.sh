@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
 # Installs the Neuron driver, runtime, collectives and tools of one Neuron release, from AWS's signed repository, and
-# holds them and the kernel: dkms compiles the driver for the kernel of now.
+# holds them and the kernel: dkms compiles the driver for the running kernel.
 #
-# Called by: run-steps.sh, as root. Safe to run again: it skips packages that are there in their versions. Environment:
+# Called by: run-steps.sh, as root. Safe to run again: it skips installed packages of these versions. Environment:
 #   BUNDLE, NODE_TYPE, OS, NEURON_{DRIVER,RUNTIME,COLLECTIVES,TOOLS}_VERSION, NEURON_KEY_{URL,FINGERPRINT},
 #   TRAINING_ROOT, TRAINING_OPT.
 # Moment: install
@@ -31,7 +31,7 @@ die() {
   exit 1
 }
 
-# installed_version NAME: nothing where it is not.
+# installed_version NAME: prints a package's version; nothing if it is not installed.
 installed_version() {
   if uses_apt; then
     dpkg-query --show --showformat='${Version}' "$1" 2>/dev/null
@@ -71,7 +71,7 @@ install_pinned() {
   fi || die "could not install ${wanted[*]}: see the lines above"
 }
 
-# A newer kernel would start without the driver.
+# Holds the versions, since a newer kernel would start without the driver.
 hold() {
   if uses_apt; then
     local each

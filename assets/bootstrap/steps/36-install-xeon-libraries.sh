@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Installs what makes training on Xeon faster where a job asks for it: a memory allocator that many threads share well
-# (tcmalloc, else jemalloc), and Intel's OpenMP runtime. Jobs find them under stable names, and preload them or not:
+# Installs libraries that make training on Xeon faster: a memory allocator for many threads (tcmalloc, else jemalloc),
+# and Intel's OpenMP runtime. Their names are stable, and a job preloads them if it asks for them:
 #   /opt/training-cluster/lib/liballocator.so
 #   /opt/training-cluster/lib/libiomp5.so
 #
-# Called by: run-steps.sh, as root. Safe to run again: it skips what is there. Environment: BUNDLE,
+# Called by: run-steps.sh, as root. Safe to run again: it skips installed libraries. Environment: BUNDLE,
 #   INTEL_OPENMP_{VERSION,SHA256}, TRAINING_ROOT, TRAINING_OPT; PIP_* (pip's own settings).
 # Moment: install
 # Recipes: cpu
@@ -23,11 +23,11 @@ source "$BUNDLE/bootstrap/lib/packages.sh"
 
 readonly lib="$TRAINING_OPT/lib"
 
-# Prints the newest of the allocators that are installed, tcmalloc first.
+# Prints the newest installed allocator, tcmalloc first.
 find_allocator() {
   local name found
   for name in libtcmalloc_minimal.so libtcmalloc.so libjemalloc.so; do
-    # One of the two folders may not be there.
+    # One of the two folders may not exist.
     found="$(find "$TRAINING_ROOT"/usr/lib{,64} -name "$name.*" 2>/dev/null | sort --version-sort | tail -n 1)" || true
     if [[ -n $found ]]; then
       printf '%s\n' "$found"
@@ -37,7 +37,7 @@ find_allocator() {
   return 1
 }
 
-# Ubuntu 24.04 renamed its packages; Amazon Linux has one or the other.
+# Ubuntu 24.04 renamed its packages; Amazon Linux has one of the last two.
 install_allocator() {
   local package
   for package in libtcmalloc-minimal4t64 libtcmalloc-minimal4 gperftools-libs jemalloc; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Checks that the image has the software that nodes talk over EFA with: the EFA installer's packages, libfabric, and the
-# plugin that brings NCCL to it (GPU recipes; Neuron's collectives bring their own). ParallelCluster's AMI has all of
-# it. It is checked, not installed: a kernel module must fit the AMI's kernel, and belongs in the AMI.
+# Checks that the image has the software for EFA: the EFA installer's packages, libfabric, and NCCL's plugin for it (GPU
+# recipes; Neuron's collectives have their own). ParallelCluster's AMI has all of it. The step installs nothing, since a
+# kernel module must fit the AMI's kernel, and belongs in the AMI.
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, RECIPE, EFA_INSTALLER_FLOOR_VERSION,
 #   LIBFABRIC_FLOOR_VERSION, TRAINING_ROOT.
@@ -27,7 +27,7 @@ die() {
   exit 1
 }
 
-# Amazon's network cards of the kind EFA: efa0, efa1, ... A CPU node without one needs none of it.
+# True if the node has an EFA network card (efa0, efa1, ...). A CPU node without one needs none of this software.
 has_card() { lspci -d 1d0f: -n 2>/dev/null | grep -q ' 1d0f:efa'; }
 
 if [[ $RECIPE == cpu ]] && ! has_card; then exit 0; fi

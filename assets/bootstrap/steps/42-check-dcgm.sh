@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Checks that the image has NVIDIA's DCGM, which node health and ParallelCluster's own GPU check ask. ParallelCluster's
+# Checks that the image has NVIDIA's DCGM, which node health and ParallelCluster's own GPU check use. ParallelCluster's
 # AMI has it.
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, DCGM_FLOOR_VERSION.

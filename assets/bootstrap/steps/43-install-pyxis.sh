@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 #
-# Installs Pyxis, Slurm's plug-in for containers, where an AMI lacks it, as one of `pcluster build-image` does by
-# default. ParallelCluster's AMI has it, switched off; switching on is a start step.
+# Installs Pyxis, Slurm's plug-in for containers, on an AMI without it, as those of `pcluster build-image` are by
+# default. ParallelCluster's AMI has it, disabled; a start step enables it.
 #
 # The head node has it in any case, and accepts `--container-image` for every partition. On a node without it Slurm
 # ignores the option and runs the program on the host, so nodes of all recipes get it, with or without Enroot.
 #
-# Called by: run-steps.sh, as root. Safe to run again: it skips what is there. Environment: BUNDLE,
+# Called by: run-steps.sh, as root. Safe to run again: it skips an installed Pyxis. Environment: BUNDLE,
 #   PYXIS_{URL,COMMIT}, TRAINING_ROOT, TRAINING_OPT.
 # Moment: install
 # Recipes: all

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 #
-# Installs what containers with GPUs need and an AMI lacks: Enroot, and NVIDIA's nvidia-container-cli, which Enroot
-# brings GPUs into a container with.
+# Installs the missing programs for containers with GPUs: Enroot, and NVIDIA's nvidia-container-cli, by which Enroot
+# gives a container access to GPUs.
 #
-# ParallelCluster's AMI has Enroot, switched off (switching on is a start step), and no nvidia-container-cli: every
-# image that sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI of
-# `pcluster build-image` has neither by default. What can be installed is, whatever else fails.
+# ParallelCluster's AMI has Enroot, disabled (a start step enables it), and no nvidia-container-cli: every image that
+# sets NVIDIA_VISIBLE_DEVICES, as all of NVIDIA's do, then fails in Enroot's hook 98-nvidia.sh. An AMI of
+# `pcluster build-image` has neither by default. A failure to install one does not prevent the other.
 #
-# Called by: run-steps.sh, as root. Safe to run again: it skips what is there. Environment: BUNDLE, OS,
+# Called by: run-steps.sh, as root. Safe to run again: it skips installed programs. Environment: BUNDLE, OS,
 #   ENROOT_{URL,SHA256}, NVIDIA_CONTAINER_{VERSION,URL}, NVIDIA_CONTAINER_KEY_{URL,FINGERPRINT}, TRAINING_ROOT,
 #   TRAINING_OPT.
 # Moment: install
@@ -36,7 +36,7 @@ install_gpu_tool() {
   local status=0
   install_packages "libnvidia-container1$equals$NVIDIA_CONTAINER_VERSION-1" \
     "libnvidia-container-tools$equals$NVIDIA_CONTAINER_VERSION-1" || status=1
-  # Nothing else is to come from there, and a node may have no way to it later.
+  # No other package may come from this repository, and a node may have no access to it later.
   remove_repository "$repository"
   ((status == 0)) || return 1
   if ! nvidia-container-cli --version >&2; then

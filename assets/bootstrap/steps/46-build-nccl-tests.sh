@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 #
-# Compiles NVIDIA's nccl-tests, which measure what the network between GPUs gives, for the GPUs of the recipe:
-# /opt/training-cluster/bin/all_reduce_perf and its kind, with MPI, and the pinned NCCL beside them (the AMI has none).
+# Compiles NVIDIA's nccl-tests, which measure the bandwidth between GPUs, for the GPUs of the recipe:
+# /opt/training-cluster/bin/all_reduce_perf and others, with MPI, and the pinned NCCL beside them (the AMI has none).
 #
-# Called by: run-steps.sh, as root, in an image build; nvcc suffices, no GPU. Safe to run again: it skips tests that are
-#   there in their version. Environment: BUNDLE, RECIPE, NCCL_TESTS_{URL,COMMIT}, NCCL_CU12_{VERSION,SHA256},
+# Called by: run-steps.sh, as root, in an image build; it needs nvcc, no GPU. Safe to run again: it skips tests that are
+#   compiled in their version. Environment: BUNDLE, RECIPE, NCCL_TESTS_{URL,COMMIT}, NCCL_CU12_{VERSION,SHA256},
 #   NCCL_CU13_{VERSION,SHA256}, CUDA_CAPABILITIES_GPU, CUDA_CAPABILITIES_VOLTA, TRAINING_ROOT, TRAINING_OPT; PIP_*.
 # Moment: image
 # Recipes: gpu volta
@@ -34,7 +34,7 @@ case $RECIPE in
 esac
 readonly wanted="$NCCL_TESTS_COMMIT nccl $nccl_version $suffix for $capabilities"
 
-# 9.0 -> -gencode=arch=compute_90,code=sm_90; for each capability.
+# Prints an option for each capability: 9.0 -> -gencode=arch=compute_90,code=sm_90.
 gencode() {
   local each
   for each in ${capabilities//./}; do printf -- '-gencode=arch=compute_%s,code=sm_%s ' "$each" "$each"; done
@@ -45,7 +45,7 @@ install_nccl() {
   unpack_wheel "nvidia-nccl-$suffix" "$nccl_version" "$nccl_sha256" "$files"
   rm -rf "$nccl"
   mv -T "$files/nvidia/nccl" "$nccl"
-  # The linker asks for the name without a number.
+  # The linker looks for the name without a number.
   ln -sfn libnccl.so.2 "$nccl/lib/libnccl.so"
   rm -rf "$files"
 }
@@ -57,7 +57,7 @@ if [[ ! -x $cuda/bin/nvcc ]]; then
 fi
 install_nccl
 checkout "$NCCL_TESTS_URL" "$NCCL_TESTS_COMMIT" "$sources"
-# nvcc reads NVCC_APPEND_FLAGS: the tests find this NCCL wherever they are called from.
+# nvcc reads NVCC_APPEND_FLAGS: the tests then find this NCCL from any folder.
 export NVCC_GENCODE NVCC_APPEND_FLAGS="-Xlinker -rpath=${nccl#"$TRAINING_ROOT"}/lib"
 NVCC_GENCODE="$(gencode)"
 make -C "$sources" -j "$(nproc)" MPI=1 MPI_HOME="$mpi" CUDA_HOME="$cuda" NCCL_HOME="$nccl" \

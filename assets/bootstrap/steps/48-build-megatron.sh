@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
 # Compiles Transformer Engine's binding to torch, Apex's successor for Megatron, for the GPUs of the recipe, as wheels
-# in /opt/training-cluster/wheels. An environment that asks for the same versions of it and of torch takes them from
-# there (assets/training/environment.sh); Megatron's core comes from its own wheel.
+# in /opt/training-cluster/wheels. An environment that requires the same versions of it and of torch installs these
+# wheels (assets/training/environment.sh); Megatron's core has its own wheel.
 #
-# Called by: run-steps.sh, as root, in an image build; nvcc suffices, no GPU. Safe to run again: it skips wheels that
-#   are there in their versions. Environment: BUNDLE, TRANSFORMER_ENGINE_{VERSION,SHA256}, MEGATRON_CORE_VERSION,
+# Called by: run-steps.sh, as root, in an image build; it needs nvcc, no GPU. Safe to run again: it skips wheels that
+#   are built in their versions. Environment: BUNDLE, TRANSFORMER_ENGINE_{VERSION,SHA256}, MEGATRON_CORE_VERSION,
 #   MEGATRON_TORCH_VERSION, BUILD_{SETUPTOOLS,WHEEL,NINJA,PACKAGING,PYBIND11}_{VERSION,SHA256}, CUDA_CAPABILITIES_GPU,
-#   TRAINING_ROOT, TRAINING_OPT; PIP_*, TRAINING_PYTHON. Optional, since 50-install-workloads.sh fails where an image is
-#   to have gpt2-megatron and there is no wheel.
+#   TRAINING_ROOT, TRAINING_OPT; PIP_*, TRAINING_PYTHON. Optional, since 50-install-workloads.sh fails if an image is to
+#   have gpt2-megatron and the wheel is missing.
 # Moment: image
 # Recipes: gpu
 # Nodes: ComputeFleet
@@ -27,7 +27,7 @@ $MEGATRON_CORE_VERSION for $CUDA_CAPABILITIES_GPU"
 
 pip() { "$build/venv/bin/python" -m pip --quiet --disable-pip-version-check "$@" >&2; }
 
-# Installs what compiles, before torch: what torch requires of it is then there.
+# Installs the build tools before torch, which requires some of them.
 install_build_tools() {
   printf '%s==%s --hash=sha256:%s\n' \
     setuptools "$BUILD_SETUPTOOLS_VERSION" "$BUILD_SETUPTOOLS_SHA256" \
@@ -38,15 +38,15 @@ install_build_tools() {
   pip install --no-deps --only-binary :all: --require-hashes --requirement "$build/tools.txt"
 }
 
-# A compiler for 4 GiB of memory: each of them takes that much.
+# Prints the number of parallel compilers: one for 4 GiB of memory, which each of them needs.
 compilers() {
   local gib
   gib=$(($(awk '/^MemTotal:/ { print $2 }' /proc/meminfo) / 1024 / 1024))
   printf '%s\n' $((gib / 4 > 0 ? gib / 4 : 1))
 }
 
-# Puts the headers of cuDNN and NCCL on the compilers' path: torch requires the wheels that have them, and Transformer
-# Engine's set-up adds the folder of the CUDA toolkit alone, which has neither.
+# Adds the headers of cuDNN and NCCL to the compilers' path: they are in wheels that torch requires, and Transformer
+# Engine's set-up adds only the folder of the CUDA toolkit, which has neither.
 find_headers() {
   local packages header
   packages="$("$build/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
@@ -60,7 +60,7 @@ find_headers() {
   export CPATH="$packages/nvidia/cudnn/include:$packages/nvidia/nccl/include${CPATH:+:$CPATH}"
 }
 
-# Compiled for the capabilities of all families of the recipe: 9.0 is 90 in Transformer Engine's own list.
+# Compiles for the capabilities of all families of the recipe; Transformer Engine writes 9.0 as 90.
 compile() {
   local -r archs="${CUDA_CAPABILITIES_GPU//./}"
   printf 'transformer_engine_torch==%s --hash=sha256:%s\n' "$TRANSFORMER_ENGINE_VERSION" "$TRANSFORMER_ENGINE_SHA256" \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Makes the Python environments of the workloads that this node is to have, as their prepare.sh would at the first job:
+# Makes the Python environments of the node's workloads, as their prepare.sh would at the first job:
 # /opt/training-cluster/venvs/WORKLOAD.
 #
-# Called by: run-steps.sh, as root. Safe to run again: it skips what is done, finishes what was interrupted, and needs
-#   no network where all is done. Each environment has the budget that its requirements.txt and install.sh state; this
-#   step's own is that of an image build. At a node's start the budget is that of the flag's workloads
+# Called by: run-steps.sh, as root. Safe to run again: it skips complete environments, finishes interrupted ones, and
+#   needs no network if all are complete. requirements.txt and install.sh state each environment's budget; this step's
+#   own is that of an image build. At a node's start the budget is that of the flag's workloads
 #   (constructs/training_cluster/catalog/workloads.py). Environment: BUNDLE, WORKLOADS, RECIPE, NODE_TYPE, TRAINING_OPT; PIP_*,
 #   TRAINING_PYTHON; for the recipe volta TORCH_VOLTA_VERSION, TORCH_VOLTA_INDEX.
 # Moment: install
@@ -23,17 +23,17 @@ die() {
   exit 1
 }
 
-# header FILE NAME: the value of a header's line.
+# header FILE NAME: prints the value of a header's line.
 header() { sed -n "/^#/!q; s/^# $2: //p" "$1"; }
 
-# suits FOLDER: whether the workload runs on this node's recipe.
+# suits FOLDER: true if the workload runs on this node's recipe.
 suits() {
   local recipes
   recipes="$(header "$1/requirements.txt" Recipes)"
   [[ $recipes == all || " $recipes " == *" $RECIPE "* ]]
 }
 
-# budget_of FOLDER: seconds.
+# budget_of FOLDER: prints the workload's budget in seconds.
 budget_of() {
   local file text
   local -i seconds=0
@@ -46,7 +46,7 @@ budget_of() {
   printf '%s\n' "$seconds"
 }
 
-# make_one FOLDER: in a shell of its own, which `timeout` can end.
+# make_one FOLDER: makes one environment, in a separate shell, which `timeout` can end.
 make_one() {
   local -r folder="$1" name="$(basename "$1")"
   local budget status=0

@@ -2,15 +2,15 @@
 #
 # Lets users lock memory, open many files and take a larger stack.
 #
-# Slurm starts a job with the soft limits of the shell that submitted it (PropagateResourceLimits is ALL), so what
-# counts is the login shell on head and login nodes. ParallelCluster gives slurmd what is needed (LimitMEMLOCK and
-# LimitSTACK infinity, LimitNOFILE 131072), and users 10,000 files and nothing else (00_all_limits.conf).
+# Slurm starts a job with the soft limits of the shell that submitted it (PropagateResourceLimits is ALL), so the limits
+# of login shells on head and login nodes decide. ParallelCluster sets sufficient limits for slurmd (LimitMEMLOCK and
+# LimitSTACK infinity, LimitNOFILE 131072), but for users only 10,000 files (00_all_limits.conf).
 #   memlock  EFA and NCCL register memory, which locks it.
-#   nofile   As slurmd's: Slurm cannot hand on more than slurmd has.
-#   stack    64 MiB as NVIDIA's containers ask for, and as much as a user wants up to slurmd's. Not unlimited for all:
-#            threads of glibc then get 2 MiB each.
+#   nofile   The limit of slurmd, which Slurm cannot exceed for a job.
+#   stack    64 MiB, as NVIDIA's containers require; a user may raise it up to slurmd's. Not unlimited by default,
+#            since threads of glibc then get only 2 MiB each.
 #
-# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. For sessions from now on.
+# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. It applies to new sessions.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -22,7 +22,7 @@ shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/put.sh
 source "$BUNDLE/bootstrap/lib/put.sh"
 
-# After ParallelCluster's file: the last line for a user and an item counts.
+# The name sorts after ParallelCluster's file, since the last line for a user and an item decides.
 put "$TRAINING_ROOT/etc/security/limits.d/99-training-cluster.conf" <<'END'
 # Training Cluster: steps/62-raise-user-limits.sh
 * - memlock unlimited

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 #
-# Lets the cluster's own SSH key in as the cluster's user. With home=efs /home outlives a cluster: the user's
-# authorized_keys is the first cluster's then, which ParallelCluster keeps (its cookbook copies the image's /home with
-# --ignore-existing), and a later cluster has another key pair.
+# Authorizes the cluster's own SSH key for the cluster's user. With home=efs /home outlives a cluster, so the user's
+# authorized_keys is that of the first cluster, which ParallelCluster keeps (its cookbook copies the image's /home with
+# --ignore-existing), while a later cluster has another key pair.
 #
-# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT. Safe to run again: a key that is there is not added.
-#   The file is written as the user, who owns the folder that it is in.
+# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT. Safe to run again: an existing key is not added
+#   again. The file is written as the user, who owns its folder.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode
@@ -26,10 +26,10 @@ if [[ -s $file && -n $(tail -c 1 "$file") ]]; then echo >>"$file"; fi
 printf "%s\n" "$2" >>"$file"
 '
 
-# ask PATH OPTION...: a value of the instance's metadata.
+# ask PATH OPTION...: prints a value of the instance's metadata.
 ask() {
   curl --fail --silent --show-error --max-time 5 "${@:2}" "$METADATA/$1" || {
-    printf 'the instance metadata has no %s: the SSH key of the cluster was not looked at\n' "$1" >&2
+    printf 'the instance metadata has no %s: the SSH key of the cluster was not added\n' "$1" >&2
     return 1
   }
 }
@@ -38,7 +38,7 @@ ask() {
 user="$(source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig" && printf '%s' "${cfn_cluster_user:?is not in cfnconfig}")"
 home="$(getent passwd "$user" | cut -d: -f6)"
 token="$(ask api/token --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 60')"
-# Its type and itself; the rest of the line is a comment.
+# The key's type and the key; the rest of the line is a comment.
 line="$(ask meta-data/public-keys/0/openssh-key --header "X-aws-ec2-metadata-token: $token")"
 read -r kind key _ <<<"$line"
 if [[ -z $key ]]; then

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 #
-# Lets the kernel of a Xeon node give large pages to every program. Training on CPUs reads gigabytes of weights over
-# and over; with 4 KiB pages each core spends its time in page tables. Both images' own setting is madvise, and
-# torch's allocator asks for none.
+# Enables large pages for every program on a Xeon node. Training on CPUs reads gigabytes of weights over and over; with
+# 4 KiB pages each core spends its time in page tables. The default of both images is madvise, and torch's allocator
+# does not call madvise.
 #
-# defer+madvise: a program that did not ask never waits for memory to be moved about. Nothing is reserved
-# (vm.nr_hugepages): that memory would be lost for jobs, and EFA reserves its own.
+# With defer+madvise a program that did not call madvise never waits for the compaction of memory. No pages are reserved
+# (vm.nr_hugepages), since jobs could not use that memory, and EFA reserves its own.
 #
-# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. It holds after a reboot.
+# Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again. It survives a reboot.
 # Moment: start
 # Recipes: cpu
 # Nodes: ComputeFleet

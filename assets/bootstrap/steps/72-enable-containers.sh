@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 #
-# Switches on containers in jobs (`srun --container-image=...`): Enroot and Pyxis, which ParallelCluster's images
-# bring switched off, with examples of their settings.
+# Enables containers in jobs (`srun --container-image=...`): Enroot and Pyxis, which ParallelCluster's images have
+# disabled, with examples of their settings.
 #
-# Every node with Enroot: its settings. Images and unpacked containers go to the local NVMe disks where they are mounted,
-# else to the root volume; in ParallelCluster's example they are in memory. Enroot makes a user's folders with mode
-# 700, and those above, so these stand here for all users: else the first user would keep out the others. Where AppArmor
-# keeps users from creating namespaces, as on Ubuntu 24.04, that is switched off, as Enroot asks for in its requirements
-# and ParallelCluster's own tests do.
-# Every node with Pyxis, Slurm's plug-in: a line for Slurm on the node itself, which the head node's shared file includes.
-# The line says `required`: with `optional` Slurm would ignore it when Pyxis fails, and run the program outside of the
-# container. In a shared file `required` would keep each node without Pyxis from joining the cluster. Pyxis is switched
-# on without Enroot, too: a container then fails to start. On a node without Pyxis the head node's plug-in still accepts
-# `--container-image`, Slurm ignores it on the node and runs the program on the host; 43-install-pyxis.sh is there to
-# leave no such node.
+# A node with Enroot gets its settings. Images and unpacked containers are stored on mounted local NVMe disks, else on
+# the root volume; in ParallelCluster's example they are in memory. Enroot creates a user's folders, and those above,
+# with mode 700, so this step creates the upper ones for all users: else the first user would lock out the others. If
+# AppArmor forbids users to create namespaces, as on Ubuntu 24.04, this restriction is disabled, as Enroot requires and
+# ParallelCluster's own tests do.
+#
+# A node with Pyxis, Slurm's plug-in, gets a line for Slurm in a file of its own, which the head node's shared file
+# includes. The line has `required`: with `optional` Slurm would ignore a failure of Pyxis, and run the program outside
+# of the container. In a shared file `required` would prevent each node without Pyxis from joining the cluster. Pyxis is
+# enabled without Enroot too: a container then fails to start. On a node without Pyxis the head node's plug-in still
+# accepts `--container-image`, but Slurm ignores it on the node and runs the program on the host; 43-install-pyxis.sh
+# makes sure that no such node exists.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
@@ -33,7 +34,7 @@ readonly OWN="$TRAINING_ETC/pyxis.conf" PLUGIN=/usr/local/lib/slurm/spank_pyxis.
 readonly INCLUDE='include /opt/slurm/etc/plugstack.conf.d/*'
 export PATH="$PATH:/opt/slurm/bin"
 
-# Prints the folder for what is large: on the local disks of the node's partition, if they are mounted.
+# Prints the folder for large files: on the local disks of the node's partition, if they are mounted.
 storage() {
   local SCRATCH=""
   if [[ -n $PARTITION ]]; then
@@ -47,10 +48,10 @@ storage() {
   fi
 }
 
-# example FILE: its lines; none on an image that 44-install-containers.sh gave Enroot and Pyxis.
+# example FILE: prints the lines of ParallelCluster's example; none on an image that does not have it.
 example() { grep -vE '^[[:space:]]*(#|$)' "$EXAMPLES/$1" 2>/dev/null || true; }
 
-# /run is empty after a boot. Pyxis creates its own folder when slurmd starts with it, which may be later.
+# /run is empty after a boot. Pyxis creates its own folder when slurmd loads it, which may be later.
 create_run_folders() {
   local -r file="$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-containers.conf"
   put "$file" <<'END'
@@ -65,7 +66,7 @@ END
 configure_enroot() {
   local -r large="$1"
   local folder hook rest
-  # As /tmp: every user may make a folder, and only the owner may delete it.
+  # The mode of /tmp: every user may make a folder, and only the owner may delete it.
   for folder in "$large" "$large"/{data,cache,tmp} /var/enroot /var/enroot/config; do
     install -d -m 1777 "$TRAINING_ROOT$folder"
   done
@@ -79,7 +80,7 @@ ENROOT_TEMP_PATH $large/tmp
 ENROOT_CONFIG_PATH /var/enroot/config/user-\$(id -u)
 $rest
 END
-  # What tells PMI and PyTorch in a container which rank they are: the Ubuntu images have these on, Amazon Linux off.
+  # These hooks give PMI and PyTorch in a container their rank: the Ubuntu images enable them, Amazon Linux does not.
   for hook in 50-slurm-pmi.sh 50-slurm-pytorch.sh; do
     if [[ -e $TRAINING_ROOT/usr/share/enroot/hooks.d/$hook ]]; then
       mkdir -p "$TRAINING_ROOT/etc/enroot/hooks.d"
@@ -108,14 +109,14 @@ configure_node() {
 configure_slurm() {
   local plugins=""
   changed=no
-  # Slurm passes over what an include does not find.
+  # Slurm ignores an include whose file does not exist.
   put "$ETC/plugstack.conf.d/pyxis.conf" <<<"include $OWN"
-  # Somebody's own plug-ins stay.
+  # Plug-ins that a user added stay.
   if [[ -e $ETC/plugstack.conf ]]; then plugins="$(<"$ETC/plugstack.conf")"; fi
   if [[ $plugins != *"$INCLUDE"* ]]; then put "$ETC/plugstack.conf" <<<"${plugins:+$plugins$'\n'}$INCLUDE"; fi
 }
 
-# report_gaps: what containers will lack on this node; fails if there is any.
+# report_gaps: reports the programs for containers that this node lacks; fails if it lacks one.
 report_gaps() {
   local status=0
   if ! has_enroot; then

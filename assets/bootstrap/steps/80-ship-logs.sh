@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
-# Ships our logs to CloudWatch, beside ParallelCluster's own in the cluster's log group: the bootstrap's, and why a
-# node was drained, which outlives the node there. Rotates them.
+# Ships the logs of the bootstrap and of the health checks to CloudWatch, and rotates them. They are beside
+# ParallelCluster's own in the cluster's log group, where the reason of a drain outlives the node.
 #
-# The agent is there and runs (ParallelCluster's cookbook, resource cloudwatch); `append-config` adds one file to its
-# amazon-cloudwatch-agent.d, and leaves ParallelCluster's. Log group and switch are read where the cookbook reads
-# them, and streams are named as it names them: HOST.INSTANCE.NAME.
+# ParallelCluster's cookbook (resource cloudwatch) installs and starts the agent; `append-config` adds one file to its
+# amazon-cloudwatch-agent.d, and keeps ParallelCluster's. Log group and switch come from the cookbook's own file, and
+# streams have names like the cookbook's: HOST.INSTANCE.NAME.
 #
 # Called by: run-steps.sh, as root. Environment: TRAINING_ROOT, BUNDLE. Safe to run again: the agent is restarted only
-#   for another config. Does nothing in a cluster without CloudWatch logs.
+#   for another config. It does nothing in a cluster without CloudWatch logs.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -37,7 +37,7 @@ $LOGS/*.log {
 }
 END
 
-# Prints the cluster's log group; nothing where it has none.
+# Prints the cluster's log group; nothing without one.
 log_group() {
   python3 - "$DNA" <<'END'
 import json, sys
@@ -46,7 +46,7 @@ print(cluster["log_group_name"] if cluster["cw_logging_enabled"] == "true" else 
 END
 }
 
-# collected NAME: one log, as the agent wants it. No timestamp_format: an event's time is when the agent read it.
+# collected NAME: prints the agent's entry for one log. It has no timestamp_format: an event gets the time of reading.
 collected() {
   printf '{"file_path": "%s/%s.log", "log_group_name": "%s", "log_stream_name": "%s.{instance_id}.%s"}' \
     "$LOGS" "$1" "$group" "$(hostname)" "training-cluster-$1"
@@ -54,7 +54,7 @@ collected() {
 
 group="$(log_group)"
 [[ -n $group ]] || {
-  printf 'this cluster has no CloudWatch logs: ours stay in %s\n' "$LOGS" >&2
+  printf 'this cluster has no CloudWatch logs: the logs stay in %s\n' "$LOGS" >&2
   exit 0
 }
 changed=no

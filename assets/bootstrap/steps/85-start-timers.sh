@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 #
-# Starts the timers of a node, of which one publishes metrics to CloudWatch once a minute, and one, on head and login
-# nodes, takes the bundle that the cluster config names where they missed an update.
+# Starts the node's timers, which publish metrics and follow missed updates. One publishes metrics to CloudWatch once a
+# minute; one, on head and login nodes, installs the bundle that the cluster config names if they missed an update.
 #
-# Metrics are, on the head node, how many nodes are in which Slurm state, and on compute nodes the use of their
-# accelerators. The bundle: ParallelCluster runs OnNodeUpdated on the head node alone, and not when an update is rolled
-# back. Compute nodes have prolog.sh for that. What the timer runs is in bootstrap.sh (BOOTSTRAP_MOMENT=follow).
+# The metrics are the numbers of nodes by Slurm state on the head node, and the use of accelerators on compute nodes.
+# The second timer is needed because ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback.
+# It runs bootstrap.sh with BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, and PATH, which
-#   the timers get, too. Safe to run again: a timer that is there takes the programs of the new bundle. A node
-#   computes as well without them: what went wrong is said, and the node starts.
+#   the timers get too. Safe to run again: an existing timer gets the programs of the new bundle. A node works
+#   without the timers too: their failure is reported, and the node starts.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -25,14 +25,14 @@ readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 readonly UNITS="$TRAINING_ROOT/etc/systemd/system"
 timers=()
 
-# On exit, since a variable that is not set ends a script past every other trap.
-say_so() {
+# On exit, since an unset variable ends a script without any other trap.
+report_failure() {
   local -r status=$?
   if ((status)); then printf 'this node has not all of its timers: see the line above (%s)\n' "$status" >&2; fi
 }
-trap say_so EXIT
+trap report_failure EXIT
 
-# timer NAME WHEN PURPOSE <<<SERVICE
+# timer NAME WHEN PURPOSE <<<SERVICE: writes the units of a timer.
 timer() {
   put "$UNITS/$1.service" <<END
 [Unit]
@@ -56,7 +56,7 @@ END
   timers+=("$1.timer")
 }
 
-# Prints which of the bundle's programs runs here, with its first argument; nothing where none does.
+# Prints the bundle's metrics program for this node, with its first argument; nothing if the node has none.
 program() {
   case $NODE_TYPE in
     HeadNode) printf 'node_states.py\n' ;;
@@ -73,7 +73,7 @@ source "$CFNCONFIG"
 cluster="--cluster ${stack_name:?is not in cfnconfig} --region ${cfn_region:?is not in cfnconfig}"
 runs="$(program)"
 if [[ -n $runs ]]; then
-  # At the same second on all nodes: a job that waits for its slowest node waits once a minute, not for each in turn.
+  # At the same second on all nodes: a job waits for its slowest node then only once a minute, not for each in turn.
   timer training-cluster-metrics minutely "publish metrics of this node" <<END
 Environment="PATH=/opt/slurm/bin:/opt/aws/neuron/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/metrics/$runs $cluster
@@ -83,7 +83,7 @@ END
 fi
 if [[ $NODE_TYPE != ComputeFleet ]]; then
   arguments="$(<"$TRAINING_ETC/bootstrap-arguments")"
-  # As long as bootstrap.sh waits for it to end (LOCK_S).
+  # The same limit as LOCK_S of bootstrap.sh, which waits that long for its end.
   timer training-cluster-follow '*:0/15' "take the bundle that the cluster config names" <<END
 Environment="PATH=$PATH" BOOTSTRAP_MOMENT=follow
 ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/bootstrap.sh $arguments

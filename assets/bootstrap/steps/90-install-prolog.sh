@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 #
-# Has Slurm run prolog.sh before each job: puts it in the folder of prologs that the head node shares to all nodes
-# (ParallelCluster's slurm.conf: Prolog=/opt/slurm/etc/scripts/prolog.d/*), beside ParallelCluster's own.
+# Installs prolog.sh, which Slurm runs before each job. The head node shares the folder of prologs with all nodes, and
+# ParallelCluster's own is in it too (slurm.conf: Prolog=/opt/slurm/etc/scripts/prolog.d/*).
 #
-# It comes into force on all nodes at once, with the rename: Slurm runs every file of the folder whose name does not
-# start with a dot.
+# The rename activates it on all nodes at once: Slurm runs every file of the folder whose name does not start with a
+# dot.
 #
-# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ variables, which the prolog gets, too: Slurm starts
-#   it with none of them. Safe to run again.
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ variables, which are written into the prolog:
+#   Slurm sets none of them. Safe to run again.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode

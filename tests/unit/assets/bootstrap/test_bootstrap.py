@@ -170,7 +170,7 @@ def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None
     mine.write_text("precious")
     done = node.boot()
     assert done.returncode == 0
-    assert "lustre is there already: not linked to /fsx" in done.stderr
+    assert "lustre exists already: not linked to /fsx" in done.stderr
     assert mine.read_text() == "precious"
 
 

@@ -99,7 +99,7 @@ def test_an_agent_that_refuses_is_asked_again_at_the_next_start(logging: Node) -
 def test_a_cluster_without_cloudwatch_logs_keeps_ours_on_the_node(logging: Node) -> None:
     dna = {"cluster": {"cw_logging_enabled": "false", "log_group_name": "NONE"}}
     logging.write("etc/chef/dna.json", json.dumps(dna))
-    assert "ours stay in /var/log/training-cluster" in logging.does("80")
+    assert "the logs stay in /var/log/training-cluster" in logging.does("80")
     assert logging.calls() == []
 
 

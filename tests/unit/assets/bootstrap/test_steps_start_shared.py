@@ -124,7 +124,7 @@ def test_what_a_user_made_under_such_a_name_stays_and_is_reported(node: Node, na
     theirs.parent.mkdir(parents=True, exist_ok=True)
     theirs.write_text("mine")
     os.chown(theirs, NOBODY, NOBODY)
-    assert f"{theirs} is there already and belongs to nobody" in node.does("70", node_type="HeadNode")
+    assert f"{theirs} exists already and belongs to nobody" in node.does("70", node_type="HeadNode")
     assert (theirs.read_text(), theirs.stat().st_uid) == ("mine", NOBODY)
     assert (fsx / "checkpoints" / "gpt2").is_dir(), "the others are made"
 
@@ -140,8 +140,8 @@ def test_a_users_own_folder_is_not_opened_and_a_users_link_is_not_followed(node:
     (fsx / "datasets" / "gpt2").symlink_to(secret)
     os.lchown(fsx / "datasets" / "gpt2", NOBODY, NOBODY)
     said = node.does("70", node_type="HeadNode")
-    assert f"{fsx}/runs/gpt2 is there already" in said
-    assert f"{fsx}/datasets/gpt2 is there already" in said
+    assert f"{fsx}/runs/gpt2 exists already" in said
+    assert f"{fsx}/datasets/gpt2 exists already" in said
     assert (fsx / "runs" / "gpt2").stat().st_mode & 0o777 == 0o700
     assert secret.stat().st_mode & 0o777 == 0o700
     assert list(secret.iterdir()) == []
