@@ -199,7 +199,9 @@ def test_a_killed_download_leaves_nothing_that_a_second_run_would_take(volta: Ma
 
 
 def test_a_driver_branch_without_volta_is_refused(volta: Machine) -> None:
-    fails(volta.run("30", NVIDIA_DRIVER_VERSION="590.48.01"), "does not support Volta", "the last branch is 580")
+    fails(
+        volta.run("30", NVIDIA_DRIVER_VERSION="590.48.01"), "does not support Volta", "the last branch is 580"
+    )
     assert volta.calls() == []
 
 

@@ -146,7 +146,7 @@ def test_a_real_clusters_prolog_has_quotes_around_nothing_but_paths(node: Node, 
 
 
 def test_a_link_in_a_shared_folders_place_is_made_before_the_folders(node: Node, tmp_path: Path) -> None:
-    """With home=efs /efs is a link into /home; no TRAINING_ROOT, since a link's target has none before it."""
+    """/efs is a link into /home with home=efs; there is no TRAINING_ROOT, which no link's target has."""
     efs, home = tmp_path / "efs", tmp_path / "home" / "efs"
     (node.bundle / "links").write_text(f"{efs} {home}\n{tmp_path}/neuron_shared {efs}\n")
     (node.bundle / "training" / "gpt2").mkdir(parents=True)

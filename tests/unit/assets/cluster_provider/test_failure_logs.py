@@ -1,4 +1,4 @@
-"""What shows a failure lies in the bucket before anything is deleted, and what is missing is named."""
+"""The logs of a failure are in the bucket before any deletion, and missing ones are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads in CloudFormation when the provider refuses or fails."""
+"""The messages in CloudFormation when the provider refuses or fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drain limit: a check that reports most nodes as unhealthy drains none; one that is right about a node does."""
+"""The drain limit: a check that reports most nodes as unhealthy drains none; else it drains a node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BrakedNode:
         self.verdicts = self.node.slash / "opt/slurm/etc/training-cluster-verdicts"
 
     def others(self, *said: str, minutes_ago: float = 1, partition: str | None = None) -> None:
-        """What other nodes' last checks said, a node each: the names of checks, or that it is fit."""
+        """Write the verdicts of other nodes: for each the names of failed checks, or none."""
         folder = self.verdicts / (partition or self.node.queue)
         folder.mkdir(parents=True, exist_ok=True)
         for number, checks in enumerate(said):
@@ -44,7 +44,7 @@ class BrakedNode:
         )
 
     def noted(self) -> list[str]:
-        """What this node has written down, without the time and the boot."""
+        """Return this node's own verdicts, without the time and the boot."""
         lines = (self.verdicts / self.node.queue / "gpu-dy-p4d-1").read_text().splitlines()
         return [" ".join(line.split()[2:]) for line in lines]
 
@@ -113,7 +113,7 @@ def test_one_node_that_is_replaced_by_the_same_sick_machine_again_and_again_brak
 
 
 def test_replaced_nodes_count_once_a_boot(braked: BrakedNode) -> None:
-    """Two nodes whose new instances are called unhealthy, too: the check is wrong, though the names are two."""
+    """A third verdict, though under two names, shows that the check is wrong."""
     braked.others(SICK)
     assert [braked.check().returncode for _ in range(3)] == [UNHEALTHY] * 3
     with (braked.verdicts / braked.node.queue / "other-0").open("a") as file:
