@@ -1,4 +1,4 @@
-"""The prolog under a real Slurm: a node that is unhealthy drains with the reason, and its job runs elsewhere."""
+"""The prolog under a real Slurm: an unhealthy node drains with the reason, and its job runs elsewhere."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ REASON = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
 
 
 class Cluster:
-    """Slurm, and the one disk that all its nodes have."""
+    """A Slurm, and the one disk of all its nodes."""
 
     def __init__(self, slurm: LocalSlurm, node: HealthNode) -> None:
         self.slurm, self.node = slurm, node
 
     def break_nodes(self, *numbers: int) -> None:
-        """Let these nodes have seven GPUs, and all others eight."""
+        """Give these nodes seven GPUs, and all others eight."""
         bad = "|".join(NAME.format(n) for n in numbers) or "none"
         script = f'case $SLURMD_NODENAME in {bad}) n=7 ;; *) n=8 ;; esac\n[ "$1" = --list-gpus ] || exit 0\n'
         self.node.stub("nvidia-smi", script + "seq -f 'GPU %g: NVIDIA A100 (UUID: GPU-x)' $n")
@@ -37,7 +37,7 @@ class Cluster:
         return self.slurm.submit([f"--nodes={nodes}", "--exclusive", "--wrap", WHERE])
 
     def wait(self, job_id: int) -> tuple[Job, list[str]]:
-        """The job when it has ended, and the nodes on which its last start ran."""
+        """Wait for the end of a job; return it, and the nodes of its last start."""
         job = self.slurm.wait(job_id, timeout_s=60)
         lines = job.output.read_text().splitlines()
         return job, sorted(line for line in lines[-8:] if line.startswith("gpu-dy-"))
