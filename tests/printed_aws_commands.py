@@ -34,7 +34,7 @@ _COMMAND = re.compile(r"""(?:"[^"]*"|'[^']*'|(?!  |\ 2?>|(?<!\.)[,.:](?:\ |$)|[;
 
 
 def printed_aws_commands() -> dict[str, str]:
-    """Map each command, once, to the file that it stands in."""
+    """Map each command, once, to its file."""
     found = dict[str, str]()
     for path, text in _texts():
         for begin in _BEGINS.finditer(text):

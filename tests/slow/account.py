@@ -47,7 +47,7 @@ Template = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """A VPC made by plain API calls, as somebody brings it: a public and a private subnet in one zone."""
+    """A VPC made by plain API calls, as a person brings one: a public and a private subnet in one zone."""
 
     vpc: str
     public: str
@@ -56,7 +56,7 @@ class Network:
     """Security group, open to itself both ways, as EFA needs it."""
 
     def queue(self, name: str, instance_type: str, *, count: int = 2, **more: Any) -> Queue:
-        """A queue of one compute resource; `resource` and `networking` add to those."""
+        """Return a queue of one compute resource; `resource` and `networking` add to those."""
         networking = {"SubnetIds": [self.private], "AdditionalSecurityGroups": [self.nodes]}
         resource = {"Name": name, "InstanceType": instance_type, "MinCount": 0, "MaxCount": count}
         return {
@@ -67,7 +67,7 @@ class Network:
         }
 
     def config(self, *queues: Queue, **more: Any) -> Config:
-        """A cluster config with these queues, or with a small one."""
+        """Return a cluster config with these queues, or with a small one."""
         networking = {"SubnetId": self.public, "AdditionalSecurityGroups": [self.nodes]}
         return {
             "Region": "us-east-1",
@@ -83,12 +83,12 @@ class Network:
 
 @dataclass(frozen=True)
 class Account:
-    """What a person with the account's credentials can do."""
+    """The actions of a person with the account's credentials."""
 
     address: LocalAwsAddress
 
     def client(self, service: str) -> Any:
-        """boto3 client of one service."""
+        """Return a boto3 client of one service."""
         return boto3.client(service, endpoint_url=self.address.url, **client_options(self.address))  # type: ignore[call-overload]
 
     def library(self, *requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ class Account:
         assert status is None, f"{status}: {self.reasons(name)}"
 
     def status(self, name: str) -> str | None:
-        """A stack's status; None when there is none."""
+        """Read a stack's status; None if there is no stack."""
         cloudformation = self.client("cloudformation")
         try:
             return str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
@@ -149,7 +149,7 @@ class Account:
         return status
 
     def reasons(self, name: str) -> list[str]:
-        """What failed in a stack, first things first."""
+        """Read the reasons of failures in a stack, in order."""
         events = self.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
         return [
             e["ResourceStatusReason"] for e in reversed(events) if e["ResourceStatus"].endswith("_FAILED")
@@ -157,7 +157,7 @@ class Account:
 
     @cached_property
     def network(self) -> Network:
-        """Made at first use."""
+        """The network, made at first use."""
         return _make_network(self.client("ec2"))
 
 

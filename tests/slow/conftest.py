@@ -47,30 +47,30 @@ except Exception as error:
 
 @dataclass(frozen=True, kw_only=True)
 class Cloud:
-    """A local AWS that runs, and the commands of a person who uses it."""
+    """A running local AWS, and a person's commands for it."""
 
     address: LocalAwsAddress
     cdk: CdkCli
     folder: Path
 
     def client(self, service: str) -> Any:
-        """boto3 client of one service."""
+        """Return a boto3 client of one service."""
         url = self.address.s3_url if service == "s3" else self.address.url
         return boto3.client(service, endpoint_url=url, **client_options(self.address))  # type: ignore[call-overload]
 
     def deploy(self, *flags: str) -> None:
-        """`cdk deploy TrainingClusterStack`. Raises RehearsalError when it fails."""
+        """Run `cdk deploy TrainingClusterStack`. Raises RehearsalError if it fails."""
         context = [part for flag in flags for part in ("-c", flag)]
         deploy = ("deploy", "TrainingClusterStack", "--require-approval", "never")
         self.cdk.run(*deploy, *context, output=self.folder / "cdk.out")
 
     def destroy(self, *flags: str) -> None:
-        """`cdk destroy TrainingClusterStack --force`."""
+        """Run `cdk destroy TrainingClusterStack --force`."""
         context = [part for flag in flags for part in ("-c", flag)]
         self.cdk.run("destroy", "TrainingClusterStack", "--force", *context, output=self.folder / "cdk.out")
 
     def trainctl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """`trainctl`, with this account."""
+        """Run `trainctl` with this account."""
         return subprocess.run(
             [sys.executable, "-m", "ops", *arguments],
             cwd=PROJECT,
@@ -81,7 +81,7 @@ class Cloud:
         )
 
     def stack(self, name: str) -> dict[str, Any] | None:
-        """Describe a stack; None when there is none."""
+        """Describe a stack; None if there is none."""
         try:
             found: dict[str, Any] = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
         except self.client("cloudformation").exceptions.ClientError:
@@ -104,7 +104,7 @@ class Cloud:
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """A local AWS, bootstrapped for the CDK."""
+    """Start a local AWS, bootstrapped for the CDK."""
     folder = tmp_path_factory.mktemp("aws")
     marker = ("TRAINING_CLUSTER_TEST", str(folder))
     with local_account(folder, marker=marker, narrator=Narrator()) as account:

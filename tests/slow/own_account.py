@@ -1,4 +1,4 @@
-"""What somebody brings to a cluster, made by plain API calls: network, storage, access, a reservation."""
+"""Existing resources for a cluster, made by plain API calls: network, storage, access, a reservation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _POLICY = {
 
 
 def tcp(first: int, last: int, group: str) -> dict[str, Any]:
-    """A rule that lets a group in or out."""
+    """Return a rule that allows a group's traffic."""
     pairs = [{"GroupId": group}]
     return {"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "UserIdGroupPairs": pairs}
 
 
 class OwnAccount:
-    """An account in which a deploy with `flags` meets all that it needs, and nothing else stands."""
+    """An account with exactly the resources that a deploy with `flags` needs."""
 
     def __init__(self, address: LocalAwsAddress) -> None:
         self._account = Account(address)
@@ -133,20 +133,20 @@ class OwnAccount:
         self.ec2.modify_vpc_attribute(VpcId=self.network.vpc, **{attribute: {"Value": on}})
 
     def unroute(self, table: str) -> None:
-        """Take a table's way to the world."""
+        """Remove a table's route to the internet."""
         self.ec2.delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
 
     def route(self, table: str, **gateway: str) -> None:
-        """Give it one."""
+        """Add a route to the internet."""
         self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **gateway)
 
     def reroute(self, table: str, **gateway: str) -> None:
-        """Give it another."""
+        """Replace the route to the internet."""
         self.unroute(table)
         self.route(table, **gateway)
 
     def make_s3_endpoint(self) -> None:
-        """The gateway endpoint of the private subnet."""
+        """Make the gateway endpoint of the private subnet."""
         made = self.ec2.create_vpc_endpoint(
             VpcId=self.network.vpc,
             ServiceName="com.amazonaws.us-east-1.s3",
@@ -156,7 +156,7 @@ class OwnAccount:
         self.s3_endpoint = made["VpcEndpoint"]["VpcEndpointId"]
 
     def make_link(self) -> None:
-        """Checkpoints go to the bucket."""
+        """Make the data repository association of checkpoints with the bucket."""
         made = self.client("fsx").create_data_repository_association(
             FileSystemId=self.lustre,
             FileSystemPath="/checkpoints",
@@ -166,27 +166,27 @@ class OwnAccount:
         self.link = made["Association"]["AssociationId"]
 
     def make_mount_target(self) -> None:
-        """Of EFS in the private subnet."""
+        """Make a mount target of EFS in the private subnet."""
         made = self.client("efs").create_mount_target(
             FileSystemId=self.efs, SubnetId=self.network.private, SecurityGroups=[self.nfs_group]
         )
         self.mount_target = made["MountTargetId"]
 
     def make_key(self, name: str, kind: str) -> None:
-        """A key pair of this kind."""
+        """Make a key pair of this kind."""
         self.ec2.create_key_pair(KeyName=name, KeyType=kind)
 
     def make_placement_group(self, strategy: str) -> None:
-        """Of this name, where there is none."""
+        """Make a placement group of this name."""
         self.ec2.create_placement_group(GroupName=GROUP, Strategy=strategy)
 
     def remake_placement_group(self, strategy: str) -> None:
-        """With another strategy."""
+        """Make the placement group again, with another strategy."""
         self.ec2.delete_placement_group(GroupName=GROUP)
         self.make_placement_group(strategy)
 
     def reserve(self, type_: str = TYPE, *, count: int = 2, match: str = "targeted") -> str:
-        """A reservation; its id."""
+        """Make a reservation and return its id."""
         made = self.ec2.create_capacity_reservation(
             InstanceType=type_,
             InstancePlatform="Linux/UNIX",

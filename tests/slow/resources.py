@@ -1,4 +1,4 @@
-"""What the tests of the local AWS make in an account: an image, a database, parts of templates."""
+"""Resources that tests of the local AWS make: an image, a database, parts of templates."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 
 def attribute(resource: str, name: str) -> dict[str, Any]:
-    """Of a resource of the same template."""
+    """Refer to an attribute of a resource of the same template."""
     return {"Fn::GetAtt": [resource, name]}
 
 
 def as_outputs(**values: Any) -> dict[str, Any]:
-    """A template's Outputs."""
+    """Return the Outputs of a template."""
     return {name: {"Value": value} for name, value in values.items()}
 
 
 def register_image(account: Account, name: str, *, version: str = PCLUSTER_VERSION) -> str:
-    """An image of ubuntu2204 that ParallelCluster could have built; its id."""
+    """Register an image of ubuntu2204 as ParallelCluster builds it; return its id."""
     ec2 = account.client("ec2")
     root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
     image: str = ec2.register_image(
@@ -37,7 +37,7 @@ def register_image(account: Account, name: str, *, version: str = PCLUSTER_VERSI
 
 
 def database(account: Account, *zones: int) -> dict[str, Any]:
-    """A template of Slurm accounting: Aurora in subnets of these zones, by their number, and its secret."""
+    """Return a template of Slurm accounting: Aurora in subnets of these zones, by number, and its secret."""
     vpc = account.network.vpc
     secret = {"GenerateSecretString": {"ExcludePunctuation": True, "PasswordLength": 40}}
     password = {"Fn::Join": ["", ["{{resolve:secretsmanager:", {"Ref": "Secret"}, ":SecretString:::}}"]]}

@@ -34,16 +34,14 @@ _OURS = re.compile(
 
 
 def _files_elsewhere() -> set[Path]:
-    """What tools like ours have in the temporary folder and at home, to the last file."""
+    """List all files of tools like ours in the temporary folder and at home."""
     ours = [p for folder in (Path("/tmp"), Path.home()) for p in folder.iterdir() if _OURS.match(p.name)]
     return {file for path in ours for file in [path, *path.rglob("*")]}
 
 
 def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
     before = _files_elsewhere()
-    done = subprocess.run(
-        _command(folder, "--family", "p5"), cwd=PROJECT, capture_output=True, text=True
-    )
+    done = subprocess.run(_command(folder, "--family", "p5"), cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     for words in (
         "ParallelCluster's own stack: CREATE_COMPLETE",

@@ -26,7 +26,7 @@ STACK, CLUSTER_STACK = image_stack_name(SETTINGS), "TrainingClusterStack"
 
 @pytest.fixture
 def queue_image(cloud: Cloud) -> Callable[[], str | None]:
-    """What the deployed cluster's queue takes."""
+    """Return the image of the deployed cluster's queue."""
 
     def read() -> str | None:
         (queue,) = read_deployed_cluster(cloud.address, "training").config["Scheduling"]["SlurmQueues"]

@@ -29,7 +29,7 @@ def _deploy(cloud: Cloud, *flags: str) -> None:
 
 
 def _subnets(cloud: Cloud) -> dict[str, str]:
-    """Zone by subnet, of the deployed network."""
+    """Return the zone of each subnet of the deployed network."""
     found = cloud.client("ec2").describe_subnets(
         Filters=[{"Name": "vpc-id", "Values": [_outputs(cloud)["VpcId"]]}]
     )

@@ -177,7 +177,7 @@ def _capacity_type(cloud: Cloud) -> str:
 
 
 def _reasons(cloud: Cloud) -> list[str]:
-    """Why resources of our stack could not be updated."""
+    """Read the reasons of failed updates of our stack's resources."""
     events = cloud.client("cloudformation").describe_stack_events(StackName="TrainingClusterStack")
     return [
         e["ResourceStatusReason"] for e in events["StackEvents"] if e["ResourceStatus"] == "UPDATE_FAILED"
@@ -230,7 +230,7 @@ def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
 
 
 def _data(cloud: Cloud) -> dict[str, Any]:
-    """What must outlive every cluster: file systems, their links to the bucket, its objects."""
+    """List what must outlive every cluster: file systems, their links to the bucket, its objects."""
     fsx, efs, stack = cloud.client("fsx"), cloud.client("efs"), cloud.stack("TrainingCluster-Storage")
     assert stack
     bucket = next(o["OutputValue"] for o in stack["Outputs"] if o["OutputKey"] == "BucketName")

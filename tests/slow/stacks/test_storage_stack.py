@@ -19,7 +19,7 @@ FASTER = ("fsx_mbps_per_tib=1000", "efs_mibps=100", "home=efs")
 
 
 def _deploy(cloud: Cloud, *flags: str) -> None:
-    """`cdk deploy StorageStack`. Raises RehearsalError when it fails."""
+    """Run `cdk deploy StorageStack`. Raises RehearsalError if it fails."""
     context = [part for flag in flags for part in ("-c", flag)]
     cloud.cdk.run(
         "deploy", "StorageStack", "--require-approval", "never", *context, output=cloud.folder / "cdk.out"
@@ -33,13 +33,13 @@ def _outputs(cloud: Cloud) -> dict[str, str]:
 
 
 def _given(outputs: dict[str, str]) -> tuple[str, ...]:
-    """The flags with which a new stack takes what an old one left."""
+    """Return the flags with which a new stack adopts the storage of an old one."""
     flags = {"bucket_name": "BucketName", "fsx_id": "FileSystemId", "efs_id": "EfsId"}
     return tuple(f"{flag}={outputs[output]}" for flag, output in flags.items())
 
 
 def _data(cloud: Cloud) -> dict[str, Any]:
-    """Everything that holds data, and the ways to it."""
+    """List everything that holds data, and the access to it."""
     fsx, efs, s3 = (cloud.client(name) for name in ("fsx", "efs", "s3"))
     systems = [each["FileSystemId"] for each in efs.describe_file_systems()["FileSystems"]]
     targets = [t for id_ in systems for t in efs.describe_mount_targets(FileSystemId=id_)["MountTargets"]]
@@ -68,7 +68,7 @@ def _refused(cloud: Cloud, *flags: str) -> str:
 
 
 def _failures(cloud: Cloud) -> Sequence[str]:
-    """Why resources could not be updated, oldest first."""
+    """Read the reasons of failed updates, oldest first."""
     pages = cloud.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=STACK)
     events = [event for page in pages for event in page["StackEvents"]]
     failed = [event for event in events if event["ResourceStatus"] == "UPDATE_FAILED"]

@@ -1,4 +1,4 @@
-"""Plays AWS for the functions of the custom resources: what they have in common, and how they are loaded."""
+"""Fakes of AWS for the functions of custom resources: their common parts and their import."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_CHARACTERS = 600
 
 
 def refused(call: str, code: str, message: str) -> ClientError:
-    """An answer of AWS that is an error, as botocore raises it."""
+    """Return an error of AWS, as botocore raises it."""
     return ClientError({"Error": {"Code": code, "Message": message}}, call)
 
 
@@ -40,11 +40,11 @@ class FakeRegion:
     """`config` of every client that was asked for."""
 
     def play(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Stand in for boto3 during one test."""
+        """Replace boto3 during one test."""
         monkeypatch.setattr(boto3, "client", self.client)
 
     def client(self, service: str, *, config: Any = None) -> types.SimpleNamespace:
-        """Play boto3.client."""
+        """Return a fake client, as boto3.client."""
         self.options.append(config)
         if service == "cloudformation":
             return types.SimpleNamespace(describe_stacks=self._describe_stacks)
@@ -52,7 +52,7 @@ class FakeRegion:
         return self.ec2()
 
     def ec2(self) -> types.SimpleNamespace:
-        """EC2's calls."""
+        """Return the fake calls of EC2."""
         raise NotImplementedError
 
     def answers(self, call: str) -> None:

@@ -14,7 +14,7 @@ from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedCluster]:
-    """A cluster, asked by every command of trainctl that runs in this process; no one waits."""
+    """Yield a fake cluster, which every trainctl command of this process calls without waiting."""
     played = PlayedCluster(tmp_path)
     monkeypatch.setattr("ops.account.session.account_clients", lambda: played.client)
     monkeypatch.setattr("ops.account.head_node._FIRST_POLL_S", 0.01)
@@ -24,7 +24,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedC
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """trainctl in this process: exit code, stdout, stderr."""
+    """Return a function that runs trainctl in this process: exit code, stdout, stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["trainctl", *arguments])

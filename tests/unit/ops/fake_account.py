@@ -37,13 +37,13 @@ class Account:
         self.asked: list[str] = []
 
     def client(self, service: str) -> Any:
-        """boto3's client, which this account answers from now on."""
+        """Return boto3's client, which this account answers from now on."""
         client = _client(service)
         client.meta.account = self
         return client
 
     def answer(self, model: Any, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Status and body of one call."""
+        """Return status and body of one call."""
         self.asked.append(model.name)
         service = model.service_model.service_name
         answer = self.answers.get(f"{service}.{model.name}", self.answers.get(model.name))

@@ -69,7 +69,7 @@ class PlayedCluster:
         return [shlex.split(line) for line in lines]
 
     def says(self, program: str, output: str, *, error: str = "", code: int = 0) -> None:
-        """What one of Slurm's programs answers from now on."""
+        """Set the answer of one of Slurm's programs."""
         printed, complained = (f"printf %s {shlex.quote(text)}" for text in (output, error))
         self.does(program, f"{printed}; {complained} >&2; exit {code}")
 
@@ -129,7 +129,7 @@ class PlayedCluster:
 
 
 def stack(name: str, *, status: str = "CREATE_COMPLETE", **outputs: str) -> dict[str, Any]:
-    """A stack as CloudFormation describes it."""
+    """Return a stack as CloudFormation describes it."""
     return {
         "StackName": name,
         "StackStatus": status,

@@ -1,4 +1,4 @@
-"""A rehearsed job asks the local AWS, and never an account of the person who rehearses."""
+"""Variables of a rehearsed job, which reaches the local AWS, and never a real account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `aws` of a rehearsal's nodes: ours there, and out of the way of a person's own."""
+"""The `aws` of a rehearsal's nodes: theirs is ours, and a person's own is not hidden."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ NO_STORES = {
 
 
 def topics_in_the_clear(app: App) -> list[str]:
-    """Topics that take messages without TLS."""
+    """List the topics that accept messages without TLS."""
     safe = {
         flat(topic)
         for _, policy in app.resources("AWS::SNS::TopicPolicy")
@@ -89,7 +89,7 @@ def topics_in_the_clear(app: App) -> list[str]:
 
 
 def unencrypted(app: App) -> list[str]:
-    """Stores in the templates, and disks and mounts in the cluster config, that are not encrypted."""
+    """List stores in the templates, and disks and mounts in the cluster config, that are not encrypted."""
     return [*_in_templates(app), *_in_config(app.config)]
 
 

@@ -1,4 +1,4 @@
-"""ImageStack by itself, beside a network and a bucket that are only named."""
+"""ImageStack alone, with the names of a network and a bucket."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add_image_stack(whole: cdk.App, **flags: str) -> ImageStack:
 
 
 def image_template(**flags: str) -> Template:
-    """The stack's template, made once for the same flags."""
+    """Return the stack's template, synthesised once for the same flags."""
     return _template(tuple(sorted(flags.items())))
 
 
@@ -54,7 +54,7 @@ def _template(flags: tuple[tuple[str, str], ...]) -> Template:
 
 
 def properties(template: Template, kind: str) -> dict[str, Any]:
-    """Properties of the only resource of a kind."""
+    """Return the properties of the only resource of a type."""
     (found,) = template.find_resources(kind).values()
     given: dict[str, Any] = found["Properties"]
     return given

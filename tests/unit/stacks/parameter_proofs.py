@@ -1,4 +1,4 @@
-"""A proof about SSM parameters: private keys and other teams' secrets lie there, for whoever may read all."""
+"""A proof about SSM parameters, which contain private keys and other teams' secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READING = tuple(f"ssm:GetParameter{rest}" for rest in ("", "s", "sByPath", "Hist
 
 
 def parameters_of_others(app: App) -> list[str]:
-    """Statements that read any parameter, and policies of nodes that no template shows."""
+    """List statements that read any parameter, and policies of nodes that no template contains."""
     anything = [
         f"{stack}: {json.dumps(each)}"
         for stack, template in app.templates.items()

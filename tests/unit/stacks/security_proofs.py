@@ -37,14 +37,14 @@ class App:
         )
 
     def resources(self, kind: str) -> Iterator[tuple[str, Json]]:
-        """Stack and logical id, properties."""
+        """Yield stack and logical id, with the properties."""
         for stack, template in self.templates.items():
             for id_, resource in template["Resources"].items():
                 if resource["Type"] == kind:
                     yield f"{stack}/{id_}", resource.get("Properties", {})
 
     def exported(self, name: str) -> str:
-        """What stands behind an export: a resource, as `<Id>` or `<Id.GroupId>`, or a plain id."""
+        """Return the value of an export: a resource, as `<Id>` or `<Id.GroupId>`, or a plain id."""
         (value,) = [
             flat(output["Value"])
             for template in self.templates.values()
@@ -60,12 +60,12 @@ class App:
 
     @property
     def people_reach(self) -> list[Json]:
-        """Head node and pools of login nodes."""
+        """Return the head node and the pools of login nodes."""
         return [self.config["HeadNode"], *self.config.get("LoginNodes", {}).get("Pools", [])]
 
 
 def ingress_rules(app: App) -> Iterator[tuple[str, Json]]:
-    """Group that a rule is of, flat; the rule."""
+    """Yield each rule with its group."""
     for name, properties in app.resources("AWS::EC2::SecurityGroup"):
         for rule in properties.get("SecurityGroupIngress", []):
             yield f"<{name.partition('/')[2]}.GroupId>", rule
@@ -74,7 +74,7 @@ def ingress_rules(app: App) -> Iterator[tuple[str, Json]]:
 
 
 def open_to_the_world(app: App) -> list[str]:
-    """Rules that let in more than a /8, or from who knows where."""
+    """List rules that allow more than a /8, or an unknown source."""
     return [f"{group}: {flat(rule)}" for group, rule in ingress_rules(app) if not _is_narrow(rule)]
 
 
@@ -87,7 +87,7 @@ def _is_narrow(rule: Json) -> bool:
 
 
 def public_data(app: App) -> list[str]:
-    """Buckets without all four locks, or that answer without TLS; databases with a public address."""
+    """List buckets without all four locks or without TLS, and databases with a public address."""
     locks = {"BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"}
     found = []
     for name, bucket in app.resources("AWS::S3::Bucket"):
@@ -113,7 +113,7 @@ def _answers_over_tls_only(app: App, bucket: str) -> bool:
 
 
 def denies_without_tls(statement: Json) -> bool:
-    """Whether a statement of a resource's policy turns away whoever comes without TLS."""
+    """Return True if a statement of a resource's policy denies requests without TLS."""
     return (
         statement["Effect"] == "Deny"
         and statement["Principal"] in ("*", {"AWS": "*"})
@@ -122,7 +122,7 @@ def denies_without_tls(statement: Json) -> bool:
 
 
 def statements(part: Json) -> Iterator[Json]:
-    """Every statement of every policy document in a template, whatever it hangs on."""
+    """Yield every statement of every policy document in a template."""
     if isinstance(part, list):
         for each in part:
             yield from statements(each)
@@ -134,7 +134,7 @@ def statements(part: Json) -> Iterator[Json]:
 
 
 def wide_rights(app: App) -> list[str]:
-    """Statements that allow all actions, all of a service, all but some, or everybody."""
+    """List statements that allow all actions, all of a service, all but some, or everybody."""
     return [
         f"{stack}: {json.dumps(each)}"
         for stack, template in app.templates.items()
@@ -155,7 +155,7 @@ def _allows_anybody(statement: Json) -> bool:
 
 
 def attached_aws_policies(app: App) -> set[str]:
-    """AWS's own managed policies of all roles in the templates, without `arn:<AWS::Partition>:iam::aws:`."""
+    """List AWS's managed policies of all roles in the templates, without `arn:<AWS::Partition>:iam::aws:`."""
     return {
         flat(arn).partition(":iam::aws:")[2]
         for _, role in app.resources("AWS::IAM::Role")
@@ -165,7 +165,7 @@ def attached_aws_policies(app: App) -> set[str]:
 
 
 def open_to_ssh(app: App, ssh_from: str | None = None) -> list[str]:
-    """What lets anybody but nodes reach a port of head and login nodes; ssh_from may reach 22."""
+    """List rules that let others than nodes reach head and login nodes; ssh_from may reach port 22."""
     found = []
     for node in app.people_reach:
         networking = node["Networking"]
@@ -194,7 +194,7 @@ def _rules_for_others(app: App, export: str, ssh_from: str | None) -> list[str]:
 
 
 def efa_in_public(app: App) -> list[str]:
-    """Queues with EFA whose subnet has a way in, or a public address; one that is not ours by its id."""
+    """List queues with EFA in a reachable subnet, or with a public address; other subnets by their id."""
     found = []
     for queue in app.queues:
         if any(each["Efa"]["Enabled"] for each in queue["ComputeResources"]):
@@ -227,7 +227,7 @@ def _is_public(app: App, subnet: str) -> bool:
 
 
 def imds_v1(app: App) -> list[str]:
-    """What lets instances answer the first version of the metadata service, or users the head node's."""
+    """List settings that allow version 1 of the metadata service, or give users the head node's."""
     found = []
     if app.config.get("Imds") != {"ImdsSupport": "v2.0"}:
         found.append(f"Imds: {app.config.get('Imds')}")

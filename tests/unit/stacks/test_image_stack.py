@@ -1,4 +1,4 @@
-"""ImageStack: what builds the nodes' image, with what rights, what stays of it, and who takes it."""
+"""ImageStack: the build of the nodes' image, its rights, and the resources that remain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NetworkStack: what its template must hold, whatever the family."""
+"""NetworkStack: requirements of its template, for every family."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_nothing_lets_the_world_in(synthesise: Synthesise) -> None:
 
 @cache
 def _foundations(**flags: str) -> dict[str, dict[str, Any]]:
-    """The templates of network and storage without the zone's inputs; the cluster's stack takes long."""
+    """Return the templates of network and storage without the zone's inputs, and without the slow stack."""
     app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     settings = read_settings(flags)
     network = NetworkStack(app, "NetworkStack", settings=settings)

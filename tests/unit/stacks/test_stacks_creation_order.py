@@ -35,12 +35,12 @@ ids = ["-".join(flags.values())[:40] for flags in CASES]
 
 @pytest.fixture(params=CASES, ids=ids)
 def templates(request: pytest.FixtureRequest, synthesise: Synthesise) -> list[Resources]:
-    """The resources of each stack, for one family or one set of features."""
+    """Return the resources of each stack, for one family or one set of features."""
     return [each.to_json().get("Resources", {}) for each in synthesise(**request.param).values()]
 
 
 def _referred(value: Any) -> Iterator[str]:
-    """Logical ids that a value of a template names."""
+    """Return the logical ids that a value of a template names."""
     if isinstance(value, dict):
         for key, part in value.items():
             if key == "Ref":
@@ -58,7 +58,7 @@ def _referred(value: Any) -> Iterator[str]:
 
 
 def _waits_for(name: str, resources: Resources) -> set[str]:
-    """All that CloudFormation creates before a resource."""
+    """Return all resources that CloudFormation creates before a resource."""
     found, left = set[str](), [name]
     while left:
         resource = resources[left.pop()]

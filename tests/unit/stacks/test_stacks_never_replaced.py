@@ -35,7 +35,7 @@ NAMES = ("ManagedPolicyName", "KeyName", "Budget.BudgetName", "LogGroupName", "R
 
 
 def _create_only(type_: str) -> set[tuple[str, ...]]:
-    """Paths of the properties whose change replaces a resource of this type."""
+    """Return the paths of the properties whose change replaces a resource of this type."""
     if type_.startswith("Custom::"):
         return set()
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", type_).schema
@@ -52,7 +52,7 @@ def _at(properties: dict[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _fixed(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Create-only values, by resource, of what has a name of ours or is in use by others.
+    """Return create-only values, by resource, of resources with our names or in use by others.
 
     Without the name itself: another name is another resource, which CloudFormation makes beside the first.
     """

@@ -36,7 +36,7 @@ def names(app: App, kind: str) -> list[tuple[str, Json]]:
 
 
 def own_policy(app: App, part: str) -> tuple[str, Json]:
-    """Reference and only statement of a policy of ours, by a part of its name."""
+    """Return reference and only statement of our policy with a part of its name."""
     ((ours, policy),) = [
         each
         for each in names(app, "AWS::IAM::ManagedPolicy")

@@ -1,4 +1,4 @@
-"""What a platform team asks first, proven of the templates; and every proof shown to see what it is for."""
+"""A platform team's first questions, proven of the templates; every proof is shown to find its fault."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PROOFS: tuple[Proof, ...] = (
 
 @pytest.fixture
 def app(synthesise: Synthesise) -> Callable[..., App]:
-    """An app for flags: every call gives one of its own, to be broken."""
+    """Return a function that makes a new app for flags, to be broken."""
 
     def make(**flags: str) -> App:
         return App.of({stack: deepcopy(each.to_json()) for stack, each in synthesise(**flags).items()})
@@ -65,7 +65,7 @@ def test_it_holds(app: Callable[..., App], name: str, proof: Proof) -> None:
 
 
 def first(app: App, kind: str) -> Json:
-    """Properties of the first resource of a kind, to be changed."""
+    """Return the properties of the first resource of a type, to be changed."""
     return next(properties for _, properties in app.resources(kind))
 
 

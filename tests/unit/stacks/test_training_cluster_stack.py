@@ -27,7 +27,7 @@ def cluster(synthesise: Synthesise) -> Template:
 
 
 def _config(template: Template) -> dict[str, Any]:
-    """The config that the custom resource carries, with every reference replaced by a word."""
+    """Return the config of the custom resource, with every reference replaced by a word."""
     resource = next(iter(template.find_resources("Custom::TrainingCluster").values()))
     joined = resource["Properties"]["ClusterConfiguration"]["Fn::Join"][1]
     config: dict[str, Any] = json.loads("".join(p if isinstance(p, str) else "reference" for p in joined))

@@ -19,7 +19,7 @@ FOLDER = "report"
 
 
 def report(tmp_path: Path, *plugins: dict[str, Any], acknowledged: tuple[str, ...] = ()) -> Path:
-    """An app's folder, as a synth would leave it."""
+    """Write an app's folder, as synth does."""
     folder = tmp_path / FOLDER
     folder.mkdir()
     (folder / "validation-report.json").write_text(json.dumps({"pluginReports": plugins}))
@@ -100,7 +100,7 @@ def app(tmp_path: Path) -> cdk.App:
 
 
 def findings(app: cdk.App) -> list[str]:
-    """Rules that an app breaks, without those that CDK's validation has."""
+    """Return the rules that an app breaks, without those of CDK's validation."""
     add_rules(app)
     app.synth()
     found = Found()

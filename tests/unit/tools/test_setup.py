@@ -35,7 +35,7 @@ class Machine:
         (self._programs / name).chmod(0o755)
 
     def set_up(self, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run it; it ends at the distribution's packages, of which there are none."""
+        """Run set-up, which ends at the distribution's packages, since there are none."""
         return subprocess.run(
             [str(shutil.which("bash")), "tools/setup.sh"],
             cwd=self.folder,

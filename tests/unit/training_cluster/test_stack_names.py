@@ -15,7 +15,7 @@ from training_cluster.stack_names import STACK_IDS, cluster_of_stack, is_taken
 
 
 def _names(**flags: str) -> dict[str, str]:
-    """Name in CloudFormation, by id."""
+    """Return the names in CloudFormation, by id."""
     app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"])
     return {each.node.id: each.stack_name for each in add_stacks(app, read_settings(flags))}
 

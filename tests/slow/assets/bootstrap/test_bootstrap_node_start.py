@@ -63,7 +63,7 @@ MakeNode = Callable[..., Node]
 
 @pytest.fixture(scope="module")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What bundles are made of, with a workload whose environment is small."""
+    """Return the sources of bundles, with a workload whose environment is small."""
     copy = shutil.copytree(
         ASSETS, tmp_path_factory.mktemp("bundle") / "assets", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -78,13 +78,13 @@ def bucket(tmp_path: Path, assets: Path) -> Bucket:
 
 @pytest.fixture
 def changed(tmp_path: Path, bucket: Bucket) -> Bucket:
-    """A bucket whose bundle's steps a test may change."""
+    """Return a bucket whose bundle's steps a test may change."""
     return replace(bucket, assets=shutil.copytree(bucket.assets, tmp_path / "assets"))
 
 
 @pytest.fixture
 def make_node(bucket: Bucket) -> Iterator[MakeNode]:
-    """Makes nodes that are about to start with the bundle in the bucket."""
+    """Return a function that makes nodes that are about to start with the bucket's bundle."""
     with ExitStack() as nodes:
 
         def make(
@@ -99,7 +99,7 @@ def make_node(bucket: Bucket) -> Iterator[MakeNode]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, assets: Path) -> Iterator[tuple[Disk, dict[str, str]]]:
-    """The disk of an image build, and what the build said of each step."""
+    """Yield the disk of an image build, and its message of each step."""
     bucket = Bucket(folder=tmp_path_factory.mktemp("s3"), settings=BUILT, assets=assets)
     bucket.publish()
     with new_node(bucket=bucket) as builder:
@@ -126,7 +126,7 @@ def add_step(bucket: Bucket, name: str, body: str, **header: str) -> None:
 
 
 def installed(moment: str = "install") -> set[str]:
-    """Names of the steps that install something on a node without accelerators, which all can do here."""
+    """Return the names of the steps that can install something on a node without accelerators."""
     return {s.name for s in load_steps() if s.moment == moment and RECIPE in s.recipes} - set(NOT_RUN)
 
 
@@ -136,7 +136,7 @@ def entries(node: Node) -> dict[str, Entry]:
 
 
 def same(before: dict[str, Entry], after: dict[str, Entry]) -> bool:
-    """Whether two disks are the same; prints where they differ."""
+    """Return True if two disks are equal; print the differences."""
     different = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     for path in different:
         print(path, before.get(path), after.get(path))

@@ -1,4 +1,4 @@
-"""What the provider learns of running jobs: Systems Manager, the head node, a real Slurm."""
+"""The provider's list of running jobs: Systems Manager, the head node, a real Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only the holder of its access key commands a local AWS: other users of the machine reach its port, too."""
+"""Access to a local AWS, which only its own access key gives: other users of the machine reach its port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the local AWS adds to its emulators, through the real library: accepted and refused as on AWS."""
+"""The local AWS's corrections of its emulators, tested with the real library."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _of_this_machine() -> dict[str, object]:
 
 
 def _processes_with(word: str) -> list[str]:
-    """Command lines of live processes that have a word of their own."""
+    """List the command lines of live processes that contain a word."""
     lines = []
     for process in psutil.process_iter():
         try:

@@ -56,7 +56,7 @@ print("used:", json.dumps({"files": files, "node": shutil.which("node"), "versio
 
 @pytest.fixture(scope="module")
 def layers() -> dict[str, Path]:
-    """The archives by Python: Lambda's and this machine's, built side by side where they are not yet."""
+    """Build the archives for Lambda's Python and this machine's, in parallel, unless they exist."""
     builder = [sys.executable, "-m", "tools.build_layer", "--python"]
     builds = {
         python: subprocess.Popen([*builder, python], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
@@ -83,7 +83,7 @@ def account(tmp_path: Path) -> Iterator[Account]:
 
 
 def _unpack(archive: Path, folder: Path) -> Path:
-    """As Lambda does, with the executable bits."""
+    """Unpack a layer with the executable bits, as Lambda does."""
     with zipfile.ZipFile(archive) as layer:
         for entry in layer.infolist():
             Path(layer.extract(entry, folder)).chmod(stat.S_IMODE(entry.external_attr >> 16))
@@ -91,7 +91,7 @@ def _unpack(archive: Path, folder: Path) -> Path:
 
 
 def _lambda_tags() -> set[Tag]:
-    """Wheels that Lambda's Python runs: Amazon Linux 2023 has glibc 2.34."""
+    """Return the tags of wheels for Lambda's Python: Amazon Linux 2023 has glibc 2.34."""
     minor = int(PYTHON.partition(".")[2])
     platforms = [f"manylinux_2_{glibc}_x86_64" for glibc in range(5, 35)]
     platforms += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
@@ -100,7 +100,7 @@ def _lambda_tags() -> set[Tag]:
 
 
 def _texts(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
-    """A file of every package's dist-info, by package."""
+    """Read a file of every package's dist-info, by package."""
     found = [entry for entry in archive.namelist() if entry.endswith(f".dist-info/{name}")]
     return {entry.split("/")[1]: archive.read(entry).decode() for entry in found}
 

@@ -129,7 +129,7 @@ def test_a_stack_that_goes_takes_all_of_it_along(account: Account) -> None:
 
 
 def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
-    """What the head node's program publishes of the one partition, without the zeros."""
+    """Return the nonzero values that the head node's program publishes of the one partition."""
     aws = folder / "bin" / "aws"
     aws.parent.mkdir(exist_ok=True)
     aws.write_text('#!/bin/bash\nprintf "%s" "${@: -1}"\n')

@@ -26,7 +26,7 @@ def table() -> list[Row]:
 
 
 def _calls(recording: Recording, *, of_library: bool) -> set[tuple[str, str, str]]:
-    """Action, origin and operation of every call."""
+    """Yield action, origin and operation of every call."""
     words = [call.split() for call in recording.calls]
     return {
         (action, origin, operation)

@@ -43,7 +43,7 @@ class Node:
         return self.slash / "opt" / "training-cluster" / "bundles"
 
     def publish(self, family: str = "p4d", **flags: str) -> str:
-        """Put a bundle in the bucket, and its checksum in the cluster config, which is returned.
+        """Put a bundle in the bucket, and its checksum in the cluster config; return the config.
 
         Without install steps: they would install on this machine (test_node_start.py runs them in a root).
         """
@@ -60,7 +60,7 @@ class Node:
         return digest
 
     def want(self, digest: str) -> None:
-        """Name a bundle in the cluster config, where ParallelCluster has it for nodes."""
+        """Name a bundle in the cluster config at its place on nodes."""
         action = {"Script": "s3://bucket/x", "Args": ["s3://bucket/x", f"bundle-sha256={digest}"]}
         for folder in ("shared", "shared_login_nodes"):
             config = self.slash / "opt" / "parallelcluster" / folder / "cluster-config.yaml"
@@ -69,7 +69,7 @@ class Node:
 
     @property
     def places(self) -> dict[str, str]:
-        """Where all is that stands at fixed places of a real node."""
+        """Return the places of the files that have fixed paths on a real node."""
         return {
             "TRAINING_SHARED": str(self.shared),
             "TRAINING_EFS": str(self.root / "efs"),
@@ -78,7 +78,7 @@ class Node:
         }
 
     def command(self, *arguments: str) -> list[str]:
-        """How ParallelCluster runs it."""
+        """Return the command with which ParallelCluster runs it."""
         script = ASSETS / "bootstrap" / "bootstrap.sh"
         return [*ONE_TEXT, str(script), "s3://bucket/bootstrap/training", *arguments]
 
@@ -98,7 +98,7 @@ class Node:
         return self.root / "etc" / "partitions" / f"{partition}.env"
 
     def files(self) -> dict[str, int]:
-        """Every file with the time of its last change; logs apart."""
+        """Return every file but logs, with the time of its last change."""
         found = [
             p for p in self.root.rglob("*") if p.is_file() and self.slash / "var" / "log" not in p.parents
         ]
@@ -108,7 +108,7 @@ class Node:
 def be_a_parallelcluster_node(
     node: Node, *, node_type: str = "HeadNode", queue: str = "gpu", systemctl: str = "true"
 ) -> Path:
-    """Make it a node of ParallelCluster's, with systemd; returns where units are."""
+    """Make the folders a node of ParallelCluster, with systemd; return the folder of units."""
     etc = node.root / "slash" / "etc"
     (etc / "parallelcluster").mkdir(parents=True)
     (etc / "parallelcluster" / "cfnconfig").write_text(

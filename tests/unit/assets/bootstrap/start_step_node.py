@@ -12,7 +12,7 @@ STEPS = ASSETS / "bootstrap" / "steps"
 
 
 class Node:
-    """A node's disk, and stubs of its programs, which note their arguments."""
+    """A node's disk, and stubs of its programs, which log their arguments."""
 
     def __init__(self, root: Path) -> None:
         self.slash, self.etc, self.programs = root / "slash", root / "etc", root / "bin"
@@ -31,7 +31,7 @@ class Node:
         program.chmod(0o755)
 
     def calls(self) -> list[str]:
-        """What was called since the last time that this was asked."""
+        """Return the calls since the last call of this."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
         self._calls.unlink(missing_ok=True)
         return lines
@@ -62,7 +62,7 @@ class Node:
         )
 
     def does(self, step: str, *, node_type: str = "ComputeFleet", partition: str = "") -> str:
-        """Run a step that has to work; what it said."""
+        """Run a step that has to succeed; return its output."""
         done = self.run(step, node_type=node_type, partition=partition)
         assert done.returncode == 0, done
         return done.stderr

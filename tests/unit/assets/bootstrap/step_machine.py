@@ -23,7 +23,7 @@ APT = "apt-get -o DPkg::Lock::Timeout=60 -qq"
 
 
 class Machine:
-    """Runs steps; `calls` are the stubs' calls, one a line, as `name argument argument`."""
+    """A machine that runs steps; `calls` are the stubs' calls, one per line, as `name argument argument`."""
 
     def __init__(self, folder: Path, *, venv: Path) -> None:
         self.folder, self.root, self.bin = folder, folder / "root", folder / "bin"
@@ -63,7 +63,7 @@ class Machine:
             self.environment[name] = value.strip("'")
 
     def program(self, name: str, script: str = "", *, at: Path | None = None) -> Path:
-        """A stub: it writes down how it was called, then runs a script."""
+        """Write a stub that logs its call, then runs a script."""
         path = at or self.bin / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -73,7 +73,7 @@ class Machine:
         return path
 
     def serve(self, content: str, *, killed: bool = False) -> str:
-        """Let curl fetch this content, or half of it before it is killed; the content's SHA-256."""
+        """Let curl fetch this content, or half of it before it is killed; return the content's SHA-256."""
         source = self.folder / "served"
         source.write_text(content)
         half = f'head -c {len(content) // 2} "{source}" >"$file"; kill -9 $$'
@@ -116,7 +116,7 @@ class Machine:
         return f"file://{self.folder / index}"
 
     def repository(self, files: dict[str, str]) -> tuple[str, str]:
-        """A git repository; its URL and its commit."""
+        """Make a git repository; return its URL and its commit."""
         folder = self.folder / "repository"
         for file, text in files.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -140,19 +140,19 @@ class Machine:
         )
 
     def calls(self) -> list[str]:
-        """What stubs were called since the last call of this, those that ask and change nothing apart."""
+        """Return the stubs' calls since the last call of this, without those that only read."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
         self._calls.unlink(missing_ok=True)
         return [line for line in lines if line.split()[0] not in QUESTIONS]
 
     def files(self) -> dict[str, tuple[int, int]]:
-        """Every file of the machine with size and time of its last change."""
+        """Return every file of the machine with size and time of its last change."""
         found = [path for path in self.root.rglob("*") if path.is_symlink() or path.is_file()]
         return {str(p): (p.lstat().st_size, p.lstat().st_mtime_ns) for p in found}
 
 
 def fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    """A step's failure: its last line is one sentence that has these words."""
+    """Assert that a step failed, with these words in its last line."""
     assert done.returncode != 0, done.stderr
     last = done.stderr.strip().splitlines()[-1]
     for word in words:
@@ -160,7 +160,7 @@ def fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
 
 
 def succeeds(done: subprocess.CompletedProcess[str]) -> None:
-    """A step's success, with what it said where it is none."""
+    """Assert that a step succeeded, or show its output."""
     assert done.returncode == 0, done.stderr
 
 

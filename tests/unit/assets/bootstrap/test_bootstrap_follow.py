@@ -1,4 +1,4 @@
-"""What the timer of head and login nodes runs: it takes the bundle that the cluster config now names."""
+"""The timer of head and login nodes: it installs the bundle that the cluster config now names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Following:
         assert self.node.boot(node_type=node_type).returncode == 0
 
     def named(self, digest: str, *, minutes_ago: float) -> None:
-        """The cluster config was written so long ago."""
+        """Set the age of the cluster config."""
         self.node.want(digest)
         then = time.time() - 60 * minutes_ago
         os.utime(self.config, (then, then))
 
     def tick(self) -> subprocess.CompletedProcess[str]:
-        """Run what the unit says, as systemd does."""
+        """Run the unit's command, as systemd does."""
         unit = (self.units / "training-cluster-follow.service").read_text()
         ((environment, command),) = re.findall("^Environment=(.*)\nExecStart=(.*)$", unit, re.MULTILINE)
         variables = dict(word.split("=", 1) for word in shlex.split(environment))

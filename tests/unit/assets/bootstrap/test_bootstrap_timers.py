@@ -1,4 +1,4 @@
-"""The timers that a node's bootstrap starts: metrics, and a look for a missed update."""
+"""Timers of a node's bootstrap: metrics, and a check for a missed update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""prolog.sh as Slurm runs it: drains unhealthy nodes, refreshes those behind, takes none for its own faults."""
+"""prolog.sh as Slurm runs it: it drains unhealthy nodes, updates old ones, drains none for its own faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.assets.bootstrap.health.health_node import HEALTH, HealthNode, s
 
 
 class Prolog:
-    """The installed prolog on a node, and what Slurm's commands are asked."""
+    """The installed prolog on a node, and its calls of Slurm's commands."""
 
     def __init__(self, root: Path) -> None:
         self.node = HealthNode(root)
@@ -22,7 +22,7 @@ class Prolog:
         self.node.stub("scontrol", "")
 
     def run(self) -> subprocess.CompletedProcess[str]:
-        """As slurmd does: with its own variables and nothing else."""
+        """Run it as slurmd does: with its own variables and nothing else."""
         slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
         unhurried = {"HEALTH_SETTLE_S": "0"}
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""run-steps.sh with steps made for the occasion: when each runs, what it says, what counts as done."""
+"""run-steps.sh with steps of the tests: when each runs, its messages, and what counts as done."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Bundle:
         )
 
     def said(self, *arguments: str, node: str = "ComputeFleet") -> dict[str, str]:
-        """What the runner said of each step."""
+        """Return the runner's message of each step."""
         done = self.run(*arguments, node=node)
         return dict(re.findall(r"bootstrap: step (\S+): (\w+(?: \([^:)]+)?)", done.stderr))
 

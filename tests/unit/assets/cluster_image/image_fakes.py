@@ -1,4 +1,4 @@
-"""Plays EC2 and CloudFormation for the image's custom resource: a region's images in memory."""
+"""Fakes of EC2 and CloudFormation for the image's custom resource: a region's images in memory."""
 
 # ruff: noqa: N803 - boto3's own argument names
 from __future__ import annotations
@@ -56,7 +56,7 @@ def image(*, name: str = "training", root_gib: int = 35, **more: Any) -> dict[st
 
 
 def tagged(**tags: str | None) -> list[dict[str, str]]:
-    """TAGS as EC2 has them, some of another value, None for one that is not there."""
+    """Return TAGS in EC2's form, some with another value; None removes a tag."""
     found = TAGS | {f"parallelcluster:{key}": value for key, value in tags.items()}
     return [{"Key": key, "Value": value} for key, value in found.items() if value is not None]
 
@@ -75,7 +75,7 @@ class FakeRegion(function_fakes.FakeRegion):
     )
 
     def ec2(self) -> types.SimpleNamespace:
-        """EC2's calls."""
+        """Return the fake calls of EC2."""
         return types.SimpleNamespace(
             meta=types.SimpleNamespace(region_name="us-east-1"),
             describe_images=self._describe_images,
@@ -97,7 +97,7 @@ class FakeRegion(function_fakes.FakeRegion):
     def _describe_images_by_page(
         self, *, Owners: list[str], Filters: list[dict[str, Any]], IncludeDeprecated: bool
     ) -> Iterator[dict[str, Any]]:
-        """One image a page."""
+        """Return one image per page."""
         self.answers("DescribeImages")
         assert IncludeDeprecated
         assert Owners == ["amazon"]

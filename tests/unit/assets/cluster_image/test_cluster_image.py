@@ -1,4 +1,4 @@
-"""The image's custom resource by itself, with AWS played in memory."""
+"""The image's custom resource alone, with fakes of AWS."""
 
 from __future__ import annotations
 

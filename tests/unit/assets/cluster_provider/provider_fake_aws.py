@@ -1,4 +1,4 @@
-"""Plays boto3 for the provider: what AWS keeps for it, in memory, and faults to order."""
+"""A fake of boto3 for the provider: AWS's data in memory, and faults on request."""
 
 # ruff: noqa: ARG002, N803 - boto3's own argument names
 from __future__ import annotations
@@ -20,16 +20,16 @@ def client_error(code: str, operation: str = "AnyCall") -> ClientError:
 
 
 class ParameterNotFoundError(ClientError):
-    """As `ssm.exceptions` has it."""
+    """A copy of the error in `ssm.exceptions`."""
 
 
 class StreamExistsError(ClientError):
-    """As `logs.exceptions` has it."""
+    """A copy of the error in `logs.exceptions`."""
 
 
 @dataclass
 class FakeAws:
-    """Plays `boto3.client`, as far as the provider asks."""
+    """A fake of `boto3.client`, as far as the provider uses it."""
 
     parameters: dict[str, str] = field(default_factory=dict)
     log: dict[str, list[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Plays the provider's `library`: one cluster of ParallelCluster's or none, which does as it is told."""
+"""A fake of the provider's `library`: one cluster of ParallelCluster or none, as a test sets it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _CHANGING = ("create", "update", "delete", "STOP_REQUESTED", "START_REQUESTED")
 
 
 def config(capacity: str = "ONDEMAND") -> dict[str, Any]:
-    """A cluster config in little."""
+    """Return a small cluster config."""
     return {"Tags": [], "Scheduling": {"SlurmSettings": {}, "SlurmQueues": [{"CapacityType": capacity}]}}
 
 
 def refused_change(message: str, *, parameter: str = "SlurmQueues[q].CapacityType") -> dict[str, Any]:
-    """One entry of what the library answers to an update that it refuses."""
+    """Return one entry of the library's answer to an update that it refuses."""
     values = {"current_value": "ONDEMAND", "requested_value": "SPOT"}
     return {"parameter": parameter, "message": message, **values}
 
@@ -48,7 +48,7 @@ class Fault:
 
 
 class FakeLibrary(types.ModuleType):
-    """Plays `library`: one cluster or none, what was asked of it, and faults to order."""
+    """A fake of `library`: one cluster or none, the calls so far, and faults on request."""
 
     def __init__(self, *, errors: Any, cluster_state: Any) -> None:
         super().__init__("library")
@@ -76,7 +76,7 @@ class FakeLibrary(types.ModuleType):
 
     @property
     def changes(self) -> list[str]:
-        """What was asked that changes something, in order; `update` only where it could be."""
+        """Return the calls that change something, in order; `update` only if it was possible."""
         return [each for each in self.asked if each in _CHANGING]
 
     def fail(
@@ -89,12 +89,12 @@ class FakeLibrary(types.ModuleType):
         self._faults.setdefault(operation, []).extend([*[None] * after, *[Fault(error, late)] * times])
 
     def exists(self, status: str = "CREATE_COMPLETE", *, owner: str = STACK, **more: Any) -> None:
-        """Have a cluster, of the usual config and of our stack unless told otherwise."""
+        """Create a cluster, by default with the usual config and of our stack."""
         self._begin(config() | {"Tags": [{"Key": OWNER_TAG, "Value": owner}]})
         self.becomes(status, **more)
 
     def becomes(self, status: str, **more: Any) -> None:
-        """Have the stack go on."""
+        """Set the next status of the stack."""
         if status == "UPDATE_FAILED":
             self.config = self._former or self.config
             more = {"stack_status": "UPDATE_ROLLBACK_COMPLETE"} | more
@@ -102,7 +102,7 @@ class FakeLibrary(types.ModuleType):
         self.cluster = dataclasses.replace(self.cluster, **fields)
 
     def is_gone(self) -> None:
-        """Have no cluster any more."""
+        """Remove the cluster."""
         self.cluster = None
 
     def _now(self) -> str:
@@ -248,7 +248,7 @@ class FakeLibrary(types.ModuleType):
 
 
 def _without_strategy(given: dict[str, Any]) -> dict[str, Any]:
-    """QueueUpdateStrategy alone is no change to the library."""
+    """Return the config without QueueUpdateStrategy, which alone is no change to the library."""
     copied: dict[str, Any] = json.loads(json.dumps(given))
     copied["Scheduling"]["SlurmSettings"].pop("QueueUpdateStrategy", None)
     return copied

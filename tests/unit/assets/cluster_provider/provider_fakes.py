@@ -1,4 +1,4 @@
-"""The provider by itself: its modules, with ParallelCluster's library and boto3 played in memory."""
+"""The provider alone: its modules, with fakes of ParallelCluster's library and boto3."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROVIDER = ASSETS / "cluster_provider"
 
 @dataclass
 class Clock:
-    """Plays `record.now`: goes on a little whenever somebody looks."""
+    """A fake of `record.now`, which advances at each call."""
 
     at: datetime.datetime = field(
         default_factory=lambda: datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
@@ -52,7 +52,7 @@ class Asked:
         return bool(self.answer()["IsComplete"])
 
     def fails(self) -> str:
-        """Poll once more; why it failed."""
+        """Poll once more; return the reason of the failure."""
         with pytest.raises(RuntimeError) as failure:
             self.answer()
         return str(failure.value)
@@ -60,7 +60,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Provider:
-    """The modules under test and what they work with."""
+    """The modules under test and their fakes."""
 
     modules: dict[str, Any]
     library: FakeLibrary
@@ -75,7 +75,7 @@ class Provider:
             raise AttributeError(module) from None
 
     def event(self, kind: str, *, request: str = "", **properties: Any) -> dict[str, Any]:
-        """As CloudFormation sends it."""
+        """Return an event as CloudFormation sends it."""
         named = {"ClusterName": NAME, "ClusterConfiguration": json.dumps(config()), "OnBusy": "fail"}
         physical = {} if kind == "Create" else {"PhysicalResourceId": NAME}
         return {
@@ -98,13 +98,13 @@ class Provider:
         return self.ask(self.event("Create", **more))
 
     def update(self, *, on_busy: str = "fail", request: str = "") -> Asked:
-        """To spot capacity."""
+        """Update the cluster to spot capacity."""
         self.aws.parent_status = "UPDATE_IN_PROGRESS"
         wanted = {"ClusterConfiguration": json.dumps(config("SPOT")), "OnBusy": on_busy}
         return self.ask(self.event("Update", request=request, **wanted))
 
     def roll_back(self) -> Asked:
-        """To the config that the cluster had before `update`."""
+        """Roll back to the config before `update`."""
         self.aws.parent_status = "UPDATE_ROLLBACK_IN_PROGRESS"
         return self.ask(self.event("Update", request="Rollback-1"))
 
@@ -113,14 +113,14 @@ class Provider:
         return self.ask(self.event("Delete", **more))
 
     def refuses(self, ask: Callable[[], Asked]) -> str:
-        """Why on_event refuses."""
+        """Return the reason with which on_event refuses."""
         with pytest.raises(RuntimeError) as refusal:
             ask()
         return str(refusal.value)
 
     @property
     def record_value(self) -> dict[str, Any]:
-        """The value of the SSM parameter."""
+        """Read the value of the SSM parameter."""
         return dict(json.loads(self.aws.parameters[PARAMETER]))
 
     @property
@@ -130,7 +130,7 @@ class Provider:
 
     @property
     def saved(self) -> dict[str, str]:
-        """What lies in the bucket, by the last part of the key."""
+        """Return the objects in the bucket, by the last part of the key."""
         return {key.rpartition("/")[2]: text for key, text in self.aws.objects.items()}
 
     def throttled(self) -> Exception:

@@ -1,4 +1,4 @@
-"""Plays the ParallelCluster library for the two modules of the provider that call it."""
+"""A fake of the ParallelCluster library for the two modules of the provider that call it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.assets.cluster_provider.provider_fakes import PROVIDER, Provider
 
 
 class ApiError(Exception):
-    """As ParallelClusterApiException: an HTTP code, and content that has a message."""
+    """A fake of ParallelClusterApiException: an HTTP code, and content that has a message."""
 
     def __init__(self, code: int, **content: Any) -> None:
         super().__init__(str(content))
@@ -26,7 +26,7 @@ class ApiError(Exception):
 
 
 class AwsError(Exception):
-    """As AWSClientError."""
+    """A fake of AWSClientError."""
 
     def __init__(self, message: str, error_code: str | None = None) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class AwsError(Exception):
 
 
 class Cluster:
-    """As pcluster.models.cluster.Cluster."""
+    """A fake of pcluster.models.cluster.Cluster."""
 
     def __init__(self, files: str | Exception) -> None:
         self._files = files
@@ -47,14 +47,14 @@ class Cluster:
 
 
 class FleetStatus(enum.StrEnum):
-    """As ComputeFleetStatus, as far as the tests need it."""
+    """A fake of ComputeFleetStatus, as far as the tests need it."""
 
     RUNNING = "RUNNING"
     STOPPED = "STOPPED"
 
 
 class Pcluster:
-    """Its operations: each answers from a list, an exception is raised."""
+    """A fake of its operations: each answers from a list, and raises exceptions in it."""
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
@@ -71,7 +71,7 @@ class Pcluster:
         return Cluster(self.files)
 
     def get_item(self, _table: str, _key: dict[str, str]) -> dict[str, Any]:
-        """As DynamoResource.get_item."""
+        """Return an item, as DynamoResource.get_item."""
         if isinstance(self.fleet_item, Exception):
             raise self.fleet_item
         return self.fleet_item
@@ -149,6 +149,6 @@ def _load(name: str) -> types.ModuleType:
 
 
 def because(error: Exception, cause: Exception) -> Exception:
-    """As `raise error from cause` makes it."""
+    """Return an error as `raise error from cause` makes it."""
     error.__cause__ = cause
     return error

@@ -1,4 +1,4 @@
-"""The zone's custom resource by itself, with AWS played in memory."""
+"""The zone's custom resource alone, with fakes of AWS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays EC2 and CloudFormation for the zone's custom resource: a region in memory."""
+"""Fakes of EC2 and CloudFormation for the zone's custom resource: a region in memory."""
 
 # ruff: noqa: N803 - boto3's own argument names
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FakeRegion(function_fakes.FakeRegion):
     reservations: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def ec2(self) -> types.SimpleNamespace:
-        """EC2's calls."""
+        """Return the fake calls of EC2."""
         return types.SimpleNamespace(
             meta=types.SimpleNamespace(region_name="us-east-1"),
             describe_availability_zones=self._describe_availability_zones,
@@ -57,7 +57,7 @@ class FakeRegion(function_fakes.FakeRegion):
     def _describe_instance_type_offerings(
         self, *, LocationType: str, Filters: list[dict[str, Any]]
     ) -> Iterator[dict[str, Any]]:
-        """One offering a page."""
+        """Return one offering per page."""
         self.answers("DescribeInstanceTypeOfferings")
         assert LocationType == "availability-zone-id"
         ((wanted,),) = (each["Values"] for each in Filters if each["Name"] == "instance-type")

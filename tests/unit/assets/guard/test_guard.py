@@ -1,4 +1,4 @@
-"""The guard's function: what it refuses, with what words, and when it lets everything pass."""
+"""The guard's function: its refusals, their messages, and the updates that it allows."""
 
 from __future__ import annotations
 

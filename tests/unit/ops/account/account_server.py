@@ -1,4 +1,4 @@
-"""AWS on this machine for trainctl as a process: it answers STS alone and notes who asked in which region."""
+"""A fake AWS for trainctl as a process: it answers only STS and logs each request's region."""
 
 from __future__ import annotations
 

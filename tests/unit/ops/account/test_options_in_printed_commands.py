@@ -1,4 +1,4 @@
-"""What trainctl prints to be typed is for the account and region that it was given itself."""
+"""Commands that trainctl prints are for its own account and region."""
 
 from __future__ import annotations
 

@@ -159,6 +159,6 @@ def _log_answers(logs: Mapping[str, str]) -> Answers:
 
 
 def ask(answers: Answers, *, cluster: str = "training", job: str | None = None) -> tuple[Gathered, Diagnosis]:
-    """What is gathered there, and what it shows."""
+    """Gather the account's data, and return the findings."""
     found = gather(cluster, Account(answers).client, job=job, progress=lambda _line: None)
     return found, diagnose_evidence(found, cluster=cluster, about=f"job-{job}" if job else None)

@@ -1,4 +1,4 @@
-"""What trainctl diagnose knows, against logs as AWS, Slurm, NCCL and our own scripts write them."""
+"""The causes of trainctl diagnose, tested with logs as AWS, Slurm, NCCL and our own scripts write them."""
 
 from __future__ import annotations
 

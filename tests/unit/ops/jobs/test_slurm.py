@@ -1,4 +1,4 @@
-"""What Slurm prints, read: jobs, nodes, and reasons in plain words."""
+"""Parsing of Slurm's output: jobs, nodes, and reasons in plain words."""
 
 from __future__ import annotations
 

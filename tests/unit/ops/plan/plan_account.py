@@ -40,7 +40,7 @@ OUTPUTS: dict[str, dict[str, str]] = {
 
 
 def stored_config(**flags: str) -> dict[str, Any]:
-    """What ParallelCluster keeps of a cluster that was deployed with these flags, by another bundle."""
+    """Return the stored config of a cluster that was deployed with these flags, by another bundle."""
     settings = read_settings(flags)
     name = settings.cluster_name
     ids = replace(
@@ -63,7 +63,7 @@ def _arn(name: str) -> str:
 
 
 def templates_of(settings: Settings) -> dict[str, dict[str, Any]]:
-    """What the plan reads of our templates; test_plan_flags.py compares with the real ones."""
+    """Return the parts of our templates that the plan reads; test_flags.py compares with the real ones."""
     network = {"vpc_id": {"Fn::ImportValue": "VpcId"}}
     kept = {
         "TrainingCluster-Network": guarded_network(settings),

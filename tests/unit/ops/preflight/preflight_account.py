@@ -28,7 +28,7 @@ def instance(type_: str, *, lifecycle: str | None = None, cluster: str | None = 
 
 
 class AccountWide:
-    """What is asked whatever the network; every number is as large as a cluster of two p4d nodes wants it."""
+    """Answers that do not depend on the network; every number is large enough for two p4d nodes."""
 
     def __init__(self) -> None:
         self.arn = f"arn:aws:iam::{ACCOUNT}:user/someone"
@@ -70,7 +70,7 @@ class AccountWide:
         """Operations that AWS does not answer, whatever stands above."""
 
     def account_wide(self) -> dict[str, Any]:
-        """Answers by operation."""
+        """Return the answers by operation."""
         return {
             "GetCallerIdentity": {"Account": ACCOUNT, "Arn": self.arn, "UserId": "someone"},
             "DescribeRegions": {"Regions": [{"RegionName": "us-east-1", "OptInStatus": self.opted_in}]},

@@ -34,7 +34,7 @@ LUSTRE_RULES = [tcp(988, 988, **FROM_NODES), tcp(1018, 1023, **FROM_NODES)]
 
 
 class Network(AccountWide):
-    """What the account has."""
+    """The network and storage of the account."""
 
     def __init__(self) -> None:
         super().__init__()

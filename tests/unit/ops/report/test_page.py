@@ -31,7 +31,7 @@ LOADING = {
 
 
 class Page(HTMLParser):
-    """What the tests ask of a page."""
+    """The parts of a page that the tests read."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

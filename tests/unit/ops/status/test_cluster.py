@@ -1,4 +1,4 @@
-"""`trainctl status` of a cluster that stands: each part by itself."""
+"""`trainctl status` of a deployed cluster: each part alone."""
 
 from __future__ import annotations
 

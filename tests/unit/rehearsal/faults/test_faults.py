@@ -1,4 +1,4 @@
-"""`make faults`: which cases there are, how they are counted, and how an interrupted run goes on."""
+"""`make faults`: its cases, their counts, and how an interrupted run is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local Slurm's pure parts: partitions out of a cluster config, slurm.conf out of partitions."""
+"""Pure parts of the local Slurm: partitions from a cluster config, slurm.conf from partitions."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Throw-away machines before there is one: what they take and refuse, what an interrupted making leaves."""
+"""Throw-away machines before one exists: accepted and refused requests, and interrupted preparation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rehearsal.node_root.base import NoRootError
 
 @pytest.fixture
 def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Plays mmdebstrap, which takes a minute: a script that a test writes; TARGET is the folder to fill."""
+    """Replace mmdebstrap, which takes a minute, by a test's script; TARGET is the folder to fill."""
     monkeypatch.setattr(base, "FOLDER", tmp_path / "node-root")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

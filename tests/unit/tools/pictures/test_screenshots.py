@@ -1,4 +1,4 @@
-"""The README's pictures: made of what commands print, and small."""
+"""The README's pictures: made from the commands' output, and small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays running when no job runs is counted, and said, before it is made."""
+"""The cost of idle resources, which is counted and shown before they are created."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWN_NETWORK = {
 
 
 def _items(**flags: str) -> dict[str, Item]:
-    """By their first words."""
+    """Return the items by their first words."""
     cost = idle_cost(read_settings(flags))
     assert cost.usd_per_month == pytest.approx(sum(item.usd_per_month or 0 for item in cost.items))
     return {item.what.split(",")[0]: item for item in cost.items}

@@ -101,7 +101,7 @@ def test_a_familys_zones_agree_with_the_data_of_ec2(name: str) -> None:
 
 @cache
 def _zone_ids() -> dict[str, dict[str, set[str]]]:
-    """Instance type -> region -> ids of the zones that offer it."""
+    """Return the ids of the zones that offer each instance type, by region."""
     from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS  # noqa: PLC0415
 
     found: dict[str, dict[str, set[str]]] = {}

@@ -21,7 +21,7 @@ from training_cluster.problems import ConfigurationError
 
 
 def changed(tmp_path: Path, pin: str, **values: Any) -> Path:
-    """versions.yaml with other values of one pin."""
+    """Write versions.yaml with other values of one pin."""
     loaded = yaml.safe_load(FILE.read_text())
     loaded["pins"][pin] |= values
     file = tmp_path / "versions.yaml"
@@ -177,7 +177,7 @@ def rows(*pins: Pinned) -> list[dict[str, str]]:
 
 @pytest.fixture
 def publishers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """PyPI knows three versions of everything, npm cannot be reached; the names that were asked."""
+    """Replace PyPI by three versions of each name, and npm by errors; return the requested names."""
     asked: list[str] = []
 
     def answers(name: str) -> list[str]:

@@ -68,7 +68,7 @@ COME_AND_GO = ("LoginNodes.", "Scheduling.SlurmQueues[cpu].", "Tags[")
 
 
 def _constant(value: Any, schema: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
-    """Path and value of what ParallelCluster 3.16.1 never lets change (update policy UNSUPPORTED)."""
+    """Yield path and value of keys that ParallelCluster 3.16.1 never changes (update policy UNSUPPORTED)."""
     schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     if "else" in schema:  # a custom action: script and arguments, not a sequence
         schema = schema["else"]

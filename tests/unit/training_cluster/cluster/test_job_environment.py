@@ -1,4 +1,4 @@
-"""What jobs know of their nodes: rendered of the catalog and the flags, and installed by step 60."""
+"""Variables of jobs about their nodes: rendered from the catalog and the flags, and installed by step 60."""
 
 from __future__ import annotations
 

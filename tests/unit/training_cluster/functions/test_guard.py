@@ -81,7 +81,7 @@ Template = dict[str, Any]
 
 
 def _all_flags() -> Iterator[dict[str, str]]:
-    """Flags for every value of every flag of storage and network."""
+    """Yield flags with every value of every flag of storage and network."""
     yield {}
     for flag, info in {**StorageFlags.model_fields, **NetworkFlags.model_fields}.items():
         options = [option for option in get_args(info.annotation) if isinstance(option, str)]
@@ -96,7 +96,7 @@ CASES = list(dict.fromkeys(tuple(sorted(flags.items())) for flags in _all_flags(
 
 @cache
 def _template(flags: Flags) -> Template:
-    """StorageStack's."""
+    """Return the template of StorageStack."""
     settings = read_settings(dict(flags))
     with tempfile.TemporaryDirectory() as folder:
         app = cdk.App(context=json.loads((ROOT / "cdk.json").read_text())["context"], outdir=folder)
@@ -108,7 +108,7 @@ def _template(flags: Flags) -> Template:
 
 @cache
 def _create_only(type_: str) -> frozenset[tuple[str, ...]]:
-    """Paths of the properties whose change replaces a resource of this type."""
+    """Return the paths of the properties whose change replaces a resource of this type."""
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", type_).schema
     paths = {tuple(path.removeprefix("/properties/").split("/")) for path in schema["createOnlyProperties"]}
     if type_ == "AWS::FSx::FileSystem":
@@ -119,7 +119,7 @@ def _create_only(type_: str) -> frozenset[tuple[str, ...]]:
 
 @cache
 def _holders(flags: Flags) -> dict[str, dict[str, Any]]:
-    """What holds data, or stands in for its way in: create-only properties by logical id."""
+    """Return create-only properties, by logical id, of resources that hold data or give access to it."""
     found = {}
     for name, resource in _template(flags)["Resources"].items():
         if resource["Type"] in DATA_TYPES:
@@ -140,7 +140,7 @@ def _at(properties: dict[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _replaces_or_makes(old: Flags, new: Flags) -> set[str]:
-    """What an update from one to the other would make anew: empty, where data was or beside it."""
+    """Return the resources that an update would create anew: empty, in place of data or beside it."""
     before, after = _holders(old), _holders(new)
     made = after.keys() - before.keys()
     return made | {name for name in after.keys() & before.keys() if before[name] != after[name]}
@@ -158,7 +158,7 @@ def _guarded(flags: Flags) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def transitions() -> Any:
-    """The guard's own rules."""
+    """Return the guard's own rules."""
     return load("guard")["transitions"]
 
 

@@ -42,7 +42,7 @@ def _built(folder: Path) -> Path:
 
 
 def _install(folder: Path) -> None:
-    """Files as pip leaves them, with executable bits and the time of now."""
+    """Write files as pip does, with executable bits and the present time."""
     for name in (
         "pcluster/lib/__init__.py",
         "pcluster/lib/__init__.pyi",

@@ -1,4 +1,4 @@
-"""What Image Builder runs on the instance: the document, and its commands in a folder of this machine."""
+"""Image Builder's document, and its commands, run in a folder of this machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document() -> dict[str, Any]:
 
 
 def steps(document: dict[str, Any], phase: str) -> dict[str, dict[str, Any]]:
-    """By name, in their order."""
+    """Return the steps by name, in order."""
     (found,) = [each for each in document["phases"] if each["name"] == phase]
     return {step["name"]: step for step in found["steps"]}
 

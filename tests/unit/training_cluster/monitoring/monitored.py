@@ -1,4 +1,4 @@
-"""A stack with nothing but Monitoring in it, and how the tests read its templates."""
+"""A stack with only Monitoring, and functions that read its template."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _template(flags: Flags) -> Template:
 
 
 def monitored(**flags: str) -> Template:
-    """The template for these context flags."""
+    """Return the template for these context flags."""
     return _template(tuple(sorted(flags.items())))
 
 
 def text(value: Any) -> str:
-    """A joined string; for a reference stands the last word of its name, for an attribute its owner."""
+    """Return a joined string; a reference becomes the last word of its name, an attribute its owner."""
     if isinstance(value, str):
         return value
     return "".join(part if isinstance(part, str) else _name(part) for part in value["Fn::Join"][1])
@@ -60,20 +60,20 @@ def _name(reference: dict[str, Any]) -> str:
 
 
 def widgets(template: Template) -> list[Widget]:
-    """All of the dashboard's."""
+    """Return all widgets of the dashboard."""
     (dashboard,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
     found: list[Widget] = json.loads(text(dashboard["Properties"]["DashboardBody"]))["widgets"]
     return found
 
 
 def widget(template: Template, words: str) -> dict[str, Any]:
-    """Properties of the one widget whose title has these words."""
+    """Return the properties of the one widget with these words in its title."""
     (found,) = (w["properties"] for w in widgets(template) if words in w["properties"].get("title", ""))
     return dict(found)
 
 
 def series(properties: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str], dict[str, Any]]]:
-    """Namespace, name, dimensions and options of each metric of a widget; expressions are left out."""
+    """Yield namespace, name, dimensions and options of each metric of a widget, without expressions."""
     for entry in properties.get("metrics", []):
         options = entry[-1] if isinstance(entry[-1], dict) else {}
         if "expression" not in options:
@@ -82,13 +82,13 @@ def series(properties: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str
 
 
 def alarms(template: Template) -> dict[str, dict[str, Any]]:
-    """Properties of each alarm, by the last word of its name."""
+    """Return the properties of each alarm, by the last word of its name."""
     found = template.find_resources("AWS::CloudWatch::Alarm").values()
     return {each["Properties"]["AlarmName"].rpartition("_")[2]: each["Properties"] for each in found}
 
 
 def metrics_of(template: Template) -> list[tuple[str, str, dict[str, str]]]:
-    """Every metric of the dashboard and of the alarms."""
+    """Return every metric of the dashboard and of the alarms."""
     found = [
         (namespace, name, dimensions)
         for each in widgets(template)

@@ -159,7 +159,7 @@ def test_a_budget_that_must_be_replaced_gets_another_name() -> None:
 
 
 def _schemas() -> Path:
-    """Those of CloudFormation's registry, which cfn-lint brings."""
+    """Return the schemas of CloudFormation's registry, which are part of cfn-lint."""
     found = importlib.util.find_spec("cfnlint")
     assert found and found.origin
     return Path(found.origin).parent / "data" / "schemas"

@@ -74,7 +74,7 @@ def changed(case: Case) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def refusals() -> dict[str, str | None]:
-    """What the library says of every changed config, by the config's JSON."""
+    """Return the library's refusal of every changed config, by the config's JSON."""
     configs = [changed(case) for group, cases in CASES.items() if group != "config" for case in cases]
     verdicts = json.loads(_library("-c", _JUDGE, given=configs))
     return dict(zip(map(json.dumps, configs), verdicts, strict=True))

@@ -43,7 +43,7 @@ Statement = dict[str, Any]
 
 
 def render(target: Target = EVERYTHING) -> Template:
-    """A stack with nothing but a role that has the provider's statements."""
+    """Render a stack with only a role that has the provider's statements."""
     stack = cdk.Stack(cdk.App(), "Stack")
     role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     for statement in provider_statements(**vars(target)):
@@ -181,7 +181,7 @@ def test_a_cluster_cannot_reach_another_ones_stack_tables_logs_or_instances(role
 
 
 def _arns(role: Template, sid: str) -> list[str]:
-    """Patterns of one statement's resources, every reference a wildcard."""
+    """Return the patterns of one statement's resources, with wildcards for references."""
     (statement,) = (each for each in statements(role) if each.get("Sid") == sid)
     several = statement["Resource"]
     return [
@@ -317,7 +317,7 @@ def test_without_a_boundary_the_provider_may_set_none() -> None:
 
 
 def _length(value: Any) -> int:
-    """Characters of a document's JSON when it is deployed, at most: references become what they stand for."""
+    """Return the largest length of a document's JSON when deployed, with its references resolved."""
     if isinstance(value, list):
         return sum(_length(each) + 1 for each in value) + 1
     if not isinstance(value, dict):

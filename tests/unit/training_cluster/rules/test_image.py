@@ -1,4 +1,4 @@
-"""Which images and workloads go together, and what a person reads when they do not."""
+"""Combinations of images and workloads, and the messages about those that do not fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refusal(**flags: str) -> str:
 
 @pytest.fixture
 def some_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three beside gpt2: one that compiles for hours, one for images alone, one for Trainium."""
+    """Add three workloads to gpt2: one that compiles for hours, one for images, one for Trainium."""
     made = {
         name: Workload(name=name, recipes=recipes, budget_s=budget_s, image_only=image_only)
         for name, recipes, budget_s, image_only in (

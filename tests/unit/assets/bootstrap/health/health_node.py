@@ -19,7 +19,7 @@ CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,
 
 
 class HealthNode:
-    """What prolog.sh and check-node.sh find on a node of ParallelCluster's."""
+    """The files and programs that prolog.sh and check-node.sh use on a node of ParallelCluster."""
 
     def __init__(self, root: Path, *, family: str = "p4d", **flags: str) -> None:
         self.root, self.slash, self.etc = root, root / "slash", root / "etc"
@@ -61,17 +61,17 @@ class HealthNode:
             file.write(f"export {name}='{value}'\n")
 
     def stub(self, name: str, script: str) -> None:
-        """A program that notes its arguments, one call a line, and does what `script` says."""
+        """Write a program that logs its arguments, one call per line, and runs `script`."""
         program = self.programs / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self.calls}"\n{script}\n')
         program.chmod(0o755)
 
     def called(self) -> list[str]:
-        """What was asked of the programs, one call a line."""
+        """Return the calls of the programs, one per line."""
         return self.calls.read_text().splitlines() if self.calls.exists() else []
 
     def be_well(self) -> None:
-        """A p4d node that is well, without EFA and local disks."""
+        """Make it a healthy p4d node, without EFA and local disks."""
         self.set_fact("EFA_INTERFACES", "0")
         self.set_fact("SCRATCH", "")
         self.stub("journalctl", "")
@@ -87,7 +87,7 @@ class HealthNode:
         }
 
     def install_prolog(self) -> Path:
-        """Run the step that does it on a head node."""
+        """Run the step that installs the prolog on a head node."""
         step = ASSETS / "bootstrap" / "steps" / "90-install-prolog.sh"
         subprocess.run(["bash", str(step)], env=self.environment | {"NODE_TYPE": "HeadNode"}, check=True)
         (prolog,) = self.prolog_folder.iterdir()
@@ -99,12 +99,12 @@ class HealthNode:
 
 
 def recorded(name: str) -> str:
-    """A program's output, as a stub's script."""
+    """Return a stub's script that prints a program's recorded output."""
     return f"cat '{RECORDED / name}'"
 
 
 def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
-    """A node of 8 GPUs, all of which are well, with EFA and local disks."""
+    """Make a node of 8 healthy GPUs, with EFA and local disks."""
     node = HealthNode(root, family=family)
     node.stub("chronyc", f"echo '{CLOCK},Normal'")
     node.stub("mountpoint", "")
@@ -141,7 +141,7 @@ def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def found(node: HealthNode) -> str:
-    """What is wrong with an unhealthy node."""
+    """Return the reason of an unhealthy node."""
     done = check(node)
     assert done.returncode == UNHEALTHY, done
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What nodes publish themselves: the real programs, with sinfo, nvidia-smi, neuron-monitor and aws played."""
+"""Metrics of nodes: the real programs, with fakes of sinfo, nvidia-smi, neuron-monitor and aws."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Node:
         return data
 
     def nodes(self) -> dict[tuple[str, str], float]:
-        """Nodes by partition and state."""
+        """Return the published nodes by partition and state."""
         found = {}
         for datum in self.published():
             dimensions = {each["Name"]: each["Value"] for each in datum["Dimensions"]}
@@ -128,7 +128,7 @@ def test_a_cluster_without_nodes_publishes_nothing(node: Node) -> None:
 
 
 def _statistics(node: Node) -> dict[str, dict[str, float]]:
-    """By metric; each has the cluster as its one dimension, so that all nodes are one metric."""
+    """Return the statistics by metric; each has the cluster as its only dimension."""
     for datum in node.published():
         assert datum["Dimensions"] == [{"Name": "ClusterName", "Value": "training"}]
         assert datum["Unit"] == "Percent"

@@ -1,4 +1,4 @@
-"""Where the local AWS changes what an emulator says: in AWS's words, and only there."""
+"""The local AWS's changes of an emulator's answers: AWS's own messages, and no other change."""
 
 from __future__ import annotations
 

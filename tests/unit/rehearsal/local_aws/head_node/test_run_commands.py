@@ -1,4 +1,4 @@
-"""What a rehearsal's head node runs: the commands of the provider and of trainctl, and nothing else."""
+"""Commands of a rehearsal's head node: those of the provider and of trainctl, and nothing else."""
 
 from __future__ import annotations
 

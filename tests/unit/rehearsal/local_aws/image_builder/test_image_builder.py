@@ -79,7 +79,7 @@ class Stack:
         return self.create("ImageRecipe", **wanted)
 
     def order(self, recipe: str, **distribution: Any) -> Properties:
-        """What an image and a pipeline are made of."""
+        """Return the inputs of an image and a pipeline."""
         wanted = {
             "Region": "us-east-1",
             "AmiDistributionConfiguration": {
