@@ -1,4 +1,4 @@
-"""This machine's access to the network for throw-away ones: names, certificates, proxies, pip's settings."""
+"""Access to the network for throw-away machines: this machine's names, certificates, proxies, pip settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All hooks into ministack and moto, and the check that they still fit.
+"""The list of all hooks into ministack and moto, and the check that they still fit.
 
 Both emulators are pinned exactly; `moved()` compares each hook with its description, so that an upgrade
 reports the changed ones instead of failing in a deploy.
