@@ -136,9 +136,9 @@ def _run(folder: Path, name: str, own: Settings, *, made: str, threads: int) -> 
     again = workload.train("run", longer)
     checkpoints = sorted((folder / "checkpoints" / "run").glob("step-*"))
     log = workload.run_dir("run") / "checkpoints.jsonl"
-    told = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
+    logged = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
     # The trainer's own figure is a lower bound: other load on the machine may hide it in the steps' times.
-    least = [row["checkpoint_s"] for row in told[: len(longer_s)]] or [0.0] * len(longer_s)
+    least = [row["checkpoint_s"] for row in logged[: len(longer_s)]] or [0.0] * len(longer_s)
     return {
         "step_s": step_s,
         "stalls_s": [max(each) for each in zip(longer_s, least, strict=True)],
@@ -146,7 +146,7 @@ def _run(folder: Path, name: str, own: Settings, *, made: str, threads: int) -> 
         "restore_s": again.at(_RESUMED) - again.at(made),
         "checkpoint_bytes": sum(file.stat().st_size for file in checkpoints[-1].rglob("*") if file.is_file()),
         # llama-fsdp2's own log: seconds of the copy alone, and until the checkpoint was complete.
-        "told": told,
+        "told": logged,
     }
 
 

@@ -60,7 +60,7 @@ def build(*, python: str = built_layer.PYTHON, folder: Path = built_layer.BUILT_
         with suppress(OSError):
             done.rename(archive.parent)
     if not archive.is_file():
-        raise BuildError(f"{archive} could not be put in place; look at what is there, then type: make layer")
+        raise BuildError(f"{archive} could not be put in place; look at the folder, then type: make layer")
     for other in built_layer.other_layers(python=python, folder=folder):
         shutil.rmtree(other)
     return archive

@@ -1,4 +1,4 @@
-"""Access to the network for throw-away machines: this machine's names, certificates, proxies, pip settings."""
+"""Access to the network for throw-away machines: names, certificates, proxies, pip settings of this machine."""
 
 from __future__ import annotations
 
