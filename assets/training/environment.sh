@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes and finds workloads' Python environments: one way for a job, a node's start and an image build.
+# Makes and finds the Python environments of workloads, for a job, the start of a node and an image build.
 #
 # Sourced by: prepare.sh and train.sh of the workloads, as the user; 50-install-workloads.sh, as root. Defines
 #   functions and does nothing by itself. They return 1 after a line that says what is wrong.
@@ -19,7 +19,7 @@ readonly OLDEST_PYTHON="3.10"
 
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 
-# The interpreter to make environments with.
+# Prints the interpreter that makes the environments.
 find_python() {
   local environment_python
   for environment_python in ${TRAINING_PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
@@ -52,7 +52,7 @@ torch_build() {
   )
 }
 
-# environment_content FOLDER: changes with what the environment is made of; a comment is nothing of it.
+# environment_content FOLDER: prints a sum of the inputs of the environment, without their comments.
 environment_content() {
   {
     grep -v '^#' "$1/requirements.txt"
@@ -61,14 +61,14 @@ environment_content() {
   } | sha256sum
 }
 
-# environment_is_made FOLDER VENV: whether the environment is there, and is that of this folder.
+# environment_is_made FOLDER VENV: succeeds if the environment exists and belongs to this folder.
 environment_is_made() {
   [[ -f $2/requirements.sha256 && $(<"$2/requirements.sha256") == "$(environment_content "$1")" ]] &&
     "$2/bin/python" -c '' 2>/dev/null
 }
 
-# environment_of FOLDER: prints the environment that this node uses: its image's, where that is of this folder, or the
-# shared one.
+# environment_of FOLDER: prints the environment that this node uses: that of its image if it belongs to this folder,
+# else the shared one.
 environment_of() {
   local environment_name environment_own environment_end
   environment_name="$(basename "$1")"
@@ -90,7 +90,7 @@ environment_variant() {
 
 # make_environment FOLDER VENV: skips what is done, finishes what was interrupted.
 make_environment() {
-  # No names that a script which sources this may have made read-only.
+  # These names differ from those that a sourcing script may have made read-only.
   local -r environment_from="$1" environment_at="$2"
   local environment_python
   if environment_is_made "$environment_from" "$environment_at"; then return; fi
@@ -123,10 +123,10 @@ fill_environment() {
   fi
   environment_log "installing $1/requirements.txt into $2 (minutes, once)"
   (
-    # Wheels that the image build compiled for its nodes.
+    # The image build compiled these wheels for its nodes.
     if [[ -d $environment_wheels ]]; then export PIP_FIND_LINKS="$environment_wheels ${PIP_FIND_LINKS:-}"; fi
     if [[ -n $environment_torch ]]; then
-      # First, and alone: the index has other packages, too. The constraint keeps it from being replaced.
+      # torch comes first and alone, since the index has other packages too. The constraint prevents its replacement.
       printf 'torch==%s\n' "${environment_torch% *}" >"$2/torch.txt"
       export PIP_CONSTRAINT="$2/torch.txt ${PIP_CONSTRAINT:-}"
       environment_pip "$2" --no-deps --index-url "${environment_torch#* }" --requirement "$2/torch.txt"
@@ -138,7 +138,7 @@ fill_environment() {
     return 1
   }
   if [[ -n $environment_torch ]]; then torch_knows_volta "$2" || return 1; fi
-  # Last, and at one go: an interrupted installation has no stamp.
+  # The stamp is written last, so that an interrupted installation has none.
   environment_content "$1" >"$2/.requirements.sha256"
   mv -f "$2/.requirements.sha256" "$2/requirements.sha256"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts this node's ranks, in the same way for every workload.
+# Starts the ranks of this node, in the same way for every workload.
 #
 # Sourced by: train.sh of the workloads, as the user, once a node (LAUNCHER=torchrun) or once a rank (srun, mpirun).
 #   Defines functions and does nothing by itself.
@@ -15,7 +15,7 @@ readonly launch_training
 # shellcheck source=assets/training/environment.sh
 source "$launch_training/environment.sh"
 
-# Who this process is among the ranks, as torch.distributed reads it. torchrun says it to the ranks itself.
+# Exports the place of this process among the ranks for torch.distributed; torchrun does that itself.
 rank_environment() {
   case ${LAUNCHER:-torchrun} in
     torchrun) return ;;
@@ -25,26 +25,26 @@ rank_environment() {
   export WORLD_SIZE="$EXPECTED_WORLD_SIZE" LOCAL_WORLD_SIZE="$NPROC_PER_NODE"
 }
 
-# Threads, network interface and Python's ways: whatever the ranks are.
+# Exports threads, network interface and settings of Python for any kind of rank.
 process_environment() {
   local cores threads
-  # The node's cores, hardware threads not counted; nproc would see only those that mpirun pins this rank to.
+  # lscpu counts all cores of the node; nproc would count only those to which mpirun pins this rank.
   cores="$(lscpu --parse=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)"
   threads=$((cores / NPROC_PER_NODE))
-  # Ranks share the node's cores; torchrun's own default is one thread a rank.
+  # Ranks share the cores of the node; the default of torchrun is one thread for each rank.
   export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}"
-  # Gloo looks for its network interface by the host's name, which may not resolve on one machine.
+  # Gloo finds its network interface by the name of the host, which may not resolve on one machine.
   if [[ $MASTER_ADDR == 127.* ]]; then
     export GLOO_SOCKET_IFNAME=lo
   fi
-  # Output as it comes, under tail -f too; no compiled files in the shared folder.
+  # Unbuffered output for tail -f, and no compiled files in the shared folder.
   export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
   export PYTHONPATH="$launch_training${PYTHONPATH:+:$PYTHONPATH}"
   preload_xeon_libraries
 }
 
-# On CPU nodes, what step 36-install-xeon-libraries.sh put there: an allocator that many threads share well, and
-# Intel's OpenMP runtime.
+# Preloads on CPU nodes what step 36-install-xeon-libraries.sh installed: an allocator for many threads, and Intel's
+# OpenMP runtime.
 preload_xeon_libraries() {
   local library
   if [[ ${ACCELERATOR_KIND:-none} != none ]]; then return; fi
@@ -53,7 +53,7 @@ preload_xeon_libraries() {
   done
 }
 
-# environment_python FOLDER: the interpreter of the workload's environment on this node.
+# environment_python FOLDER: prints the interpreter of the workload's environment on this node.
 environment_python() {
   local launch_venv
   launch_venv="$(environment_of "$1")"
@@ -67,8 +67,8 @@ environment_python() {
 
 # start_ranks FOLDER SCRIPT [ARGUMENT...]: runs a Python script as this node's ranks, or as this rank. Does not return.
 #
-# World size, node rank and rendezvous are given explicitly: without them torchrun starts one world a node, and each
-# trains alone without a word.
+# World size, node rank and rendezvous are explicit: without them torchrun starts one world on each node, and each
+# trains alone without an error.
 start_ranks() {
   local python
   local -a torchrun=()
@@ -83,9 +83,9 @@ start_ranks() {
   supervise "$python" -B "${torchrun[@]}" "${@:2}"
 }
 
-# supervise COMMAND...: runs it, hands SIGTERM on to the ranks, and ends with its exit code. A failure that nobody
-# asked for is noted in $RUN_DIR/failed: the ranks of other nodes get a SIGTERM then, too, and job.slurm has to know
-# which it was.
+# supervise COMMAND...: runs it, forwards SIGTERM to the ranks, and ends with its exit code. A failure that was not
+# requested is noted in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too, and job.slurm reports
+# the first failure.
 supervise() {
   local status told=""
   "$@" &
@@ -94,19 +94,19 @@ supervise() {
   while true; do
     status=0
     wait "$launch_child" || status=$?
-    # A signal ends the waiting, too.
+    # A signal also ends the wait.
     kill -0 "$launch_child" 2>/dev/null || break
   done
   if ((status)) && [[ -z $told && -n ${RUN_DIR:-} ]]; then
-    # The first of them tells why; another node's file stays as it is.
+    # The first failure is the cause, so the file of another node is kept.
     (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
       2>/dev/null || true
   fi
   exit "$status"
 }
 
-# Slurm tells only the process that it started (proctrack/cgroup), which is this shell. torchrun is passed over: it
-# would give its ranks 30 s to save, however long that takes.
+# Slurm signals only the process that it started (proctrack/cgroup), which is this shell. torchrun gets no signal,
+# since it would kill its ranks 30 s later, even while they save.
 tell_ranks() {
   if [[ ${LAUNCHER:-torchrun} == torchrun ]]; then
     pkill -TERM --parent "$launch_child" || true

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2154  # job.slurm's variables
-# What becomes of a job whose training ended early: whether it starts again, and from where.
+# Decides whether a job whose training ended early starts again, and from which step.
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log, die and report, and its variables
 #   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions and does nothing else by itself.
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
-#   $RUN_DIR/settings-<job id>-<restart>.env, and what the watch for spot notices says, $RUN_DIR/spot-watch.log.
+#   $RUN_DIR/settings-<job id>-<restart>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
 #
-# A job starts again only if it got on since its last start: a fault in the data or the code at one step would
-# otherwise burn the nodes for ever. Slurm itself queues a job again whose node was lost, without asking; the same
-# rule then holds at its start. Starts that ended before the training do not count (a node that its health check
+# A job starts again only if it advanced since its last start: a fault in the data or the code at one step would
+# otherwise repeat without end. Slurm itself requeues a job whose node was lost; the same rule then applies at its
+# start. Starts that ended before the training do not count (a node that its health check
 # refused, one that was lost during preparation).
 
 declare -i restarts=0 start_step=0 # check_restart reads them
-told=""                            # whether Slurm asked this script to end; job.slurm's trap
+told=""                            # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
 
-# The step of the newest whole checkpoint; 0 without one.
+# Prints the step of the newest complete checkpoint; 0 without one.
 latest_step() {
   local step=0
   if [[ -f $CHECKPOINT_DIR/latest_step ]]; then step="$(<"$CHECKPOINT_DIR/latest_step")"; fi
@@ -25,13 +25,12 @@ latest_step() {
   printf '%s\n' "$((10#$step))"
 }
 
-# What to type to go on with this run.
+# Prints the command that continues this run.
 how_to_go_on() {
   printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$NNODES" "$training" "$workload"
 }
 
-# Reads what this job did before: how often the training was restarted, and where it is. Refuses a start that would
-# repeat the last one.
+# Reads how often this job restarted the training, and its step. Refuses a start that would repeat the last one.
 check_restart() {
   local job step last=-1
   restarts=0
@@ -58,13 +57,13 @@ note_start() {
     log "the settings of this start could not be written down"
 }
 
-# note_end CODE: when the ranks of this start ended, for what the nodes cost.
+# note_end CODE: records when the ranks of this start ended, from which the cost of the nodes is computed.
 note_end() {
   printf '%s %s %s %s\n' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}" "$(date -u +%FT%TZ)" "$1" >>"$RUN_DIR/ends" ||
     log "the end of this start could not be written down"
 }
 
-# note_settings FILE: the settings of this start, a NAME=value a line, for reports.
+# note_settings FILE: writes the settings of this start for reports, as lines NAME=value.
 note_settings() {
   local name value
   for name in $(names_of_settings); do
@@ -74,48 +73,49 @@ note_settings() {
   done >"$1"
 }
 
-# Exported variables that the partition's file or the workload names: as they are (MAX_STEPS, ${MAX_STEPS}), or as a
-# field of its settings (max_steps: int). Nothing that sounds like a secret, and nothing that differs by itself.
+# Prints the exported variables that the partition's file or the workload names: as they are (MAX_STEPS,
+# ${MAX_STEPS}), or as a field of its settings or of the shared ones (max_steps: int). Leaves out names of secrets, and
+# variables that differ between any two starts.
 names_of_settings() {
   local -r folder="$training/$workload"
   {
     printf '%s\n' TRAINING_REHEARSAL LAUNCHER NNODES NPROC_PER_NODE
     sed -n 's/^export \([A-Z][A-Z0-9_]*\)=.*/\1/p' "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
     grep -ohE '\b[A-Z][A-Z0-9_]+\b' "$folder"/*.py "$folder"/*.sh
-    sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py | tr '[:lower:]' '[:upper:]'
+    sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py "$training/trainkit/run/settings.py" | tr '[:lower:]' '[:upper:]'
   } 2>/dev/null | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(compgen -e | LC_ALL=C sort -u) |
     grep -Ev 'TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH' |
     grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS))$' |
     grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
 }
 
-# Each node of a spot partition asks EC2 whether it is about to be taken.
+# Starts the watch for spot notices on each node of a spot partition.
 watch_for_spot_notice() {
   export SPOT_NOTICE="$RUN_DIR/spot-notice-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
   if [[ ${CAPACITY:-} != spot ]]; then return; fi
   rm -f "$SPOT_NOTICE"
-  # --overlap: it takes nothing from the ranks' step. Its end is Slurm's kill, of which the job's log need not tell.
+  # --overlap: the step shares the resources of the ranks. Slurm kills it at the end, which the log need not show.
   srun --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
   watch=$!
   trap 'kill "$watch" 2>/dev/null || true' EXIT
 }
 
-# A job that was queued again may come back to a node that EC2 is still about to take.
+# A requeued job may return to a node that EC2 is still about to reclaim.
 leave_doomed_nodes() {
   if [[ -f $SPOT_NOTICE ]]; then
     queue_again 0 "EC2 is about to take a node ($(<"$SPOT_NOTICE")): the training was not started"
   fi
 }
 
-# queue_again CODE WHY: Slurm ends this script, too; CODE is its own end if it is faster.
+# queue_again CODE WHY: requeues the job, at which Slurm ends this script; CODE is its exit code if it ends first.
 queue_again() {
   log "$2; queued again"
   scontrol requeue "$SLURM_JOB_ID" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
   exit "$1"
 }
 
-# end_of_training CODE: says what became of it, and ends this script. A rank that died comes first: those that were
-# left may have saved and stopped after that.
+# end_of_training CODE: reports the outcome, and ends this script. A rank that died is reported first, since the
+# others may have saved and stopped after that.
 end_of_training() {
   local outcome="" failed="exit code $1"
   if [[ -f $RUN_DIR/outcome ]]; then outcome="$(<"$RUN_DIR/outcome")"; fi
@@ -134,7 +134,7 @@ end_of_training() {
     log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
     exit 1
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
-    # Intel MPI's mpirun ends its ranks at once. To queue a job again that somebody cancelled would bring it back.
+    # Intel MPI's mpirun ends its ranks at once. A cancelled job is not requeued.
     log "ended as Slurm asked (time limit, scancel or requeue), without saving: the last checkpoint is of step" \
       "$(latest_step)"
     log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
@@ -146,7 +146,7 @@ end_of_training() {
   exit "$1"
 }
 
-# restart_or_end CODE WHY: starts again where that gets on, or says in one sentence why not and ends with CODE.
+# restart_or_end CODE WHY: starts again if the run advanced, else reports the reason and ends with CODE.
 restart_or_end() {
   local at not=""
   at="$(latest_step)"

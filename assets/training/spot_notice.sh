@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Waits for EC2's notice that it is about to take this spot instance, two minutes ahead, and then has the ranks save.
+# Waits for EC2's notice, two minutes ahead, that it reclaims this spot instance, and then has the ranks save.
 #
 # Called by: job.slurm through srun, as the user, once on every node of a spot partition, as a step beside the
 #   training; it ends with the job. Safe to run again.
@@ -13,7 +13,7 @@ trap 'exit 0' TERM
 
 readonly SERVICE="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}/latest" POLL_S=5 TOKEN_S=60
 
-# Prints the notice; 1 while there is none (404), or when the service does not answer, which it does again.
+# Prints the notice; returns 1 while there is none (404), and while the service does not answer.
 notice() {
   local token
   token="$(curl --silent --fail --max-time 2 --request PUT "$SERVICE/api/token" \

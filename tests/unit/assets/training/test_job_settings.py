@@ -102,5 +102,6 @@ def test_what_shapes_a_training_is_among_the_settings_of_every_workload(
     mine = Path(job["RUN_DIR"]).with_name("training") / "mine"
     shutil.rmtree(mine)
     shutil.copytree(TRAINING / workload, mine)
+    shutil.copytree(TRAINING / "trainkit", mine.with_name("trainkit"))
     start(job, MAX_STEPS="5", LEARNING_RATE="1e-3", CHECKPOINT_EVERY="2")
     assert {"MAX_STEPS", "LEARNING_RATE", "CHECKPOINT_EVERY"} <= written(job).keys()
