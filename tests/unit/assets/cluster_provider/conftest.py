@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider import provider_fakes
+from tests.unit.assets.cluster_provider.fakes import provider as provider_fakes
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_aws import BUCKET
-from tests.unit.assets.cluster_provider.provider_fake_library import (
+from tests.unit.assets.cluster_provider.fakes.aws import BUCKET
+from tests.unit.assets.cluster_provider.fakes.library import (
     ANOTHER_STACK,
     HEAD_NODE,
     OWNER_TAG,
     STACK,
 )
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 BOOT_FAILED = {"failureCode": "HeadNodeBootstrapFailure", "failureReason": "20-mount-storage.sh ended as 1"}
 

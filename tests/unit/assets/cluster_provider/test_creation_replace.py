@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_library import (
+from tests.unit.assets.cluster_provider.fakes.library import (
     HEAD_NODE,
     NEVER,
     config,
     refused_change,
 )
-from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
 BOOT_FAILED = {"failureCode": "HeadNodeBootstrapFailure", "failureReason": "20-mount-storage.sh ended as 1"}
 

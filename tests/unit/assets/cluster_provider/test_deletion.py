@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_aws import LOG_GROUP, PARAMETER
-from tests.unit.assets.cluster_provider.provider_fake_library import ANOTHER_STACK
-from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+from tests.unit.assets.cluster_provider.fakes.aws import LOG_GROUP, PARAMETER
+from tests.unit.assets.cluster_provider.fakes.library import ANOTHER_STACK
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
 
 def _ends(provider: Provider, asked: Asked) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_aws import BUCKET
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.aws import BUCKET
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 FOLDER = f"{BUCKET}/logs/training/2026-01-01T00-00-01+00-00-CREATE_FAILED"
 URL = f"s3://{FOLDER}/"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_library import (
+from tests.unit.assets.cluster_provider.fakes.library import (
     HEAD_NODE,
     LOGIN_NODES,
     OR_DRAIN,
@@ -14,7 +14,7 @@ from tests.unit.assets.cluster_provider.provider_fake_library import (
     STOP,
     refused_change,
 )
-from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
 JOBS = {"Status": "Success", "StandardOutputContent": "7 gpt2 (ann, 1:02)\n8 bert (bob, 0:10)\n"}
 NO_JOBS = {"Status": "Success", "StandardOutputContent": ""}

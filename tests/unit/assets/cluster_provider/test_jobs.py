@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 WAITS: dict[str, Any] = {"Status": "InProgress", "StandardOutputContent": "", "StandardErrorContent": ""}
 JOBS = WAITS | {"Status": "Success", "StandardOutputContent": "  7 gpt2 (ann, 1:02)\n\n8 bert (bob, 0:10)\n"}

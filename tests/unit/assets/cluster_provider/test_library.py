@@ -16,11 +16,11 @@ import pytest
 from awscli.shorthand import ShorthandParser  # type: ignore[import-untyped]
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
-from tests.unit.assets.cluster_provider import provider_library_fakes
-from tests.unit.assets.cluster_provider.provider_fake_aws import client_error
-from tests.unit.assets.cluster_provider.provider_fake_library import FakeLibrary
-from tests.unit.assets.cluster_provider.provider_fakes import PROVIDER, Provider
-from tests.unit.assets.cluster_provider.provider_library_fakes import ApiError, AwsError, Pcluster, because
+from tests.unit.assets.cluster_provider.fakes import library_module
+from tests.unit.assets.cluster_provider.fakes.aws import client_error
+from tests.unit.assets.cluster_provider.fakes.library import FakeLibrary
+from tests.unit.assets.cluster_provider.fakes.library_module import ApiError, AwsError, Pcluster, because
+from tests.unit.assets.cluster_provider.fakes.provider import PROVIDER, Provider
 
 THROTTLED, DENIED = "ThrottlingException", "AccessDenied"
 FOUND = {
@@ -42,7 +42,7 @@ def pcluster() -> Pcluster:
 def library(
     provider: Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> types.ModuleType:
-    return provider_library_fakes.load(provider, pcluster, monkeypatch, tmp_path)
+    return library_module.load(provider, pcluster, monkeypatch, tmp_path)
 
 
 def test_the_played_library_has_the_functions_of_the_real_one_and_their_parameters() -> None:

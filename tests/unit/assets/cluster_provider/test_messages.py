@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_library import (
+from tests.unit.assets.cluster_provider.fakes.library import (
     LOGIN_NODES,
     NEVER,
     OR_DRAIN,
@@ -15,7 +15,7 @@ from tests.unit.assets.cluster_provider.provider_fake_library import (
     STOP,
     refused_change,
 )
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 HUGE = ["x", "é", "集", '"', "\n", "😀"]
 # A custom resource's answer; the rest is ids, the address of the log and the framework's stack trace.

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_aws import LOG_GROUP, PARAMETER, PARAMETER_BYTES
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.aws import LOG_GROUP, PARAMETER, PARAMETER_BYTES
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 # CDK's framework polls every 30 s (constructs/training_cluster/cluster/cluster.py), 58 minutes at most.
 POLLS = 58 * 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_aws import PARAMETER
-from tests.unit.assets.cluster_provider.provider_fake_library import STOP, refused_change
-from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+from tests.unit.assets.cluster_provider.fakes.aws import PARAMETER
+from tests.unit.assets.cluster_provider.fakes.library import STOP, refused_change
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
 START, STOPS = "START_REQUESTED", "STOP_REQUESTED"
 

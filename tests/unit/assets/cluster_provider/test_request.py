@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
 SUPERSEDED = "a later request superseded this one"
 

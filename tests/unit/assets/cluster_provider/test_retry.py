@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 
 class Throttled:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 STACK_ID = "arn/stack/training/1"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_library import (
+from tests.unit.assets.cluster_provider.fakes.library import (
     ANOTHER_STACK,
     CHANGE,
     NAME,
@@ -15,7 +15,7 @@ from tests.unit.assets.cluster_provider.provider_fake_library import (
     config,
     refused_change,
 )
-from tests.unit.assets.cluster_provider.provider_fakes import Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_library import (
+from tests.unit.assets.cluster_provider.fakes.library import (
     ANOTHER_STACK,
     NEVER,
     STOP,
     refused_change,
 )
-from tests.unit.assets.cluster_provider.provider_fakes import Asked, Provider
+from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
 START, STOPS = "START_REQUESTED", "STOP_REQUESTED"
 JOBS = {"Status": "Success", "StandardOutputContent": "7 gpt2 (ann, 1:02)\n"}

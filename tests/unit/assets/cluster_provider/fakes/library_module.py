@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fakes import PROVIDER, Provider
+from tests.unit.assets.cluster_provider.fakes.provider import PROVIDER, Provider
 
 
 class ApiError(Exception):

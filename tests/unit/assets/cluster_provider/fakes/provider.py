@@ -15,8 +15,8 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.unit.assets.cluster_provider.provider_fake_aws import BUCKET, LOG_GROUP, PARAMETER, FakeAws
-from tests.unit.assets.cluster_provider.provider_fake_library import NAME, STACK, FakeLibrary, config
+from tests.unit.assets.cluster_provider.fakes.aws import BUCKET, LOG_GROUP, PARAMETER, FakeAws
+from tests.unit.assets.cluster_provider.fakes.library import NAME, STACK, FakeLibrary, config
 from training_cluster.paths import ASSETS
 
 PROVIDER = ASSETS / "cluster_provider"
