@@ -1,4 +1,4 @@
-"""Access to the network for throw-away machines: names, certificates, proxies, pip settings of this machine."""
+"""Access to the network for throw-away machines: names, certificates, proxies and pip settings from here."""
 
 from __future__ import annotations
 
