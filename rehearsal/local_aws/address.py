@@ -79,7 +79,8 @@ class LocalAwsAddress:
     @property
     def head_node_behaviour(self) -> Path:
         """File with the behaviour of head nodes: `signals` (the default), `fails`, `never signals`, or
-        `ignores requests`, which are those to the fleet."""
+        `ignores requests`, which are those to the fleet.
+        """
         return self.folder / "head-node-behaviour"
 
     @property

@@ -66,7 +66,8 @@ class Rank:
 
     def batch(self, tokens: Tokens, key: list[int]) -> torch.Tensor:
         """Draw (batch_size, context) token ids by the key (seed, step, micro-step, rank) alone, so that a
-        resume needs no state."""
+        resume needs no state.
+        """
         length = self.shape.context
         starts = np.random.default_rng(key).integers(0, len(tokens) - length, self.settings.batch_size)
         rows = np.stack([tokens.window(int(start), length) for start in starts])

@@ -79,7 +79,7 @@ class ClusterMetrics:
         }
 
     def braked_checks(self) -> cloudwatch.Metric:
-        """Return the number of braked health checks. Without one there is no value (health/drain_limit.sh)."""
+        """Return the number of braked health checks; no value without one (health/drain_limit.sh)."""
         return self._own("BrakedChecks", "Maximum")
 
     def nodes(self, partition: str, state: str) -> cloudwatch.Metric:

@@ -1,5 +1,6 @@
 """The lifecycle that every workload's prepare.py shares: settings, free space, and finding, downloading or
-making the shards."""
+making the shards.
+"""
 
 from __future__ import annotations
 
