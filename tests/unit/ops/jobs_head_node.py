@@ -75,7 +75,8 @@ class PlayedCluster:
 
     def does(self, program: str, script: str) -> None:
         path = self._bin / program
-        note = f'printf "%q " {program} "$@" >>{self._calls}; echo >>{self._calls}'
+        # One write a call: calls at the same time do not mix.
+        note = f'printf "%s\\n" "$(printf "%q " {program} "$@")" >>{self._calls}'
         path.write_text(f"#!/bin/bash\n{note}\n{script}\n")
         path.chmod(0o755)
 

@@ -64,10 +64,12 @@ def test_its_scripts_are_read_by_bash_and_its_trainer_by_python(training: Path) 
 
 
 def test_a_rehearsal_changes_sizes_and_device_and_nothing_else() -> None:
-    tree = ast.parse((TEMPLATE / "train.py").read_text())
-    (settings,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
+    own, shared = TEMPLATE / "train.py", TRAINING / "trainkit" / "run" / "settings.py"
     fields = {
         node.target.id.upper()
+        for file in (own, shared)
+        for settings in ast.parse(file.read_text()).body
+        if isinstance(settings, ast.ClassDef) and settings.name in ("Settings", "TrainSettings")
         for node in settings.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }

@@ -70,7 +70,7 @@ def test_a_command_that_no_agent_took_was_not_run_and_is_told_so(cluster: Played
         cluster.head_node.run("sinfo")
     busy.let_go()
     assert "so it was not run" in str(refused.value)
-    assert not [each for each in cluster.calls if each[:1] == ["sinfo"]]
+    assert not [each for each in cluster.calls if each[0] == "sinfo"]
 
 
 def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not_run(
@@ -83,7 +83,7 @@ def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not
     assert "CancelCommand" in cluster.account.asked
     busy.let_go()
     time.sleep(0.5)
-    assert not [each for each in cluster.calls if each[:1] == ["sinfo"]]
+    assert not [each for each in cluster.calls if each[0] == "sinfo"]
 
 
 @pytest.mark.parametrize("details", ["DeliveryTimedOut", "Delivery Timed Out", "Undeliverable"])
