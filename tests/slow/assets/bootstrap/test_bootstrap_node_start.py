@@ -1,6 +1,6 @@
 """Nodes start in throw-away machines: every step that needs no hardware runs for real, and fails for real.
 
-S3 alone is played (rehearsal/node_root/aws.sh). Not run here is what NOT_RUN names.
+S3 alone is played (rehearsal/node_root/stand_ins/aws.sh). Not run here is what NOT_RUN names.
 """
 
 from __future__ import annotations
