@@ -63,7 +63,8 @@ def test_once_the_stack_is_gone_its_data_is_found_by_its_tag(cloud: Cloud, kept:
     )
     cloud.cdk.run("destroy", "StorageStack", "--force", output=cloud.folder / "cdk.out")
     assert cloud.stack(STACK) is None
-    # ministack drops the tags that a template gives a bucket (tests/unit/ops/teardown/test_remaining.py: it does).
+    # ministack drops the tags that a template gives a bucket; that it does is tested in
+    # tests/unit/ops/teardown/test_remaining.py.
     cloud.client("s3").put_bucket_tagging(
         Bucket=kept["BucketName"], Tagging={"TagSet": [{"Key": CLUSTER_TAG, "Value": SHARED}]}
     )
