@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -27,7 +27,8 @@ from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 CATALOG = ROOT / "cluster_configs"
-NO_FAMILIES = ("base", "versions")
+NO_FAMILIES = ("base", "prices", "quotas", "versions")
+_Model = TypeVar("_Model", bound=Strict)
 
 
 class HeadNodeSize(Strict):
@@ -78,7 +79,7 @@ class AccountingDatabase(Strict):
 
 
 class Base(Strict):
-    """Settings that every cluster shares: cluster_configs/base.yaml."""
+    """Settings that every cluster shares: cluster_configs/base.yaml, with prices.yaml and quotas.yaml."""
 
     head_node: HeadNode
     compute_node: ComputeNode
@@ -137,8 +138,15 @@ def _explain(path: Path, error: ValidationError) -> ConfigurationError:
 
 
 def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
-    """Return the names of all families, sorted: each YAML file but base.yaml and versions.yaml is one."""
+    """Return the names of all families, sorted: each YAML file is one, except those of NO_FAMILIES."""
     return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))
+
+
+def _validated(model: type[_Model], path: Path, loaded: dict[str, Any]) -> _Model:
+    try:
+        return model.model_validate(loaded)
+    except ValidationError as error:
+        raise _explain(path, error) from None
 
 
 @cache
@@ -154,24 +162,26 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
             f'"{name}" is no instance family.{did_you_mean(name, names)} Allowed: {", ".join(names)}'
         )
     path = catalog / f"{name}.yaml"
-    try:
-        return Family.model_validate({**_facts(path), "name": name})
-    except ValidationError as error:
-        raise _explain(path, error) from None
+    return _validated(Family, path, {**_facts(path), "name": name})
 
 
 @cache
 def load_base(catalog: Path = CATALOG) -> Base:
-    """Read the settings that every cluster shares (base.yaml).
+    """Read the settings that every cluster shares (base.yaml, prices.yaml, quotas.yaml).
 
     Raises:
         ConfigurationError: a key that is missing, unknown or of another type.
     """
+    prices, quotas = catalog / "prices.yaml", catalog / "quotas.yaml"
+    parts = {
+        "prices": _validated(Prices, prices, _read(prices)),
+        "quotas": _validated(Quotas, quotas, _read(quotas)),
+    }
     path = catalog / "base.yaml"
-    try:
-        return Base.model_validate(_read(path))
-    except ValidationError as error:
-        raise _explain(path, error) from None
+    loaded = _read(path)
+    for key in parts.keys() & loaded.keys():
+        raise ConfigurationError(f"{path.name}: {key}: has a file of its own, {key}.yaml; remove this key")
+    return _validated(Base, path, {**loaded, **parts})
 
 
 def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Family, Size] | None:

@@ -1,4 +1,4 @@
-"""Model of the list prices in cluster_configs/base.yaml."""
+"""Model of the list prices in cluster_configs/prices.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model of the account's quotas that a cluster counts against: base.yaml's quotas."""
+"""Model of the account's quotas that a cluster counts against: cluster_configs/quotas.yaml."""
 
 from __future__ import annotations
 

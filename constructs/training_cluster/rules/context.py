@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from training_cluster.flags.messages import explain, explain_contradictions
 from training_cluster.flags.settings import Settings
 from training_cluster.problems import ConfigurationError, Contradiction
-from training_cluster.rules.cluster import contradictions
+from training_cluster.rules.contradictions import contradictions
 
 CDKS_BOUNDARY = "@aws-cdk/core:permissionsBoundary"
 """Context key of the CDK itself: a policy's name or ARN, which the CDK gives to the roles of its stacks."""

@@ -1,4 +1,4 @@
-"""Documents of DATA_DIR/raw, one's own text: *.txt, *.jsonl and *.parquet, for every workload.
+"""Reader of raw/, a user's own text in DATA_DIR: *.txt, *.jsonl and *.parquet, for every workload.
 
 Big text files are cut into pieces, so that several processes can read one of them. A line belongs to the
 piece in which it begins. Only parquet needs a package.

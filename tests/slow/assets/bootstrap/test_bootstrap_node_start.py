@@ -45,7 +45,7 @@ NOT_RUN = {
     "32-install-volta-toolkit": "7 GB of CUDA, for GPUs",
     "34-install-neuron": "compiles a kernel module and loads it",
     "42-check-dcgm": "asks NVIDIA's DCGM, which the GPU images have",
-    "44-install-containers": "NVIDIA's packages, for GPU nodes",
+    "44-install-enroot": "NVIDIA's packages, for GPU nodes",
     "46-build-nccl-tests": "compiles with nvcc, for GPUs",
     "48-build-megatron": "compiles with nvcc, for GPUs",
     "66-tune-xeon": "sets the kernel, which is this machine's",

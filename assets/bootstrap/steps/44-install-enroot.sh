@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Installs the missing programs for containers with GPUs: Enroot, and NVIDIA's nvidia-container-cli, by which Enroot
+# Installs Enroot where it is missing, and NVIDIA's nvidia-container-cli, by which Enroot
 # gives a container access to GPUs.
 #
 # ParallelCluster's AMI has Enroot, disabled (a start step enables it), and no nvidia-container-cli: every image that

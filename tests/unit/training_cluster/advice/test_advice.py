@@ -1,0 +1,89 @@
+"""Advice about flags that are allowed and work badly, or cost more than a person expects."""
+
+from __future__ import annotations
+
+from tests.unit.assets.cluster_image.image_fakes import VERSION
+from training_cluster.advice.advice import advice
+from training_cluster.catalog.families import family_names
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.flags.settings import Settings
+from training_cluster.rules.context import read_settings
+
+
+def settings(**flags: str) -> Settings:
+    return read_settings(flags)
+
+
+def _advice(**flags: str) -> dict[str, str]:
+    return {each.id: each.text for each in advice(settings(**flags))}
+
+
+def test_trainium_runs_on_the_system_that_neuron_is_made_for_and_another_is_a_warning() -> None:
+    assert settings(family="trn1").os_name == "ubuntu2404"
+    assert settings(family="p4d").os_name == "ubuntu2204"
+    assert "neuron-system" not in _advice(family="trn1")
+    assert "-c os=ubuntu2404" in _advice(family="trn1", os="ubuntu2204")["neuron-system"]
+
+
+def test_a_head_node_that_is_small_for_the_nodes_is_a_warning_and_never_a_change() -> None:
+    small = settings(nodes="600")
+    (found,) = [each for each in advice(small) if each.id == "head-node-small"]
+    assert found.warns
+    assert "c5.4xlarge (16 vCPUs) is small for 600 nodes" in found.text
+    assert "-c head_node_type=m6i.8xlarge" in found.text
+    assert small.head_type == "c5.4xlarge"
+    assert "head-node-small" not in _advice(nodes="600", head_node_type="m6i.8xlarge")
+    assert "was not checked" in _advice(head_node_type="x2idn.16xlarge")["head-node-unknown"]
+
+
+def test_every_family_has_a_head_node_for_every_number_of_nodes() -> None:
+    for family in family_names():
+        assert advice(settings(family=family, nodes="4096")) is not None
+
+
+def test_p3dn_says_which_image_it_takes_and_why() -> None:
+    said = _advice(family="p3dn")["image-build"]
+    for word in (
+        "recipe volta",
+        "do not support Volta",
+        "580",
+        "12.6",
+        f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta",
+        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION} builds it",
+    ):
+        assert word in said
+    assert "image-build" not in _advice(family="p3dn", image="ami-0123456789abcdef0")
+
+
+def test_zones_are_known_by_id() -> None:
+    assert "-c zone=use1-az4" in _advice(family="trn1")["zone-auto"]
+    assert "zone-unknown" not in _advice(family="trn1", zone="use1-az5")
+    assert "in use1-az4, use1-az5, use1-az6" in _advice(family="trn1", zone="use1-az1")["zone-unknown"]
+    assert "us-west-2" in _advice(family="trn1", zone="euw1-az1")["zone-unknown"]
+    assert "us-east-2" in _advice(family="hpc7a", zone="us-east-1a")["zone-unknown"]
+    assert "zone-unknown" not in _advice(family="hpc7a", zone="us-east-2b")
+    assert "hpc7a" in _advice(family="p5", cpu_queue="hpc7a.96xlarge", zone="us-east-1a")["zone-unknown"]
+    assert not [each for each in _advice(family="m6i", zone="us-east-1a") if "zone" in each]
+
+
+def test_login_nodes_that_nobody_reaches_say_so() -> None:
+    assert "-c ssh_from=" in _advice(login_nodes="2")["login-nodes-closed"]
+    assert "login-nodes-closed" not in _advice(login_nodes="2", ssh_from="203.0.113.0/24")
+
+
+def test_provisioned_throughput_says_what_it_costs() -> None:
+    assert "6,144 USD a month" in _advice(efs_mibps="1024")["efs-provisioned"]
+    assert "efs-provisioned" not in _advice()
+
+
+def test_a_file_system_that_is_not_durable_says_so() -> None:
+    assert "not durable" in _advice(fsx_type="scratch2")["lustre-scratch"]
+    assert "lustre-scratch" not in _advice()
+
+
+def test_nodes_that_always_run_say_what_they_cost() -> None:
+    assert "43.92 USD an hour" in _advice(min_nodes="2")["static-nodes"]
+    assert "spot capacity" in _advice(min_nodes="2", capacity="spot")["spot-static"]
+    command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+    assert command in _advice(capacity="spot")["spot-role"]
+    assert "spot-role" not in _advice()
