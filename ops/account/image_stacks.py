@@ -62,8 +62,8 @@ def image_stack_flags(name: str) -> str:
 def destroy_image_stack_command(name: str) -> str:
     """Return the command that destroys an ImageStack; --exclusively keeps the CDK from the cluster."""
     if name not in image_stacks():  # the CDK of this release does not know stacks of other releases
-        delete, wait = (
-            f"aws cloudformation {word}" for word in ("delete-stack", "wait stack-delete-complete")
+        return (
+            f"aws cloudformation delete-stack --stack-name {name} && "
+            f"aws cloudformation wait stack-delete-complete --stack-name {name}"
         )
-        return f"{delete} --stack-name {name} && {wait} --stack-name {name}"
     return f"npx cdk destroy {IMAGE_ID} --exclusively {image_stack_flags(name)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import re
 import subprocess
 import sys
 import uuid
@@ -224,7 +225,7 @@ def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
         text=True,
         check=True,
     )
-    assert "TrainingClusterStack  UPDATE_" in done.stdout
+    assert re.search(r"^TrainingClusterStack +UPDATE_", done.stdout, re.MULTILINE)
     assert "of the cluster, took" in done.stdout
     assert "Z  validating" in done.stdout
 
