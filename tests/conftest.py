@@ -1,4 +1,4 @@
-"""Temporary files of all tests are in the checkout's own folder, as with `make`, however pytest was started."""
+"""Temporary files of all tests are in the checkout, as with `make`, however pytest was started."""
 
 from __future__ import annotations
 
