@@ -30,7 +30,7 @@ _SAMPLES = {
 }
 _BEGINS = re.compile(r"(?<![\w./'-])aws (?=[a-z][a-z0-9-]* [a-z]|(?:login|configure)\b)")
 # Shell or prose that follows a command, outside of its quotes.
-_COMMAND = re.compile(r"""(?:"[^"]*"|'[^']*'|(?!  |\ 2?>|(?<!\.)[,.:](?:\ |$)|[;|)`\n]).)*""")
+_COMMAND = re.compile(r"""(?:"[^"]*"|'[^']*'|(?!  |\ 2?>|\ &&|(?<!\.)[,.:](?:\ |$)|[;|)`\n]).)*""")
 
 
 def printed_aws_commands() -> dict[str, str]:
