@@ -42,6 +42,7 @@ def test_an_init_file_in_constructs_would_break_the_app(tmp_path: Path) -> None:
     assert "constructs" in done.stderr
 
 
+@pytest.mark.slow
 def test_app_runs_by_itself_from_the_root(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "app.py"],
@@ -120,6 +121,7 @@ def test_each_test_has_the_path_of_what_it_tests() -> None:
     assert lost == [], "named after no module, script or folder at the place that they mirror"
 
 
+@pytest.mark.slow
 def test_a_rehearsal_loads_no_cdk_of_its_own() -> None:
     """It starts Node when it is imported; only the CDK CLI, which brings Node along, runs the app."""
     program = "import sys, rehearsal.__main__; sys.exit('aws_cdk' in sys.modules)"
@@ -147,6 +149,7 @@ def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@pytest.mark.slow
 def test_the_library_version_stands_in_one_requirement() -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -208,6 +211,7 @@ def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: Path) -> None:
     done = _app(ROOT, '{"family": "nonsense"}', tmp_path)
     assert done.returncode == 1
@@ -216,6 +220,7 @@ def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: P
     assert list(tmp_path.glob("*.template.json")) == []
 
 
+@pytest.mark.slow
 def test_a_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for name in ("constructs", "stacks", "assets", "cluster_configs"):

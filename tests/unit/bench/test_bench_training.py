@@ -151,6 +151,7 @@ def test_without_a_gpu_each_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert goals["llama-fsdp2 1B, MFU on one GPU"] == ">= 50 %"
 
 
+@pytest.mark.slow
 def test_without_a_package_index_each_row_says_that_the_environments_cannot_be_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         return int(end.code or 0)
 
 
+@pytest.mark.slow
 def test_every_subcommand_has_help_with_an_example() -> None:
     whole = trainctl("--help")
     assert whole.returncode == 0
@@ -80,6 +81,7 @@ def test_no_message_or_page_names_a_make_target_for_a_subcommand() -> None:
     assert not {*COMMANDS, "teardown-plan"} & {*targets} - {"rehearse"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -100,6 +102,7 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: tuple[str, ..
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["status", "destroy --plan", "preflight"])
 def test_without_a_region_there_is_one_message_and_no_traceback(command: str, tmp_path: Path) -> None:
     done = trainctl(*command.split(), "--json", home=tmp_path)

@@ -41,6 +41,7 @@ def image() -> Template:
     return image_template()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "name"),
     [

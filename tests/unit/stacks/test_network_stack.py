@@ -127,11 +127,13 @@ def _foundations(**flags: str) -> dict[str, dict[str, Any]]:
     return templates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", family_names())
 def test_no_family_changes_more_of_network_and_storage_than_the_zones_inputs(family: str) -> None:
     assert _foundations(family=family) == _foundations(family="p5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flag", "value"), ANOTHER_CLUSTER)
 def test_no_flag_of_a_cluster_changes_more_of_them_than_the_zones_inputs(flag: str, value: str) -> None:
     assert _foundations(**{"family": "p5", flag: value}) == _foundations(family="p5")

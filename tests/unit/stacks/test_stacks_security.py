@@ -58,6 +58,7 @@ def app(synthesise: Synthesise) -> Callable[..., App]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
 @pytest.mark.parametrize("name", APPS)
 def test_it_holds(app: Callable[..., App], name: str, proof: Proof) -> None:

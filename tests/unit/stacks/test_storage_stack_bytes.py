@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import aws_cdk as cdk
+import pytest
 
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
@@ -57,6 +58,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.slow
 def test_no_flag_but_its_own_and_the_networks_changes_storage_by_a_byte() -> None:
     expected = _bytes({})
     groups = (ComputeFlags, ClusterFlags, AccountFlags)

@@ -203,6 +203,7 @@ def test_all_that_the_kept_database_needs_is_kept_with_it(synthesise: Synthesise
     assert needed <= {each["Type"] for each in resources.values()}
 
 
+@pytest.mark.slow
 def test_an_own_database_is_used_with_its_port(synthesise: Synthesise) -> None:
     secret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"
     for given, uri in {

@@ -127,6 +127,7 @@ def test_a_wildcard_is_acknowledged_by_what_it_is_and_another_one_is_found(app: 
     assert findings(app) == ["AwsSolutions-IAM5[Resource::*]"]
 
 
+@pytest.mark.slow
 def test_no_app_has_a_finding_without_a_reason_and_no_reason_is_without_a_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

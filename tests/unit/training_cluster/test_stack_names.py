@@ -44,6 +44,7 @@ def test_the_table_of_ids_is_what_the_app_has() -> None:
     assert {name: id_ for id_, name in names.items() if id_ != "TrainingClusterStack"} == STACK_IDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [{}, {"cluster_name": "vision"}, {"image": "build"}, {"accounting": "new"}])
 def test_no_cluster_can_have_the_name_of_a_stack(flags: dict[str, str]) -> None:
     for name in _names(**flags).values():

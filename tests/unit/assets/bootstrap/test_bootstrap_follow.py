@@ -58,6 +58,7 @@ def head(tmp_path: Path) -> Following:
     return Following(tmp_path, "HeadNode")
 
 
+@pytest.mark.slow
 def test_a_node_that_missed_an_update_and_one_that_missed_its_rollback_follow(following: Following) -> None:
     second = following.node.publish("m6i")
     following.named(second, minutes_ago=11)
@@ -111,6 +112,7 @@ def test_a_bundle_that_cannot_be_had_is_said_and_tried_again(head: Following) ->
     assert head.current() == second
 
 
+@pytest.mark.slow
 def test_of_two_at_a_time_the_timers_goes_and_an_updates_waits(head: Following) -> None:
     second = head.node.publish("m6i")
     head.named(second, minutes_ago=11)

@@ -58,6 +58,7 @@ def test_a_node_with_nothing_to_publish_has_no_timer_for_it(node: Node, node_typ
     assert not (units / f"{METRICS}.timer").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("node_type", "has"), [("HeadNode", True), ("LoginNode", True), ("ComputeFleet", False)]
 )
@@ -78,6 +79,7 @@ def test_a_rehearsal_starts_no_timer(node: Node) -> None:
     assert not (node.root / "systemctl").exists()
 
 
+@pytest.mark.slow
 def test_after_an_update_the_timer_runs_the_new_bundles_program(node: Node) -> None:
     units = be_a_parallelcluster_node(node)
     node.publish()

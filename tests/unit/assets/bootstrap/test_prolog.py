@@ -81,6 +81,7 @@ def test_a_node_that_missed_an_update_is_brought_up_to_date_before_it_is_checked
     assert "unhealthy, drained: new rule" in node.health_log()
 
 
+@pytest.mark.slow
 def test_a_refresh_that_hangs_is_ended_with_all_that_it_started_and_not_tried_at_each_job(
     prolog: Prolog,
 ) -> None:

@@ -150,6 +150,7 @@ def in_megatrons_job(
     return done, venv, bool(list(venv.rglob("transformer_engine.py")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [{"TRANSFORMER_IMPL": "local"}, {"IMAGE_RECIPE": "cpu"}])
 def test_an_environment_without_transformer_engine_is_not_that_of_a_run_with_it(
     machine: Machine, first: dict[str, str]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 
+import pytest
+
 from tests.unit.assets.bootstrap.step_machine import Machine, fails, succeeds
 from training_cluster.paths import ASSETS
 
@@ -47,6 +49,7 @@ def test_a_workloads_environment_is_made_once_and_then_without_network(machine: 
     assert machine.files() == before
 
 
+@pytest.mark.slow
 def test_a_changed_requirement_is_installed(machine: Machine) -> None:
     tiny = Workload(machine)
     succeeds(tiny.make())
@@ -57,6 +60,7 @@ def test_a_changed_requirement_is_installed(machine: Machine) -> None:
     assert "VALUE = 2" in next(tiny.venv.rglob("tinything.py")).read_text()
 
 
+@pytest.mark.slow
 def test_an_environment_without_its_packages_is_finished_by_the_next_run(machine: Machine) -> None:
     tiny = Workload(machine)
     fails(tiny.make(PIP_FIND_LINKS=""), "could not make the environment of tiny")
@@ -65,6 +69,7 @@ def test_an_environment_without_its_packages_is_finished_by_the_next_run(machine
     assert tiny.works()
 
 
+@pytest.mark.slow
 def test_an_install_script_gets_the_environment_and_its_own_budget(machine: Machine) -> None:
     slow = "# Budget: 1 s\nsleep 60\n"
     tiny = Workload(machine, budget="3 s", install=slow)
@@ -113,6 +118,7 @@ def test_jobs_take_the_images_environment_only_while_it_is_of_their_scripts(mach
     assert answer() == "/fsx/venvs/tiny"
 
 
+@pytest.mark.slow
 def test_a_jobs_prepare_script_makes_the_shared_environment_where_the_image_has_none(
     machine: Machine,
 ) -> None:

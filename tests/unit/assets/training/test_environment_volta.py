@@ -78,6 +78,7 @@ def volta(machine: Machine) -> Volta:
     return Volta(machine)
 
 
+@pytest.mark.slow
 def test_torch_alone_comes_from_pytorchs_index(volta: Volta) -> None:
     succeeds(volta.make())
     assert volta.has() == [CUDA_12, "pypi"]
@@ -86,6 +87,7 @@ def test_torch_alone_comes_from_pytorchs_index(volta: Volta) -> None:
     assert volta.machine.files() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [{"RECIPE": "gpu"}, {"RECIPE": "cpu"}, {"TRAINING_REHEARSAL": "1"}])
 def test_other_nodes_and_rehearsals_take_the_usual_torch_unchecked(
     volta: Volta, environment: dict[str, str]
@@ -94,6 +96,7 @@ def test_other_nodes_and_rehearsals_take_the_usual_torch_unchecked(
     assert volta.has() == [CUDA_13, "pypi"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("architectures", "only"), [("sm_75 sm_90", "sm_75 sm_90"), ("", "CPUs")])
 def test_a_torch_without_code_for_v100_is_refused(volta: Volta, architectures: str, only: str) -> None:
     volta.machine.publish("cu126", "torch", CUDA_12, torch(CUDA_12, architectures))
@@ -121,6 +124,7 @@ def test_a_workload_without_torch_gets_none_and_is_the_same_on_all_nodes(volta: 
     assert volta.machine.files() == before
 
 
+@pytest.mark.slow
 def test_another_pin_makes_the_environment_anew(volta: Volta) -> None:
     succeeds(volta.make())
     volta.machine.publish("cu126", "torch", "2.13.0+cu126.1", torch("2.13.0+cu126.1", WITH_VOLTA))
@@ -128,12 +132,14 @@ def test_another_pin_makes_the_environment_anew(volta: Volta) -> None:
     assert volta.has() == ["2.13.0+cu126.1", "pypi"]
 
 
+@pytest.mark.slow
 def test_an_environment_of_another_torch_is_not_that_of_a_volta_node(volta: Volta) -> None:
     succeeds(volta.make(RECIPE="gpu"))
     succeeds(volta.make())
     assert volta.has() == [CUDA_12, "pypi"]
 
 
+@pytest.mark.slow
 def test_a_job_finds_the_pins_in_its_nodes_bundle_and_keeps_them_to_that(volta: Volta) -> None:
     bundle = volta.machine.opt / "bundles" / "current"
     bundle.mkdir(parents=True)

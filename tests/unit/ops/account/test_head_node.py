@@ -73,6 +73,7 @@ def test_a_command_that_no_agent_took_was_not_run_and_is_told_so(cluster: Played
     assert not [each for each in cluster.calls if each[0] == "sinfo"]
 
 
+@pytest.mark.slow
 def test_a_command_that_the_agent_took_and_holds_is_cancelled_and_not_called_not_run(
     cluster: PlayedCluster,
 ) -> None:

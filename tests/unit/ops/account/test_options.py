@@ -86,6 +86,7 @@ def test_without_a_profile_the_keys_of_the_environment_are_used(account: Account
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAENVIRONMENT", "eu-west-1")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [("--profile", "prod", "status"), ("status", "--profile", "prod"), ("--profile=prod", "status")],
@@ -108,6 +109,7 @@ def test_a_region_that_is_off_is_named_with_the_command_that_turns_it_on(
     assert "aws account enable-region --region us-east-1 --region-name ap-east-1\n" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("region", ["ap-east-1", "us-east-1", "cn-north-1"])
 def test_keys_that_no_region_takes_are_not_a_matter_of_the_region(
     region: str, account: AccountServer, home: Path

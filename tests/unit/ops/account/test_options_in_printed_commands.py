@@ -84,6 +84,7 @@ def test_the_mends_of_preflight(how: tuple[str, ...], said: Said, monkeypatch: p
     )
 
 
+@pytest.mark.slow
 def test_the_mends_of_a_diagnosis(said: Said) -> None:
     shown = "".join(said("diagnose", log) for log in LOGS)
     mends = "\n".join(re.findall(r"^(?:   mend:   |           )(.*)$", shown, re.MULTILINE))

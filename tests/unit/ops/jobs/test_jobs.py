@@ -61,6 +61,7 @@ def slurm_with_a_queue(cluster: PlayedCluster, *, before: str = "", slow: str = 
     )
 
 
+@pytest.mark.slow
 def test_a_job_whose_answer_is_lost_is_submitted_once(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def _deployed(templates: Mapping[str, Mapping[str, Any]]) -> Deployed:
     return Deployed(region="us-east-1", stacks=stacks, cluster_stack=stacks["TrainingClusterStack"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [{}, FLAGS], ids=["defaults", "flags"])
 def test_the_real_templates_tell_what_the_other_tests_take_for_granted(
     flags: dict[str, str], synthesise: Synthesise

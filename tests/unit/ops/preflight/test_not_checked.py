@@ -72,6 +72,7 @@ def _paths(said: Any, above: Path = ()) -> Iterator[Path]:
         yield from _paths(value, (*above, key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "gone"), [(NEW, True), (OWN_OF_ALL, True), (OWN_OF_ALL, False)])
 def test_an_answer_that_lacks_something_hides_no_check(flags: dict[str, str], *, gone: bool) -> None:
     settings, account = read_settings(flags), Damaged(Network().account())

@@ -139,6 +139,7 @@ def test_settings_that_differ_come_first_and_are_marked(run_of: Callable[[str], 
     assert settings_table([run_of("gpt2/mine")]).different == frozenset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["17", "job-17", "gpt2/job-17"])
 def test_a_run_of_a_cluster_is_the_same_as_that_of_a_folder(name: str, shared: Path) -> None:
     on_cluster = read_on_cluster(name, ClusterWith(shared))  # type: ignore[arg-type]
@@ -190,6 +191,7 @@ def trainctl(*arguments: str | Path, folder: Path) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.slow
 def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
     shared: Path, tmp_path: Path
 ) -> None:
@@ -218,6 +220,7 @@ def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_pa
     assert found[0]["compared"][0]["published"] == "2.85 nats a token"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -131,6 +131,7 @@ def test_one_of_slurms_programs_that_fails_hides_no_other(standing: PlayedCluste
     assert state.running_jobs == 2
 
 
+@pytest.mark.slow
 def test_a_file_system_that_hangs_is_left_alone_and_hides_nothing(
     standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_bootstrap_synthesises_no_app(project: Path) -> None:
     assert "--output" not in _asked(project)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "is_hasty"), [("cdk", True), ("program.js", False)])
 def test_only_the_cli_looks_more_often_than_each_5_s(tmp_path: Path, program: str, is_hasty: bool) -> None:
     script = tmp_path / program

@@ -37,6 +37,7 @@ def test_the_page_says_what_the_provider_keeps_of_a_cluster(sample: Sample) -> N
     assert all(sample.flag in each.flags for each in refused)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "running", "stopped"),
     [({"nodes": "4"}, False, False), ({"capacity": "spot"}, True, False), ({"os": "ubuntu2404"}, True, True)],

@@ -84,6 +84,7 @@ def test_p3dn_reads_its_image_from_ssm_at_deploy(synthesise: Any) -> None:
     assert others == {}
 
 
+@pytest.mark.slow
 def test_megatron_has_what_seed_001_asked_for(synthesise: Any) -> None:
     config = render(**MEGATRON)
     head, queues = config["HeadNode"], config["Scheduling"]["SlurmQueues"]

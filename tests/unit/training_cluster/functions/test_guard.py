@@ -162,6 +162,7 @@ def transitions() -> Any:
     return load("guard")["transitions"]
 
 
+@pytest.mark.slow
 def test_every_update_that_makes_something_anew_is_refused(transitions: Any) -> None:
     """From every value of every flag of storage and network to every other."""
     compared = 0

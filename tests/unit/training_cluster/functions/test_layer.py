@@ -212,6 +212,7 @@ def _builder(folder: Path, **pip: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_without_packages_nothing_is_left_and_pips_words_are_shown(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     build = _builder(folder, PIP_NO_INDEX="1")
@@ -224,6 +225,7 @@ def test_without_packages_nothing_is_left_and_pips_words_are_shown(tmp_path: Pat
     assert [each.name for each in folder.iterdir()] == [f"pip-{PYTHON}.log"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_build_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as index:  # takes the call and never answers

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from aws_cdk.assertions import Annotations, Match, Template
 
@@ -84,6 +85,7 @@ def test_regions_without_budgets_are_those_of_the_registry() -> None:
     assert set(REGIONS_WITHOUT_BUDGETS) == without - {"sam"}
 
 
+@pytest.mark.slow
 def test_a_budget_says_what_to_type_for_its_tag_and_what_it_does_not_count(synthesise: Synthesise) -> None:
     stack = stack_of((("alarm_email", EMAIL), ("budget_usd", "5000")))
     said = Match.string_like_regexp(

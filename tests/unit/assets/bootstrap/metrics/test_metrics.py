@@ -90,6 +90,7 @@ def test_the_states_of_a_partitions_nodes_are_counted_and_the_rest_are_zero(node
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "state"),
     [

@@ -89,6 +89,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_same_shards_as_one_and_lose_no_text(
     tokens: ModuleType, recipe: Callable[..., Any], raw: Path, tmp_path: Path
 ) -> None:
@@ -136,6 +137,7 @@ def test_another_tokenizer_or_split_makes_all_anew_and_a_shorter_text_leaves_not
     assert {file.name for file in folder.glob("*.bin")} == {shard.file for shard in manifest.shards()}
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_leaves_no_process_and_keeps_what_was_finished(
     tokens: ModuleType, recipe: Callable[..., Any], raw: Path, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def bucket(load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     return load("trainkit.data.dataset_bucket").DatasetBucket.of_workload("roberta")
 
 
+@pytest.mark.slow
 def test_data_made_on_one_cluster_is_taken_from_the_bucket_by_the_next(
     load: Import, bucket: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def row(step: int, **changes: Any) -> dict[str, Any]:
     return {**found, "time": f"2026-03-02T09:{step // 60:02}:{step % 60:02}+00:00", **changes}
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_of_six_series_fit_what_systems_manager_hands_back(tmp_path: Path) -> None:
     noise, run_dir = random.Random(1), tmp_path / "runs" / "gpt2" / "long"
     run_dir.mkdir(parents=True)
