@@ -116,7 +116,7 @@ class Alarms(Construct):
             self,
             "CheckBraked",
             alarm_name=f"{self._prefix}CheckBraked",
-            alarm_description="A health check calls most nodes unfit, so it is taken to be wrong and drains "
+            alarm_description="A health check fails on most nodes, so it is taken to be wrong and drains "
             "none: jobs start on such nodes. The nodes' logs training-cluster-health name the check (BRAKED) "
             "and what to type",
             metric=metrics.braked_checks(),
