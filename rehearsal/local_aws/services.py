@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehearsal.local_aws import alarms, budgets, databases, efs, quotas, secrets
+from rehearsal.local_aws import alarms, budgets, databases, efs, quotas, secrets, tables
 from rehearsal.local_aws.cloudformation import custom_resources, exports
 from rehearsal.local_aws.cloudformation import engine as cloudformation
 from rehearsal.local_aws.ec2 import (
@@ -44,6 +44,7 @@ _MODULES = (
     resource_types,
     scaling_groups,
     secrets,
+    tables,
     volume_keys,
 )
 

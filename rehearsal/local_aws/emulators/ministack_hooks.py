@@ -81,6 +81,11 @@ SSM_REQUESTS = Hook(
     parameters=("method", "path", "headers", "body", "query_params"),
     why="it lacks CancelCommand",
 )
+TABLES = Hook(
+    target="ministack.services.dynamodb:_tables",
+    parameters=None,
+    why="CloudFormation would delete a table that is protected against deletion",
+)
 STACKS = Hook(
     target="ministack.services.cloudformation:_stacks",
     parameters=None,
