@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -27,17 +28,27 @@ def running(head_node_instance_id: str | None) -> list[str] | None:
             TimeoutSeconds=_DELIVERY_S,
             Parameters={"commands": [_COMMAND], "executionTimeout": [str(_EXECUTION_S)]},
         )["Command"]["CommandId"]
-        for _ in range(_POLLS):
-            time.sleep(_POLL_S)
-            answer = ssm.get_command_invocation(CommandId=command, InstanceId=head_node_instance_id)
-            if answer["Status"] in _ENDED:
-                break
+        answer = _wait(ssm, command, head_node_instance_id)
     except (ClientError, BotoCoreError) as error:
         print(f"{head_node_instance_id}: its jobs are unknown: {error}")
         return None
-    if answer["Status"] != "Success":
-        print(
-            f"{head_node_instance_id}: squeue ended as {answer['Status']}: {answer['StandardErrorContent']}"
-        )
+    if answer.get("Status") != "Success":
+        print(f"{head_node_instance_id}: squeue gave no list: {answer}")
         return None
     return [line.strip() for line in answer["StandardOutputContent"].splitlines() if line.strip()]
+
+
+def _wait(ssm: Any, command: str, instance_id: str) -> dict[str, Any]:
+    """Return the last answer about a command, which may not have ended; empty if there was none."""
+    answer: dict[str, Any] = {}
+    for _ in range(_POLLS):
+        time.sleep(_POLL_S)
+        try:
+            answer = ssm.get_command_invocation(CommandId=command, InstanceId=instance_id)
+        except ClientError as error:
+            # For a moment after a command was sent, Systems Manager does not know it.
+            if error.response["Error"]["Code"] != "InvocationDoesNotExist":
+                raise
+        if answer.get("Status") in _ENDED:
+            break
+    return answer

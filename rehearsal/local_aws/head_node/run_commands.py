@@ -48,6 +48,9 @@ _HEAD_NODE = ("parallelcluster:node-type", "HeadNode")
 Answer = tuple[int, dict[str, str], bytes]
 _cancelled: dict[str, threading.Event] = {}
 """Cancellation of each command, by its id."""
+_GET = "AmazonSSM.GetCommandInvocation"
+_found: set[str] = set()
+"""Ids of the commands for which an invocation was asked before."""
 
 
 def install(address: LocalAwsAddress) -> None:
@@ -68,6 +71,7 @@ def install(address: LocalAwsAddress) -> None:
     hooks.replace(ministack_hooks.MANAGED_INSTANCES, managed)
     hooks.replace(ministack_hooks.FINISH_INVOCATION, deliver)
     hooks.replace(ministack_hooks.SSM_REQUESTS, _with_cancel_command)
+    hooks.replace(ministack_hooks.SSM_REQUESTS, _with_delay)
 
 
 def _finish(
@@ -119,6 +123,21 @@ def _with_cancel_command(original: Callable[..., Awaitable[Answer]]) -> Callable
             return 400, kind, json.dumps({"__type": "InvalidCommandId"}).encode()
         _cancelled.setdefault(command_id, threading.Event()).set()
         return 200, kind, b"{}"
+
+    return handle_request
+
+
+def _with_delay(original: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+    """Let the first question for a command's invocation find none, as Systems Manager may for a moment."""
+
+    async def handle_request(
+        method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
+    ) -> Answer:
+        if headers.get("x-amz-target") == _GET and (id_ := json.loads(body).get("CommandId")) not in _found:
+            _found.add(id_)
+            kind = {"Content-Type": "application/x-amz-json-1.1"}
+            return 400, kind, json.dumps({"__type": "InvocationDoesNotExist"}).encode()
+        return await original(method, path, headers, body, query_params)
 
     return handle_request
 

@@ -93,6 +93,8 @@ def _ended(
     asked = {"commands": [script], "executionTimeout": [str(limit_s)]}
     sent = ssm.send_command(InstanceIds=[head_node], DocumentName="AWS-RunShellScript", Parameters=asked)
     command_id, answer = sent["Command"]["CommandId"], dict[str, Any]()
+    with pytest.raises(ssm.exceptions.InvocationDoesNotExist):  # for a moment after it was sent
+        ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node)
     deadline = time.monotonic() + 30
     while answer.get("Status") not in ("Success", "Failed", "Cancelled", "TimedOut"):
         assert time.monotonic() < deadline

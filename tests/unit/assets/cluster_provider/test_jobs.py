@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.assets.cluster_provider.fakes.aws import client_error
 from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
 WAITS: dict[str, Any] = {"Status": "InProgress", "StandardOutputContent": "", "StandardErrorContent": ""}
@@ -52,6 +53,14 @@ def test_the_answer_is_waited_for(provider: Provider) -> None:
     provider.aws.invocations = [WAITS, WAITS, JOBS]
     assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]
     assert len(provider.slept) == 3
+
+
+def test_a_command_that_systems_manager_does_not_know_yet_is_waited_for(provider: Provider) -> None:
+    unknown = client_error("InvocationDoesNotExist", "GetCommandInvocation")
+    provider.aws.invocations = [unknown, unknown, JOBS]
+    assert _ask(provider) == ["7 gpt2 (ann, 1:02)", "8 bert (bob, 0:10)"]
+    provider.aws.invocations = [unknown]
+    assert _ask(provider) is None
 
 
 def test_a_head_node_that_never_answers_is_given_up(provider: Provider) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import http.server
+import os
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 
-from ops.account.head_node import CommandError, HeadNode, NoEndError, NotStartedError
+from ops.account.head_node import CommandError, HeadNode, NoEndError, NotStartedError, as_user
 from rehearsal.local_aws.head_node.agent import BUFFER, WORKERS
 from tests.unit.ops.jobs_head_node import PlayedCluster
 
@@ -25,6 +28,25 @@ def test_each_command_has_an_end_on_the_head_node(cluster: PlayedCluster) -> Non
     (sent,) = cluster.sent
     assert sent["TimeoutSeconds"] == 30
     assert sent["Parameters"]["executionTimeout"] == ["90"]
+
+
+@pytest.mark.parametrize("shell", [("sh",), ("bash", "--posix")])
+def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell: tuple[str, ...]) -> None:
+    """Ubuntu's sh is dash, Amazon Linux's is bash; the agent runs scripts with `sh`."""
+    words = ["a b", "$HOME", "it's", 'a"b', "`id`", "\\n", "*", "", "line\nend", "!x", "ü", "-n"]
+    (tmp_path / "cfnconfig").write_text("cfn_cluster_user=ubuntu\n")
+    (tmp_path / "sudo").write_text('#!/bin/sh\n[ "$3" = ubuntu ] && shift 4 && exec "$@"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    script = as_user("printf", "%s\\0", *words)
+    script = script.replace("/etc/parallelcluster/cfnconfig", str(tmp_path / "cfnconfig"))
+    done = subprocess.run(
+        [*shell, "-c", script],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\0")[:-1] == words
 
 
 def test_commands_that_hang_let_go_of_the_agent(cluster: PlayedCluster) -> None:

@@ -38,7 +38,7 @@ class FakeAws:
     is_nitro: bool = True
     """Of the head node's instance: whether EC2 has its console as it is now."""
     parent_status: str = "UPDATE_IN_PROGRESS"
-    invocations: list[dict[str, Any]] = field(default_factory=list)
+    invocations: list[dict[str, Any] | ClientError] = field(default_factory=list)
     commands: list[dict[str, Any]] = field(default_factory=list)
     unreachable: set[str] = field(default_factory=set)
     """Services (`ssm`) or calls (`ssm.put_parameter`) that get no connection."""
@@ -91,7 +91,10 @@ class FakeAws:
         return {"Command": {"CommandId": "command-1"}}
 
     def ssm_get_command_invocation(self, *, CommandId: str, InstanceId: str) -> dict[str, Any]:
-        return self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
+        answer = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
+        if isinstance(answer, ClientError):
+            raise answer
+        return answer
 
     def logs_create_log_stream(self, *, logGroupName: str, logStreamName: str) -> None:
         if f"{logGroupName}/{logStreamName}" in self.log:
