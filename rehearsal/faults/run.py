@@ -76,7 +76,12 @@ def run_faults(workspace: Workspace, narrator: Narrator, plan: Plan) -> None:
             assemblies = Assemblies(workspace.aws / "assemblies", narrator)
             sites = _sites(workspace, narrator, assemblies, plan.workers, running)
         with narrator.step(*_STEPS["try"]):
-            cases = _cases(sites[0][1], plan)
+            known_cases = _cases(sites[0][1], plan)
+            cases = [
+                case for case in known_cases if not plan.only or any(word in case.id for word in plan.only)
+            ]
+            if len(cases) < len(known_cases):
+                narrator.say(f"{len(cases)} of {len(known_cases)} cases")
             if not cases:
                 raise RehearsalError(f"ONLY={' '.join(plan.only)}: no case's name contains it.")
             table.total = len(cases)
@@ -118,7 +123,7 @@ def _cases(process: PclusterProcess, plan: Plan) -> list[Case]:
         part = {request: sample(by_request[request], share, plan.seed) for request in REQUESTS}
         whole = sample(whole_stacks.cases(), 1, plan.seed)
         cases = [*whole, *sample(named, share, plan.seed), *interleaved(part)]
-    return [case for case in cases if not plan.only or any(word in case.id for word in plan.only)]
+    return cases
 
 
 def _work(

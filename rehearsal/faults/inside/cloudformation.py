@@ -6,17 +6,19 @@ whose is_complete failed does. A failed Update is followed by an Update back.
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import json
 import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import boto3
 from framework import Event, Framework, Outcome, sleep
+from injection import KilledError
 
 _ACCOUNT, _REGION = "123456789012", os.environ["AWS_REGION"]
 _REST_TIMEOUT_S = 60.0
@@ -143,29 +145,30 @@ class Stack:
         """Deliver the nth event once more, as Lambda may; CloudFormation ignores a second answer."""
         self._framework.run(self._sent[number], stack_status=self.status)
 
-    @contextmanager
-    def dying(self, at: int) -> Iterator[None]:
+    def dying(self, at: int) -> AbstractContextManager[None]:
         """Let the function die after the work of its nth poll, once."""
 
         def die() -> None:
-            raise RuntimeError("Runtime exited with error: signal: killed")
+            raise KilledError
 
-        with self._framework.after_poll(at, die):
-            yield
+        return self._framework.after_poll(at, die)
 
-    @contextmanager
-    def losing_parameter(self, after: int) -> Iterator[None]:
-        """Delete the provider's parameter after the nth poll, once."""
-        with self._framework.after_poll(
-            after, lambda: boto3.client("ssm").delete_parameter(Name=self.parameter)
-        ):
-            yield
+    def after_poll(self, number: int, happens: Callable[[], None]) -> AbstractContextManager[None]:
+        """Let something happen after the work of the nth poll, once."""
+        return self._framework.after_poll(number, happens)
 
-    @contextmanager
-    def repeating(self) -> Iterator[None]:
+    def repeating(self) -> AbstractContextManager[None]:
         """Deliver each event twice."""
-        with self._framework.repeating():
+        return self._framework.repeating()
+
+    @contextmanager
+    def clock_off_by(self, difference: datetime.timedelta) -> Iterator[None]:
+        """Let the clock of the polls differ from that of on_event's."""
+        self._framework.clock_is_off = difference
+        try:
             yield
+        finally:
+            self._framework.clock_is_off = datetime.timedelta()
 
     def _wanted(self, config: dict[str, Any], **properties: str) -> dict[str, str]:
         return {

@@ -146,7 +146,9 @@ def _with_other_capacity(config: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Run cases until standard input ends."""
+    # As in Lambda, a character that UTF-8 lacks is an error.
     results, sys.stdout = sys.stdout, sys.stderr
+    sys.stdout.reconfigure(encoding="utf-8", errors="strict")  # type: ignore[union-attr]  # as in Lambda
     share_clients()
     driver = Driver(**json.loads(sys.stdin.readline()))
     for line in sys.stdin:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from injection import KilledError
+
 _MAX_POLLS, _POLL_INTERVAL = 116, datetime.timedelta(seconds=30)
 """Limits that cluster.py gives the framework; here each poll finds the last step done."""
 sleep = time.sleep
@@ -52,6 +54,8 @@ class Framework:
         self._happens_at: int | None = None
         self._happens: Callable[[], None] = lambda: None
         self._repeats = False
+        self.clock_is_off = datetime.timedelta()
+        """Difference of the clock of the function that is polled to that of on_event's."""
 
     def run(self, event: Event, *, stack_status: str) -> Outcome:
         """Call on_event and poll to the end.
@@ -64,7 +68,10 @@ class Framework:
             try:
                 for _ in range(2 if self._repeats else 1):
                     answer = self._call("on_event", event)
-            except Exception as error:  # CloudFormation counts every error of a Lambda as a failure
+            except (
+                Exception,
+                KilledError,
+            ) as error:  # CloudFormation counts every error of a Lambda as a failure
                 physical_id = answer.get("PhysicalResourceId")
                 return Outcome(physical_id=physical_id, failure=f"{event['RequestType']}: {error}")
             return self._poll(event | answer)
@@ -108,7 +115,7 @@ class Framework:
         ends = {"physical_id": event["PhysicalResourceId"]}
         try:
             for poll in range(1, _MAX_POLLS):
-                passed = began + poll * _POLL_INTERVAL
+                passed = began + poll * _POLL_INTERVAL + self.clock_is_off
                 record.now = lambda timespec="seconds", at=passed: at.isoformat(timespec=timespec)
                 done = self._call("is_complete", event)["IsComplete"]
                 if poll == self._happens_at:
@@ -119,7 +126,7 @@ class Framework:
                 if done:
                     return Outcome(**ends)
                 self._come_to_rest()
-        except Exception as error:  # as in `run`
+        except (Exception, KilledError) as error:  # as in `run`
             return Outcome(**ends, failure=f"{event['RequestType']}: {error}")
         finally:
             record.now = real_now

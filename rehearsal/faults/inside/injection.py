@@ -18,6 +18,8 @@ from botocore.endpoint import Endpoint
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 _READS = ("Describe", "Get", "List", "Head", "Filter", "Simulate")
+ANY = "*"
+"""Pattern of a fault that strikes every call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,24 +27,43 @@ class Fault:
     """The fault to inject."""
 
     kind: str
-    """One of cases.KINDS, `expired`, or `untagged volume`."""
+    """One of cases.KINDS, a key of _ERRORS, or `killed`."""
     call: str
-    """`service.Operation`, such as `cloudformation.CreateStack`."""
+    """`service.Operation`, such as `cloudformation.CreateStack`, or ANY."""
     occurrence: int
-    """Number of the call among those of its name, from 1."""
+    """Number of the call among those of its name, from 1; with ANY, among all."""
     times: int = 1
     """Number of consecutive calls that fail."""
 
-    def strikes(self, call: str, count: int) -> bool:
-        """Return True if the call, the count-th of its name, has to fail."""
-        return call == self.call and 0 <= count - self.occurrence < self.times
+    def strikes(self, calls: list[str]) -> bool:
+        """Return True if the last of the recorded calls has to fail."""
+        count = len(calls) if self.call == ANY else calls.count(self.call)
+        return self.call in (ANY, calls[-1]) and 0 <= count - self.occurrence < self.times
 
+
+class KilledError(BaseException):
+    """The end of the function's process, which no `except Exception` sees."""
+
+    def __str__(self) -> str:
+        return "Runtime exited with error: signal: killed"
+
+
+# 9 KB; and the same with halves of surrogate pairs, which JSON can express and UTF-8 cannot.
+_LONG_MESSAGE = "The organisation's policy denies this. " * 240
+_UNPRINTABLE_MESSAGE = "The organisation's policy \ud83d denies this \udc00. " * 200
 
 _ERRORS = {
     "throttled": (400, "Throttling", "Rate exceeded (injected)"),
     "error-500": (500, "InternalFailure", "An internal error has occurred (injected)"),
     "expired": (403, "ExpiredToken", "The security token included in the request is expired (injected)"),
     "denied": (403, "AccessDenied", "User is not authorized to perform this action (injected)"),
+    "denied at length": (403, "AccessDeniedException", _LONG_MESSAGE),
+    "denied unprintably": (403, "AccessDeniedException", _UNPRINTABLE_MESSAGE),
+    "not updatable": (
+        400,
+        "ValidationError",
+        "The stack's state is UPDATE_ROLLBACK_FAILED; no update is possible",
+    ),
     "untagged volume": (
         403,
         "UnauthorizedOperation",
@@ -76,6 +97,7 @@ class Wire:
         """True once the fault has occurred."""
         self._watching = False
         self._fault: Fault | None = None
+        self._shown: dict[str, str] = {}
         self._struck: Any = None
         self._attempts = 0
         self._patch()
@@ -93,6 +115,15 @@ class Wire:
         finally:
             self._watching = False
 
+    @contextmanager
+    def showing(self, stack_name: str, status: str) -> Iterator[None]:
+        """Show the provider this status of a stack."""
+        self._shown = {stack_name: status}
+        try:
+            yield
+        finally:
+            self._shown = {}
+
     def _patch(self) -> None:
         endpoint: Any = Endpoint  # botocore's stubs lack the second function
         make_request, send = endpoint.make_request, endpoint._send
@@ -104,12 +135,19 @@ class Wire:
             call = f"{service}.{operation.name}"
             self.calls.append(call)
             fault = self._fault
-            self._struck = operation if fault and fault.strikes(call, self.calls.count(call)) else None
-            self._attempts = 0
+            struck = operation if fault and fault.strikes(self.calls) else None
+            if fault and struck and fault.kind == "killed":
+                make_request(self_, operation, request)
+                self.fired = True
+                raise KilledError
+            self._struck, self._attempts = struck, 0
             try:
-                return make_request(self_, operation, request)
+                answer = make_request(self_, operation, request)
             finally:
                 self._struck = None
+            for stack in answer[1].get("Stacks") or []:
+                stack["StackStatus"] = self._shown.get(stack["StackName"], stack["StackStatus"])
+            return answer
 
         def one_attempt(self_: Any, request: Any) -> Any:
             if self._struck is None:

@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
+import failed_stacks
+import interrupted
 import overlapping
 import removed
+import unusual
 from injection import Fault
 from scene import Named, Scene
 
@@ -175,6 +178,9 @@ CASES = (
             request="Update", act=_unanswered("dynamodb.GetItem", "dropped"), changes=True
         ),
     }
+    | failed_stacks.CASES
+    | interrupted.CASES
     | removed.CASES
     | overlapping.CASES
+    | unusual.CASES
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import boto3
 from scene import Named, Scene, says
@@ -13,6 +14,19 @@ def _deleted_by_hand(scene: Scene) -> None:
     cloudformation.delete_stack(StackName=scene.stack.cluster_name)
     scene.stack.come_to_rest()
     scene.stack.deploy(scene.wanted)
+
+
+def _deleted_after(poll: int) -> Callable[[Scene], None]:
+    """Return an act in which a person deletes the cluster's stack after the nth poll of an update."""
+
+    def act(scene: Scene) -> None:
+        def delete() -> None:
+            boto3.client("cloudformation").delete_stack(StackName=scene.stack.cluster_name)
+
+        with scene.stack.after_poll(poll, delete):
+            scene.stack.deploy(scene.wanted)
+
+    return act
 
 
 def _made_anew(scene: Scene) -> None:
@@ -33,7 +47,7 @@ def _head_node_terminated(scene: Scene) -> None:
     _made_anew(scene)
 
 
-def _bucket_emptied(scene: Scene) -> None:
+def _empty_bucket(scene: Scene) -> None:
     """Empty ParallelCluster's bucket, all versions; here only the folder of this cluster."""
     s3, folder = boto3.client("s3"), f"/clusters/{scene.stack.cluster_name}-"
     names = [each["Name"] for each in s3.list_buckets()["Buckets"]]
@@ -42,25 +56,47 @@ def _bucket_emptied(scene: Scene) -> None:
         for each in page.get("Versions", []):
             if folder in each["Key"]:
                 s3.delete_object(Bucket=bucket, Key=each["Key"], VersionId=each["VersionId"])
+
+
+def _bucket_emptied(scene: Scene) -> None:
+    _empty_bucket(scene)
     _made_anew(scene)
+
+
+def _bucket_emptied_and_deleted(scene: Scene) -> None:
+    _empty_bucket(scene)
+    scene.stack.destroy()
+
+
+def _delete_fleet_item(scene: Scene) -> None:
+    table = f"parallelcluster-{scene.stack.cluster_name}"
+    boto3.client("dynamodb").delete_item(TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
+
+
+def _fleet_item_deleted_and_deleted(scene: Scene) -> None:
+    _delete_fleet_item(scene)
+    scene.stack.destroy()
 
 
 def _fleet_item_deleted(scene: Scene) -> None:
     """Let the update fail, and restore the item that its message names."""
-    dynamodb, key = boto3.client("dynamodb"), {"Id": {"S": "COMPUTE_FLEET"}}
-    dynamodb.delete_item(TableName=f"parallelcluster-{scene.stack.cluster_name}", Key=key)
+    _delete_fleet_item(scene)
     scene.stack.deploy(scene.wanted)
     reason = says(scene, "COMPUTE_FLEET", "aws dynamodb put-item")
     table, item = re.findall(r"--table-name (\S+) --item '(.+?)'", reason)[0]
     typed = dict(re.findall(r"(\w+)=(\{S=[^}]+\})", item))  # in the AWS CLI's shorthand
     values = {name: {"S": value[3:-1]} for name, value in typed.items()}
-    dynamodb.put_item(TableName=table, Item={"Id": values.pop("Id"), "Data": {"M": values}})
+    boto3.client("dynamodb").put_item(TableName=table, Item={"Id": values.pop("Id"), "Data": {"M": values}})
     scene.stack.come_to_rest()
 
 
 def _parameter_deleted(scene: Scene) -> None:
     """Delete the progress parameter while the fleet is stopped for an update."""
-    with scene.stack.losing_parameter(after=1):
+
+    def delete() -> None:
+        boto3.client("ssm").delete_parameter(Name=scene.stack.parameter)
+
+    with scene.stack.after_poll(1, delete):
         scene.stack.deploy(scene.wanted)
     if scene.stack.status != "UPDATE_COMPLETE":
         raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
@@ -68,8 +104,20 @@ def _parameter_deleted(scene: Scene) -> None:
 
 CASES = {
     "the cluster was deleted by hand": Named(request="Update", act=_deleted_by_hand, changes=True),
+    "the cluster is deleted by hand while the fleet stops": Named(
+        request="Update", act=_deleted_after(1), changes=True
+    ),
+    "the cluster is deleted by hand while it is updated": Named(
+        request="Update", act=_deleted_after(2), changes=True
+    ),
     "the head node was terminated": Named(request="Update", act=_head_node_terminated, changes=True),
     "ParallelCluster's bucket was emptied": Named(request="Update", act=_bucket_emptied, changes=True),
+    "ParallelCluster's bucket was emptied, then the cluster is deleted": Named(
+        request="Delete", act=_bucket_emptied_and_deleted
+    ),
+    "the fleet's item was deleted, then the cluster is deleted": Named(
+        request="Delete", act=_fleet_item_deleted_and_deleted
+    ),
     "the fleet's item was deleted": Named(request="Update", act=_fleet_item_deleted, changes=True),
     "the progress parameter was deleted while the fleet is stopped": Named(
         request="Update", act=_parameter_deleted, changes=True

@@ -1,0 +1,69 @@
+"""Cases in which CloudFormation cannot finish a change of the cluster's stack; runs in .venv-pcluster."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import boto3
+from injection import Fault
+from scene import Named, Scene, says
+
+
+def _update_rollback_failed(scene: Scene) -> None:
+    """Let the provider see UPDATE_ROLLBACK_FAILED, in which AWS refuses updates, until a person mends it."""
+    name, status = scene.stack.cluster_name, "UPDATE_ROLLBACK_FAILED"
+    shown = scene.wire.showing(name, status)
+
+    def fail() -> None:
+        shown.__enter__()
+        scene.wire.arm(Fault(kind="not updatable", call="cloudformation.UpdateStack", occurrence=1, times=9))
+
+    with scene.stack.after_poll(2, fail):
+        scene.stack.deploy(scene.wanted)
+    shown.__exit__(None, None, None)
+    says(scene, f"aws cloudformation continue-update-rollback --stack-name {name}")
+
+
+def _protect(scene: Scene, *, protected: bool) -> None:
+    """Protect the cluster's table against deletion, or end this."""
+    table = f"parallelcluster-{scene.stack.cluster_name}"
+    boto3.client("dynamodb").update_table(TableName=table, DeletionProtectionEnabled=protected)
+
+
+def _delete_failed(scene: Scene) -> None:
+    """Let the deletion of the cluster's stack fail, and mend it before the next destroy."""
+    _protect(scene, protected=True)
+    scene.stack.destroy()
+    _protect(scene, protected=False)
+    if scene.stack.status != "DELETE_FAILED":
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    says(scene, "protected against deletion")
+
+
+def _rollback_failed(scene: Scene) -> None:
+    """Let the head node fail, and the deletion of its cluster too, and mend it before the next deploy."""
+    behaviour = Path(os.environ["LOCAL_AWS_HEAD_NODE"])
+    behaviour.write_text("fails")
+
+    def protect() -> None:
+        scene.stack.come_to_rest()
+        _protect(scene, protected=True)
+
+    try:
+        with scene.stack.after_poll(1, protect):
+            scene.stack.deploy(scene.config)
+    finally:
+        behaviour.unlink()
+    _protect(scene, protected=False)
+    if scene.stack.status != "ROLLBACK_FAILED":
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+
+
+CASES = {
+    "the cluster's stack is UPDATE_ROLLBACK_FAILED": Named(
+        request="Update", act=_update_rollback_failed, changes=True
+    ),
+    "the cluster's stack is DELETE_FAILED": Named(request="Delete", act=_delete_failed),
+    "the rollback of a create fails": Named(request="Create", act=_rollback_failed),
+}

@@ -1,0 +1,73 @@
+"""Cases in which the function ends right after a call, or AWS answers no call; runs in .venv-pcluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from injection import ANY, Fault
+from scene import Named, Scene
+
+# More calls than any request makes.
+_ALWAYS = 100_000
+_A_WHILE = 60
+
+
+def _request(scene: Scene, request: str) -> None:
+    if request == "Delete":
+        scene.stack.destroy()
+    else:
+        scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
+
+
+def _killed_after(call: str, request: str) -> Callable[[Scene], None]:
+    """Return an act in which AWS executes the call, and the function does not live to see the answer."""
+
+    def act(scene: Scene) -> None:
+        scene.wire.arm(Fault(kind="killed", call=call, occurrence=1))
+        _request(scene, request)
+        if not scene.wire.fired:
+            raise AssertionError(f"{request} made no call of {call}")
+
+    return act
+
+
+def _unanswered(kind: str, request: str, *, times: int, poll: int = 0) -> Callable[[Scene], None]:
+    """Return an act in which no call is answered, from the beginning or after the nth poll."""
+    fault = Fault(kind=kind, call=ANY, occurrence=1, times=times)
+
+    def act(scene: Scene) -> None:
+        if poll:
+            with scene.stack.after_poll(poll, lambda: scene.wire.arm(fault)):
+                _request(scene, request)
+        else:
+            scene.wire.arm(fault)
+            _request(scene, request)
+        if not scene.wire.fired:
+            raise AssertionError(f"{request} made no call")
+
+    return act
+
+
+CASES = {
+    "the Lambda is killed right after CreateStack": Named(
+        request="Create", act=_killed_after("cloudformation.CreateStack", "Create")
+    ),
+    "the Lambda is killed right after the request to stop the fleet": Named(
+        request="Update", act=_killed_after("dynamodb.UpdateItem", "Update"), changes=True
+    ),
+    "the Lambda is killed right after UpdateStack": Named(
+        request="Update", act=_killed_after("cloudformation.UpdateStack", "Update"), changes=True
+    ),
+    "the Lambda is killed right after DeleteStack": Named(
+        request="Delete", act=_killed_after("cloudformation.DeleteStack", "Delete")
+    ),
+    "all calls are throttled when a create begins": Named(
+        request="Create", act=_unanswered("throttled", "Create", times=_A_WHILE)
+    ),
+    "all calls are throttled while the cluster is created": Named(
+        request="Create", act=_unanswered("throttled", "Create", times=_A_WHILE, poll=1)
+    ),
+    "all calls end in 500 in a delete": Named(
+        request="Delete", act=_unanswered("error-500", "Delete", times=_ALWAYS)
+    ),
+}

@@ -1,0 +1,118 @@
+"""Cases of unusual values: records, refusals, configs, properties and clocks; runs in .venv-pcluster."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from collections.abc import Callable
+
+import boto3
+from injection import Fault
+from scene import Config, Named, Scene, says
+
+_GARBAGE = ('{"request_id": "cut', "[]", '{"request": "Update"}')
+_OFF = datetime.timedelta(minutes=10)
+_LARGE_BYTES = 60_000
+
+
+def _damage_record(scene: Scene, value: str) -> None:
+    boto3.client("ssm").put_parameter(Name=scene.stack.parameter, Value=value, Type="String", Overwrite=True)
+
+
+def _damaged_before(scene: Scene) -> None:
+    """Update and update back, with garbage in the record before each."""
+    for value, config in zip(_GARBAGE, (scene.wanted, scene.config, scene.wanted), strict=True):
+        _damage_record(scene, value)
+        scene.stack.deploy(config)
+        if scene.stack.status != "UPDATE_COMPLETE":
+            raise AssertionError(f"{value}: {scene.stack.status}: {scene.stack.reasons}")
+
+
+def _damaged_meanwhile(scene: Scene) -> None:
+    """Damage the record while the fleet is stopped for an update."""
+    with scene.stack.after_poll(1, lambda: _damage_record(scene, _GARBAGE[0])):
+        scene.stack.deploy(scene.wanted)
+    if scene.stack.status != "UPDATE_COMPLETE":
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+
+
+def _damaged_and_deleted(scene: Scene) -> None:
+    _damage_record(scene, _GARBAGE[0])
+    scene.stack.destroy()
+
+
+def _refused(kind: str, words: str) -> Callable[[Scene], None]:
+    """Return an act in which AWS refuses to stop the fleet, and the reason has these words."""
+
+    def act(scene: Scene) -> None:
+        scene.wire.arm(Fault(kind=kind, call="dynamodb.UpdateItem", occurrence=1, times=9))
+        scene.stack.deploy(scene.wanted)
+        says(scene, words)
+
+    return act
+
+
+def _clock_off(difference: datetime.timedelta, request: str) -> Callable[[Scene], None]:
+    """Return an act in which the polls' clock differs from that of on_event."""
+
+    def act(scene: Scene) -> None:
+        with scene.stack.clock_off_by(difference):
+            if request == "Delete":
+                scene.stack.destroy()
+            else:
+                scene.stack.deploy(scene.wanted if request == "Update" else scene.config)
+        if scene.stack.reasons:
+            raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+
+    return act
+
+
+def _large_config(scene: Scene) -> None:
+    """Create a cluster from a config of 60 KB, and delete it."""
+    scene.stack.deploy(_enlarged(scene.config))
+    if scene.stack.status != "CREATE_COMPLETE":
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+    scene.stack.destroy()
+
+
+def _enlarged(config: Config) -> Config:
+    large = copy.deepcopy(config)
+    for action in large["HeadNode"]["CustomActions"].values():
+        scripts = action.get("Sequence", [action])
+        scripts[-1]["Args"] = [*scripts[-1].get("Args", []), "x" * _LARGE_BYTES]
+        return large
+    raise AssertionError("the head node has no custom action")
+
+
+def _without_on_busy(scene: Scene) -> None:
+    """Update a stack whose former properties have no OnBusy, and roll that back."""
+    scene.stack.deploy(scene.wanted, OnBusy="fail")
+    scene.stack.roll_back()
+    if scene.stack.status != "UPDATE_ROLLBACK_COMPLETE":
+        raise AssertionError(f"{scene.stack.status}: {scene.stack.reasons}")
+
+
+CASES = {
+    "the record is garbage": Named(request="Update", act=_damaged_before, changes=True),
+    "the record becomes garbage while the fleet is stopped": Named(
+        request="Update", act=_damaged_meanwhile, changes=True
+    ),
+    "the record is garbage, then the cluster is deleted": Named(request="Delete", act=_damaged_and_deleted),
+    "a refusal of 9 KB": Named(
+        request="Update", act=_refused("denied at length", "The organisation's policy"), changes=True
+    ),
+    # Lambda cannot log such a message, so that only the failed operation is named.
+    "a refusal of 9 KB with lone surrogates": Named(
+        request="Update", act=_refused("denied unprintably", "stopping compute fleet"), changes=True
+    ),
+    "a clock that is 10 minutes ahead in a create": Named(request="Create", act=_clock_off(_OFF, "Create")),
+    "a clock that is 10 minutes ahead in an update": Named(
+        request="Update", act=_clock_off(_OFF, "Update"), changes=True
+    ),
+    "a clock that is 10 minutes behind in an update": Named(
+        request="Update", act=_clock_off(-_OFF, "Update"), changes=True
+    ),
+    "a clock that is 10 minutes behind in a delete": Named(request="Delete", act=_clock_off(-_OFF, "Delete")),
+    "a config of 60 KB": Named(request="Create", act=_large_config),
+    "former properties without OnBusy": Named(request="Update", act=_without_on_busy, changes=True),
+}
