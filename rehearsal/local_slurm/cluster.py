@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,15 +18,18 @@ from rehearsal.local_slurm.conf import CGROUP_CONF, render_slurm_conf
 from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.layout import Layout
+from rehearsal.local_slurm.node_program import can_separate, node_program
 from rehearsal.local_slurm.partitions import Partition
 from rehearsal.local_slurm.ports import find_ports
 from rehearsal.local_slurm.power import power_program
+from training_cluster.paths import ROOT
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinfo", "scancel")
 # Debian installs the daemons outside a normal user's PATH.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Variables of a surrounding Slurm would configure ours; those of an AWS account would reach its jobs.
-FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_")
+# Variables of a surrounding Slurm would configure ours; those of an AWS account would reach its jobs,
+# and TMPDIR names a folder that another host does not have.
+FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_", "TMPDIR")
 GRACE_S = 8.0
 # The largest process id of Linux is 4194304.
 LONGEST_ALIAS = Path("/proc/4194304/cwd")
@@ -48,7 +52,7 @@ class LocalSlurm(SlurmClient):
 
     It is a context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
     of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
-    Layout.
+    Layout. `second_user` may submit jobs beside root; `user_env` is the environment for that.
     """
 
     def __init__(
@@ -61,9 +65,11 @@ class LocalSlurm(SlurmClient):
         max_node_processes: int = 8,
         prolog: Path | None = None,
         credential_s: int = 70,
+        second_user: str | None = None,
     ) -> None:
         self._partitions = tuple(partitions)
         self._children: list[Child] = []
+        self._second_user = second_user
         first_port = find_ports(len(self.node_names) + 1)
         layout = Layout(
             root=root,
@@ -79,6 +85,8 @@ class LocalSlurm(SlurmClient):
         dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)
         self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}
         kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+        self.has_separate_nodes = False
+        """True once nodes start with /tmp, /var/tmp and /dev/shm of their own."""
         self._path = f"{tools_path()}:{SYSTEM_PATH}"
         super().__init__(layout=layout, environment=kept | self._identity | {"PATH": self._path})
 
@@ -86,6 +94,10 @@ class LocalSlurm(SlurmClient):
     def node_names(self) -> tuple[str, ...]:
         """Names of all nodes in the cluster config."""
         return tuple(name for partition in self._partitions for name in partition.node_names)
+
+    def user_env(self) -> dict[str, str]:
+        """Return the environment in which the second user's clients and jobs find slurm.conf."""
+        return self.client_env() | {"SLURM_CONF": str((self.layout.alias or self.layout.root) / "slurm.conf")}
 
     def __enter__(self) -> Self:
         self.start()
@@ -107,7 +119,10 @@ class LocalSlurm(SlurmClient):
         self.stop()  # ends processes of a killed rehearsal in this folder
         try:
             self._make_folders()
-            anchor, alias = start_anchor(root=self.layout.root, environment=self.client_env())
+            self.has_separate_nodes = can_separate(self.client_env())
+            anchor, alias = start_anchor(
+                root=self.layout.root, environment=self.client_env(), second_user=self._second_user
+            )
             self._children.append(anchor)
             self.layout = dataclasses.replace(self.layout, alias=alias)
             self._write_files()
@@ -142,6 +157,10 @@ class LocalSlurm(SlurmClient):
         layout.conf.write_text(conf, encoding="utf-8")
         layout.cgroup_conf.write_text(CGROUP_CONF, encoding="utf-8")
         environment = self._identity | {"PATH": SYSTEM_PATH}
+        shared = {ROOT, Path(sys.prefix)}
+        starts = node_program(root=layout.root, shared=shared, separate=self.has_separate_nodes)
+        layout.node_program.write_text(starts, encoding="utf-8")
+        layout.node_program.chmod(0o755)
         for program in (layout.resume_program, layout.suspend_program, layout.await_program):
             text = power_program(
                 verb=program.name, environment=environment, root=layout.root, most=layout.max_node_processes

@@ -1,6 +1,7 @@
 """munged and slurmctld in the foreground, as children that a terminal's Ctrl-C does not reach."""
 
 import os
+import pwd
 import socket
 import subprocess
 import time
@@ -18,14 +19,18 @@ ANCHOR = "tail"
 Child = subprocess.Popen[bytes]
 
 
-def start_anchor(*, root: Path, environment: Mapping[str, str]) -> tuple[Child, Path]:
+def start_anchor(
+    *, root: Path, environment: Mapping[str, str], second_user: str | None
+) -> tuple[Child, Path]:
     """Start a process that only waits in `root`; return it, and the short name of `root`: /proc/<id>/cwd.
 
     A Unix socket's path has at most 107 bytes: a node's socket would not fit in a project inside
-    an ordinary home directory.
+    an ordinary home directory. The kernel opens the short name to root and to the process's own user only.
     """
+    own = pwd.getpwnam(second_user) if second_user else None
+    user = ["setpriv", f"--reuid={own.pw_uid}", f"--regid={own.pw_gid}", "--clear-groups"] if own else []
     child = subprocess.Popen(
-        [ANCHOR, "-f", "/dev/null"],
+        [*user, ANCHOR, "-f", "/dev/null"],
         env=dict(environment),
         cwd=root,
         stdin=subprocess.DEVNULL,

@@ -109,6 +109,11 @@ class Layout:
         return self.root / "await"
 
     @property
+    def node_program(self) -> Path:
+        """Program with which resume_program starts one node."""
+        return self.root / "node"
+
+    @property
     def stopping(self) -> Path:
         """File that, while it exists, keeps nodes from starting."""
         return self.run / "stopping"

@@ -46,19 +46,19 @@ def main(verb: str, root: Path, most: int, host_list: str) -> None:
     if verb == "resume":
         time.sleep(BOOT_S)
         for node in nodes:
-            _resume(node, run=root / "run", most=most)
+            _resume(node, root=root, most=most)
     elif verb == "suspend":
         _suspend(nodes, run=root / "run")
     else:
         _await(host_list)
 
 
-def _resume(node: str, *, run: Path, most: int) -> None:
+def _resume(node: str, *, root: Path, most: int) -> None:
+    run = root / "run"
     if (run / "stopping").exists() or _pid(run / f"{node}.pid"):
         return
     if sum(_pid(file) > 0 for file in run.glob("*.pid")) < most:
-        # -b reports that the node has booted, which ends its state "powering up".
-        subprocess.run(["slurmd", "-N", node, "-b"], check=True, stdin=subprocess.DEVNULL)
+        subprocess.run([root / "node", node], check=True, stdin=subprocess.DEVNULL)
         return
     reason = f"this machine starts {most} nodes at most"
     print(f"{node}: not started, {reason}", flush=True)

@@ -31,7 +31,12 @@ export MIXED_PRECISION=bf16
 
 
 def local_slurm(
-    root: Path, *, mark: str, suspend_time_s: int = 20, credential_s: int = CREDENTIAL_S
+    root: Path,
+    *,
+    mark: str,
+    suspend_time_s: int = 20,
+    credential_s: int = CREDENTIAL_S,
+    second_user: str | None = None,
 ) -> LocalSlurm:
     """A Slurm of two nodes, whose processes carry the test's mark."""
     config = {"Scheduling": {"SlurmQueues": [QUEUE]}}
@@ -43,6 +48,7 @@ def local_slurm(
         marker=marker,
         suspend_time_s=suspend_time_s,
         credential_s=credential_s,
+        second_user=second_user,
     )
 
 

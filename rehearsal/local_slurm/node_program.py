@@ -1,0 +1,85 @@
+"""The program that starts a node's slurmd, in namespaces of its own where this machine allows it.
+
+A node then has its own /tmp, /var/tmp and /dev/shm, and its own System V and POSIX queues, as another host
+has; shared folders stay shared. Process ids and /proc remain this machine's: the nodes' Unix sockets have
+names under /proc/<id>/cwd (daemons.py), which another PID namespace does not have. Host names remain as well,
+since gloo resolves them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+_ON_DISK = ("/tmp", "/var/tmp")  # noqa: S108 - names in a node
+_UNSHARE = ("unshare", "--mount", "--ipc")
+_MEMORY = "/dev/shm"  # noqa: S108 - as above
+
+_INSIDE = """\
+# hide FOLDER KEPT...: another folder takes its place; entries of it that all nodes share stay.
+hide() {
+  own="$disk$1" folder="$1"
+  shift
+  mkdir -p "$own"
+  chmod 1777 "$own"
+  for name; do
+    mkdir -p "$own/$name"
+    mount --bind "$folder/$name" "$own/$name"
+  done
+  mount --rbind "$own" "$folder"
+}
+"""
+
+
+def can_separate(environment: Mapping[str, str]) -> bool:
+    """Try whether this user may make the namespaces and mount in them; a container may refuse it to root.
+
+    For another user the namespaces would take a user namespace, in which the kernel refuses /proc/<id>/cwd of
+    a process outside (cap_ptrace_access_check).
+    """
+    if os.geteuid() != 0:
+        return False
+    mount = ["mount", "-t", "tmpfs", "tmpfs", _MEMORY]
+    try:
+        tried = subprocess.run(
+            [*_UNSHARE, *mount], env=dict(environment), capture_output=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tried.returncode == 0
+
+
+def node_program(*, root: Path, shared: Collection[Path], separate: bool) -> str:
+    """Return the text of the program that power.py calls with a node's name.
+
+    Args:
+        root: folder of the local Slurm; each node's own files are under `disks` in it.
+        shared: folders that all nodes see, although they may be in a folder that each has for itself.
+        separate: True for namespaces.
+    """
+    # -b reports that the node has booted, which ends its state "powering up".
+    start = 'exec slurmd -N "$1" -b\n'
+    if not separate:
+        return f"#!/bin/sh\n# power.py calls this with a node's name.\n{start}"
+    hidden = "".join(
+        shlex.join(["hide", folder, *_entries(folder, {root, *shared})]) + "\n" for folder in _ON_DISK
+    )
+    memory = _entries(_MEMORY, {root, *shared})
+    mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
+    return (
+        "#!/bin/sh\n# power.py calls this with a node's name.\nset -eu\n"
+        f"disk={shlex.quote(str(root / 'disks'))}/$1\n"
+        'if [ "${2:-}" != inside ]; then\n'
+        '  rm -rf --one-file-system "$disk"\n'
+        f'  exec {shlex.join(_UNSHARE)} "$0" "$1" inside\n'
+        f"fi\n{_INSIDE}{hidden}{mount}\n{start}"
+    )
+
+
+def _entries(folder: str, paths: Collection[Path]) -> list[str]:
+    """Return the names in `folder` through which these paths lead."""
+    inside = [path.relative_to(folder) for path in paths if path.is_relative_to(folder)]
+    return sorted({path.parts[0] for path in inside if path.parts})
