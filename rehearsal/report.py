@@ -19,7 +19,7 @@ REAL = (
     "the job: data preparation, rendezvous, world size, training, checkpoints",
 )
 EMULATED = (
-    "AWS itself (ministack and moto): no permissions, quotas, capacity or prices are checked",
+    "AWS itself (ministack and moto): no quotas, capacity or prices are checked, rights only of functions",
     "instances: a node is a slurmd on this machine's CPU; no accelerator, no EFA, no boot",
     "FSx for Lustre: a folder; no mount, no synchronisation with the bucket",
     "the head node's own set-up (ParallelCluster's recipes), and how long anything takes",

@@ -167,6 +167,10 @@ class Rehearsal:
             )
             running.callback(slurm.stop)
             slurm.start()
+            if not slurm.has_separate_nodes:
+                self._narrator.say(
+                    "nodes share /tmp and /dev/shm here: namespaces of their own take root's rights"
+                )
             shell = slurm.client_env() | job_variables(self._workspace, address)
             address.head_node_shell.write_text(json.dumps(shell))
             for partition in cluster.partitions:

@@ -1,8 +1,8 @@
 """Access to a local AWS: all users of the machine reach its port, so each start has its own access key.
 
 Every signed request contains the id of an access key, and the requests are encrypted. Only this id is
-checked, not the signature: it cannot be guessed. ministack accepts any id, and its functions sign with the
-account's number.
+checked, not the signature: it cannot be guessed. Sessions have keys of their own, those of functions in
+rights/sessions.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_services import Answer
 
@@ -27,16 +26,6 @@ _MISSING = ("MissingAuthenticationToken", "Request is missing Authentication Tok
 def new_access_key() -> str:
     """Generate an access key id of AWS's form that nobody can guess."""
     return "AKIA" + "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(16))
-
-
-def install(address: LocalAwsAddress) -> None:
-    """Let functions sign with the key of this start."""
-    variables = address.client_variables()
-    own = {name: variables[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
-    hooks.replace(
-        ministack_hooks.FUNCTION_CREDENTIALS,
-        lambda _original: lambda _config: own | {"AWS_SESSION_TOKEN": ""},
-    )
 
 
 class AccessKeys:

@@ -93,6 +93,16 @@ class LocalAwsAddress:
         """File with the environment (JSON) of the local Slurm; it exists while one runs."""
         return self.folder / "head-node-shell.json"
 
+    @property
+    def denied_calls(self) -> Path:
+        """File with a sentence for each call that lacked a right."""
+        return self.folder / "denied-calls.log"
+
+    @property
+    def judged_calls(self) -> Path:
+        """File with each distinct call whose rights were judged (JSON lines)."""
+        return self.folder / "judged-calls.jsonl"
+
     def client_variables(self) -> dict[str, str]:
         """Return the environment variables with which any AWS client calls this server."""
         nothing = str(self.folder / "no-config")

@@ -11,6 +11,7 @@ from typing import Any
 from rehearsal.local_aws.access_keys import AccessKeys
 from rehearsal.local_aws.emulators.moto_services import SERVICES, Answer, MotoServices
 from rehearsal.local_aws.image_builder import actions as image_builder_actions
+from rehearsal.local_aws.rights.gate import Gate
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -26,13 +27,14 @@ class Gateway:
 
     Args:
         access_keys: accepted access keys.
+        gate: judges the rights of functions' requests.
         log: takes one line per request, `service action status`.
     """
 
     def __init__(
-        self, *, ministack: Application, moto: MotoServices, access_keys: AccessKeys, log: Path
+        self, *, ministack: Application, moto: MotoServices, access_keys: AccessKeys, gate: Gate, log: Path
     ) -> None:
-        self._ministack, self._moto, self._access_keys = ministack, moto, access_keys
+        self._ministack, self._moto, self._access_keys, self._gate = ministack, moto, access_keys, gate
         self._log = log.open("a", buffering=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,6 +56,14 @@ class Gateway:
             )
             await _send(send, refusal)
             return
+        if self._gate.concerns(scope, headers, service):
+            body = await _read(receive)
+            refusal = await asyncio.to_thread(self._gate.refusal, scope, headers, service, body)
+            if refusal:
+                self._log.write(f"{service} {scope['path'][:120]} {refusal[0]}: a right is missing\n")
+                await _send(send, refusal)
+                return
+            receive = _again(body, receive)
         if service == image_builder_actions.SERVICE:
             status, answered = await asyncio.to_thread(
                 image_builder_actions.answer,
@@ -84,6 +94,16 @@ async def _read(receive: Receive) -> bytes:
         body += bytes(message.get("body", b""))
         if not message.get("more_body"):
             return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return a receiver that begins with a body that was read already."""
+    first = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def read() -> dict[str, Any]:
+        return first.pop() if first else await receive()
+
+    return read
 
 
 async def _send(send: Send, answer: Answer) -> None:

@@ -63,17 +63,20 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from rehearsal.local_aws.fsx import lustre  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
     from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
+    from rehearsal.local_aws.rights import gate  # noqa: PLC0415
 
-    access_keys.install(address)
     functions.install(python=lambda_python)
     services.install()
     head_node.install(address)
     run_commands.install(address)
     lustre.refuse_while(address.lustre_quota_used_up)
+    rights = gate.Gate(address)
+    rights.install()
     gateway = Gateway(
         ministack=hooks.find(ministack_hooks.ASGI_APP),
         moto=moto_services.MotoServices(address.port),
         access_keys=access_keys.AccessKeys(address.access_key),
+        gate=rights,
         log=address.folder / "requests.log",
     )
     config = Config()

@@ -18,6 +18,7 @@ from rehearsal.account import local_account
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import client_options
 from rehearsal.local_aws.address import LocalAwsAddress, tools_path
+from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
 
@@ -104,8 +105,9 @@ class Cloud:
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """Start a local AWS, bootstrapped for the CDK."""
+    """Start a local AWS, bootstrapped for the CDK; at the end, no call of a function lacked a right."""
     folder = tmp_path_factory.mktemp("aws")
     marker = ("TRAINING_CLUSTER_TEST", str(folder))
     with local_account(folder, marker=marker, narrator=Narrator()) as account:
         yield Cloud(address=account.address, cdk=account.cdk, folder=folder)
+        refuse_denied_calls(account.address)

@@ -17,7 +17,76 @@ LAMBDA_WORKERS_END = Hook(
 FUNCTION_CREDENTIALS = Hook(
     target="ministack.core.lambda_runtime:execution_credentials",
     parameters=("config",),
-    why="functions sign with the account's number, which every user of the machine knows, as the access key",
+    why="each function signs with a session of its role, whose access key nobody can guess",
+)
+REGISTER_SESSION = Hook(
+    target="ministack.services.sts:register_session",
+    parameters=("access_key", "session"),
+    why="sessions of functions' roles",
+)
+ENFORCE = Hook(
+    target="ministack.core.iam_evaluator:enforce",
+    parameters=("access_key_id", "iam_action", "service", "region", "resource_arn", "service_context"),
+    why="judges calls by the policies of roles, boundaries and resources",
+)
+PRINCIPAL = Hook(
+    target="ministack.core.iam_evaluator:resolve_principal",
+    parameters=("access_key_id", "account_id", "credential"),
+    why="the policies of a denied caller, for the message",
+)
+REQUEST_ORIGIN = Hook(
+    target="ministack.core.iam_evaluator:pin_request_origin",
+    parameters=("source_ip", "secure_transport"),
+    why="conditions of buckets' policies ask for TLS",
+)
+REQUEST_PARAMETERS = Hook(
+    target="ministack.app:_routing_params",
+    parameters=("method", "path", "headers", "body", "query_params"),
+    why="parameters of a request, for its rights",
+)
+REQUEST_SERVICE = Hook(
+    target="ministack.core.router:detect_service",
+    parameters=("method", "path", "headers", "query_params"),
+    why="ministack's name of a request's service, for its rights",
+)
+REQUEST_ACTION = Hook(
+    target="ministack.core.iam_actions:extract_iam_action",
+    parameters=("service", "method", "path", "headers", "body", "query_params"),
+    why="the action that a request needs",
+)
+REQUEST_RESOURCE = Hook(
+    target="ministack.core.iam_actions:extract_resource_arn",
+    parameters=tuple("service method path headers body query_params region account_id".split()),
+    why="the resource that a request is for",
+)
+REQUEST_TAGS = Hook(
+    target="ministack.core.iam_actions:request_tag_context",
+    parameters=("service", "iam_action", "body", "params"),
+    why="conditions on the tags of a request",
+)
+S3_CHECKS = Hook(
+    target="ministack.core.iam_actions:s3_additional_checks",
+    parameters=("method", "path", "headers", "body", "query_params"),
+    why="further rights of copies and batch deletions",
+)
+ROLES = Hook(target="ministack.services.iam:_roles", parameters=None, why="a role's path and boundary")
+_RESOURCE_CALLS = {
+    "_provision_resource": ("resource_type", "logical_id", "props", "stack_name"),
+    "_update_resource": tuple(
+        "resource_type physical_id old_props new_props stack_name logical_id old_attrs".split()
+    ),
+    "_delete_resource": ("resource_type", "physical_id", "props", "stack_name", "logical_id"),
+}
+CREATE_RESOURCE, UPDATE_RESOURCE, DELETE_RESOURCE = (
+    tuple(
+        Hook(
+            target=f"ministack.services.cloudformation.{module}:{name}",
+            parameters=parameters,
+            why="a stack's resources are made with the rights of its caller",
+        )
+        for module in ("stacks", "provisioners")
+    )
+    for name, parameters in _RESOURCE_CALLS.items()
 )
 REQUEST_KEY = Hook(
     target="ministack.core.router:extract_access_key_id",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,12 +16,16 @@ import pytest
 
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import read_deployed_cluster
+from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
+from rehearsal.recording import judged_calls
 from rehearsal.workspace import PROJECT
 from tests.slow.conftest import Cloud
 
 pytestmark = pytest.mark.slow
+
+RECORDING = PROJECT / "tests" / "unit" / "rehearsal" / "recording" / "judged-calls.jsonl"
 
 OTHER_STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/00000000"
 
@@ -304,6 +309,22 @@ def _head_node(cloud: Cloud) -> tuple[str, Any]:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     actions = read_deployed_cluster(cloud.address, "training").config["HeadNode"]["CustomActions"]
     return outputs["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
+
+
+def test_every_call_of_the_provider_was_judged_and_none_lacked_a_right(cloud: Cloud) -> None:
+    refuse_denied_calls(cloud.address)
+    role, names = judged_calls.provider_of(cloud.address)
+    lines = cloud.address.judged_calls.read_text().splitlines()
+    recording = judged_calls.record(lines, role=role, names=names)
+    actions = {call.need.action for call in judged_calls.parse(recording)}
+    assert {
+        "ec2:RunInstances",
+        "iam:PassRole",
+        "cloudformation:UpdateStack",
+        "ec2:TerminateInstances",
+    } <= actions
+    if os.environ.get("UPDATE_GOLDEN"):
+        RECORDING.write_text(judged_calls.merged(RECORDING.read_text(), recording))
 
 
 def test_destroy_all_takes_the_cluster_and_stops_at_the_data(cloud: Cloud) -> None:

@@ -1,0 +1,67 @@
+"""The rights that CloudFormation's handlers need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rehearsal.local_aws.rights.need import Need
+from rehearsal.local_aws.rights.registry_handlers import Resource, needs
+
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
+
+
+def _needs(type_: str, operation: str = "create", **properties: Any) -> dict[str, list[Need]]:
+    resource = Resource(type=type_, logical_id="It", physical_id="", stack="training", properties=properties)
+    found: dict[str, list[Need]] = {}
+    for each in needs(resource, operation):
+        found.setdefault(each.action, []).append(each)
+    return found
+
+
+def test_a_role_is_judged_by_its_path_and_its_boundary() -> None:
+    found = _needs("AWS::IAM::Role", Path="/parallelcluster/training/", PermissionsBoundary=BOUNDARY)
+    [create] = found["iam:CreateRole"]
+    assert create.resource.startswith("arn:aws:iam::123456789012:role/parallelcluster/training/training-It-")
+    assert create.context == {"iam:PermissionsBoundary": BOUNDARY}
+
+
+def test_each_managed_policy_of_a_role_is_judged() -> None:
+    assert "iam:AttachRolePolicy" not in _needs("AWS::IAM::Role")
+    [attach] = _needs("AWS::IAM::Role", ManagedPolicyArns=[ADMINISTRATOR])["iam:AttachRolePolicy"]
+    assert attach.context == {"iam:PolicyARN": ADMINISTRATOR}
+
+
+def test_a_function_is_judged_by_its_name_its_code_and_the_role_that_it_gets() -> None:
+    code = {"S3Bucket": "scripts", "S3Key": "a/b.zip"}
+    role = "arn:aws:iam::123456789012:role/parallelcluster/training-Cleanup"
+    found = _needs("AWS::Lambda::Function", FunctionName="pcluster-a", Code=code, Role=role)
+    assert found["lambda:CreateFunction"][0].resource.endswith(":function:pcluster-a")
+    assert found["s3:GetObject"][0].resource == "arn:aws:s3:::scripts/a/b.zip"
+    [passed] = found["iam:PassRole"]
+    assert (passed.resource, passed.context) == (role, {"iam:PassedToService": "lambda.amazonaws.com"})
+
+
+def test_rights_for_a_property_that_is_not_set_are_not_needed() -> None:
+    table = _needs("AWS::DynamoDB::Table", TableName="parallelcluster-training")
+    assert not [action for action in table if not action.startswith("dynamodb:")]
+    assert "s3:GetObjectVersion" not in _needs("AWS::Lambda::Function", Code={}, Role="")
+
+
+def test_a_nested_stack_is_judged_with_the_keys_of_its_tags() -> None:
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": "training"}]
+    [create] = _needs("AWS::CloudFormation::Stack", Tags=tags)["cloudformation:CreateStack"]
+    assert create.resource.startswith("arn:aws:cloudformation:us-east-1:123456789012:stack/training-It-")
+    assert create.context == {"aws:TagKeys": ["parallelcluster:cluster-name"]}
+
+
+def test_a_custom_resource_is_judged_by_its_function() -> None:
+    token = "arn:aws:lambda:us-east-1:123456789012:function:pcluster-CleanupResources"
+    for type_ in ("Custom::Cleanup", "AWS::CloudFormation::CustomResource"):
+        assert _needs(type_, ServiceToken=token) == {
+            "lambda:InvokeFunction": [Need(action="lambda:InvokeFunction", resource=token)]
+        }
+
+
+def test_a_type_that_takes_no_rights_needs_none() -> None:
+    assert _needs("AWS::CloudFormation::WaitCondition") == {}

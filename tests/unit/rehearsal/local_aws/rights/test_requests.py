@@ -1,0 +1,126 @@
+"""The rights that a request needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from rehearsal.local_aws.rights.need import Need
+from rehearsal.local_aws.rights.requests import Request, needs
+
+ARN = "arn:aws:{}:us-east-1:123456789012:{}"
+FORM = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+
+
+def signed(service: str) -> dict[str, str]:
+    credential = f"AWS4-HMAC-SHA256 Credential=ASIA/20260101/us-east-1/{service}/aws4_request, Signature=0"
+    return {"host": "localhost:4566", "authorization": credential}
+
+
+def form(service: str, **parameters: str) -> list[Need]:
+    given = {name.replace("_", "."): value for name, value in parameters.items()}
+    return needs(
+        Request(
+            service=service,
+            method="POST",
+            path="/",
+            query="",
+            headers=signed(service) | FORM,
+            body=urlencode(given).encode(),
+        )
+    )
+
+
+def target(service: str, name: str, **members: Any) -> list[Need]:
+    headers = signed(service) | {"x-amz-target": name, "content-type": "application/x-amz-json-1.1"}
+    body = json.dumps(members).encode()
+    return needs(Request(service=service, method="POST", path="/", query="", headers=headers, body=body))
+
+
+def rest(service: str, method: str, path: str, query: str = "") -> list[Need]:
+    return needs(
+        Request(service=service, method=method, path=path, query=query, headers=signed(service), body=b"")
+    )
+
+
+def named(found: list[Need]) -> list[tuple[str, str]]:
+    return [(each.action, each.resource) for each in found]
+
+
+def test_a_stack_is_judged_with_its_tags_and_its_template() -> None:
+    found = form(
+        "cloudformation",
+        Action="CreateStack",
+        StackName="training",
+        Tags_member_1_Key="parallelcluster:cluster-name",
+        Tags_member_1_Value="training",
+        TemplateURL="https://parallelcluster-a.s3.us-east-1.amazonaws.com/templates/t.yaml?versionId=1",
+    )
+    stack = ARN.format("cloudformation", "stack/training/*")
+    assert named(found) == [
+        ("cloudformation:CreateStack", stack),
+        ("cloudformation:TagResource", stack),
+        ("s3:GetObject", "arn:aws:s3:::parallelcluster-a/templates/t.yaml"),
+    ]
+    assert found[0].context["aws:TagKeys"] == ["parallelcluster:cluster-name"]
+
+
+def test_a_description_of_instances_is_of_all_and_a_change_is_of_the_named_ones() -> None:
+    assert named(form("ec2", Action="DescribeInstances", InstanceId_1="i-1")) == [
+        ("ec2:DescribeInstances", "*")
+    ]
+    assert named(form("ec2", Action="TerminateInstances", InstanceId_1="i-1", InstanceId_2="i-2")) == [
+        ("ec2:TerminateInstances", ARN.format("ec2", f"instance/{each}")) for each in ("i-1", "i-2")
+    ]
+
+
+def test_instances_with_tags_need_the_right_to_tag() -> None:
+    found = form("ec2", Action="RunInstances", TagSpecification_1_ResourceType="instance")
+    assert named(found) == [("ec2:RunInstances", "*"), ("ec2:CreateTags", "*")]
+
+
+def test_run_command_needs_its_document_and_each_instance() -> None:
+    found = target("ssm", "AmazonSSM.SendCommand", DocumentName="AWS-RunShellScript", InstanceIds=["i-1"])
+    assert named(found) == [
+        ("ssm:SendCommand", "arn:aws:ssm:us-east-1::document/AWS-RunShellScript"),
+        ("ssm:SendCommand", ARN.format("ec2", "instance/i-1")),
+    ]
+
+
+def test_a_log_event_is_judged_on_its_stream() -> None:
+    found = target(
+        "logs", "Logs_20140328.PutLogEvents", logGroupName="progress", logStreamName="steps", logEvents=[]
+    )
+    assert named(found) == [("logs:PutLogEvents", ARN.format("logs", "log-group:progress:log-stream:steps"))]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (
+            lambda: target("fsx", "AWSSimbaAPIService_v20180301.DescribeFileSystems", FileSystemIds=["fs-1"]),
+            ("fsx:DescribeFileSystems", ARN.format("fsx", "file-system/fs-1")),
+        ),
+        (
+            lambda: rest("elasticfilesystem", "GET", "/2015-02-01/mount-targets", "FileSystemId=fs-1"),
+            ("elasticfilesystem:DescribeMountTargets", ARN.format("elasticfilesystem", "file-system/*")),
+        ),
+        (lambda: rest("imagebuilder", "POST", "/GetImage"), ("imagebuilder:GetImage", "*")),
+        (lambda: rest("s3", "GET", "/a-bucket/a/key"), ("s3:GetObject", "arn:aws:s3:::a-bucket/a/key")),
+        (lambda: rest("s3", "HEAD", "/a-bucket"), ("s3:ListBucket", "arn:aws:s3:::a-bucket")),
+        (
+            lambda: form("iam", Action="PutRolePolicy", RoleName="a-role", PolicyName="a"),
+            ("iam:PutRolePolicy", "arn:aws:iam::123456789012:role/a-role"),
+        ),
+    ],
+)
+def test_other_services_are_judged_by_action_and_resource(found: Any, expected: tuple[str, str]) -> None:
+    assert named(found()) == [expected]
+
+
+def test_a_request_without_a_known_action_needs_a_right_that_nobody_has() -> None:
+    [need] = rest("lambda", "GET", "/no-such-path")
+    assert need.action == "lambda:GET /no-such-path"

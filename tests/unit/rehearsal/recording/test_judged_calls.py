@@ -1,0 +1,135 @@
+"""The proof of the provider's rights: without a row of permissions.tsv, recorded calls are denied.
+
+tests/slow/stacks/test_stacks_deploy.py records the calls of a create, updates and deletes on the local AWS,
+those of CloudFormation for the cluster's stack included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from ministack.core.iam_evaluator import EvalContext, ParsedStatement, evaluate, parse_policy_document
+
+from rehearsal.local_aws.address import ACCOUNT, REGION
+from rehearsal.local_aws.rights.nearest import explain
+from rehearsal.local_aws.rights.need import Need, arn
+from rehearsal.recording import judged_calls
+from rehearsal.recording.judged_calls import RecordedCall
+from training_cluster.permissions import statements
+from training_cluster.permissions.table import Row, load
+
+FOLDER = Path(__file__).parent
+CALLS = judged_calls.parse((FOLDER / "judged-calls.jsonl").read_text())
+NOT_RECORDED = FOLDER / "rows-not-recorded.txt"
+RECORDED = sorted({call.need.action for call in CALLS})
+MEND = "record the calls anew: UPDATE_GOLDEN=1 .venv/bin/pytest tests/slow/stacks/test_stacks_deploy.py"
+
+Policy = list[ParsedStatement]
+
+
+def policy_of(rows: list[Row]) -> Policy:
+    """The deployed policy of the provider's role, from these rows of the table."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(statements, "load", lambda: rows)
+        found = statements.provider_statements(
+            scripts_bucket_arn=f"arn:aws:s3:::{judged_calls.BUCKET}",
+            cluster_name="training",
+            permissions_boundary=None,
+            secret_arn=None,
+            progress_parameter_arn=arn("ssm", f"parameter{judged_calls.PROGRESS_PARAMETER}"),
+            progress_log_group_arn=arn("logs", f"log-group:{judged_calls.PROGRESS_GROUP}:*"),
+        )
+    document = json.dumps({"Statement": [each.to_statement_json() for each in found if each.actions]})
+    stack = cdk.Stack()
+    values = {
+        cdk.Aws.PARTITION: "aws",
+        cdk.Aws.REGION: REGION,
+        cdk.Aws.ACCOUNT_ID: ACCOUNT,
+        cdk.Aws.STACK_ID: judged_calls.OWN_STACK,
+    }
+    for token, value in values.items():
+        document = document.replace(token, value)
+    assert not stack.resolve(document).count("${Token"), document
+    parsed: Policy = parse_policy_document(document)
+    return parsed
+
+
+def allows(policy: Policy, need: Need) -> bool:
+    context = {"aws:tagkeys": None} | {key.lower(): value for key, value in need.context.items()}
+    asked = EvalContext(
+        principal_arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/provider/provider",
+        principal_type="AssumedRole",
+        principal_account=ACCOUNT,
+        action=need.action,
+        resource_arn=need.resource,
+        region=REGION,
+        service_context=context,
+    )
+    return bool(evaluate(asked, [policy]).decision == "Allow")
+
+
+def denied(policy: Policy, calls: list[RecordedCall]) -> Iterator[str]:
+    """The messages of the calls that a policy denies."""
+    for call in calls:
+        if not allows(policy, call.need):
+            yield f"{call.by}: {call.need.action} {explain(call.need, [policy], bounded=False)}"
+
+
+@pytest.fixture(scope="module")
+def table() -> list[Row]:
+    return load()
+
+
+@pytest.fixture(scope="module")
+def policy(table: list[Row]) -> Policy:
+    return policy_of(table)
+
+
+def without(policy: Policy, action: str) -> Policy:
+    fewer = [replace(each, actions=[name for name in each.actions if name != action]) for each in policy]
+    return [each for each in fewer if each.actions]  # the evaluator takes a statement without actions for all
+
+
+def test_the_whole_table_allows_every_recorded_call(policy: Policy) -> None:
+    assert list(denied(policy, CALLS)) == []
+
+
+def test_a_removed_row_is_an_action_less_in_the_policy(table: list[Row], policy: Policy) -> None:
+    rows = [row for row in table if row.action != "iam:PutRolePolicy"]
+    assert policy_of(rows) == without(policy, "iam:PutRolePolicy")
+
+
+@pytest.mark.parametrize("action", RECORDED)
+def test_each_recorded_row_is_needed_and_its_denial_names_it(policy: Policy, action: str) -> None:
+    own = [call for call in CALLS if call.need.action == action]  # no statement has a wildcard for its action
+    lacking = list(denied(without(policy, action), own))
+    assert len(lacking) == len(own)
+    assert all(f": {action} " in each for each in lacking)
+
+
+def test_a_hundred_rows_are_recorded() -> None:
+    assert len(RECORDED) > 100
+
+
+def test_without_the_row_for_inline_policies_no_node_gets_its_rights(policy: Policy) -> None:
+    [first, *_] = denied(without(policy, "iam:PutRolePolicy"), CALLS)
+    assert first.startswith("AWS::IAM::Policy create: iam:PutRolePolicy nearest: statement ")
+    assert first.endswith(", of the same service, does not name the action")
+
+
+def test_the_rows_that_no_recorded_call_needs_are_listed(table: list[Row]) -> None:
+    idle = sorted({row.action for row in table if row.scopes} - set(RECORDED))
+    text = "".join(f"{action}\n" for action in idle)
+    if os.environ.get("UPDATE_GOLDEN"):
+        NOT_RECORDED.write_text(text)
+    assert NOT_RECORDED.read_text() == text, "read the difference, then: UPDATE_GOLDEN=1 pytest tests/unit"
+
+
+def test_every_recorded_call_is_of_the_table(table: list[Row]) -> None:
+    assert set(RECORDED) <= {row.action for row in table if row.scopes}, MEND
