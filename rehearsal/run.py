@@ -14,6 +14,7 @@ from rehearsal.deployed import DeployedCluster, read_deployed_cluster
 from rehearsal.keep_running import job_variables, leave_running
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
+from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.metrics import Measured, read_metrics
 from rehearsal.narrator import Narrator
@@ -111,13 +112,17 @@ class Rehearsal:
             )
             return
         with self._narrator.step(*_TEAR_DOWN):
-            self._cdk(cdk, "destroy", "TrainingClusterStack", "--force")
+            self._cdk(cdk, address, "destroy", "TrainingClusterStack", "--force")
             running.close()
 
-    def _cdk(self, cdk: CdkCli, *arguments: str) -> None:
+    def _cdk(self, cdk: CdkCli, address: LocalAwsAddress, *arguments: str) -> None:
+        """Run a command of the CDK CLI; a call that lacked a right fails it, even if the command succeeds."""
         settings = self._options.settings
         flags = ("-c", f"family={settings.family}", "-c", f"nodes={settings.nodes}")
-        cdk.run(*arguments, *flags, output=self._workspace.aws / "cdk.out")
+        try:
+            cdk.run(*arguments, *flags, output=self._workspace.aws / "cdk.out")
+        finally:
+            refuse_denied_calls(address)
 
     def _start_local_aws(self, running: ExitStack) -> LocalAwsAddress:
         local_aws = LocalAws(
@@ -133,8 +138,8 @@ class Rehearsal:
 
     def _deploy(self, cdk: CdkCli, address: LocalAwsAddress) -> DeployedCluster:
         with self._narrator.step(*_DEPLOY):
-            self._cdk(cdk, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
-            self._cdk(cdk, "deploy", "TrainingClusterStack", "--require-approval", "never")
+            self._cdk(cdk, address, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
+            self._cdk(cdk, address, "deploy", "TrainingClusterStack", "--require-approval", "never")
             cluster = read_deployed_cluster(address, self._options.settings.cluster_name)
             self._narrator.say(f"ParallelCluster's own stack: {cluster.stack_status}")
             if self._options.settings.node_image == "build":
