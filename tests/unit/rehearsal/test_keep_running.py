@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,21 @@ def test_the_file_that_a_shell_sources_is_its_owners_alone(tmp_path: Path) -> No
     leave_running(workspace=workspace, address=address, slurm=slurm, family="p4d", narrator=Narrator())
     assert "AWS_ACCESS_KEY_ID=AKIAEXAMPLE" in workspace.env_file.read_text()
     assert stat.S_IMODE(workspace.env_file.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_another_user_cannot_read_that_file() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        workspace = Workspace(root=folder)
+        address = LocalAwsAddress(port=4566, folder=folder, access_key="AKIAEXAMPLE")
+        slurm = LocalSlurm(root=folder, partitions=(), marker=("LOCAL_SLURM_TEST", "environment"))
+        leave_running(workspace=workspace, address=address, slurm=slurm, family="p4d", narrator=Narrator())
+        as_another = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        done = subprocess.run([*as_another, "cat", workspace.env_file], capture_output=True, check=False)
+        assert done.stdout == b""
+        assert b"Permission denied" in done.stderr
+        workspace.env_file.chmod(0o644)
+        done = subprocess.run([*as_another, "cat", workspace.env_file], capture_output=True, check=False)
+        assert b"AKIAEXAMPLE" in done.stdout, "the folder itself is closed, so that the test shows nothing"
