@@ -124,3 +124,29 @@ DELETE_FILE_SYSTEM = Hook(
     ),
     why="its network interfaces and associations are deleted with it",
 )
+CREATE_ROUTE = Hook(
+    target="moto.ec2.models.route_tables:RouteBackend.create_route",
+    parameters=(
+        "self",
+        "route_table_id",
+        "destination_cidr_block",
+        "destination_ipv6_cidr_block",
+        "destination_prefix_list_id",
+        "local",
+        "gateway_id",
+        "instance_id",
+        "nat_gateway_id",
+        "egress_only_igw_id",
+        "transit_gateway_id",
+        "interface_id",
+        "vpc_peering_connection_id",
+        "carrier_gateway_id",
+        "vpc_endpoint_id",
+    ),
+    why="a route to an internet gateway that is not attached is refused",
+)
+CREATE_NAT_GATEWAY = Hook(
+    target="moto.ec2.models.nat_gateways:NatGatewayBackend.create_nat_gateway",
+    parameters=("self", "subnet_id", "allocation_id", "tags", "connectivity_type"),
+    why="a public NAT gateway fails in a VPC without an internet gateway",
+)

@@ -1,0 +1,45 @@
+"""EC2's checks of internet gateways, which moto lacks: routes and NAT gateways need an attached one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rehearsal.local_aws.emulators import hooks, moto_hooks
+
+
+def install() -> None:
+    """Refuse routes to gateways of no or another VPC, and public NAT gateways in a VPC without one."""
+    hooks.replace(moto_hooks.CREATE_ROUTE, _check_route)
+    hooks.replace(moto_hooks.CREATE_NAT_GATEWAY, _check_nat_gateway)
+
+
+def _check_route(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def create_route(self: Any, route_table_id: str, *arguments: Any, **options: Any) -> Any:
+        gateway_id = options.get("gateway_id")
+        table, gateway = self.get_route_table(route_table_id), self.internet_gateways.get(gateway_id)
+        if gateway and (gateway.vpc is None or gateway.vpc.id != table.vpc_id):
+            words = (
+                f"route table {route_table_id} and network gateway {gateway_id} belong to different networks"
+            )
+            raise hooks.find(moto_hooks.EC2_ERROR)("InvalidParameterValue", words)
+        return original(self, route_table_id, *arguments, **options)
+
+    return create_route
+
+
+def _check_nat_gateway(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse at once what EC2 accepts and then lets fail, which is the same to CloudFormation."""
+
+    @functools.wraps(original)
+    def create_nat_gateway(self: Any, subnet_id: str, *arguments: Any, **options: Any) -> Any:
+        vpc_id = self.get_subnet(subnet_id).vpc_id
+        attached = any(each.vpc and each.vpc.id == vpc_id for each in self.internet_gateways.values())
+        if options.get("connectivity_type") != "private" and not attached:
+            words = f"Network {vpc_id} has no Internet gateway attached"
+            raise hooks.find(moto_hooks.EC2_ERROR)("Gateway.NotAttached", words)
+        return original(self, subnet_id, *arguments, **options)
+
+    return create_nat_gateway
