@@ -121,3 +121,18 @@ def test_a_run_that_this_user_may_not_write_is_refused_with_its_owner(cluster: C
     assert code == 1
     assert f"may not write to the run mine of tiny: {run} belongs to {run.owner()}." in words
     assert "RUN_NAME=other sbatch" in words
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.parametrize("kind", ["runs", "checkpoints"])
+def test_a_run_that_another_user_made_beforehand_is_refused(cluster: Cluster, kind: str) -> None:
+    taken = cluster.shared / kind / "tiny" / "mine"
+    taken.mkdir(parents=True)
+    os.chown(taken, 65534, 65534)
+    taken.chmod(0o777)
+    ((code, words),) = said(cluster.submit(8, RUN_NAME="mine"))
+    assert code == 1
+    assert f"the run mine of tiny belongs to nobody, who could run code as root by it: {taken}." in words
+    assert "RUN_NAME=other sbatch" in words
+    ((code, words),) = said(cluster.submit(9, RUN_NAME="other"))
+    assert code == 0, words
