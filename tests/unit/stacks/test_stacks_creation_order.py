@@ -1,21 +1,24 @@
-"""The order in which CloudFormation creates resources: it starts all at once that wait for nothing."""
+"""The order in which CloudFormation creates our resources: each need at creation is a dependency."""
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Callable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
 
+from rehearsal.creation_order.needs import NEEDS, missing
+from rehearsal.creation_order.orders import unlucky_order
+from rehearsal.creation_order.template import Dependencies, of_type
 from tools.synth_families import OTHERS
 from training_cluster.catalog.families import family_names
 
 Synthesise = Callable[..., dict[str, Template]]
-Resources = Mapping[str, Mapping[str, Any]]
+Resources = dict[str, dict[str, Any]]
 
+SEEDS = range(200)
 EFA = {"fsx_efa": "on", "fsx_gib": "38400"}
 FEATURES: dict[str, dict[str, str]] = {
     **OTHERS,
@@ -29,104 +32,121 @@ FEATURES: dict[str, dict[str, str]] = {
     "image": {"image": "build"},
 }
 CASES = [{"family": name} for name in family_names()] + list(FEATURES.values())
-RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
 ids = ["-".join(flags.values())[:40] for flags in CASES]
+RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
 
 
-@pytest.fixture(params=CASES, ids=ids)
-def templates(request: pytest.FixtureRequest, synthesise: Synthesise) -> list[Resources]:
-    """Return the resources of each stack, for one family or one set of features."""
-    return [each.to_json().get("Resources", {}) for each in synthesise(**request.param).values()]
+def _templates(synthesise: Synthesise, flags: Mapping[str, str]) -> dict[str, Resources]:
+    found = {name: each.to_json().get("Resources", {}) for name, each in synthesise(**flags).items()}
+    return {name: each for name, each in found.items() if each}
 
 
-def _referred(value: Any) -> Iterator[str]:
-    """Return the logical ids that a value of a template names."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            if key == "Ref":
-                yield part
-            elif key == "Fn::GetAtt":
-                yield part[0] if isinstance(part, list) else part.partition(".")[0]
-            elif key == "Fn::Sub":
-                yield from re.findall(r"\$\{([A-Za-z0-9]+)", part if isinstance(part, str) else part[0])
-                yield from _referred(part)
-            else:
-                yield from _referred(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _referred(part)
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", CASES, ids=ids)
+def test_each_need_at_creation_is_a_dependency(synthesise: Synthesise, flags: dict[str, str]) -> None:
+    for name, resources in _templates(synthesise, flags).items():
+        assert [f"{name}: {each}" for each in missing(resources)] == []
 
 
-def _waits_for(name: str, resources: Resources) -> set[str]:
-    """Return all resources that CloudFormation creates before a resource."""
-    found, left = set[str](), [name]
-    while left:
-        resource = resources[left.pop()]
-        told = resource.get("DependsOn", [])
-        depends = [told] if isinstance(told, str) else told
-        direct = {*_referred(resource.get("Properties", {})), *depends}
-        left += [each for each in direct & resources.keys() if each not in found]
-        found |= direct & resources.keys()
-    return found
-
-
-def _named(resources: Resources, *types: str) -> dict[str, Mapping[str, Any]]:
-    return {name: each for name, each in resources.items() if each["Type"] in types}
-
-
-def test_a_file_system_comes_after_every_rule_of_its_groups(templates: list[Resources]) -> None:
-    """FSx refuses a file system whose group lets no Lustre through, and does not wait for the rules."""
-    for resources in templates:
-        for name, system in _named(resources, "AWS::FSx::FileSystem").items():
-            groups = {*_referred(system["Properties"]["SecurityGroupIds"])}
-            rules = {
-                rule
-                for rule, each in _named(resources, *RULES).items()
-                if groups & {*_referred(each["Properties"]["GroupId"])}
-            }
-            assert rules <= _waits_for(name, resources)
-            assert rules or not groups, "a group without a rule lets nobody in"
-
-
-def test_data_repository_associations_come_one_after_the_other(templates: list[Resources]) -> None:
-    for resources in templates:
-        associations = _named(resources, "AWS::FSx::DataRepositoryAssociation")
-        for one, other in itertools.combinations(associations, 2):
-            assert one in _waits_for(other, resources) or other in _waits_for(one, resources)
-
-
-def test_the_log_of_every_function_is_created_before_its_first_call(templates: list[Resources]) -> None:
-    """Lambda creates the group of a function that is called first, and then CloudFormation cannot.
-
-    CDK's function that closes the default security group has none in the template: Lambda's own stays.
-    """
-    for resources in templates:
-        groups = _named(resources, "AWS::Logs::LogGroup")
-        for name, each in resources.items():
-            token = each.get("Properties", {}).get("ServiceToken")
-            if token is None:
-                continue
-            called = {*_referred(token)} & resources.keys()
-            assert called, f"{name} has no function of its own stack"
-            before = _waits_for(name, resources)
-            functions = [
-                other
-                for other in set().union(called, *(_waits_for(one, resources) for one in called))
-                if resources[other]["Type"] == "AWS::Lambda::Function"
+@pytest.mark.parametrize("flags", [{}, OTHERS["everything"]], ids=["defaults", "everything"])
+def test_in_200_unlucky_orders_nothing_is_created_before_what_it_needs(
+    synthesise: Synthesise, flags: dict[str, str]
+) -> None:
+    for resources in _templates(synthesise, flags).values():
+        dependencies = Dependencies(resources)
+        needs = [found for need in NEEDS for found in need.find(resources, dependencies)]
+        orders = set()
+        for seed in SEEDS:
+            order = unlucky_order(dependencies.direct, seed)
+            place = {name: number for number, name in enumerate(order)}
+            early = [
+                (name, other) for name, needed in needs for other in needed if place[other] > place[name]
             ]
-            for function in functions:
-                logs = resources[function]["Properties"].get("LoggingConfig", {})
-                own = {
-                    group
-                    for group, of in groups.items()
-                    if group in {*_referred(logs)} or function in {*_referred(of.get("Properties", {}))}
-                }
-                assert own <= before, f"{name} calls {function} before {own - before} is there"
+            assert early == [], f"seed {seed}"
+            orders.add(tuple(order))
+        assert len(orders) > 1
 
 
-def test_the_cases_show_something(synthesise: Synthesise) -> None:
-    storage = synthesise()["StorageStack"]
-    assert len(storage.find_resources("AWS::FSx::DataRepositoryAssociation")) == 2
-    assert len(storage.find_resources(RULES[0])) + len(storage.find_resources(RULES[1])) >= 6
-    cluster = synthesise()["TrainingClusterStack"]
-    assert cluster.find_resources("Custom::CDKBucketDeployment")
+def test_each_kind_of_need_is_one_of_some_template_of_ours(synthesise: Synthesise) -> None:
+    found = set()
+    for flags in ({}, OTHERS["everything"]):
+        for resources in _templates(synthesise, flags).values():
+            dependencies = Dependencies(resources)
+            found |= {
+                need.id for need in NEEDS if any(each for _, each in need.find(resources, dependencies))
+            }
+    assert found == {need.id for need in NEEDS} - {"way-out"}, "no stack of ours has routes and instances"
+
+
+def _without(resources: Resources, name: str, *others: str) -> Resources:
+    """Return the template with one resource's DependsOn cut: those of `others`, by their types."""
+    changed = copy.deepcopy(resources)
+    wanted = set(of_type(resources, *others))
+    changed[name]["DependsOn"] = [each for each in changed[name]["DependsOn"] if each not in wanted]
+    return changed
+
+
+def _only(resources: Resources, type_: str) -> str:
+    (name,) = of_type(resources, type_)
+    return name
+
+
+def test_lustre_beside_the_rules_of_its_group_is_named(synthesise: Synthesise) -> None:
+    storage = _templates(synthesise, {})["StorageStack"]
+    lustre = _only(storage, "AWS::FSx::FileSystem")
+    broken = _without(storage, lustre, *RULES)
+    (found,) = missing(broken)
+    assert (found.need.id, found.resource) == ("lustre-rules", lustre)
+    assert len(found.needed) >= 6, "988 and 1018-1023, in and out, between groups and of its own"
+    assert found.needed < of_type(storage, *RULES).keys()
+    assert "InvalidNetworkSettings" in str(found)
+    order = unlucky_order(Dependencies(broken).direct, 1)
+    assert order.index(lustre) < min(order.index(rule) for rule in found.needed), "seed 1 is unlucky"
+
+
+def test_two_associations_at_the_same_time_are_named(synthesise: Synthesise) -> None:
+    storage = _templates(synthesise, {})["StorageStack"]
+    type_ = "AWS::FSx::DataRepositoryAssociation"
+    second = next(
+        name
+        for name in of_type(storage, type_)
+        if Dependencies(storage).direct[name] & of_type(storage, type_).keys()
+    )
+    (found,) = missing(_without(storage, second, type_))
+    assert found.need.id == "association-series"
+    assert {found.resource, *found.needed} == of_type(storage, type_).keys()
+
+
+def test_a_copy_function_that_is_called_beside_its_log_group_is_named(synthesise: Synthesise) -> None:
+    """As CDK's BucketDeployment is without log_group, which refers to the function by its name."""
+    cluster = copy.deepcopy(_templates(synthesise, {})["TrainingClusterStack"])
+    function = next(
+        name
+        for name, each in of_type(cluster, "AWS::Lambda::Function").items()
+        if "CustomCDKBucketDeployment" in name and "LoggingConfig" in each["Properties"]
+    )
+    logs = cluster[function]["Properties"].pop("LoggingConfig")["LogGroup"]["Ref"]
+    cluster[logs]["Properties"]["LogGroupName"] = {"Fn::Join": ["", ["/aws/lambda/", {"Ref": function}]]}
+    found = [each for each in missing(cluster) if each.need.id == "log-before-call"]
+    assert {each.needed for each in found} == {frozenset({logs})}
+    assert {cluster[each.resource]["Type"] for each in found} == {"Custom::CDKBucketDeployment"}
+
+
+def test_a_function_that_is_called_before_its_role_may_do_its_work_is_named(synthesise: Synthesise) -> None:
+    cluster = copy.deepcopy(_templates(synthesise, {})["TrainingClusterStack"])
+    policies = of_type(cluster, "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy").keys()
+    for resource in cluster.values():
+        resource["DependsOn"] = [each for each in resource.get("DependsOn", []) if each not in policies]
+    found = {each.resource for each in missing(cluster) if each.need.id == "policy-before-use"}
+    assert _only(cluster, "Custom::TrainingCluster") in found
+
+
+def test_a_route_beside_the_attachment_of_its_gateway_is_named(synthesise: Synthesise) -> None:
+    network = _templates(synthesise, {})["NetworkStack"]
+    route = next(
+        name
+        for name, each in of_type(network, "AWS::EC2::Route").items()
+        if "GatewayId" in each["Properties"]
+    )
+    found = missing(_without(network, route, "AWS::EC2::VPCGatewayAttachment"))
+    assert ("gateway-attached", route) in {(each.need.id, each.resource) for each in found}

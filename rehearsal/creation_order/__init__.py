@@ -1,0 +1,4 @@
+"""The order in which CloudFormation creates a stack's resources, and the templates that depend on luck.
+
+Imported by: rehearsal.
+"""

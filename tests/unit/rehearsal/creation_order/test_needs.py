@@ -1,0 +1,50 @@
+"""Needs at creation in templates other than ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rehearsal.creation_order.needs import missing
+from rehearsal.creation_order.template import Dependencies
+
+
+def _found(resources: dict[str, dict[str, Any]]) -> list[tuple[str, str, list[str]]]:
+    return [(each.need.id, each.resource, sorted(each.needed)) for each in missing(resources)]
+
+
+def test_an_instance_beside_its_way_out_is_named() -> None:
+    route = {"Type": "AWS::EC2::Route", "Properties": {"NatGatewayId": "nat-1"}}
+    instance: dict[str, Any] = {"Type": "AWS::EC2::Instance", "Properties": {}}
+    assert _found({"Route": route, "Node": instance}) == [("way-out", "Node", ["Route"])]
+    assert _found({"Route": route, "Node": {**instance, "DependsOn": "Route"}}) == []
+
+
+def test_an_address_needs_the_gateway_only_for_an_instance() -> None:
+    attachment = {"Type": "AWS::EC2::VPCGatewayAttachment", "Properties": {"InternetGatewayId": "igw-1"}}
+    alone = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
+    used = {"Type": "AWS::EC2::EIP", "Properties": {"InstanceId": "i-1"}}
+    assert _found({"Attachment": attachment, "Alone": alone, "Used": used}) == [
+        ("gateway-attached", "Used", ["Attachment"])
+    ]
+
+
+def test_associations_of_two_file_systems_do_not_wait_for_each_other() -> None:
+    def association(system: str) -> dict[str, Any]:
+        return {
+            "Type": "AWS::FSx::DataRepositoryAssociation",
+            "Properties": {"FileSystemId": {"Ref": system}},
+        }
+
+    assert _found({"A": association("One"), "B": association("Two")}) == []
+    assert _found({"A": association("One"), "B": association("One")}) == [("association-series", "B", ["A"])]
+
+
+def test_dependencies_are_found_in_all_forms() -> None:
+    value = {
+        "a": [{"Ref": "One"}, {"Fn::GetAtt": ["Two", "Arn"]}, {"Fn::GetAtt": "Three.Arn"}],
+        "b": {"Fn::Sub": "x-${Four}-${!No}-${AWS::Region}"},
+        "c": {"Fn::Sub": ["${Own}${Five.Arn}", {"Own": {"Ref": "Six"}}]},
+    }
+    names = ("One", "Two", "Three", "Four", "Five", "Six", "Own", "No")
+    resources = {name: {"Type": "T"} for name in names} | {"It": {"Type": "T", "Properties": value}}
+    assert Dependencies(resources).direct["It"] == {"One", "Two", "Three", "Four", "Five", "Six", "Own"}
