@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehearsal.local_aws import alarms, budgets, databases, efs, quotas, secrets, tables
+from rehearsal.local_aws import alarms, budgets, databases, efs, log_groups, quotas, secrets, tables
 from rehearsal.local_aws.cloudformation import custom_resources, exports
 from rehearsal.local_aws.cloudformation import engine as cloudformation
 from rehearsal.local_aws.ec2 import (
@@ -39,6 +39,7 @@ _MODULES = (
     instance_profiles,
     internet_gateways,
     load_balancers,
+    log_groups,
     lustre,
     moto_services,
     placement_groups,

@@ -291,3 +291,8 @@ CREATE_BUDGET = Hook(
 DELETE_BUDGET = Hook(
     target="ministack.services.budgets:_delete_budget", parameters=("data",), why="AWS::Budgets::Budget"
 )
+LOG_GROUPS = Hook(
+    target="ministack.services.cloudwatch_logs:_log_groups",
+    parameters=None,
+    why="CloudFormation refuses a function's log group that exists",
+)

@@ -1,0 +1,33 @@
+"""AWS::Logs::LogGroup of a function, which CloudFormation refuses if a first call has created it already.
+
+Two kinds of groups are not checked. ParallelCluster names a cluster's group by the minute and keeps it, and
+here a cluster may be created twice in one minute. It creates the groups of its own functions beside them
+without a dependency: on AWS they exist long before the roles with which the functions are called.
+"""
+
+from __future__ import annotations
+
+import json
+
+from rehearsal.local_aws.cloudformation import handlers
+from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.emulators.moto_types import Created, Properties
+
+_TYPE = "AWS::Logs::LogGroup"
+_OF_FUNCTIONS, _OF_PARALLELCLUSTER = "/aws/lambda/", "/aws/lambda/pcluster-"
+
+
+def install() -> None:
+    """Refuse to create a function's log group that exists, which ministack replaces."""
+    groups, original = hooks.find(ministack_hooks.LOG_GROUPS), handlers.original(_TYPE)["create"]
+
+    def create(logical_id: str, properties: Properties, stack_name: str) -> Created:
+        name = properties.get("LogGroupName") or ""
+        checked = name.startswith(_OF_FUNCTIONS) and not name.startswith(_OF_PARALLELCLUSTER)
+        if checked and name in groups:
+            identifier = json.dumps({"/properties/LogGroupName": name})
+            raise ValueError(f"Resource of type '{_TYPE}' with identifier '{identifier}' already exists.")
+        created: Created = original(logical_id, properties, stack_name)
+        return created
+
+    handlers.wrap(_TYPE, create=create)
