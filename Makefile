@@ -8,6 +8,7 @@ PYTHON ?= python3
 FAMILY ?= p4d
 WORKLOAD ?= gpt2
 NODES ?= 2
+ORDER ?=
 KEEP ?=
 SAMPLE ?= 0
 SEED ?= 1
@@ -45,8 +46,9 @@ setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what
 	@tools/setup.sh
 
 .PHONY: rehearse
-rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES KEEP=1)
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES ORDER=seed KEEP=1)
 	@$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
+	  $(if $(ORDER),--order "$(ORDER)") \
 	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
 
 .PHONY: stop

@@ -22,11 +22,13 @@ _INTERRUPTED = 130
 _GRACE_S = 5.0
 
 
-def rehearse(*, family: str, workload: str, nodes: str, keep: bool, folder: Path = FOLDER) -> int:
+def rehearse(
+    *, family: str, workload: str, nodes: str, keep: bool, order: int | None = None, folder: Path = FOLDER
+) -> int:
     """Rehearse a deploy and a training job on this machine; return the exit code."""
 
     def work(workspace: Workspace, narrator: Narrator) -> None:
-        options = _options(family=family, workload=workload, nodes=nodes, keep=keep)
+        options = _options(family=family, workload=workload, nodes=nodes, keep=keep, order=order)
         with workspace.locked():
             _check_none_kept(workspace)
             try:
@@ -82,7 +84,7 @@ def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
             _clean_up(workspace)
 
 
-def _options(*, family: str, workload: str, nodes: str, keep: bool) -> Options:
+def _options(*, family: str, workload: str, nodes: str, keep: bool, order: int | None) -> Options:
     names = workloads()
     if workload not in names:
         raise RehearsalError(
@@ -95,7 +97,7 @@ def _options(*, family: str, workload: str, nodes: str, keep: bool) -> Options:
             f"--nodes {settings.nodes}: too many for one machine.\n"
             f"  allowed: 1 to {MAX_NODES}\n  type:    trainctl rehearse --nodes 2"
         )
-    return Options(settings=settings, workload=workload, keep=keep)
+    return Options(settings=settings, workload=workload, keep=keep, order=order)
 
 
 def _check_none_kept(workspace: Workspace) -> None:

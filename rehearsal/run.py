@@ -54,6 +54,8 @@ class Options:
     settings: Settings
     workload: str
     keep: bool
+    order: int | None = None
+    """Seed of an unlucky order in which stacks create their resources; None for an order by name."""
 
 
 def ignore_interrupts() -> None:
@@ -133,6 +135,9 @@ class Rehearsal:
         with self._narrator.step(*_LOCAL_AWS):
             running.callback(local_aws.stop)
             address = local_aws.start()
+            if self._options.order is not None:
+                address.creation_order.write_text(str(self._options.order))
+                self._narrator.say(f"stacks are created in the unlucky order {self._options.order}")
             self._narrator.say(f"{address.url}, account {ACCOUNT}, {address.region}")
         return address
 

@@ -20,6 +20,10 @@ def rehearse(
     workload: Annotated[str, typer.Option(help="A folder of assets/training.")] = "gpt2",
     nodes: Annotated[str, typer.Option(help="Compute nodes, 1 to 8.")] = "2",
     keep: Annotated[bool, typer.Option("--keep", help="Leave it running, and say how to use it.")] = False,
+    order: Annotated[
+        int | None,
+        typer.Option(metavar="SEED", min=0, help="Create stacks in an unlucky order of their dependencies."),
+    ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="End one that was kept.")] = False,
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where it writes; default: .rehearsal.")
@@ -37,7 +41,9 @@ def rehearse(
         if stop:
             code = commands.stop(folder)
         else:
-            code = commands.rehearse(family=family, workload=workload, nodes=nodes, keep=keep, folder=folder)
+            code = commands.rehearse(
+                family=family, workload=workload, nodes=nodes, keep=keep, order=order, folder=folder
+            )
     if as_json:
         asked = {"family": family, "workload": workload, "nodes": nodes, "kept": keep and not code}
         print_json({**({"stopped": not code} if stop else asked), "exit_code": code})

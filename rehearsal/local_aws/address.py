@@ -89,6 +89,11 @@ class LocalAwsAddress:
         return self.folder / "lustre-quota-used-up"
 
     @property
+    def creation_order(self) -> Path:
+        """File with the seed of the order in which stacks create their resources; without it, one by name."""
+        return self.folder / "creation-order"
+
+    @property
     def head_node_shell(self) -> Path:
         """File with the environment (JSON) of the local Slurm; it exists while one runs."""
         return self.folder / "head-node-shell.json"

@@ -59,12 +59,14 @@ async def _serve(address: LocalAwsAddress, *, lambda_python: Path, listener: int
     from hypercorn.config import Config  # noqa: PLC0415
 
     from rehearsal.local_aws import access_keys, functions, services  # noqa: PLC0415
+    from rehearsal.local_aws.cloudformation import engine as cloudformation  # noqa: PLC0415
     from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_services  # noqa: PLC0415
     from rehearsal.local_aws.fsx import lustre  # noqa: PLC0415
     from rehearsal.local_aws.gateway import Gateway  # noqa: PLC0415
     from rehearsal.local_aws.head_node import head_node, run_commands  # noqa: PLC0415
     from rehearsal.local_aws.rights import gate  # noqa: PLC0415
 
+    cloudformation.create_in_unlucky_order(address.creation_order)
     functions.install(python=lambda_python)
     services.install()
     head_node.install(address)

@@ -1,4 +1,4 @@
-"""Four corrections to ministack's CloudFormation engine."""
+"""Five corrections to ministack's CloudFormation engine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import asyncio
 import functools
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from rehearsal.creation_order.needs import missing
+from rehearsal.creation_order.orders import unlucky_order
+from rehearsal.creation_order.template import Dependencies
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
 
 _VIRTUAL_HOST = re.compile(
@@ -19,9 +23,10 @@ _WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 
 
 def install() -> None:
-    """Install the corrections: URLs of templates, the order of creation, deletions, missing parameters."""
+    """Install the corrections: URLs of templates, order and needs, deletions, missing parameters."""
     hooks.replace(ministack_hooks.DELETE_STACK, _delete_at_rest)
     hooks.replace(ministack_hooks.TEMPLATE_URL, _accept_virtual_hosts)
+    hooks.replace(ministack_hooks.CREATION_ORDER, _needs_are_dependencies)
     hooks.replace(ministack_hooks.CREATION_ORDER, _wait_conditions_last)
     for hook in ministack_hooks.TEMPLATE_PARAMETERS:
         hooks.replace(hook, name_missing_parameter)
@@ -59,17 +64,44 @@ def _accept_virtual_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wait_conditions_last(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    dependencies = hooks.find(ministack_hooks.DEPENDENCIES)
-
     def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
         order, late = original(resources, conditions), set[str]()
+        dependencies = Dependencies(resources)
         for name in order:
-            waits = resources[name].get("Type") == _WAIT_CONDITION
-            if waits or late & set(dependencies(resources[name], set(resources))):
+            if resources[name].get("Type") == _WAIT_CONDITION or late & dependencies.direct[name]:
                 late.add(name)
         return [n for n in order if n not in late] + [n for n in order if n in late]
 
     return sort
+
+
+def _needs_are_dependencies(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Refuse a template that would deploy or fail by luck."""
+
+    def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
+        order = original(resources, conditions)
+        found = missing({name: resources[name] for name in order})
+        if found:
+            raise ValueError("; ".join(str(each) for each in found))
+        return order
+
+    return sort
+
+
+def create_in_unlucky_order(seed: Path) -> None:
+    """Create and delete in the unlucky order of the seed in this file, while it exists."""
+
+    def make(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
+        def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:
+            order = original(resources, conditions)
+            if not seed.exists():
+                return order
+            created = {name: resources[name] for name in order}
+            return unlucky_order(Dependencies(created).direct, int(seed.read_text()))
+
+        return sort
+
+    hooks.replace(ministack_hooks.CREATION_ORDER, make)
 
 
 def name_missing_parameter(original: Callable[..., Any]) -> Callable[..., Any]:

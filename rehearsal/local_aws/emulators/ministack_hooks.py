@@ -129,11 +129,6 @@ CREATION_ORDER = Hook(
     parameters=("resources", "conditions"),
     why="one resource is created at a time: a WaitCondition must not block the instance that signals it",
 )
-DEPENDENCIES = Hook(
-    target="ministack.services.cloudformation.engine:_extract_deps",
-    parameters=("resource_def", "all_resource_names"),
-    why="resources that depend on a WaitCondition have to be created after it",
-)
 MANAGED_INSTANCES = Hook(
     target="ministack.services.ssm:_managed_instance_ids",
     parameters=(),

@@ -13,6 +13,7 @@ from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple, wrap
 from rehearsal.local_aws.emulators import hooks, ministack_hooks, moto_actions, moto_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties, ec2
+from rehearsal.local_aws.fsx import security_groups
 
 # Any other change replaces the file system (CloudFormation's page of AWS::FSx::FileSystem), as do these
 # keys of its LustreConfiguration, which UpdateFileSystem does not accept (FSx's API reference).
@@ -73,6 +74,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
         if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
             words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
             raise hooks.find(moto_hooks.JSON_ERROR)("BadRequest", words)
+        security_groups.check(wanted["security_group_ids"] or ())
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]
         system = original(self, **{**wanted, "lustre_configuration": lustre})

@@ -262,7 +262,7 @@ def test_lustre_is_linked_to_s3_in_a_directory_of_each_ones_own(account: Account
     [found] = fsx.describe_data_repository_associations(AssociationIds=[outputs["Data"]])["Associations"]
     assert found["S3"]["AutoExportPolicy"]["Events"] == ["NEW", "CHANGED"]
 
-    resources["Below"] = association("/data/below", ["NEW"])
+    resources["Below"] = association("/data/below", ["NEW"]) | {"DependsOn": "Data"}
     with pytest.raises(AssertionError, match="FileSystemPath /data/below overlaps with /data"):
         account.deploy("lustre", template)
     account.delete("lustre")

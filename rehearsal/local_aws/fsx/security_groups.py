@@ -1,0 +1,36 @@
+"""FSx's check of the security groups of a new Lustre file system: they have to permit Lustre's traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators.moto_types import ec2
+
+_PORT = 988
+_REFUSED = (
+    "The file system cannot be created because the default security group in the subnet provided or the "
+    f"provided security groups do not permit Lustre LNET network traffic on port {_PORT}"
+)
+
+
+def check(group_ids: Collection[str]) -> None:
+    """Check the groups' rules, which CreateFileSystem does at once and does not wait for.
+
+    Raises:
+        FSx's InvalidNetworkSettings: no rule of the groups lets Lustre's port in, or none lets it out.
+    """
+    groups = [ec2().get_security_group_from_id(each) for each in group_ids]
+    for direction in ("ingress_rules", "egress_rules"):
+        rules = [rule for group in groups for rule in getattr(group, direction)]
+        if groups and not any(_permits(rule, group_ids) for rule in rules):
+            raise hooks.find(moto_hooks.JSON_ERROR)("InvalidNetworkSettings", _REFUSED)
+
+
+def _permits(rule: Any, group_ids: Collection[str]) -> bool:
+    """Return True for a rule about Lustre's port, between these groups or with addresses."""
+    about_port = rule.ip_protocol == "-1" or (
+        rule.ip_protocol == "tcp" and rule.from_port <= _PORT <= rule.to_port
+    )
+    return about_port and bool(rule.ip_range or rule.source_group.get("GroupId") in group_ids)

@@ -1,0 +1,105 @@
+"""A local AWS creates a stack's resources in an unlucky order, and refuses what succeeds by luck alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from rehearsal.creation_order.orders import unlucky_order
+from rehearsal.creation_order.template import Dependencies
+from rehearsal.local_aws.process import LocalAws
+from tests.slow.account import Account
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    folder = tmp_path_factory.mktemp("aws")
+    local_aws = LocalAws(folder=folder, marker=("TRAINING_CLUSTER_TEST", str(folder)))
+    try:
+        yield Account(local_aws.start())
+    finally:
+        local_aws.stop()
+
+
+def _resources(account: Account) -> dict[str, Any]:
+    """Return a Lustre file system with a group of its own, whose rules nothing waits for."""
+    network, of_group = account.network, {"GroupId": {"Ref": "Group"}, "IpProtocol": "tcp"}
+    port = of_group | {"FromPort": 988, "ToPort": 988}
+    return {
+        "Group": {
+            "Type": "AWS::EC2::SecurityGroup",
+            "Properties": {
+                "GroupDescription": "Lustre",
+                "VpcId": network.vpc,
+                "SecurityGroupEgress": [
+                    {"IpProtocol": "icmp", "CidrIp": "10.0.0.0/8", "FromPort": -1, "ToPort": -1}
+                ],
+            },
+        },
+        "In": {
+            "Type": "AWS::EC2::SecurityGroupIngress",
+            "Properties": port | {"SourceSecurityGroupId": {"Ref": "Group"}},
+        },
+        "Out": {
+            "Type": "AWS::EC2::SecurityGroupEgress",
+            "Properties": port | {"DestinationSecurityGroupId": {"Ref": "Group"}},
+        },
+        "Lustre": {
+            "Type": "AWS::FSx::FileSystem",
+            "Properties": {
+                "FileSystemType": "LUSTRE",
+                "StorageCapacity": 1200,
+                "SubnetIds": [network.private],
+                "SecurityGroupIds": [{"Ref": "Group"}],
+                "LustreConfiguration": {"DeploymentType": "SCRATCH_2"},
+            },
+        },
+    }
+
+
+def test_a_stack_that_deploys_by_luck_is_refused_with_the_need_that_is_no_dependency(
+    account: Account,
+) -> None:
+    with pytest.raises(AssertionError, match=r"Lustre needs In, Out .*\(lustre-rules\)"):
+        account.deploy("luck", {"Resources": _resources(account)})
+    account.delete("luck")
+
+
+def test_fsx_refuses_a_file_system_whose_group_lets_no_lustre_through(account: Account) -> None:
+    fsx, ec2 = account.client("fsx"), account.client("ec2")
+    group = ec2.create_security_group(GroupName="closed", Description="closed", VpcId=account.network.vpc)[
+        "GroupId"
+    ]
+    wanted = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [account.network.private]}
+    with pytest.raises(ClientError, match=r"InvalidNetworkSettings.*port 988"):
+        fsx.create_file_system(**wanted, SecurityGroupIds=[group])
+    itself = {"UserIdGroupPairs": [{"GroupId": group}]}
+    ports = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, **itself}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ports])
+    assert fsx.create_file_system(**wanted, SecurityGroupIds=[group])["FileSystem"]["FileSystemId"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_seed_decides_the_order_and_the_stack_goes_again(account: Account, seed: int) -> None:
+    resources = _resources(account)
+    resources["Lustre"]["DependsOn"] = ["In", "Out"]
+    resources["Topic"] = {"Type": "AWS::SNS::Topic"}
+    resources["Queue"] = {"Type": "AWS::SQS::Queue"}
+    account.address.creation_order.write_text(str(seed))
+    try:
+        account.deploy("unlucky", {"Resources": resources})
+        events = account.client("cloudformation").describe_stack_events(StackName="unlucky")["StackEvents"]
+        account.delete("unlucky")
+    finally:
+        account.address.creation_order.unlink()
+    created = [
+        event["LogicalResourceId"]
+        for event in reversed(events)
+        if event["ResourceStatus"] == "CREATE_COMPLETE" and event["LogicalResourceId"] in resources
+    ]
+    assert created == unlucky_order(Dependencies(resources).direct, seed)
