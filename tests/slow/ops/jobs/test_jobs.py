@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,14 +28,22 @@ exit "${CODE:-0}"
 
 
 @pytest.fixture
-def slurm(cluster: PlayedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSlurm]:
-    root: Path = tmp_path_factory.mktemp("s")  # short: Unix sockets lie in it
+def root() -> Iterator[Path]:
+    """A folder of Slurm's in which another user's clients can read slurm.conf."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def slurm(cluster: PlayedCluster, root: Path) -> Iterator[LocalSlurm]:
     partitions = parse_partitions(
         cluster_config={"Scheduling": {"SlurmQueues": [{"Name": "train", "ComputeResources": [RESOURCE]}]}},
         shapes={"m6i.xlarge": NodeShape(vcpus=4, memory_mib=16_384)},
     )
     marker = ("TRAINING_CLUSTER_TEST", f"trainctl-{os.getpid()}")
-    with LocalSlurm(root=root, partitions=partitions, marker=marker) as slurm:
+    second_user = "nobody" if os.geteuid() == 0 else None
+    with LocalSlurm(root=root, partitions=partitions, marker=marker, second_user=second_user) as slurm:
         cluster.environment = slurm.client_env() | {"TRAINING_SHARED": str(cluster.shared)}
         (cluster.shared / "training" / "job.slurm").write_text(JOB)
         cluster.has_workload("gpt2")
@@ -75,6 +85,35 @@ def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, clu
         "submit-once.sh", "trainctl-2", *sbatch_command(JobRequest(workload="gpt2", nodes=1), "trainctl-2")
     )
     assert int(other) == int(tries[0]) + 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_odd_jobs_of_another_user_hide_none(slurm: LocalSlurm, call: Call) -> None:
+    as_another = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+    def submit(*argv: str) -> str:
+        held = ("sbatch", "--parsable", "--hold", "--chdir=/tmp", "--nodes=1")
+        done = subprocess.run(
+            [*as_another, *held, *argv],
+            env=slurm.user_env(),
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    odd = ("two\nlines", "\x1b]0;pwned\x07\x1b[31mroot", "a|b|c")
+    theirs = [submit("--job-name", name, "--wrap", "true") for name in odd]
+    both = submit(":", "--nodes=1", "--wrap", "true")
+    ours = slurm.submit(["--hold", "--nodes=1", "--wrap", "true"])
+    code, said, _ = call("jobs")
+    assert code == 0
+    ids = {line.split()[0] for line in said.splitlines()[1:]}
+    assert {*theirs, f"{both}+0", f"{both}+1", str(ours)} <= ids
+    assert not {"\x1b", "\x07"} & set(said)
+    assert call("cancel", *theirs, both, str(ours))[0] == 0
 
 
 def test_odd_jobs_of_others_hide_none(slurm: LocalSlurm, call: Call) -> None:
