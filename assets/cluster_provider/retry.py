@@ -16,7 +16,7 @@ _Answer = TypeVar("_Answer")
 
 
 def retry(name: str, call: Callable[[], _Answer]) -> _Answer:
-    """Repeat a call until AWS answers it.
+    """Repeat a throttled call for up to half a minute.
 
     Args:
         name: of the call, for the function's log.

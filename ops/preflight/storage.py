@@ -11,9 +11,9 @@ from ops.preflight.bucket import check_bucket
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.security_groups import Peer, authorize_commands, describe_groups, ports_open
+from training_cluster.catalog.ports import LUSTRE_PORTS, NFS_PORT
 from training_cluster.flags.network import CHINA
 from training_cluster.flags.settings import Settings
-from training_cluster.storage.ports import LUSTRE_PORTS, NFS_PORT
 
 # Older versions take no data repository associations (FSx's API reference); it is unconfirmed that present
 # clients can mount them.

@@ -18,7 +18,7 @@ from trainkit.run import checkpoints
 from trainkit.run.run import die
 
 if TYPE_CHECKING:
-    from loop import Rank
+    from rank import Rank
     from settings import Settings
 
 PROGRESS = "progress.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.settings import Settings
 
 
@@ -23,9 +24,11 @@ def existing_database(settings: Settings) -> Database | None:
     if settings.accounting in ("off", "new"):
         return None
     host, _, port = settings.accounting.partition(":")
-    assert settings.accounting_secret, "the rules refuse it"
+    assert settings.accounting_secret, "the rules require it"
     return Database(
-        uri=f"{host}:{port or 3306}", user=settings.accounting_user, secret_arn=settings.accounting_secret
+        uri=f"{host}:{port or MYSQL_PORT}",
+        user=settings.accounting_user,
+        secret_arn=settings.accounting_secret,
     )
 
 
@@ -77,7 +80,7 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
         placement_group_name="group",
         login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
         database=Database(
-            uri="database.example.com:3306",
+            uri=f"database.example.com:{MYSQL_PORT}",
             user="slurm",
             secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",  # noqa: S106
         ),

@@ -55,8 +55,8 @@ class AccountFlags(BaseModel):
         None,
         ge=1,
         example="5000",
-        description="Budget of the cluster's nodes and disks, whole USD a month. alarm_email is told at 80 % "
-        "of it, at 100 %, and when 100 % is forecast. Default: no budget.",
+        description="Budget of the cluster's nodes and disks, whole USD a month. alarm_email gets a mail at "
+        "80 % of it, at 100 %, and when 100 % is forecast. Default: no budget.",
         on_change="live",
     )
     alarm_email: str | None = flag(

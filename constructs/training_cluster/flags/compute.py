@@ -34,14 +34,14 @@ class ComputeFlags(BaseModel):
         0,
         ge=0,
         le=4096,
-        description="Compute nodes that always run. 0: a node costs only while jobs want it. "
+        description="Compute nodes that always run. 0: a node costs only while jobs need it. "
         "A Capacity Block is paid already: all its nodes always run.",
     )
     capacity: str = flag(
         "ondemand",
         pattern=rf"^(ondemand|spot|(reservation|capacity-block):cr-{AWS_ID})$",
         takes="ondemand, spot, reservation:cr-..., capacity-block:cr-... (8 or 17 hex digits)",
-        description="How nodes are bought. Spot nodes can go at any time; their jobs are queued again.",
+        description="Purchase option of nodes. Spot nodes can go at any time; their jobs are queued again.",
     )
     placement_group: str = flag(
         "auto",

@@ -73,7 +73,7 @@ class StorageFlags(BaseModel):
     )
     home: Literal["ebs", "efs"] = flag(
         "ebs",
-        description="Where /home lies: on the head node's disk, or on EFS (and /efs in it). Kept for a "
+        description="Location of /home: on the head node's disk, or on EFS (and /efs in it). Kept for a "
         "cluster's life.",
         on_change="refused: what a cluster mounts stays for its life; a second cluster",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from training_cluster.catalog.families import head_node_size, load_base
+from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.problems import Contradiction
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
         if not own and flag in settings.model_fields_set:
             yield Contradiction(
                 problem=f"{flag} is for a database of yours, and accounting={kind} is none",
-                mend=f"-c accounting=HOST:3306, or leave {flag} out",
+                mend=f"-c accounting=HOST:{MYSQL_PORT}, or leave {flag} out",
             )
     if kind == "new" and settings.vpc_id:
         yield Contradiction(
             problem="accounting=new needs two more subnets, which are not added to a VPC of yours",
-            mend="-c accounting=HOST:3306 -c accounting_secret=arn:...",
+            mend=f"-c accounting=HOST:{MYSQL_PORT} -c accounting_secret=arn:...",
         )
     if kind != "off" and len(settings.cluster_name) > NAME_LIMIT_WITH_ACCOUNTING:
         yield Contradiction(

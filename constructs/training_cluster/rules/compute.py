@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from training_cluster.catalog.families import find_instance_type, load_base
+from training_cluster.catalog.family import CapacityType
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.problems import Contradiction, did_you_mean
 
@@ -36,9 +37,9 @@ def _least_is_not_above_most(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _capacity_is_sold(settings: Settings) -> Iterator[Contradiction]:
-    kind, sold = settings.capacity_type, settings.family_facts.capacity_of(settings.compute_type)
-    if kind not in sold:
-        others = [each for each in ("ondemand", "spot", "reservation", "capacity-block") if each in sold]
+    sold = settings.family_facts.capacity_of(settings.compute_type)
+    if settings.capacity_type not in sold:
+        others = [each for each in get_args(CapacityType) if each in sold]
         yield Contradiction(
             problem=f"capacity={settings.capacity}: EC2 does not sell {settings.compute_type} so, only as "
             f"{', '.join(others)}",

@@ -10,6 +10,7 @@ from constructs import Construct
 
 from training_cluster.acknowledgements import acknowledge
 from training_cluster.catalog.families import load_base
+from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.cluster.resource_ids import Database
 from training_cluster.functions.guard import RETAINED
 from training_cluster.network.network import DATABASE_CIDRS, Network
@@ -37,7 +38,9 @@ class Accounting(Construct):
             description="Slurm accounting: the head node, over MySQL",
             allow_all_outbound=False,
         )
-        group.add_ingress_rule(network.node_security_group, ec2.Port.tcp(3306), "slurmdbd on the head node")
+        group.add_ingress_rule(
+            network.node_security_group, ec2.Port.tcp(MYSQL_PORT), "slurmdbd on the head node"
+        )
         # Plain text, not JSON: ParallelCluster reads the secret as the password itself.
         secret = secretsmanager.Secret(
             self,

@@ -7,9 +7,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from constructs import Construct
 
+from training_cluster.catalog.ports import LUSTRE_PORTS
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import RETAINED
-from training_cluster.storage.ports import LUSTRE_PORTS
 
 LUSTRE_VERSION = fsx.FileSystemTypeVersion.V_2_15
 

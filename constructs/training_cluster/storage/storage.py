@@ -12,10 +12,10 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from training_cluster.acknowledgements import acknowledge
+from training_cluster.catalog.ports import NFS_PORT
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import RETAINED
 from training_cluster.storage.lustre import link, lustre_file_system, retain_with_rules
-from training_cluster.storage.ports import NFS_PORT
 
 OLD_VERSIONS = Duration.days(90)
 """Retention of overwritten and deleted objects: a quarter, in which the loss of a checkpoint is noticed.

@@ -9,7 +9,7 @@ import types
 class Stop:
     """Request to stop, by the SIGTERM that Slurm sends before it takes the nodes away.
 
-    Others may hear of it a step later: exchange it, then decide together.
+    Ranks get the signal in different steps: reduce it over ranks before acting, then decide together.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,10 @@ def settings(**flags: str) -> Settings:
     ("flags", "words"),
     [
         ({"min_nodes": "3"}, ["min_nodes=3 is more than nodes=2", "-c nodes=3"]),
-        ({"budget_usd": "5000"}, ["nobody would be told", "-c budget_usd=5000 -c alarm_email="]),
+        (
+            {"budget_usd": "5000"},
+            ["alarm_email, which gets its mails, is missing", "-c budget_usd=5000 -c alarm_email="],
+        ),
         (
             {"instance_type": "p5.48xlarge"},
             ["instance_type=p5.48xlarge: family p4d has p4d.24xlarge", "-c family=p5 -c instance_type=p5"],
