@@ -24,6 +24,7 @@ from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
 from ops.commands.sync import sync
+from ops.commands.verify import verify
 
 app = typer.Typer(
     name="trainctl",
@@ -62,6 +63,7 @@ app.command(
     rich_help_panel=BEFORE,
 )(new_workload)
 app.command(epilog="Example: `trainctl rehearse --family p5 --keep`", rich_help_panel=BEFORE)(rehearse)
+app.command(epilog="Example: `trainctl verify --cluster training`", rich_help_panel=RUNNING)(verify)
 app.command(epilog="Example: `trainctl status --cluster training --watch`", rich_help_panel=RUNNING)(status)
 app.command(epilog="Example: `trainctl sync up my-corpus datasets/my-corpus`", rich_help_panel=RUNNING)(sync)
 app.command(
