@@ -90,10 +90,11 @@ permissions: setup ## Write the table of the provider's permissions: calls recor
 	@$(VENV)/python -m tools.pcluster.permissions_table types
 
 .PHONY: docs
-docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
+docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md, first-deploy.md
 	@$(VENV)/python -m tools.docs.flags_page > docs/flags.md
 	@$(VENV)/python -m tools.docs.families_page > docs/families.md
 	@$(VENV)/python -m tools.docs.changes_page > docs/changes.md
+	@$(VENV)/python -m tools.docs.first_deploy_page > docs/first-deploy.md
 	@$(VENV)/python -m tools.docs.steps_table
 
 .PHONY: screenshots

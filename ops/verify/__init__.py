@@ -1,4 +1,4 @@
 """Compares a deployed cluster with the claims that no rehearsal can prove.
 
-Imported by: ops.commands.
+Imported by: ops.commands, tools.
 """
