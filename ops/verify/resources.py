@@ -72,8 +72,9 @@ CHECKS = (
         id="imdsv2",
         claim="The head node takes version 2 of the instance metadata service alone.",
         expected="HttpTokens: required",
-        not_in_rehearsal="The instance does not boot.",
+        not_in_rehearsal="The local EC2 ignores the metadata options of launch templates.",
         look=_takes_imdsv2_alone,
+        only_on_aws=True,
     ),
     Check(
         id="no-public-ssh",
