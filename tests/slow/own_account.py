@@ -42,6 +42,7 @@ class OwnAccount:
         self.make_s3_endpoint()
         self._make_bucket()
         self.lustre_group = self._group("lustre", tcp(988, 988, self.nodes), tcp(1018, 1023, self.nodes))
+        self._open(self.lustre_group, tcp(988, 988, self.lustre_group))  # between Lustre's own servers
         self.nfs_group = self._group("nfs", tcp(2049, 2049, self.nodes))
         self.lustre = self._make_lustre()
         self.make_link()
@@ -87,12 +88,15 @@ class OwnAccount:
         made = self.ec2.create_security_group(GroupName=name, Description=name, VpcId=self.network.vpc)
         group = str(made["GroupId"])
         self.ec2.revoke_security_group_egress(GroupId=group, IpPermissions=[WORLD])
+        self._open(group, *rules)
+        return group
+
+    def _open(self, group: str, *rules: dict[str, Any]) -> None:
         for authorize in (
             self.ec2.authorize_security_group_ingress,
             self.ec2.authorize_security_group_egress,
         ):
             authorize(GroupId=group, IpPermissions=list(rules))
-        return group
 
     def _make_bucket(self) -> None:
         s3 = self.client("s3")
