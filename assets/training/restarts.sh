@@ -30,11 +30,21 @@ how_to_go_on() {
   printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$NNODES" "$training" "$workload"
 }
 
+# Corrects latest_step where the newest checkpoint has lost files, and reports it in a line.
+check_checkpoints() {
+  local python
+  if ! compgen -G "$CHECKPOINT_DIR/step-*" >/dev/null; then return; fi
+  python="$(find_python)" || exit 1
+  PYTHONPATH="$training" "$python" -B -m trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
+}
+
 # Reads how often this job restarted the training, and its step. Refuses a start that would repeat the last one.
 check_restart() {
   local job step last=-1
   restarts=0
+  check_checkpoints
   start_step="$(latest_step)"
+  export START_STEP="$start_step" # the ranks take this checkpoint without a check of their own
   if [[ -f $RUN_DIR/starts ]]; then
     while read -r _ step _ _ job; do
       if [[ $job == "$SLURM_JOB_ID" ]]; then restarts=$((restarts + 1)) last="$step"; fi

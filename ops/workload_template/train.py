@@ -191,10 +191,11 @@ class Trainer:
 
     def resume(self) -> None:
         """Load the newest checkpoint, if there is one."""
-        found = checkpoints.newest(self._run.checkpoint_dir)
+        found = checkpoints.resume_from(self._run)
         if found is None:
             return
-        state = torch.load(found / "state.pt", map_location=self._device, weights_only=True)
+        with checkpoints.loading(found):
+            state = torch.load(found / "state.pt", map_location=self._device, weights_only=True)
         if state["shape"] != self._settings.shape:
             die(f"{found} holds another model ({state['shape']}): give its settings, or another RUN_NAME.")
         self.model.load_state_dict(state["model"])

@@ -236,10 +236,10 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int)
 
 def resume(rank: Rank, model: Any) -> tuple[int, dict[str, Any] | None]:
     """Load the newest checkpoint; return its step and the optimizer's state."""
-    found = checkpoints.newest(rank.run.checkpoint_dir)
+    found = checkpoints.resume_from(rank.run)
     if found is None:
         return 0, None
-    try:
+    with checkpoints.loading(found):
         progress = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
         step = int(progress.pop("step"))
         if (wanted := rank.identity()) != progress:
@@ -247,7 +247,5 @@ def resume(rank: Rank, model: Any) -> tuple[int, dict[str, Any] | None]:
             die(f"{found} holds {what}: give its settings and text, or another RUN_NAME.")
         load_weights(model, load_file(found / WEIGHTS))
         state: dict[str, Any] = torch.load(found / OPTIMIZER, map_location="cpu", weights_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        die(f"{found} cannot be read ({error!r}): remove it, and the run goes on from the one before.")
     rank.say(f"resuming from {found}")
     return step, state

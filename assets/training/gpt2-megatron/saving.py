@@ -74,10 +74,11 @@ def kept(settings: Settings) -> dict[str, Any]:
 
 def resume(rank: Rank, core: Any, data: str) -> int:
     """Load the newest checkpoint; return its step, or 0. Die if it is of another model or other data."""
-    found = checkpoints.newest(rank.run.checkpoint_dir)
+    found = checkpoints.resume_from(rank.run)
     if found is None:
         return 0
-    noted = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
+    with checkpoints.loading(found):
+        noted = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
     for name, value in kept(rank.settings).items():
         if noted[name] != value:
             die(
@@ -86,9 +87,10 @@ def resume(rank: Rank, core: Any, data: str) -> int:
             )
     if noted["data"] != data:
         die(f"{found} was trained on other data: give its CORPUS and text, or another RUN_NAME.")
-    # This run's own file; the optimizer's settings in it are not tensors alone.
-    loaded = torch.load(piece(found), map_location="cpu", weights_only=False)
-    core.load_state_dict(loaded["model"])
-    rank.optimizer.load_state_dict(loaded["optimizer"])
+    with checkpoints.loading(found):
+        # This run's own file; the optimizer's settings in it are not tensors alone.
+        loaded = torch.load(piece(found), map_location="cpu", weights_only=False)
+        core.load_state_dict(loaded["model"])
+        rank.optimizer.load_state_dict(loaded["optimizer"])
     rank.say(f"resuming from {found}")
     return int(noted["step"])

@@ -240,10 +240,11 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
 
 def resume(rank: Rank) -> tuple[int, int]:
     """Load the newest checkpoint; return its step and tokens, or (0, 0)."""
-    found = checkpoints.newest(rank.run.checkpoint_dir)
+    found = checkpoints.resume_from(rank.run)
     if found is None:
         return 0, 0
-    progress = read_progress(found)
+    with checkpoints.loading(found):
+        progress = read_progress(found)
     if progress["shape"] != dataclasses.asdict(rank.shape):
         die(f"{found} holds another model ({progress['shape']}): give its settings, or another RUN_NAME.")
     if progress["data"] != rank.data_sum():
@@ -251,7 +252,8 @@ def resume(rank: Rank) -> tuple[int, int]:
             f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, or "
             f"begin another RUN_NAME with its weights (INIT_FROM={found})."
         )
-    rank.accelerator.load_state(str(found))
+    with checkpoints.loading(found):
+        rank.accelerator.load_state(str(found))
     rank.say(f"resuming from {found}")
     return progress["step"], progress["tokens"]
 

@@ -46,7 +46,7 @@ def read_progress(checkpoint: Path) -> Progress:
 
 def find_checkpoint(run: Run, shape: Shape, data: Data) -> Path | None:
     """The run's newest checkpoint; dies if it is of another model or other data."""
-    found = checkpoints.newest(run.checkpoint_dir)
+    found = checkpoints.resume_from(run)
     if found is None:
         return None
     noted, wanted = read_progress(found), dataclasses.asdict(shape)

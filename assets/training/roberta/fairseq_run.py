@@ -23,9 +23,11 @@ from trainkit.run.world import check_world
 def train(settings: Settings, run: Run, *, device: torch.device, data: Path, manifest: Manifest) -> None:
     """Train one rank, from the newest checkpoint to the last step, or to the one in which SIGTERM came."""
     own = made_of(settings, symbols=manifest.symbols, dictionary_sha256=manifest.dictionary_sha256)
-    newest = checkpoints.newest(run.checkpoint_dir)
-    progress = read_progress(newest) if newest else {}
+    newest = checkpoints.resume_from(run)
+    progress: dict[str, Any] = {}
     if newest:
+        with checkpoints.loading(newest):
+            progress = read_progress(newest)
         check_checkpoint(newest, progress, own)
     recorder = Recorder(run=run, settings=settings, symbols=manifest.symbols, progress=progress, made_of=own)
     if recorder.step < settings.max_steps:

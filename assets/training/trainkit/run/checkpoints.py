@@ -1,23 +1,34 @@
 """Checkpoints of a run: folders step-000123, complete as soon as they have that name.
 
 All ranks write into partial(); after a barrier rank 0 publishes it. $CHECKPOINT_DIR/latest_step then holds
-the step, which is how job.slurm knows that a run got on.
+the step, which is how job.slurm knows that a run got on. A folder can lose files later, as in a bucket that
+has only half of its objects, so its checkpoint.json lists them with their sizes. It has no checksums: they
+would read all of a checkpoint again at each save and start, and a file is flushed before the folder is named.
+
+python -m trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
 from trainkit.run.run import Run, die
 
 LATEST_STEP = "latest_step"
-# File in each checkpoint with its step and the run that made it.
+# File in each checkpoint with its step, the run that made it, and the sizes of its files.
 LABEL = "checkpoint.json"
+# Step of the checkpoint that job.slurm has checked before it started the ranks; 0 without one.
+START_STEP = "START_STEP"
 
 
 def steps(folder: Path) -> list[int]:
@@ -31,10 +42,83 @@ def path_of(folder: Path, step: int) -> Path:
     return folder / f"step-{step:06d}"
 
 
+def step_of(checkpoint: Path) -> int:
+    """Return the step in the name of a checkpoint."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def fault_of(checkpoint: Path) -> str | None:
+    """Return the reason why a checkpoint is incomplete; None if all files have their sizes.
+
+    A list of files is missing in checkpoints of older versions, which are taken as they are.
+    """
+    try:
+        sizes = _label(checkpoint).get("files", {})
+    except FileNotFoundError:
+        return f"{LABEL} is missing"
+    except (OSError, ValueError) as error:
+        return f"{LABEL} is damaged: {error}"
+    for name, size in sizes.items():
+        try:
+            found = (checkpoint / name).stat().st_size
+        except FileNotFoundError:
+            return f"{name} is missing"
+        if found != size:
+            return f"{name} has {found:,} bytes instead of {size:,}"
+    return None
+
+
+def find_complete(folder: Path) -> tuple[Path | None, list[str]]:
+    """Find the complete checkpoint of the highest step, and describe the incomplete ones of higher steps.
+
+    Folders are not checked if none of them has a checkpoint.json: they are of another kind.
+    """
+    found = [path_of(folder, step) for step in reversed(steps(folder))]
+    if not any((path / LABEL).is_file() for path in found):
+        return next(iter(found), None), []
+    faults: list[str] = []
+    for path in found:
+        if (fault := fault_of(path)) is None:
+            return path, faults
+        faults.append(f"{path} is incomplete ({fault})")
+    return None, faults
+
+
 def newest(folder: Path) -> Path | None:
-    """Find the complete checkpoint of the highest step."""
-    found = steps(folder)
-    return path_of(folder, found[-1]) if found else None
+    """Find the complete checkpoint of the highest step; die if there are only incomplete ones."""
+    found, faults = find_complete(folder)
+    if faults and not found:
+        die(
+            f"no checkpoint can be read: {'; '.join(faults)}. Copy the files back, or move the folders away "
+            "to begin at step 0, or give another RUN_NAME."
+        )
+    for fault in faults:
+        print(f"checkpoints: {fault}: going on from {found}", file=sys.stderr)
+    return found
+
+
+def resume_from(run: Run) -> Path | None:
+    """Return the checkpoint from which a run goes on; None at its first start.
+
+    It is the one that job.slurm has checked, since many ranks would each look at all its files.
+    """
+    if checked := int(os.environ.get(START_STEP) or 0):
+        found = path_of(run.checkpoint_dir, checked)
+        if found.is_dir():
+            return found
+    return newest(run.checkpoint_dir)
+
+
+@contextlib.contextmanager
+def loading(checkpoint: Path) -> Iterator[None]:
+    """Die with one sentence if the block, which loads a checkpoint, fails."""
+    try:
+        yield
+    except Exception as error:
+        die(
+            f"{checkpoint} cannot be loaded ({error!r}). If it is damaged, move it away: the run then goes "
+            "on from the one before."
+        )
 
 
 def partial(folder: Path, step: int) -> Path:
@@ -62,23 +146,35 @@ def publish(written: Path, step: int, *, run: Run, keep: int) -> Path:
     """
     folder = written.parent
     final = path_of(folder, step)
-    label = {"step": step, "run": str(run.run_dir)}
+    files = sorted(path for path in written.rglob("*") if path.is_file())
+    sizes = {path.relative_to(written).as_posix(): path.stat().st_size for path in files}
+    label = {"step": step, "run": str(run.run_dir), "files": sizes}
     (written / LABEL).write_text(json.dumps(label) + "\n", encoding="utf-8")
     sync_files(written)
     # A resume does not write the rows up to this step again.
     if (rows := run.run_dir / metrics.FILE).is_file():
         sync(rows)
-    if final.is_dir():  # the very step that this run started from
+    if final.is_dir() and fault_of(final) is None:  # the very step that this run started from
         shutil.rmtree(written)
     else:
+        if final.is_dir():
+            shutil.rmtree(final.rename(folder / f".{final.name}.incomplete.partial"))
         written.rename(final)
     note_step(folder, step)
-    own = [at for at in steps(folder) if _maker(path_of(folder, at)) == label["run"]]
-    for old in own[: -max(1, keep)]:
-        if old != step:
-            # The rename comes first, so that an interrupted removal leaves no checkpoint.
-            shutil.rmtree(path_of(folder, old).rename(partial(folder, old)))
+    _remove_old(folder, run, keep=max(1, keep))
     return final
+
+
+def _remove_old(folder: Path, run: Run, *, keep: int) -> None:
+    """Remove the checkpoints of a run that are older than the newest `keep` complete ones."""
+    own = [path for at in steps(folder) if _maker(path := path_of(folder, at)) == str(run.run_dir)]
+    kept = 0
+    for path in reversed(own):
+        if kept == keep:
+            # The rename comes first, so that an interrupted removal leaves no checkpoint.
+            shutil.rmtree(path.rename(partial(folder, step_of(path))))
+        elif fault_of(path) is None:
+            kept += 1
 
 
 def note_step(folder: Path, step: int) -> None:
@@ -86,11 +182,21 @@ def note_step(folder: Path, step: int) -> None:
     write_whole(folder / LATEST_STEP, f"{step}\n")
 
 
+def _label(checkpoint: Path) -> dict[str, Any]:
+    """Read the label of a checkpoint. Raises OSError, and ValueError if it is damaged."""
+    label = json.loads((checkpoint / LABEL).read_text(encoding="utf-8"))
+    sizes = label.get("files", {}) if isinstance(label, dict) else None
+    if not isinstance(sizes, dict) or not all(isinstance(size, int) for size in sizes.values()):
+        raise ValueError("it is no list of files")
+    return dict(label)
+
+
 def _maker(checkpoint: Path) -> str | None:
-    label = checkpoint / LABEL
-    if not label.is_file():
+    """Return the run that made a checkpoint; None if that is not known."""
+    try:
+        return _label(checkpoint).get("run")
+    except (OSError, ValueError):
         return None
-    return str(json.loads(label.read_text(encoding="utf-8"))["run"])
 
 
 def check_space(folder: Path, bytes_needed: int) -> None:
@@ -101,3 +207,16 @@ def check_space(folder: Path, bytes_needed: int) -> None:
             f"checkpoints need {bytes_needed / 1e9:.1f} GB (those kept, and one that is being written) "
             f"and {folder} has {free / 1e9:.1f} GB free: remove old runs, or keep fewer (KEEP_CHECKPOINTS)."
         )
+
+
+def main() -> None:
+    """Correct latest_step of the folder on the command line, where job.slurm reads the step of the start."""
+    folder = Path(sys.argv[1])
+    found = newest(folder)
+    # A trainer with its own kind of checkpoint writes latest_step by itself.
+    if found and (found / LABEL).is_file():
+        note_step(folder, step_of(found))
+
+
+if __name__ == "__main__":
+    main()

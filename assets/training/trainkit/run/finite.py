@@ -39,7 +39,7 @@ def check_finite(
 def end_diverged(run: Run, *, step: int, found: str) -> NoReturn:
     """End this rank, name the last finite checkpoint, and make job.slurm not start the run again."""
     outcome.diverged(run, step)
-    newest = checkpoints.newest(run.checkpoint_dir)
+    newest, _ = checkpoints.find_complete(run.checkpoint_dir)
     resume = "There is no checkpoint before it: submit again with"
     if newest:
         resume = (

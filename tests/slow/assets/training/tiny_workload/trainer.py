@@ -88,8 +88,8 @@ def main() -> None:
     world = World(run)
     (run.run_dir / f"pid-{run.rank}").write_text(str(os.getpid()))
     (run.run_dir / f"world-{run.rank}").write_text(f"{os.environ['LOCAL_RANK']} {os.environ['WORLD_SIZE']}")
-    resumed = checkpoints.newest(run.checkpoint_dir)
-    first = checkpoints.steps(run.checkpoint_dir)[-1] if resumed else 0
+    resumed = checkpoints.resume_from(run)
+    first = checkpoints.step_of(resumed) if resumed else 0
     loss = float(json.loads(Path(resumed, "state.json").read_text())["loss"]) if resumed else 8.0
     metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=first) if run.is_first else None
     for step in range(first + 1, MAX_STEPS + 1):

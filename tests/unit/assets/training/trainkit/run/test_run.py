@@ -11,15 +11,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.unit.assets.training.trainkit.run.runs import a_run, row, save
 from training_cluster.paths import TRAINING
 
 sys.path.insert(0, str(TRAINING))
 try:
-    from trainkit.run import checkpoints, metrics, outcome, precision, report
+    from trainkit.run import metrics, outcome, precision, report
     from trainkit.run.finite import check_finite
     from trainkit.run.memory import peak_bytes
     from trainkit.run.mfu import flops_per_token, mfu
@@ -27,41 +27,6 @@ try:
     from trainkit.run.stopping import Stop
 finally:
     sys.path.remove(str(TRAINING))
-
-
-def a_run(root: Path, *, rank: int = 0, name: str = "run") -> Run:
-    folders = {part: root / part / name for part in ("runs", "checkpoints")}
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
-    return Run(
-        run_dir=folders["runs"],
-        checkpoint_dir=folders["checkpoints"],
-        data_dir=root / "data",
-        rank=rank,
-        local_rank=rank,
-        world_size=2,
-    )
-
-
-def row(step: int, **changes: Any) -> dict[str, Any]:
-    return {
-        "step": step,
-        "loss": 8 / step,
-        "learning_rate": 1e-3,
-        "tokens": 100 * step,
-        "tokens_per_s": 1000.0 * step,
-        "step_s": 0.1,
-        "data_s": 0.01,
-        "memory_bytes": 2**30,
-        "world_size": 2,
-    } | changes
-
-
-def save(run: Run, step: int, *, keep: int = 2) -> Path:
-    written = checkpoints.partial(run.checkpoint_dir, step)
-    written.mkdir()
-    (written / "weights").write_text(str(step))
-    return checkpoints.publish(written, step, run=run, keep=keep)
 
 
 def test_a_rank_knows_its_folders_and_its_share_of_the_accelerators_peak(
@@ -114,19 +79,6 @@ def test_every_row_of_the_metrics_is_json_also_where_a_number_is_not_finite(tmp_
     assert [(each["step"], each["loss"]) for each in rows] == [(1, None), (2, None), (3, None)]
     assert rows[2]["mfu"] is None
     assert written.summary() == "step 3, first loss not a number, last loss not a number"
-
-
-def test_a_checkpoint_is_whole_or_not_there_and_is_told_to_the_job(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    assert checkpoints.newest(run.checkpoint_dir) is None
-    written = checkpoints.partial(run.checkpoint_dir, 7)
-    written.mkdir()
-    assert checkpoints.newest(run.checkpoint_dir) is None, "one that is being written is none"
-    checkpoints.clear_partials(run.checkpoint_dir)
-    assert not written.exists()
-    final = save(run, 1_000_007)
-    assert checkpoints.newest(run.checkpoint_dir) == final == run.checkpoint_dir / "step-1000007"
-    assert (run.checkpoint_dir / "latest_step").read_text() == "1000007\n"
 
 
 @pytest.mark.parametrize(
@@ -187,35 +139,6 @@ def test_an_update_that_fp16_skips_does_not_end_the_run(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     check_finite(run, step=1, loss=2.0, gradient_norm=math.inf, loss_scale=65536.0)
     check_finite(run, step=2, loss=2.0, gradient_norm=0.7)
-
-
-def test_only_the_runs_own_oldest_checkpoints_go(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    mine = run.checkpoint_dir / "step-000001"
-    mine.mkdir()
-    (mine / "weights").write_text("mine")
-    copied = save(a_run(tmp_path, name="other"), 2)
-    copied.rename(run.checkpoint_dir / copied.name)
-    for step in (10, 20, 30):
-        save(run, step)
-    assert checkpoints.steps(run.checkpoint_dir) == [1, 2, 20, 30]
-    save(run, 40, keep=0)
-    assert checkpoints.steps(run.checkpoint_dir) == [1, 2, 40], "the newest stays, whatever keep says"
-
-
-def test_a_step_that_is_saved_already_stays_as_it_is(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    first = save(run, 5)
-    (first / "weights").write_text("first")
-    assert save(run, 5) == first
-    assert (first / "weights").read_text() == "first"
-    assert not list(run.checkpoint_dir.glob(".*"))
-
-
-def test_too_little_space_for_checkpoints_is_told_before_the_first_step(tmp_path: Path) -> None:
-    checkpoints.check_space(tmp_path, 1)
-    with pytest.raises(SystemExit, match=r"checkpoints need 1000000000\.0 GB .* GB free"):
-        checkpoints.check_space(tmp_path, 10**18)
 
 
 def test_the_first_rank_tells_how_the_run_ended(tmp_path: Path) -> None:
