@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import PCLUSTER_PYTHON
 
 _GRACE_S = 5.0
 _TAIL_LINES = 15
@@ -30,10 +30,9 @@ class PclusterProcess:
         self, script: Path, *, environment: Mapping[str, str], log: Path, own_folder: bool = False
     ) -> None:
         self._script, self._log = script, log
-        python = PROJECT / ".venv-pcluster" / "bin" / "python"
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                [python, *([] if own_folder else ["-P"]), script],
+                [PCLUSTER_PYTHON, *([] if own_folder else ["-P"]), script],
                 env=dict(environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

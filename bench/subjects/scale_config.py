@@ -15,9 +15,8 @@ from pathlib import Path
 
 from bench.measuring.result import Row, at_most, bar, spread
 from bench.measuring.timing import ratios, run, take_turns
-from training_cluster.paths import ROOT
+from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
-PCLUSTER_PYTHON = ROOT / ".venv-pcluster" / "bin" / "python"
 QUEUES, NODES = 50, 1000
 GOAL_S = 2.0
 ROUNDS = 5

@@ -34,8 +34,8 @@ def plan(
     from ops.account.session import account_clients
     from ops.context import read_context
     from ops.pcluster.dry_run import account_environment, dry_run
+    from ops.pcluster.update_policies import ask_library
     from ops.plan.plan import read_plan
-    from ops.plan.policies import ask_library
     from ops.plan.render import show_plan
     from ops.plan.resources import read_resource_changes
     from ops.price.price_book import ask_prices, catalog_book

@@ -18,10 +18,9 @@ from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from ops.account.session import account_session
 from ops.usage import OpsError
-from training_cluster.paths import ROOT
+from training_cluster.paths import PCLUSTER_PYTHON
 
 _SCRIPT = Path(__file__).with_name("judge_config.py")
-_PYTHON = ROOT / ".venv-pcluster" / "bin" / "python"
 _TIMEOUT_S = 300
 """Time limit of the validators, which take about a minute on AWS; the provider's own limit is longer."""
 _NAMES_OF_AN_ACCOUNT = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
@@ -89,13 +88,13 @@ def dry_run(cluster_name: str, config: Mapping[str, Any], *, environment: Mappin
     Raises:
         OpsError: .venv-pcluster does not exist, or the library ended without an answer.
     """
-    if not _PYTHON.exists():
+    if not PCLUSTER_PYTHON.exists():
         raise OpsError(
-            f"The ParallelCluster library is not installed here: no {_PYTHON}.\n  type:   make setup"
+            f"The ParallelCluster library is not installed here: no {PCLUSTER_PYTHON}.\n  type:   make setup"
         )
     try:
         done = subprocess.run(
-            [_PYTHON, "-P", _SCRIPT],
+            [PCLUSTER_PYTHON, "-P", _SCRIPT],
             input=json.dumps({"cluster_name": cluster_name, "config": config}),
             env=dict(environment),
             capture_output=True,

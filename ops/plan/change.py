@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Policy = Literal["live", "drain", "stop", "never"]
-"""State in which ParallelCluster takes a change: any; with drained nodes; with a stopped fleet; none."""
+from ops.pcluster.update_policies import Policy
+
 Verdict = Literal["live", "rolling", "fleet stops", "not while nodes run", "impossible"]
 REFUSED: tuple[Verdict, ...] = ("not while nodes run", "impossible")
 """Verdicts with which the deploy would fail."""

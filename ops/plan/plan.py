@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from ops.account.session import ClientOf
 from ops.pcluster.dry_run import DryRun
+from ops.pcluster.update_policies import Judge
 from ops.plan.change import REFUSED, Change, second_cluster
 from ops.plan.cluster import cluster_changes
 from ops.plan.deployed import Deployed, read_deployed
 from ops.plan.flags import former_settings
 from ops.plan.foundations import foundation_changes
 from ops.plan.jobs import Running, read_running
-from ops.plan.policies import Judge
 from ops.plan.resources import ResourceChange
 from ops.price.price_book import PriceBook
 from ops.price.quote import Quote, make_quote

@@ -15,10 +15,10 @@ from botocore.exceptions import ClientError
 from rehearsal.deployed import client_options
 from rehearsal.faults.worker import Site
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT
 from training_cluster.cluster.progress import progress_parameter
+from training_cluster.paths import PCLUSTER_BIN
 
-_PCLUSTER = PROJECT / ".venv-pcluster" / "bin" / "pcluster"
+_PCLUSTER = PCLUSTER_BIN / "pcluster"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
+from training_cluster.paths import PCLUSTER_PYTHON
 
 # Printed by rehearsal.local_aws.server when every service answers.
 READY = "local AWS ready"
@@ -22,8 +23,7 @@ START_TIMEOUT_S = 60
 GRACE_S = 5.0
 _POLL_S = 0.1
 
-# The interpreter and the SDK of its Lambda functions.
-_LAMBDA_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+# SDK of its Lambda functions in JavaScript; those in Python run on PCLUSTER_PYTHON.
 _NODE_MODULES = PROJECT / "node_modules"
 
 
@@ -98,7 +98,7 @@ class LocalAws:
             "--port": address.port,
             "--listener": listener,
             "--folder": address.folder,
-            "--lambda-python": _LAMBDA_PYTHON,
+            "--lambda-python": PCLUSTER_PYTHON,
             "--node-modules": _NODE_MODULES,
         }
         flat = [str(part) for option in options.items() for part in option]

@@ -13,9 +13,7 @@ import boto3
 
 from rehearsal.deployed import client_options
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.workspace import PROJECT
-
-PCLUSTER_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+from training_cluster.paths import PCLUSTER_PYTHON
 
 # Calls the library: operations with their arguments come in, answers or refusals go out.
 _DRIVER = """

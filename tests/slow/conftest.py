@@ -21,8 +21,7 @@ from rehearsal.local_aws.address import LocalAwsAddress, tools_path
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.workspace import PROJECT
-
-PCLUSTER_PYTHON = PROJECT / ".venv-pcluster" / "bin" / "python"
+from training_cluster.paths import PCLUSTER_PYTHON
 
 # Scripts of nodes call `aws`.
 os.environ["PATH"] = tools_path()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from tools.docs.flag_changes import SAMPLES, Refused, Sample, ask_library
+from ops.pcluster.update_policies import Refused
+from tools.docs.flag_changes import SAMPLES, Sample, refused_changes
 from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import FLAG_GROUPS, Settings
 from training_cluster.functions.guard import Guarded
@@ -68,7 +69,7 @@ def _verdict(sample: Sample, refused: Refused) -> str:
 
 def _of_the_cluster() -> dict[str, str]:
     """Return the library's answers by flag, the samples of one flag together."""
-    judged = zip(SAMPLES, ask_library(SAMPLES), strict=True)
+    judged = zip(SAMPLES, refused_changes(SAMPLES), strict=True)
     return {
         flag: "; ".join(dict.fromkeys(_row(*each) for each in rows))
         for flag, rows in groupby(judged, key=lambda each: each[0].flag)

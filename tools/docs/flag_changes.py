@@ -6,16 +6,14 @@ that it refuses to change while nodes run, while they drain, and with a stopped 
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ops.pcluster.update_policies import Refused, ask_library
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.flags.settings import Settings
-from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf"  # noqa: S105  # a name
@@ -77,30 +75,9 @@ SAMPLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refused:
-    """Keys of the cluster config whose change the library refuses, by the state of the fleet."""
-
-    running: tuple[str, ...]
-    drained: tuple[str, ...]
-    """Keys refused while nodes run, with QueueUpdateStrategy: DRAIN."""
-    stopped: tuple[str, ...]
-
-
-def ask_library(samples: Iterable[Sample]) -> list[Refused]:
-    """Ask .venv-pcluster's library about each sample."""
-    pairs = [dict(zip(("before", "after"), configs(each), strict=True)) for each in samples]
-    asked = subprocess.run(
-        [ROOT / ".venv-pcluster" / "bin" / "python", "-m", "tools.pcluster.update_policies"],
-        cwd=ROOT,
-        input=json.dumps(pairs),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return [
-        Refused(**{state: tuple(keys) for state, keys in each.items()}) for each in json.loads(asked.stdout)
-    ]
+def refused_changes(samples: Iterable[Sample]) -> list[Refused]:
+    """Ask the library about the change of each sample. Raises OpsError if it does not answer."""
+    return ask_library([configs(each) for each in samples])
 
 
 def configs(sample: Sample) -> tuple[dict[str, Any], dict[str, Any]]:

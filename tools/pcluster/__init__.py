@@ -1,4 +1,4 @@
-"""Exporters of data from the ParallelCluster library: schema, permissions, update policies.
+"""Exporters of data from the ParallelCluster library: schema and permissions.
 
 Imported by: nobody; run by name.
 """

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from ops.pcluster.dry_run import DryRun, Message
+from ops.pcluster.update_policies import Config, Judge, Refused, ask_library
 from ops.plan.change import Change
 from ops.plan.plan import Plan, read_plan
-from ops.plan.policies import Config, Judge, Refused, ask_library
 from ops.plan.render import show_plan
 from ops.price.price_book import catalog_book
 from tests.unit.ops import fake_account

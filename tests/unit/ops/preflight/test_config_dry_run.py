@@ -17,7 +17,7 @@ from ops.preflight.existing_network import read_existing_network
 from ops.preflight.finding import Finding
 from ops.usage import OpsError
 from tests.unit.ops.preflight.preflight_network import GROUP, PRIVATE, PUBLIC, VPC, Network
-from training_cluster.paths import ROOT
+from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 from training_cluster.rules.context import read_settings
 
 STORAGE = {"BucketName": "training-bucket", "FileSystemId": "fs-1", "EfsId": "fs-2"}
@@ -208,8 +208,9 @@ print(json.dumps(_changes(patch.check()[1])))
 
 
 def test_changes_carry_the_library_s_own_update_policy_and_its_reason() -> None:
-    python = ROOT / ".venv-pcluster" / "bin" / "python"
-    done = subprocess.run([python, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = {change.parameter: change for change in (Change(**each) for each in json.loads(done.stdout))}
     head = found["HeadNode.InstanceType"]

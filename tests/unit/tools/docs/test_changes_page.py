@@ -6,7 +6,7 @@ import pytest
 
 from ops.asset_code import asset_code
 from tools.docs.changes_page import render_changes_page, verdicts
-from tools.docs.flag_changes import SAMPLES, Sample, ask_library, configs
+from tools.docs.flag_changes import SAMPLES, Sample, configs, refused_changes
 from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
@@ -46,6 +46,6 @@ def test_the_page_says_what_the_provider_keeps_of_a_cluster(sample: Sample) -> N
 def test_the_library_tells_live_changes_from_those_that_need_a_stopped_fleet_and_the_impossible(
     after: dict[str, str], running: bool, stopped: bool
 ) -> None:
-    (answer,) = ask_library([Sample(flag="any", after=after)])
+    (answer,) = refused_changes([Sample(flag="any", after=after)])
     assert bool(answer.running) is running
     assert bool(answer.stopped) is stopped

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from training_cluster.paths import ROOT
+from training_cluster.paths import PCLUSTER_PYTHON
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -41,4 +41,4 @@ def test_parallelcluster_still_names_its_tables_so() -> None:
         "from pcluster.constants import PCLUSTER_DYNAMODB_PREFIX as a, PCLUSTER_SLURM_DYNAMODB_PREFIX as b\n"
         "assert a + 'slurm-x' == b + 'x', (a, b)"
     )
-    subprocess.run([ROOT / ".venv-pcluster" / "bin" / "python", "-c", ask], check=True)
+    subprocess.run([PCLUSTER_PYTHON, "-c", ask], check=True)

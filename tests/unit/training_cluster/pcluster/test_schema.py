@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from training_cluster.paths import ROOT
+from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 from training_cluster.pcluster.schema import SCHEMA, schema_problems
 
 GOLDEN = sorted((ROOT / "tests" / "unit" / "training_cluster" / "cluster" / "golden").glob("*.yaml"))
@@ -49,7 +49,7 @@ print(json.dumps(list(keys(ClusterSchema(cluster_name="any"), ""))))
 
 def _library(*arguments: str, given: object = None) -> str:
     return subprocess.run(
-        [ROOT / ".venv-pcluster" / "bin" / "python", *arguments],
+        [PCLUSTER_PYTHON, *arguments],
         cwd=ROOT,
         env=os.environ | {"AWS_DEFAULT_REGION": "us-east-1"},
         input=json.dumps(given),

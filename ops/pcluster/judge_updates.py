@@ -1,11 +1,11 @@
-"""ParallelCluster's own update policies, applied to pairs of cluster configs; runs on .venv-pcluster.
+"""Applies ParallelCluster's own update policies to pairs of cluster configs, in .venv-pcluster.
 
-Standard input: a JSON list of {"before": config, "after": config}. Standard output: for each pair one
-object with the keys whose change is refused in each state of the fleet, as
-{"running": [...], "drained": [...], "stopped": [...]}. `drained` is running with QueueUpdateStrategy:
-DRAIN. The login nodes of a config run in every state, since stopping the fleet does not stop them.
+Called by: ops/pcluster/update_policies.py.
 
-    .venv-pcluster/bin/python -m tools.pcluster.update_policies < pairs.json
+Standard input: a JSON list of {"before": config, "after": config}.
+Standard output: for each pair one object with the keys whose change is refused in each state of the fleet, as
+{"running": [...], "drained": [...], "stopped": [...]}. `drained` is running with QueueUpdateStrategy: DRAIN.
+The login nodes of a config run in every state, since stopping the fleet does not stop them.
 """
 
 from __future__ import annotations

@@ -6,16 +6,16 @@ import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from ops.plan.change import Policy
 from ops.usage import OpsError
-from training_cluster.paths import ROOT
+from training_cluster.paths import PCLUSTER_PYTHON
 
 Config = Mapping[str, Any]
-# tools/pcluster/update_policies.py answers in that environment; docs/changes.md is generated from it, too.
-_PYTHON = ROOT / ".venv-pcluster" / "bin" / "python"
-_MODULE = "tools.pcluster.update_policies"
+Policy = Literal["live", "drain", "stop", "never"]
+"""State in which ParallelCluster takes a change: any; with drained nodes; with a stopped fleet; none."""
+_SCRIPT = Path(__file__).with_name("judge_updates.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +56,14 @@ def ask_library(pairs: Sequence[tuple[Config, Config]]) -> list[Refused]:
     Raises:
         OpsError: it is not installed, or ended without an answer.
     """
-    if not _PYTHON.exists():
+    if not PCLUSTER_PYTHON.exists():
         raise OpsError(
-            "The plan needs ParallelCluster's own library, and it is not installed here: "
-            f"no {_PYTHON}.\n  type:   make setup"
+            "The update policies are ParallelCluster's own, and its library is not installed here: "
+            f"no {PCLUSTER_PYTHON}.\n  type:   make setup"
         )
     asked = json.dumps([{"before": before, "after": after} for before, after in pairs])
     done = subprocess.run(
-        [_PYTHON, "-m", _MODULE], cwd=ROOT, input=asked, capture_output=True, text=True, check=False
+        [PCLUSTER_PYTHON, "-P", _SCRIPT], input=asked, capture_output=True, text=True, check=False
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
