@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pairs import FORMAT, ROW_HEAD
 from settings import Settings, read_settings
-from trainkit.data import corpus as machine_text
+from trainkit.data import machine_text
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.documents import (
     OWN,
@@ -33,7 +33,7 @@ from trainkit.data.documents import (
     pieces_of,
     sample,
 )
-from trainkit.data.prepare import (
+from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
     is_of_text,

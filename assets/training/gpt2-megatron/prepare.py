@@ -22,7 +22,7 @@ from pathlib import Path
 import published
 from indexed import make_indexed
 from tokens import gpt2, train_bpe
-from trainkit.data import corpus as machine_text
+from trainkit.data import machine_text
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import (
@@ -35,7 +35,7 @@ from trainkit.data.documents import (
     pieces_of,
     sample,
 )
-from trainkit.data.prepare import (
+from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
     is_of_text,
@@ -47,8 +47,9 @@ from trainkit.data.prepare import (
     whole_number,
     worker_count,
 )
-from trainkit.data.prepare_tokens import Recipe, prepare
+from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import Manifest, ShardError
+from trainkit.data.tokenize_unit import Recipe
 from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hub
-from trainkit.data import corpus as machine_text
+from trainkit.data import machine_text
 from trainkit.data.documents import (
     OWN,
     PATTERNS,
@@ -23,8 +23,8 @@ from trainkit.data.documents import (
     pieces_of,
 )
 from trainkit.data.fetch import FetchError
-from trainkit.data.prepare_tokens import Unit
 from trainkit.data.shards import ShardError
+from trainkit.data.tokenize_unit import Unit
 
 # The dataset of the walk-through, as parquet: 80 files of 303 MB, 8,013,769 documents.
 OPENWEBTEXT = "Skylion007/openwebtext"

@@ -20,7 +20,7 @@ import corpus
 from trainkit.data import bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
-from trainkit.data.prepare import (
+from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
     is_of_text,
@@ -33,8 +33,9 @@ from trainkit.data.prepare import (
     whole_number,
     worker_count,
 )
-from trainkit.data.prepare_tokens import Recipe, Unit, prepare
+from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import MANIFEST, Manifest, read_manifest, sha256_of
+from trainkit.data.tokenize_unit import Recipe, Unit
 from weights import WeightsError, find_weights
 
 WORKLOAD = "gpt2"

@@ -23,14 +23,15 @@ import text
 import tokenizer
 from settings import read_settings, shape_of
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
-from trainkit.data.prepare import download, is_done
-from trainkit.data.prepare_tokens import Recipe, prepare
+from trainkit.data.lifecycle import download, is_done
+from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import (
     Manifest,
     ShardError,
     read_manifest,
     sha256_of,
 )
+from trainkit.data.tokenize_unit import Recipe
 from trainkit.run.files import write_whole
 
 WORKLOAD = "llama-fsdp2"

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainkit.data import corpus
-from trainkit.data.prepare_tokens import Unit
+from trainkit.data import machine_text
+from trainkit.data.documents import blocks
 from trainkit.data.shards import ShardError
+from trainkit.data.tokenize_unit import Unit
 
 OWN, MACHINE = "raw", "machine"
 CORPORA = (OWN, MACHINE)
 SUFFIXES = (".txt", ".jsonl")
+# Long lines are read in parts of this size, so that memory stays flat.
+LINE_CHARACTERS = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,13 @@ class Reader:
         """Each JSON line's "text", or blocks of a plain text, with the bytes read for each."""
         if unit.file.suffix == ".jsonl":
             return json_lines(unit.file)
-        return ((block, len(block.encode())) for block in corpus.blocks(corpus.lines(unit.file)))
+        return ((block, len(block.encode())) for block in blocks(lines(unit.file)))
+
+
+def lines(file: Path) -> Iterator[str]:
+    """Read the lines of a file with their ends, very long ones in parts; what is no UTF-8 becomes U+FFFD."""
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        yield from iter(lambda: opened.readline(LINE_CHARACTERS), "")
 
 
 def json_lines(file: Path) -> Iterator[tuple[str, int]]:
@@ -66,7 +75,7 @@ def own_files(data: Path) -> list[Path]:
 def fingerprint(name: str, *, data: Path) -> str | None:
     """Changes when the text would; reads none. None where there is no text: shards may still be there."""
     if name == MACHINE:
-        return corpus.fingerprint()
+        return machine_text.fingerprint()
     made_of = [_stamp(file) for file in own_files(data)]
     return hashlib.sha256("\n".join(made_of).encode()).hexdigest() if made_of else None
 
@@ -77,7 +86,7 @@ def units(name: str, *, data: Path) -> tuple[File, ...]:
     Raises:
         ShardError: there is no text.
     """
-    files = corpus.gather(data / MACHINE) if name == MACHINE else own_files(data)
+    files = machine_text.gather(data / MACHINE) if name == MACHINE else own_files(data)
     if not files:
         raise ShardError(
             f"there is no text: put {' or '.join(f'*{suffix}' for suffix in SUFFIXES)} into {data / OWN}, or "

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from text import File, Reader
-from trainkit.data.prepare_tokens import Encode
 from trainkit.data.shards import ShardError
+from trainkit.data.tokenize_unit import Encode
 from trainkit.run.files import write_whole
 
 if TYPE_CHECKING:

@@ -42,11 +42,11 @@ from settings import (
     data_folder,
     read_settings,
 )
-from trainkit.data import corpus as machine_text
+from trainkit.data import machine_text
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import OWN, PATTERNS, WHOLE, documents_of, fingerprint_of, own_files, pieces_of
-from trainkit.data.prepare import check_space, main, worker_count
+from trainkit.data.lifecycle import check_space, main, worker_count
 from trainkit.run.files import write_whole
 
 # Every 20th document (5 %) of a text that has no split of its own is for validation.

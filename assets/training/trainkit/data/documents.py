@@ -11,12 +11,11 @@ import hashlib
 import itertools
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainkit.data.corpus import blocks
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Unit
 
@@ -28,6 +27,8 @@ PATTERNS = "*.txt, *.jsonl or *.parquet"
 PIECE_BYTES = 2**26
 WHOLE = sys.maxsize
 """The size of pieces that leaves every file whole."""
+# A block of text is one example of the split into training and validation text.
+BLOCK_CHARACTERS = 4000
 # Long lines are read in parts of this size, so that memory stays flat.
 LINE_BYTES = 2**20
 ROWS = 256
@@ -97,6 +98,20 @@ def documents_of(piece: Piece) -> Iterator[tuple[str, int]]:
         return json_lines(piece)
     # A block of plain text is one document.
     return ((block, len(block.encode())) for block in blocks(text_lines(piece)))
+
+
+def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
+    """Cut lines into blocks at the first empty line after `characters`, or at twice that."""
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if size >= 2 * characters or (size >= characters and not line.strip()):
+            yield "".join(block)
+            block, size = [], 0
+    if block:
+        yield "".join(block)
 
 
 def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:

@@ -21,17 +21,11 @@ from trainkit.data.shards import MANIFEST, SPLITS, Manifest, Shard, ShardError, 
 from trainkit.data.tokenize_unit import (
     ARRAY_TYPES,
     UNITS,
-    Encode,
-    Encoder,
-    Reader,
     Recipe,
-    Unit,
     begin,
     make_unit,
     record_of,
 )
-
-__all__ = ["Encode", "Encoder", "Reader", "Recipe", "Unit", "finished", "prepare"]
 
 PROGRESS_EVERY_S = 10.0
 

@@ -25,7 +25,8 @@ SLOW = """
 from pathlib import Path
 from tests.unit.assets.training.workload_modules import Letters
 from trainkit.data.documents import documents_of, pieces_of
-from trainkit.data.prepare_tokens import Recipe, prepare
+from trainkit.data.prepare_tokens import prepare
+from trainkit.data.tokenize_unit import Recipe
 if __name__ == "__main__":
     folder = Path({folder!r})
     units = tuple(p for f in sorted(Path({raw!r}).iterdir()) for p in pieces_of(f))
@@ -63,7 +64,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recipe(load: Import, tokens: ModuleType, raw: Path) -> Callable[..., Any]:
+def recipe(load: Import, raw: Path) -> Callable[..., Any]:
     documents = load("trainkit.data.documents")
 
     def make(folder: Path, **other: object) -> Any:
@@ -80,7 +81,7 @@ def recipe(load: Import, tokens: ModuleType, raw: Path) -> Callable[..., Any]:
             "source": {"corpus": "test"},
             "validation_every": 3,
         }
-        return tokens.Recipe(**(settings | other))
+        return load("trainkit.data.tokenize_unit").Recipe(**(settings | other))
 
     return make
 

@@ -28,7 +28,7 @@ def test_a_file_that_was_written_anew_at_the_same_size_is_tokenized_anew(
     def shard_of(text: str, *, written_at: int) -> bytes:
         file.write_text(json.dumps({"text": text}) + "\n")
         os.utime(file, ns=(written_at, written_at))
-        recipe = tokens.Recipe(
+        recipe = load("trainkit.data.tokenize_unit").Recipe(
             folder=shards,
             units=tuple(documents.pieces_of(file)),
             read=documents.documents_of,

@@ -125,7 +125,7 @@ def test_a_preparation_that_cannot_be_is_one_sentence(
         monkeypatch.setenv(name, value)
     prepare = load("prepare")
     with pytest.raises(SystemExit, match=said):
-        load("trainkit.data.prepare").main(prepare.run, load("binary_data").DataError)
+        load("trainkit.data.lifecycle").main(prepare.run, load("binary_data").DataError)
 
 
 def test_what_is_published_is_marked_as_not_reproduced() -> None:

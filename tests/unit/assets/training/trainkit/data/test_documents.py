@@ -139,3 +139,16 @@ def test_a_sample_has_all_of_a_small_corpus_and_the_beginnings_of_units_spread_o
     found = list(documents.sample(range(80), read=read, characters=80))
     assert {text.partition(".")[0] for text in found} == {str(unit) for unit in range(0, 80, 10)}
     assert len(found) < 80
+
+
+def test_blocks_together_are_the_text_and_end_at_empty_lines(documents: Documents) -> None:
+    lines = [line for i in range(40) for line in (f"a line with the number {i}\n", "\n")]
+    blocks = list(documents.blocks(lines, characters=100))
+    assert "".join(blocks) == "".join(lines)
+    assert len(blocks) > 5
+    assert all(block.endswith("\n\n") for block in blocks)
+
+
+def test_text_without_empty_lines_is_cut_all_the_same(documents: Documents) -> None:
+    blocks = list(documents.blocks(["x" * 99 + "\n"] * 100, characters=1000))
+    assert [len(block) for block in blocks] == [2000] * 5

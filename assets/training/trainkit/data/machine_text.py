@@ -1,4 +1,4 @@
-"""Real English that exists on any machine (licences, Python's documentation), and text cut into blocks.
+"""Real English that exists on any machine: licences and Python's documentation.
 
 It needs the standard library only. Documentation strings are read from the modules' source; no module is
 imported.
@@ -10,7 +10,7 @@ import ast
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from trainkit.run.files import write_whole
@@ -18,10 +18,6 @@ from trainkit.run.files import write_whole
 LICENCES = Path("/usr/share/common-licenses")
 # Tests, other people's packages and generated tables have no documentation to read.
 SKIPPED = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"})
-# A block of text is one example of the split into training and validation text.
-BLOCK_CHARACTERS = 4000
-# Long lines are read in parts of this size, so that memory stays flat.
-LINE_CHARACTERS = 2**20
 
 
 def fingerprint(*, licences: Path = LICENCES) -> str:
@@ -71,23 +67,3 @@ def docstrings(source: bytes) -> list[str]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     texts = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented))
     return [text for text in texts if text]
-
-
-def lines(file: Path) -> Iterator[str]:
-    """Read the lines of a file with their ends, very long ones in parts; what is no UTF-8 becomes U+FFFD."""
-    with file.open(encoding="utf-8", errors="replace") as opened:
-        yield from iter(lambda: opened.readline(LINE_CHARACTERS), "")
-
-
-def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Cut lines into blocks at the first empty line after `characters`, or at twice that."""
-    block: list[str] = []
-    size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if size >= 2 * characters or (size >= characters and not line.strip()):
-            yield "".join(block)
-            block, size = [], 0
-    if block:
-        yield "".join(block)

@@ -20,8 +20,8 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 
 @pytest.fixture
-def prepare(load: Import) -> ModuleType:
-    return load("trainkit.data.prepare")
+def lifecycle(load: Import) -> ModuleType:
+    return load("trainkit.data.lifecycle")
 
 
 @pytest.fixture
@@ -60,36 +60,36 @@ def made(shards: ModuleType, config: Config, *, ids: bytes = bytes(8)) -> Any:
 
 @pytest.mark.parametrize("value", ["0", "-1", "1025", "two", "1.5"])
 def test_a_number_that_is_none_or_not_allowed_is_refused_with_those_that_are(
-    prepare: ModuleType, shards: ModuleType, monkeypatch: pytest.MonkeyPatch, value: str
+    lifecycle: ModuleType, shards: ModuleType, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("PREPARE_WORKERS", value)
     with pytest.raises(
         shards.ShardError, match=f"PREPARE_WORKERS is '{value}': give a whole number from 1 to 1024"
     ):
-        prepare.worker_count()
+        lifecycle.worker_count()
 
 
 def test_a_number_that_is_not_given_is_the_default(
-    prepare: ModuleType, monkeypatch: pytest.MonkeyPatch
+    lifecycle: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VALIDATION_EVERY", "")
-    assert prepare.validation_share(20) == 20
+    assert lifecycle.validation_share(20) == 20
     monkeypatch.setenv("VALIDATION_EVERY", "7")
-    assert prepare.validation_share(20) == 7
+    assert lifecycle.validation_share(20) == 7
 
 
-def test_an_expected_error_ends_a_preparation_in_one_sentence(prepare: ModuleType) -> None:
+def test_an_expected_error_ends_a_preparation_in_one_sentence(lifecycle: ModuleType) -> None:
     def run() -> None:
         raise OSError("the disk is gone")
 
     with pytest.raises(SystemExit, match=r"^prepare\.py: the disk is gone$"):
-        prepare.main(run, OSError)
+        lifecycle.main(run, OSError)
     with pytest.raises(OSError, match="the disk is gone"):
-        prepare.main(run)
+        lifecycle.main(run)
 
 
 def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
-    prepare: ModuleType, shards: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lifecycle: ModuleType, shards: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[str] = []
 
@@ -98,7 +98,7 @@ def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
             calls.append("made")
             return made(shards, config)
 
-        prepare.ensure_shards(config, None, make=make)
+        lifecycle.ensure_shards(config, None, make=make)
 
     config = Config(tmp_path / "shards")
     ensure(config)
@@ -115,16 +115,16 @@ def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
 
 
 def test_shards_fit_their_text_and_split_alone(
-    prepare: ModuleType, shards: ModuleType, tmp_path: Path
+    lifecycle: ModuleType, shards: ModuleType, tmp_path: Path
 ) -> None:
     manifest = made(shards, Config(tmp_path))
-    assert prepare.is_of_text(manifest, "of the text", validation_every=20)
-    assert prepare.is_of_text(manifest, None, validation_every=20)
-    assert not prepare.is_of_text(manifest, "of another", validation_every=20)
-    assert not prepare.is_of_text(manifest, None, validation_every=21)
+    assert lifecycle.is_of_text(manifest, "of the text", validation_every=20)
+    assert lifecycle.is_of_text(manifest, None, validation_every=20)
+    assert not lifecycle.is_of_text(manifest, "of another", validation_every=20)
+    assert not lifecycle.is_of_text(manifest, None, validation_every=21)
 
 
-def test_a_file_is_made_once_for_what_it_is_made_of(prepare: ModuleType, tmp_path: Path) -> None:
+def test_a_file_is_made_once_for_what_it_is_made_of(lifecycle: ModuleType, tmp_path: Path) -> None:
     file, calls = tmp_path / "tokenizer.json", []
 
     def make(to: Path) -> None:
@@ -132,16 +132,16 @@ def test_a_file_is_made_once_for_what_it_is_made_of(prepare: ModuleType, tmp_pat
         to.write_text("{}")
 
     for made_of in ("one text", "one text", "another"):
-        assert prepare.made_once(file, made_of, make) == file
+        assert lifecycle.made_once(file, made_of, make) == file
     assert calls == [file, file]
     file.unlink()
-    prepare.made_once(file, "another", make)
+    lifecycle.made_once(file, "another", make)
     assert len(calls) == 3
 
 
 def test_a_file_system_that_is_too_small_is_refused_at_once(
-    prepare: ModuleType, shards: ModuleType, tmp_path: Path
+    lifecycle: ModuleType, shards: ModuleType, tmp_path: Path
 ) -> None:
-    prepare.check_space(tmp_path, 1.0)
+    lifecycle.check_space(tmp_path, 1.0)
     with pytest.raises(shards.ShardError, match=r"the data needs about 1000000000\.0 GB and .* GB free"):
-        prepare.check_space(tmp_path, 1e18)
+        lifecycle.check_space(tmp_path, 1e18)
