@@ -32,7 +32,7 @@ def check(request: Request, record: Record) -> None:
     if state and state.is_changing and not _is_being_deleted(state):
         return
     if state:
-        replace(record, state)
+        mark_for_replacement(record, state)
         return  # the library validates no name that is in use; _begin validates once the name is free
     validate(request, record)
 
@@ -45,7 +45,7 @@ def validate(request: Request, record: Record) -> None:
         record.enter("validated", "\n".join(dry_run.validation))
 
 
-def replace(record: Record, state: ClusterState) -> None:
+def mark_for_replacement(record: Record, state: ClusterState) -> None:
     """Record that this stack's failed cluster, kept by `cdk deploy --no-rollback`, must be deleted first."""
     record.replaces = state.created
     record.save()
@@ -63,10 +63,10 @@ def step(request: Request, record: Record) -> bool:
     if not request.owns(state):
         raise RuntimeError(messages.not_ours(name))
     if _is_being_deleted(state) and not record.replaces:
-        replace(record, state)
+        mark_for_replacement(record, state)
     if not record.begun and not record.replaces and library.stored_config(name) is None:
         # The answer to its creation was lost, and the library has removed the files of the cluster's stack.
-        replace(record, state)
+        mark_for_replacement(record, state)
     if state.created == record.replaces:
         return _remove(request, record, state)
     record.begun = True

@@ -18,7 +18,7 @@ import library
 import messages
 import updating
 from errors import ClusterNotFoundError, RefusedError, TransientError
-from record import LostError, Record, RecordError, SupersededError, delete_record
+from record import LostError, Record, RecordError, SupersededError
 from request import Request
 from request_record import find_record, open_record
 from retry import retry
@@ -62,7 +62,7 @@ def _fleet_before(request: Request, record: Record) -> str | None:
 def _withdraw(request: Request, record: Record | None) -> None:
     """Delete the record of a Create that on_event refuses: CDK's framework sends no Delete for it."""
     if request.kind == "Create" and record and record.is_new:
-        _delete_record(request)
+        _delete(record)
 
 
 def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _step(request: Request, record: Record) -> dict[str, Any] | None:
         if not done:
             return None
         if request.kind == "Delete":
-            _delete_record(request)
+            _delete(record)
             return {}
         attributes = _attributes(request)
         record.enter("done")
@@ -128,10 +128,10 @@ def _give_up(request: Request, record: Record) -> bool:
     raise RuntimeError(messages.fit(f"{late} | {failure_logs.failure(request.cluster_name, state)}"))
 
 
-def _delete_record(request: Request) -> None:
+def _delete(record: Record) -> None:
     """Delete the record; a failure is only logged, since it must not fail the cluster's deletion."""
     try:
-        retry(request.cluster_name, delete_record)
+        retry(record.cluster_name, record.delete)
     except RecordError as error:
         print(error)
 

@@ -73,6 +73,33 @@ class Record:
     _is_fresh: bool = field(default=False, init=False)
     """True if this call of the function opened the record."""
 
+    @classmethod
+    def load(cls) -> Record | None:
+        """Read the record from SSM; None if it is absent, or in an unknown format. Raises RecordError."""
+        ssm = boto3.client("ssm")
+        try:
+            value = ssm.get_parameter(Name=_parameter())["Parameter"]["Value"]
+        except ssm.exceptions.ParameterNotFound:
+            return None
+        except (ClientError, BotoCoreError) as error:
+            raise RecordError(f"{_parameter()}: {error}") from error
+        try:
+            written = json.loads(value)
+            known = [each.name for each in fields(cls) if each.init]
+            return cls(**{name: written[name] for name in known if name in written})
+        except (TypeError, ValueError):
+            return None
+
+    def follow(self, earlier: Record | None) -> None:
+        """Add an earlier request of the same stack, and the ones before it, to `former`."""
+        if earlier:
+            self.former = [*earlier.former, earlier.request_id][-_MAX_FORMER:]
+
+    def open(self) -> None:
+        """Write the record to SSM over that of an earlier request. Raises RecordError."""
+        self._write()
+        self._is_fresh = True
+
     def enter(self, stage: str, message: str = "") -> None:
         """Publish the beginning of a stage; a failure to write it is only logged, since only people read it.
 
@@ -118,22 +145,22 @@ class Record:
         """Write the record to SSM. Raises RecordError, LostError, SupersededError."""
         # No request follows a Delete; and SSM may not yet return a value that was written a moment ago.
         if self.request != "Delete" and not self._is_fresh:
-            found = load_record()
+            found = Record.load()
             if not found:
                 raise LostError(f"{_parameter()} was removed")
             if found.began > self.began:
                 raise SupersededError(self.cluster_name)
         self._write()
 
-    def follow(self, earlier: Record | None) -> None:
-        """Add an earlier request of the same stack, and the ones before it, to `former`."""
-        if earlier:
-            self.former = [*earlier.former, earlier.request_id][-_MAX_FORMER:]
-
-    def open(self) -> None:
-        """Write the record to SSM over that of an earlier request. Raises RecordError."""
-        self._write()
-        self._is_fresh = True
+    def delete(self) -> None:
+        """Delete the record from SSM, at the end of a Delete. Raises RecordError."""
+        ssm = boto3.client("ssm")
+        try:
+            ssm.delete_parameter(Name=_parameter())
+        except ssm.exceptions.ParameterNotFound:
+            return
+        except (ClientError, BotoCoreError) as error:
+            raise RecordError(f"{_parameter()} stays: {error}") from error
 
     def _write(self) -> None:
         value = json.dumps({name: value for name, value in asdict(self).items() if not name.startswith("_")})
@@ -141,34 +168,6 @@ class Record:
             boto3.client("ssm").put_parameter(Name=_parameter(), Value=value, Type="String", Overwrite=True)
         except (ClientError, BotoCoreError) as error:
             raise RecordError(f"{_parameter()}: {error}") from error
-
-
-def delete_record() -> None:
-    """Delete the record from SSM, at the end of a Delete. Raises RecordError."""
-    ssm = boto3.client("ssm")
-    try:
-        ssm.delete_parameter(Name=_parameter())
-    except ssm.exceptions.ParameterNotFound:
-        return
-    except (ClientError, BotoCoreError) as error:
-        raise RecordError(f"{_parameter()} stays: {error}") from error
-
-
-def load_record() -> Record | None:
-    """Read the record from SSM; None if it does not exist, or in an unknown format. Raises RecordError."""
-    ssm = boto3.client("ssm")
-    try:
-        value = ssm.get_parameter(Name=_parameter())["Parameter"]["Value"]
-    except ssm.exceptions.ParameterNotFound:
-        return None
-    except (ClientError, BotoCoreError) as error:
-        raise RecordError(f"{_parameter()}: {error}") from error
-    try:
-        written = json.loads(value)
-        known = [each.name for each in fields(Record) if each.init]
-        return Record(**{name: written[name] for name in known if name in written})
-    except (TypeError, ValueError):
-        return None
 
 
 def _parameter() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import parent_stack
 from errors import TransientError
-from record import Record, RecordError, SupersededError, load_record
+from record import Record, RecordError, SupersededError
 from request import Request
 from retry import retry
 
@@ -27,7 +27,7 @@ def open_record(request: Request) -> Record:
 
 
 def _find_or_open(request: Request, new: Record) -> Record:
-    found = load_record()
+    found = Record.load()
     if found and found.request_id == request.id:
         return found
     if found and request.kind != "Delete" and request.id in found.former:
@@ -53,7 +53,7 @@ def find_record(request: Request) -> Record:
         SupersededError: another request has begun since, and this one's record is out of date.
     """
     try:
-        found = load_record()
+        found = Record.load()
     except RecordError:
         if request.kind != "Delete":
             raise

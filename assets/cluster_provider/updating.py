@@ -45,7 +45,7 @@ def step(request: Request, record: Record) -> bool:
     if state is None or record.replaces:
         return creation.step(request, record)  # the cluster was deleted by hand: this deploy creates it again
     if _creation_failed(state) and not record.begun:
-        creation.replace(record, state)
+        creation.mark_for_replacement(record, state)
         return creation.step(request, record)
     if not request.owns(state):
         raise RuntimeError(messages.not_ours(name))

@@ -189,7 +189,7 @@ def test_the_requests_of_before_fit_into_the_fullest_parameter_and_the_last_ones
     requests = [str(uuid.UUID(int=number)) for number in range(12)]
     for request in requests:
         provider.update(request=request)
-    record = provider.record.load_record()
+    record = provider.record.Record.load()
     assert record.former == requests[-9:-1]
     record.stages = []
     record.cluster_name = "c" * 40
@@ -214,7 +214,7 @@ def test_a_throttled_record_is_opened_after_retries(provider: Provider, kind: st
 )
 def test_a_record_in_an_unknown_format_is_none(provider: Provider, text: str) -> None:
     provider.aws.parameters[PARAMETER] = text
-    assert provider.record.load_record() is None
+    assert provider.record.Record.load() is None
     provider.create()
     assert provider.record_value["request_id"] == "Create-1"
 
@@ -295,10 +295,11 @@ def test_an_event_that_comes_twice_began_when_it_first_came(provider: Provider, 
 
 def test_a_deleted_record_is_none(provider: Provider) -> None:
     provider.create()
-    provider.record.delete_record()
+    record = provider.record.Record.load()
+    record.delete()
     assert provider.aws.parameters == {}
-    assert provider.record.load_record() is None
-    provider.record.delete_record()
+    assert provider.record.Record.load() is None
+    record.delete()
 
 
 def test_a_deletion_retries_to_open_its_record_and_goes_on_without(provider: Provider) -> None:
