@@ -26,7 +26,7 @@ from training_cluster.image.names import image_parameter
 from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
-from training_cluster.pcluster.check import check_settings
+from training_cluster.pcluster.check import check_rendered_config
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class TrainingClusterStack(Stack):
             stack_name=settings.stack_name,
             description=f"Training Cluster: the cluster {settings.cluster_name}, family {settings.family}",
         )
-        check_settings(settings)
         self._advise(settings)
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         name = settings.cluster_name
@@ -77,11 +76,13 @@ class TrainingClusterStack(Stack):
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
             database=accounting.database if accounting else existing_database(settings),
         )
+        config = render_cluster_config(settings=settings, ids=ids)
+        check_rendered_config(settings)  # with placeholders, since the ids above are tokens until the deploy
         cluster = Cluster(
             self,
             "Cluster",
             cluster_name=name,
-            config=render_cluster_config(settings=settings, ids=ids),
+            config=config,
             scripts_bucket=storage.bucket,
             on_busy=settings.on_busy,
             layer=settings.layer,

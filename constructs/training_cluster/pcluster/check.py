@@ -21,7 +21,7 @@ def config_problems(config: dict[str, Any]) -> list[str]:
     return schema_problems(config) or rule_problems(config)
 
 
-def check_settings(settings: Settings) -> None:
+def check_rendered_config(settings: Settings) -> None:
     """Check the cluster config that is rendered from settings.
 
     Raises:

@@ -137,7 +137,7 @@ def test_a_config_that_parallelcluster_would_refuse_is_a_problem(monkeypatch: py
     def refuse(_: Settings) -> None:
         raise ConfigurationError("Scheduling: no such key")
 
-    monkeypatch.setattr("ops.preflight.config.check_settings", refuse)
+    monkeypatch.setattr("ops.preflight.config.check_rendered_config", refuse)
     (problem,) = bad(Network())
     assert (problem.check, problem.found) == ("cluster config: schema and rules", "Scheduling: no such key")
 

@@ -1,0 +1,25 @@
+"""The check of the rendered config, which the stack of the cluster makes at every synth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from stacks.composition import add_stacks
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+
+def test_a_config_that_the_library_would_refuse_ends_the_synth_with_its_mistakes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_scheduling(**_: object) -> dict[str, Any]:
+        return {"Region": "us-east-1"}
+
+    monkeypatch.setattr("training_cluster.pcluster.check.render_cluster_config", no_scheduling)
+    with pytest.raises(
+        ConfigurationError, match=r"would refuse .* cluster_configs/p5\.yaml(?s:.*)Scheduling"
+    ):
+        add_stacks(cdk.App(), read_settings({"family": "p5"}))
