@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ops.__main__ import main
-from ops.pcluster.update_policies import ask_library
 from ops.plan.config_diff import covers, differences, shown
 from ops.plan.jobs import parse_jobs
 from ops.plan.resources import parse_diff, read_resource_changes
@@ -86,14 +85,6 @@ def test_a_cdk_that_fails_or_is_missing_is_one_message(
     monkeypatch.setattr("ops.plan.resources._CDK", tmp_path / "none")
     with pytest.raises(OpsError, match="npm ci"):
         read_resource_changes([])
-
-
-def test_a_library_that_is_missing_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ops.pcluster.update_policies.PCLUSTER_PYTHON", tmp_path / "none")
-    with pytest.raises(OpsError, match="make setup"):
-        ask_library([({}, {})])
 
 
 def test_differences_have_the_librarys_paths() -> None:

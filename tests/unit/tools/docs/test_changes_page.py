@@ -6,7 +6,7 @@ import pytest
 
 from ops.asset_code import asset_code
 from tools.docs.changes_page import render_changes_page, verdicts
-from tools.docs.flag_changes import SAMPLES, Sample, configs, refused_changes
+from tools.docs.flag_changes import SAMPLES, Sample, configs
 from training_cluster.flags.flag import effect_of_change
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
@@ -35,17 +35,3 @@ def test_the_page_says_what_the_provider_keeps_of_a_cluster(sample: Sample) -> N
     refused = asset_code("cluster_provider", "immutable").immutable.changes(*configs(sample))
     assert bool(refused) is bool(effect_of_change(Settings.model_fields[sample.flag]))
     assert all(sample.flag in each.flags for each in refused)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("after", "running", "stopped"),
-    [({"nodes": "4"}, False, False), ({"capacity": "spot"}, True, False), ({"os": "ubuntu2404"}, True, True)],
-    ids=["live", "idle", "never"],
-)
-def test_the_library_tells_live_changes_from_those_that_need_a_stopped_fleet_and_the_impossible(
-    after: dict[str, str], running: bool, stopped: bool
-) -> None:
-    (answer,) = refused_changes([Sample(flag="any", after=after)])
-    assert bool(answer.running) is running
-    assert bool(answer.stopped) is stopped

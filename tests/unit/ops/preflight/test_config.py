@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from ops.pcluster import dry_run as pcluster_dry_run
-from ops.pcluster.dry_run import Change, DryRun, Message, account_environment, dry_run
+from ops.pcluster.dry_run import Change, DryRun, Message
 from ops.preflight.config import check_validators
 from ops.preflight.existing_network import read_existing_network
 from ops.preflight.finding import Finding
-from ops.usage import OpsError
 from tests.unit.ops.preflight.preflight_network import GROUP, PRIVATE, PUBLIC, VPC, Network
-from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 from training_cluster.rules.context import read_settings
 
 STORAGE = {"BucketName": "training-bucket", "FileSystemId": "fs-1", "EfsId": "fs-2"}
@@ -144,78 +137,3 @@ def test_a_change_that_the_cluster_refuses_is_a_warning_since_a_deploy_may_know_
 def test_a_cluster_that_is_being_changed_is_not_judged() -> None:
     (warning,), _ = _asked(_deployed(), DryRun(exists=True, refusal="UPDATE_IN_PROGRESS"))
     assert (warning.verdict, warning.found) == ("warning", "not checked: UPDATE_IN_PROGRESS")
-
-
-def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pcluster_dry_run, "_PYTHON", tmp_path / "python")
-    with pytest.raises(OpsError, match="make setup"):
-        dry_run("training", {}, environment={})
-
-
-@pytest.mark.parametrize(
-    ("script", "says"),
-    [
-        ("echo 'ImportError: no pcluster' >&2; exit 1", "ImportError: no pcluster"),
-        ("exit 3", "exit code 3"),
-        ("exit 0", "exit code 0"),
-    ],
-)
-def test_a_library_that_ends_without_an_answer_says_its_last_line(
-    script: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\n{script}\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(pcluster_dry_run, "_PYTHON", python)
-    with pytest.raises(OpsError, match=f"ended without an answer: {says}"):
-        dry_run("training", {}, environment={"PATH": "/usr/bin:/bin"})
-
-
-def test_the_library_gets_the_keys_and_the_region_and_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    monkeypatch.setenv("AWS_REGION", "eu-north-1")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    found = account_environment()
-    assert [found[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN")] == ["key", "token"]
-    assert found["AWS_REGION"] == found["AWS_DEFAULT_REGION"] == "eu-north-1"
-    assert "AWS_PROFILE" not in found
-
-
-def test_the_real_library_that_reaches_no_aws_judges_nothing_and_says_why() -> None:
-    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
-    environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
-    said = dry_run("training", {"Region": "us-east-1"}, environment=environment)
-    assert (said.exists, said.messages, said.changes) == (False, (), ())
-    assert "http://127.0.0.1:9" in said.refusal
-
-
-_CHANGES = """
-import json, sys, types
-sys.path.insert(0, "ops/pcluster")
-from judge_config import _changes
-from pcluster.config.config_patch import ConfigPatch
-
-def config(head, count, idle):
-    return {"HeadNode": {"InstanceType": head}, "Scheduling": {"SlurmSettings": {"ScaledownIdletime": idle},
-        "SlurmQueues": [{"Name": "gpu", "ComputeResources": [{"Name": "p4d", "MaxCount": count}]}]}}
-
-cluster = types.SimpleNamespace(name="training", stack_name="training", has_running_capacity=lambda **_: True)
-patch = ConfigPatch(cluster, config("c5.xlarge", 2, 10), config("c5.4xlarge", 4, 20))
-print(json.dumps(_changes(patch.check()[1])))
-"""
-
-
-def test_changes_carry_the_library_s_own_update_policy_and_its_reason() -> None:
-    done = subprocess.run(
-        [PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = {change.parameter: change for change in (Change(**each) for each in json.loads(done.stdout))}
-    head = found["HeadNode.InstanceType"]
-    assert (head.old, head.new, head.policy) == ("c5.xlarge", "c5.4xlarge", "UNSUPPORTED")
-    assert "not currently supported" in head.refusal
-    grown = found["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"]
-    assert (grown.old, grown.new, grown.refusal) == ("2", "4", "")
-    assert "stop" in found["Scheduling.SlurmSettings.ScaledownIdletime"].refusal.lower()

@@ -1,0 +1,18 @@
+"""ParallelCluster's update policies, asked in its own environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ops.pcluster.update_policies import ask_library
+from ops.usage import OpsError
+
+
+def test_a_library_that_is_missing_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.pcluster.update_policies.PCLUSTER_PYTHON", tmp_path / "none")
+    with pytest.raises(OpsError, match="make setup"):
+        ask_library([({}, {})])
