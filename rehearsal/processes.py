@@ -19,7 +19,7 @@ def find(environment: Mapping[str, str]) -> set[psutil.Process]:
     for process in psutil.process_iter():
         if process not in spared and _carries(process, environment):
             found.add(process)
-            found.update(_descendants(process))
+            found.update(descendants(process))
     return {process for process in found - spared if is_alive(process)}
 
 
@@ -79,7 +79,8 @@ def _carries(process: psutil.Process, environment: Mapping[str, str]) -> bool:
     return all(own.get(key) == value for key, value in environment.items())
 
 
-def _descendants(process: psutil.Process) -> list[psutil.Process]:
+def descendants(process: psutil.Process) -> list[psutil.Process]:
+    """Return all processes below one; none if it has ended."""
     try:
         return process.children(recursive=True)
     except psutil.Error:

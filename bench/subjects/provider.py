@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ import psutil
 from bench.measuring.timing import BaselineError
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
+from rehearsal.processes import descendants
 from rehearsal.recording.plain_foundation import PlainFoundation
 from rehearsal.recording.provider import Provider
 from rehearsal.validation.cases import Case
@@ -74,25 +74,8 @@ def create(
     Raises:
         BaselineError: the library refused the cluster.
     """
-    name, config = foundation.config(*cases)
-    event = {
-        "RequestType": "Create",
-        "RequestId": f"bench {len(cases)}",
-        "StackId": foundation.outputs["Stack"],
-        "ResourceType": "Custom::TrainingCluster",
-        "ResourceProperties": {
-            "ClusterName": name,
-            "ClusterConfiguration": json.dumps(config),
-            "OnBusy": "fail",
-        },
-    }
-    environment = address.client_environment() | {
-        # Only the local certificate: the library reads the file for each of hundreds of clients.
-        "AWS_CA_BUNDLE": str(address.certificate),
-        "LOGS_BUCKET": foundation.outputs["Bucket"],
-        "PROGRESS_LOG_GROUP": foundation.outputs["Progress"],
-        "PROGRESS_PARAMETER": "/bench/progress",
-    }
+    event = foundation.event("Create", *cases)
+    environment = foundation.provider_environment
     before, began = count_calls(address), time.perf_counter()
     with (
         Provider(environment=environment, log=folder / f"provider-{len(cases)}.log") as provider,
@@ -122,7 +105,7 @@ def _peak() -> Iterator[list[int]]:
 
     def watch() -> None:
         while not stop.wait(_SAMPLE_S):
-            samples.append(sum(_resident(each) for each in [provider, *_children(provider)]))
+            samples.append(sum(_resident(each) for each in [provider, *descendants(provider)]))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -131,13 +114,6 @@ def _peak() -> Iterator[list[int]]:
     finally:
         stop.set()
         watcher.join()
-
-
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
 
 
 def _resident(process: psutil.Process) -> int:

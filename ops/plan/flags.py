@@ -16,7 +16,6 @@ from training_cluster.stack_names import NETWORK_STACK
 
 # Flags whose deployed values are unknown: the plan assumes those of the next deploy.
 _NOT_COMPARED = tuple(flag for flag, info in Settings.model_fields.items() if not is_compared(info))
-_ZONE = "Custom::ComputeZone"
 
 
 def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | None, str]:

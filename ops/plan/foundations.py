@@ -9,12 +9,12 @@ from ops.asset_code import asset_code
 from ops.plan.change import Change
 from ops.plan.deployed import Deployed
 from training_cluster.flags.settings import Settings
+from training_cluster.functions.guard import RESOURCE_TYPE as GUARD_TYPE
 from training_cluster.functions.guard import Guarded
 from training_cluster.network.guarded import guarded_network
 from training_cluster.stack_names import NETWORK_STACK, STORAGE_STACK
 from training_cluster.storage.guarded import guarded_storage
 
-_GUARD = "Custom::Guard"
 _STACKS = (NETWORK_STACK, STORAGE_STACK)
 
 
@@ -35,7 +35,8 @@ def foundation_changes(settings: Settings, deployed: Deployed) -> list[Change]:
 
 def _kept(deployed: Deployed, stack: str) -> Mapping[str, Any]:
     stack_found = deployed.stacks.get(stack)
-    values: Mapping[str, Any] = ((stack_found and stack_found.properties(_GUARD)) or {}).get("Values", {})
+    found = (stack_found and stack_found.properties(GUARD_TYPE)) or {}
+    values: Mapping[str, Any] = found.get("Values", {})
     return values
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions, moto_hooks
 from training_cluster.catalog.families import load_base
 
 _VCPUS = 10_000.0
@@ -50,7 +50,7 @@ def request_service_quota_increase(self: Any) -> str:
     value = float(given["DesiredValue"])
     if value <= _granted[asked]:
         message = f"You must provide a quota value greater than {_granted[asked]:g}."
-        raise _error("IllegalArgumentException", message)
+        raise moto_actions.json_error("IllegalArgumentException", message)
     _granted[asked] = value
     named = {"ServiceCode": asked[0], "QuotaCode": asked[1], "DesiredValue": value}
     return json.dumps({"RequestedQuota": {**named, "Status": "APPROVED"}})
@@ -59,10 +59,5 @@ def request_service_quota_increase(self: Any) -> str:
 def _asked(given: dict[str, Any]) -> tuple[str, str]:
     asked = given["ServiceCode"], given["QuotaCode"]
     if asked not in _granted:
-        raise _error("NoSuchResourceException", "The specified resource does not exist.")
+        raise moto_actions.json_error("NoSuchResourceException", "The specified resource does not exist.")
     return asked
-
-
-def _error(code: str, message: str) -> Exception:
-    found: Exception = hooks.find(moto_hooks.JSON_ERROR)(code, message)
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +72,40 @@ class PlainFoundation(Foundation):
         for number, config in enumerate(others):
             queues.append(config["Scheduling"]["SlurmQueues"][0] | {"Name": f"queue-{number}"})
         return rendered[0].cluster_name, first
+
+    def event(self, kind: str, *cases: Case) -> dict[str, Any]:
+        """Return the event of a request for these cases' cluster, as CDK's framework passes it on.
+
+        Args:
+            kind: Create, Update or Delete.
+
+        Raises:
+            ConfigurationError: our flags refuse a case.
+        """
+        name, config = self.config(*cases)
+        event = {
+            "RequestType": kind,
+            "RequestId": f"{kind} {[case.flags for case in cases]}",
+            "StackId": self.outputs["Stack"],
+            "ResourceType": "Custom::TrainingCluster",
+            "ResourceProperties": {
+                "ClusterName": name,
+                "ClusterConfiguration": json.dumps(config),
+                "OnBusy": "fail",
+            },
+        }
+        return event if kind == "Create" else event | {"PhysicalResourceId": name}
+
+    @property
+    def provider_environment(self) -> dict[str, str]:
+        """Environment of the provider's functions, with this site's bucket and log group."""
+        return self._address.client_environment() | {
+            # Only the local certificate: the library reads the file for each of hundreds of clients.
+            "AWS_CA_BUNDLE": str(self._address.certificate),
+            "LOGS_BUCKET": self.outputs["Bucket"],
+            "PROGRESS_LOG_GROUP": self.outputs["Progress"],
+            "PROGRESS_PARAMETER": "/recording/progress",
+        }
 
     def write_head_node_log(self, cluster_name: str, instance_id: str) -> None:
         """Write one line to a log of the cluster's head node, as its agent would."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -102,31 +101,8 @@ def _start(site: Site, folder: Path, running: ExitStack) -> tuple[PlainFoundatio
     folder.mkdir(parents=True)
     address = running.enter_context(LocalAws(folder=folder, marker=(MARKER, str(folder)), region=site.region))
     foundation = PlainFoundation(address, site.zone)
-    environment = address.client_environment() | {
-        # Only the local certificate: the library reads the file for each of hundreds of clients.
-        "AWS_CA_BUNDLE": str(address.certificate),
-        "LOGS_BUCKET": foundation.outputs["Bucket"],
-        "PROGRESS_LOG_GROUP": foundation.outputs["Progress"],
-        "PROGRESS_PARAMETER": "/recording/progress",
-    }
-    return foundation, running.enter_context(Provider(environment=environment, log=folder / "provider.log"))
-
-
-def _event(kind: str, foundation: PlainFoundation, *cases: Case) -> dict[str, Any]:
-    """Return the event that CDK's framework passes to the handler. Raises ConfigurationError."""
-    name, config = foundation.config(*cases)
-    event = {
-        "RequestType": kind,
-        "RequestId": f"{kind} {[case.flags for case in cases]}",
-        "StackId": foundation.outputs["Stack"],
-        "ResourceType": "Custom::TrainingCluster",
-        "ResourceProperties": {
-            "ClusterName": name,
-            "ClusterConfiguration": json.dumps(config),
-            "OnBusy": "fail",
-        },
-    }
-    return event if kind == "Create" else event | {"PhysicalResourceId": name}
+    provider = Provider(environment=foundation.provider_environment, log=folder / "provider.log")
+    return foundation, running.enter_context(provider)
 
 
 def _make_templates(
@@ -135,7 +111,7 @@ def _make_templates(
     """Create one cluster for these cases, without its stack. Raises RehearsalError if the library refuses."""
     names = {case.row for case in cases}
     try:
-        event = _event("Create", foundation, *cases)
+        event = foundation.event("Create", *cases)
     except ConfigurationError as error:
         recording.refused |= dict.fromkeys(names, str(error))
         return
@@ -150,7 +126,7 @@ def _live(foundation: PlainFoundation, provider: Provider) -> None:
     """Create, update, fail and delete one cluster, each to its end."""
     for kind, flags in (("Create", {}), *(("Update", each) for each in _UPDATES), ("Delete", {})):
         case = Case(table="feature", row="life", column="", os_name="", flags=_EVERYTHING | flags)
-        event = _event(kind, foundation, case)
+        event = foundation.event(kind, case)
         begun = provider.call("on_event", event)
         if begun.error:
             raise RehearsalError(f"{kind} {flags}: {begun.error}")

@@ -10,8 +10,7 @@ from training_cluster.flags.settings import Settings
 def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     family = settings.family_facts
-    # placement_group may also name a group of the user's own.
-    placed = settings.wants_new_placement_group or settings.placement_group not in {"auto", "off"}
+    placed = settings.wants_new_placement_group or settings.named_placement_group is not None
     main = _render(
         family,
         settings.compute_type,

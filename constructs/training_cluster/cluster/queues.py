@@ -41,7 +41,7 @@ class Queue:
 def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
     """Return the queues of the settings; the first is the default partition."""
     family, base = settings.family_facts, load_base()
-    named = settings.placement_group if settings.placement_group not in {"auto", "off"} else None
+    new_group = settings.wants_new_placement_group
     found = [
         Queue(
             name=family.queue,
@@ -55,7 +55,7 @@ def queues(settings: Settings, ids: ResourceIds) -> list[Queue]:
             reservation_id=settings.reservation_id,
             root_gib=family.compute_root_gib,
             scratch=family.scratch,
-            placement_group=ids.placement_group_name if settings.wants_new_placement_group else named,
+            placement_group=ids.placement_group_name if new_group else settings.named_placement_group,
             image_id=ids.image_id if settings.node_image != "official" else None,
             tell_slurm_topology=family.slurm_topology is not None,
         )

@@ -69,6 +69,11 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
         return self.nodes + (load_base().cpu_queue.nodes if self.cpu_queue_type else 0)
 
     @property
+    def named_placement_group(self) -> str | None:
+        """Name of the user's own placement group, if the flag gives one."""
+        return None if self.placement_group in {"auto", "off"} else self.placement_group
+
+    @property
     def wants_new_placement_group(self) -> bool:
         """True when the queue gets a new placement group; its capacity and EFA decide."""
         return self.placement_group == "auto" and self.size.efa and self.reservation_id is None

@@ -12,6 +12,7 @@ from constructs import Construct
 from training_cluster.functions.custom_resource import FunctionResource
 from training_cluster.paths import ASSETS
 
+RESOURCE_TYPE = "Custom::Guard"
 RETAINED = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """Removal policy of everything that holds data: it outlives its stack and its replacement. It is
 deleted only with a stack whose creation failed, since it is empty then.
@@ -53,7 +54,7 @@ class Guard(FunctionResource):
             scope,
             id_,
             name="Values",
-            resource_type="Custom::Guard",
+            resource_type=RESOURCE_TYPE,
             code=ASSETS / "guard",
             # The function may wait two minutes to learn whether the stack rolls back.
             timeout=Duration.minutes(5),

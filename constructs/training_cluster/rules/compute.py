@@ -58,8 +58,7 @@ def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _capacity_block_has_no_group(settings: Settings) -> Iterator[Contradiction]:
-    named = settings.placement_group not in {"auto", "off"}
-    if settings.capacity_type == "capacity-block" and named:
+    if settings.capacity_type == "capacity-block" and settings.named_placement_group:
         yield Contradiction(
             problem=f"placement_group={settings.placement_group}: nodes of a Capacity Block are close "
             "together already, and another group would leave it without its capacity",

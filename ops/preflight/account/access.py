@@ -65,7 +65,7 @@ def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
     """Check a placement group of the user's own: EFA needs the strategy cluster."""
-    if settings.placement_group in {"auto", "off"}:
+    if settings.named_placement_group is None:
         return
     filters = [{"Name": "group-name", "Values": [settings.placement_group]}]
     found = ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]

@@ -29,6 +29,12 @@ def error(code: str, message: str) -> Exception:
     return found
 
 
+def json_error(code: str, message: str) -> Exception:
+    """Make an error of a service that answers in JSON, such as FSx and Service Quotas."""
+    found: Exception = hooks.find(moto_hooks.JSON_ERROR)(code, message)
+    return found
+
+
 def parameter(request: Any, name: str, default: Any = None) -> Any:
     """Return one parameter of an EC2 request."""
     return hooks.find(moto_hooks.EC2_PARAMETER)(request, name, default)

@@ -9,7 +9,8 @@ from typing import Any
 
 from rehearsal.local_aws.address import ACCOUNT, REGION
 from rehearsal.local_aws.cloudformation.handlers import changed, register, simple
-from rehearsal.local_aws.emulators import hooks, moto_actions, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions, moto_hooks
+from rehearsal.local_aws.emulators.moto_actions import json_error
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 from rehearsal.local_aws.fsx.lustre import existing, fsx
 
@@ -77,21 +78,18 @@ def delete_data_repository_association(self: Any) -> str:
     return json.dumps({"AssociationId": id_, "Lifecycle": "DELETING", "DeleteDataInFileSystem": False})
 
 
-def _error(code: str, message: str) -> Exception:
-    found: Exception = hooks.find(moto_hooks.JSON_ERROR)(code, message)
-    return found
-
-
 def _find(id_: str) -> Association:
     if id_ not in _ASSOCIATIONS:
-        raise _error("DataRepositoryAssociationNotFound", f"Data repository association '{id_}' not found")
+        raise json_error(
+            "DataRepositoryAssociationNotFound", f"Data repository association '{id_}' not found"
+        )
     return _ASSOCIATIONS[id_]
 
 
 def _associate(wanted: Properties) -> Association:
     system = existing(wanted["FileSystemId"])
     if system.lustre_configuration["DeploymentType"] == "SCRATCH_1":
-        raise _error(
+        raise json_error(
             "BadRequest", "Data repository associations are not supported on SCRATCH_1 file systems."
         )
     _refuse_overlaps(wanted)
@@ -111,14 +109,14 @@ def _refuse_overlaps(wanted: Properties) -> None:
     """
     siblings = [a for a in _ASSOCIATIONS.values() if a["FileSystemId"] == wanted["FileSystemId"]]
     if len(siblings) >= _MAX_PER_FILE_SYSTEM:
-        raise _error("ServiceLimitExceeded", f"{_MAX_PER_FILE_SYSTEM} associations a file system")
+        raise json_error("ServiceLimitExceeded", f"{_MAX_PER_FILE_SYSTEM} associations a file system")
     path = PurePosixPath(wanted["FileSystemPath"])
     for sibling in siblings:
         other = PurePosixPath(sibling["FileSystemPath"])
         if path.is_relative_to(other) or other.is_relative_to(path):
-            raise _error("BadRequest", f"FileSystemPath {path} overlaps with {other}")
+            raise json_error("BadRequest", f"FileSystemPath {path} overlaps with {other}")
         if wanted["DataRepositoryPath"].rstrip("/") == sibling["DataRepositoryPath"].rstrip("/"):
-            raise _error("BadRequest", f"{wanted['DataRepositoryPath']} is linked to {other} already")
+            raise json_error("BadRequest", f"{wanted['DataRepositoryPath']} is linked to {other} already")
 
 
 def _create(_logical_id: str, properties: Properties, _stack: str) -> Created:

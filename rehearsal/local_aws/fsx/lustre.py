@@ -49,7 +49,7 @@ def install() -> None:
 def existing(id_: str) -> Any:
     """Return a file system by its id. Raises FSx's FileSystemNotFound."""
     if id_ not in fsx().file_systems:
-        raise hooks.find(moto_hooks.JSON_ERROR)("FileSystemNotFound", f"File system '{id_}' does not exist.")
+        raise moto_actions.json_error("FileSystemNotFound", f"File system '{id_}' does not exist.")
     return fsx().file_systems[id_]
 
 
@@ -73,7 +73,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
         lustre = {"DeploymentType": "SCRATCH_1"} | (wanted["lustre_configuration"] or {})
         if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
             words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
-            raise hooks.find(moto_hooks.JSON_ERROR)("BadRequest", words)
+            raise moto_actions.json_error("BadRequest", words)
         security_groups.check(wanted["security_group_ids"] or ())
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from rehearsal.local_aws.emulators import hooks, moto_hooks
+from rehearsal.local_aws.emulators import moto_actions
 from rehearsal.local_aws.emulators.moto_types import ec2
 
 _PORT = 988
@@ -25,7 +25,7 @@ def check(group_ids: Collection[str]) -> None:
     for direction in ("ingress_rules", "egress_rules"):
         rules = [rule for group in groups for rule in getattr(group, direction)]
         if groups and not any(_permits(rule, group_ids) for rule in rules):
-            raise hooks.find(moto_hooks.JSON_ERROR)("InvalidNetworkSettings", _REFUSED)
+            raise moto_actions.json_error("InvalidNetworkSettings", _REFUSED)
 
 
 def _permits(rule: Any, group_ids: Collection[str]) -> bool:
