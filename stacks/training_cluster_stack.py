@@ -121,8 +121,8 @@ class TrainingClusterStack(Stack):
             self,
             "PrivateKey",
             value=fetch,
-            description="For SSH. The key was made with this stack and goes with it; the next stack makes "
-            "another, to which an old copy is no key",
+            description="For SSH. The key pair is created and deleted with this stack: an old copy of the "
+            "key does not open the cluster of a new stack",
         )
         return pair.key_pair_name
 

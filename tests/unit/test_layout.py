@@ -8,14 +8,11 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import rooms
-from training_cluster.catalog.pcluster_version import read_pcluster_version
-from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.paths import ROOT
 
 MOST_MODULES = 20
@@ -40,26 +37,6 @@ def test_an_init_file_in_constructs_would_break_the_app(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert "constructs" in done.stderr
-
-
-@pytest.mark.slow
-def test_app_runs_by_itself_from_the_root(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "CDK_OUTDIR": str(tmp_path), "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    templates = {path.name for path in tmp_path.glob("*.template.json")}
-    assert templates == {f"{name}Stack.template.json" for name in ("Network", "Storage", "TrainingCluster")}
-
-
-def test_app_is_at_most_40_lines_and_calls_no_aws() -> None:
-    source = (ROOT / "app.py").read_text()
-    assert len(source.splitlines()) <= 40
-    assert "boto3" not in source
 
 
 def test_nothing_that_synthesises_imports_boto3() -> None:
@@ -141,37 +118,6 @@ def test_imports_point_one_way() -> None:
                 assert not found, f"{path.relative_to(ROOT)} imports {package}"
 
 
-def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and text of each string of a module that its program uses: all but docstrings."""
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
-            yield node.lineno, node.value
-
-
-@pytest.mark.slow
-def test_the_library_version_stands_in_one_requirement() -> None:
-    tracked = subprocess.run(
-        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    named = [
-        f"{path}:{line}"
-        for path in tracked.stdout.splitlines()
-        if (ROOT / path).exists()
-        for line, text in _strings(ast.parse((ROOT / path).read_text()))
-        if PCLUSTER_VERSION in text.replace("\\", "")  # as a pattern, too
-    ]
-    assert named == [], "PCLUSTER_VERSION of flags/cluster.py is read from requirements-pcluster.txt"
-
-
-def test_an_unclear_requirement_of_the_library_is_told(tmp_path: Path) -> None:
-    pin = f"aws-parallelcluster=={PCLUSTER_VERSION}\n"
-    for text in ("", "aws-parallelcluster>=3.16\n", pin + pin):
-        (tmp_path / "requirements.txt").write_text(text)
-        with pytest.raises(ValueError, match="wanted one line"):
-            read_pcluster_version(tmp_path / "requirements.txt")
-
-
 def test_actions_are_pinned_by_commit_with_their_version_beside() -> None:
     workflows = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").iterdir())
     uses = re.findall(r"uses: (.*)", workflows)
@@ -191,47 +137,3 @@ def test_every_requirement_is_pinned_and_locked() -> None:
                 pinned = re.sub(r"\[.*\]", "", line).lower().replace("_", "-")
                 assert re.fullmatch(r"[a-z0-9.-]+==[a-z0-9.]+", pinned), line
                 assert f"{pinned} \\" in locked, f"{line} of {name}.txt is not in locks/{lock}.txt: make lock"
-
-
-def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=root,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "CDK_OUTDIR": str(out),
-            "TMPDIR": str(out),
-            "CDK_CONTEXT_JSON": context,
-            # Before what is installed: a copy runs its own code.
-            "PYTHONPATH": f"{root}:{root / 'constructs'}",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.slow
-def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: Path) -> None:
-    done = _app(ROOT, '{"family": "nonsense"}', tmp_path)
-    assert done.returncode == 1
-    assert "allowed: g5, g6, g6e, hpc7a, m6i" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(tmp_path.glob("*.template.json")) == []
-
-
-@pytest.mark.slow
-def test_a_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    for name in ("constructs", "stacks", "assets", "cluster_configs"):
-        shutil.copytree(ROOT / name, copy / name)
-    for name in ("app.py", "requirements-pcluster.txt"):
-        shutil.copy(ROOT / name, copy)
-    p5 = (copy / "cluster_configs" / "p5.yaml").read_text()
-    text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100")
-    (copy / "cluster_configs" / "p7.yaml").write_text(text)
-    out = tmp_path / "out"
-    out.mkdir()
-    done = _app(copy, '{"family": "p7"}', out)
-    assert done.returncode == 0, done.stderr
-    assert "p7.96xlarge" in (out / "TrainingClusterStack.template.json").read_text()

@@ -50,9 +50,9 @@ _BY_POLICY = {
     "never": "refused by the guard",
     "changes": "live",
     "alone": "live",
-    "grows": "more: live, if it is the only change of storage (files may stand still for minutes, and are "
-    "slower for hours while FSx spreads them); less: refused by the guard",
-    "adopts": "given: the own one is kept and no longer used, once no cluster uses it; "
+    "grows": "more: live, if it is the only change of storage (file operations may pause for minutes, and "
+    "are slower for hours while FSx spreads them); less: refused by the guard",
+    "adopts": "given: this app's own one stays, and is no longer used, once no cluster uses it; "
     "another, or left out: refused by the guard",
 }
 

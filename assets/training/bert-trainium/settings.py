@@ -77,7 +77,7 @@ def _device(settings: Settings) -> str:
     if settings.precompile and device != "neuron":
         die(f"PRECOMPILE=1 compiles for Trainium, and DEVICE is {device}: submit it to a Trainium partition.")
     if settings.mixed_precision == "fp16":
-        die("MIXED_PRECISION is fp16, which wants a scaled loss: type bf16, which Trainium has, or no.")
+        die("MIXED_PRECISION is fp16, which requires a scaled loss: type bf16, which Trainium has, or no.")
     world = int(os.environ.get("EXPECTED_WORLD_SIZE") or 1)
     if device == "xla-cpu" and world > 1:
         die(

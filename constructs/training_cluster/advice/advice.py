@@ -74,7 +74,7 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
     if settings.placement_group == "off" and settings.size.efa and settings.reservation_id is None:
         yield Advice(
             id="placement-group-off",
-            text=f"placement_group=off: {settings.compute_type} nodes may stand far apart, and all-reduce "
+            text=f"placement_group=off: {settings.compute_type} nodes may be far apart, and all-reduce "
             "runs slower over EFA. Type: -c placement_group=auto",
         )
 
@@ -121,8 +121,9 @@ def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
         others = ", ".join(here or family.zones)
         yield Advice(
             id="zone-unknown",
-            text=f"zone={zone}: {family.name} is not known to be there, but in {others}. Facts age; ask "
-            "`aws ec2 describe-instance-type-offerings --location-type availability-zone-id`",
+            text=f"zone={zone}: {family.name} is not known to be there, but in {others}. The catalog "
+            "may be out of date; ask `aws ec2 describe-instance-type-offerings --location-type "
+            "availability-zone-id`",
         )
 
 
@@ -152,8 +153,8 @@ def _scratch(settings: Settings) -> Iterator[Advice]:
         )
 
 
-# EFA to Lustre wants Nitro v4 or later, and no trn2 (FSx for Lustre guide, "Configuring EFA clients"). These
-# are Nitro v3 (EC2's instance types guide, "Instance family summary"); p3dn is older, unconfirmed.
+# EFA to Lustre requires Nitro v4 or later, and no trn2 (FSx for Lustre guide, "Configuring EFA clients").
+# These are Nitro v3 (EC2's instance types guide, "Instance family summary"); p3dn is older, unconfirmed.
 _LUSTRE_OVER_TCP = frozenset({"p3dn", "p4d", "p4de", "g5", "trn2"})
 
 
@@ -166,8 +167,8 @@ def _lustre_efa(settings: Settings) -> Iterator[Advice]:
         'guide, "Configuring EFA clients"; on Ubuntu with Linux 6.8 or later) before /fsx is mounted, which '
         "this app does not do: they reach it over TCP"
         if able
-        else f"{settings.compute_type} reaches it over TCP only: EFA to Lustre wants an EFA instance type of "
-        "Nitro v4 or later, and no trn2"
+        else f"{settings.compute_type} reaches it over TCP only: EFA to Lustre requires an EFA instance type "
+        "of Nitro v4 or later, and no trn2"
     )
     yield Advice(id="lustre-efa", text=f"fsx_efa=on: {why}")
 

@@ -32,7 +32,7 @@ class Accelerator(Strict):
         None, pattern=r"^\d+\.\d$", description="of an NVIDIA GPU: what an image's parts are compiled for"
     )
     peak_bf16_tflops: float | None = Field(
-        description="of one accelerator, dense; fp16 where it knows no bf16. The denominator of MFU"
+        description="of one accelerator, dense; fp16 where it has no bf16. The denominator of MFU"
     )
 
 
@@ -110,7 +110,7 @@ class Family(Strict):
     scratch: str | None = Field(None, description="where the local NVMe disks are mounted")
     sizes: dict[str, Size]
     slurm_topology: str | None = Field(
-        None, description="why Slurm must be told sockets and cores; without it ParallelCluster's line stands"
+        None, description="why Slurm needs sockets and cores; without it ParallelCluster's own line remains"
     )
     price_date: datetime.date
     zones: dict[str, tuple[str, ...]] = Field(description="zone ids that are known to have it, by region")

@@ -19,5 +19,5 @@ def read_pcluster_version(requirements: Path = REQUIREMENTS) -> str:
     """
     found = _PIN.findall(requirements.read_text())
     if len(found) != 1:
-        raise ValueError(f"{requirements}: wanted one line aws-parallelcluster==X.Y.Z, found {len(found)}")
+        raise ValueError(f"{requirements}: expected one line aws-parallelcluster==X.Y.Z, found {len(found)}")
     return str(found[0])

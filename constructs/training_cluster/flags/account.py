@@ -64,8 +64,8 @@ class AccountFlags(BaseModel):
         pattern=r"^[^@\s]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
         takes="an e-mail address",
         example="me@example.com",
-        description="Address that the cluster's alarms and its budget write to. AWS asks it first whether it "
-        "wants the alarms. Default: alarms are on the dashboard only.",
+        description="Address for the mails of the cluster's alarms and of its budget. AWS first sends it a "
+        "link that confirms the alarms. Default: alarms are on the dashboard only.",
         on_change="live: the new address gets a mail to confirm",
     )
 

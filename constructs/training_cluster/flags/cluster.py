@@ -82,9 +82,9 @@ class ClusterFlags(BaseModel):
     )
     on_busy: Literal["fail", "drain", "stop"] = flag(
         "fail",
-        description="What an update does that wants running compute nodes gone: fail and change nothing; "
-        "drain them, where ParallelCluster can: their jobs end first; stop the fleet and its jobs, update, "
-        "start it again. A fleet without running nodes is always stopped and started.",
+        description="What an update does if running compute nodes have to stop for it: fail and change "
+        "nothing; drain them, where ParallelCluster can: their jobs end first; stop the fleet and its "
+        "jobs, update, start it again. A fleet without running nodes is always stopped and started.",
         on_change="live: how the next update treats nodes that run",
         is_compared=False,
     )

@@ -25,7 +25,7 @@ class StorageFlags(BaseModel):
         takes="a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens",
         example="my-bucket",
         description="A bucket that is there already. Default: a new one.",
-        on_change="refused by the guard, for Lustre is linked to it; with fsx_id: as fsx_id",
+        on_change="refused by the guard, because Lustre is linked to it; with fsx_id: as fsx_id",
     )
     fsx_id: str | None = flag(
         None,
@@ -47,7 +47,7 @@ class StorageFlags(BaseModel):
     fsx_mbps_per_tib: Literal["125", "250", "500", "1000"] = flag(
         "250",
         description="Throughput of the Lustre file system, MB/s for each TiB of capacity.",
-        on_change="live, in place (files may stand still for minutes); refused with fsx_efa=on",
+        on_change="live, in place (file operations may pause for minutes); refused with fsx_efa=on",
     )
     fsx_efa: Literal["off", "on"] = flag(
         "off",

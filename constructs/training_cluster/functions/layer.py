@@ -47,7 +47,7 @@ def _hosted(scope: Construct) -> lambda_.Code:
     bucket = s3.Bucket.from_bucket_name(scope, "PublishedLayers", f"{Aws.REGION}-aws-parallelcluster")
     Annotations.of(bucket).acknowledge_warning(
         "@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified",
-        "AWS's own bucket; the key holds the version, and what lies there never changes",
+        "AWS's own bucket; the key holds the version, and its content never changes",
     )
     key = f"parallelcluster/{PCLUSTER_VERSION}/layers/aws-parallelcluster/lambda-layer.zip"
     return lambda_.Code.from_bucket(bucket, key)

@@ -60,8 +60,8 @@ def _notification(
 
 def _advice(usd: int) -> str:
     return (
-        f"budget_usd={usd} sees nothing until {CLUSTER_TAG} is a cost allocation tag. AWS lists a tag up to "
-        "a day after something first carries it; then type, in the account that pays: "
+        f"budget_usd={usd} counts nothing until {CLUSTER_TAG} is a cost allocation tag. AWS lists a tag up "
+        "to a day after something first carries it; then type, in the account that pays: "
         f"`{ACTIVATE_TAG}`. The budget counts this cluster's own stacks, not what clusters share "
         "(network, file systems, bucket). CloudFormation has no budgets in "
         f"{', '.join(REGIONS_WITHOUT_BUDGETS)}: leave budget_usd out there"

@@ -51,13 +51,13 @@ def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
     if least > most:
         yield f"{at}: MinCount {least} is above MaxCount {most}"
     if block and (least != most or least == 0):
-        yield f"{at}: a Capacity Block wants MinCount = MaxCount > 0, not {least} and {most}"
+        yield f"{at}: a Capacity Block requires MinCount = MaxCount > 0, not {least} and {most}"
     if block and "CapacityReservationTarget" not in {*queue, *resource}:
-        yield f"{at}: a Capacity Block wants its CapacityReservationId"
+        yield f"{at}: a Capacity Block requires its CapacityReservationId"
     if block and group and group.get("Enabled"):
-        yield f"{at}: a Capacity Block wants no placement group"
+        yield f"{at}: a Capacity Block takes no placement group"
     if efa and group is None and not block:
-        yield f"{at}: EFA wants PlacementGroup to be said, on or off"
+        yield f"{at}: EFA requires PlacementGroup.Enabled, true or false"
     if efa and len(queue["Networking"]["SubnetIds"]) > 1:
         yield f"{at}: EFA works within one zone, so with one subnet"
 
@@ -79,7 +79,7 @@ def _mounts(config: Config) -> Iterator[str]:
     for folder in folders:
         for other in {*folders, *scratch} - {folder}:
             if other.startswith(folder + "/"):
-                yield f"SharedStorage: {other} lies within {folder}"
+                yield f"SharedStorage: {other} is within {folder}"
     ids = Counter(
         settings["FileSystemId"]
         for each in storage
@@ -88,4 +88,4 @@ def _mounts(config: Config) -> Iterator[str]:
     )
     for id_, count in ids.items():
         if count > 1:
-            yield f"SharedStorage: the file system {id_} stands {count} times; ParallelCluster takes it once"
+            yield f"SharedStorage: the file system {id_} is listed {count} times instead of once"

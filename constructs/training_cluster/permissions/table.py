@@ -72,7 +72,9 @@ def load(path: Path = PATH) -> list[Row]:
     with path.open(encoding="utf-8", newline="") as file:
         for number, cells in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
             if len(cells) != len(COLUMNS) or (number == 1 and tuple(cells) != COLUMNS):
-                raise ValueError(f"{path.name}:{number}: want the cells {', '.join(COLUMNS)}, got {cells}")
+                raise ValueError(
+                    f"{path.name}:{number}: expected the cells {', '.join(COLUMNS)}, found {cells}"
+                )
             if number > 1:
                 several = {
                     name: tuple(cell.split(_SEPARATOR)) if cell else ()

@@ -24,7 +24,7 @@ def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
     missing = [flag for flag in needed if not getattr(settings, flag)]
     if given and missing:
         yield Contradiction(
-            problem=f"{given[0]} is given, but not {' and '.join(missing)}: your own network comes whole",
+            problem=f"{given[0]} is given, but not {' and '.join(missing)}: your own network needs all three",
             mend=" ".join(f"-c {flag}=..." for flag in missing),
         )
     if given and settings.zone != "auto":
@@ -64,7 +64,7 @@ def _the_world_stays_out(settings: Settings) -> Iterator[Contradiction]:
         )
     if settings.ssh_from_anywhere == "yes" and not settings.ssh_from:
         yield Contradiction(
-            problem="ssh_from_anywhere=yes says nothing without ssh_from", mend="-c ssh_from=0.0.0.0/0"
+            problem="ssh_from_anywhere=yes has no effect without ssh_from", mend="-c ssh_from=0.0.0.0/0"
         )
 
 

@@ -116,7 +116,9 @@ def _retain(accounting: Construct) -> None:
 
 def _acknowledge(secret: secretsmanager.Secret, cluster: rds.DatabaseCluster) -> None:
     # ParallelCluster's guide, "Database rotation": a script on the head node gives slurmdbd a new password.
-    acknowledge(secret, "AwsSolutions-SMG4", "slurmdbd hears of a new password only from a person")
+    acknowledge(
+        secret, "AwsSolutions-SMG4", "a person gives slurmdbd a new password, by a script on the head node"
+    )
     for rule, reason in {
         "RDS6": "slurmdbd can log in with a password, not with IAM",
         "RDS11": "the network lets in nodes alone, and scanning for MySQL finds it on any port",

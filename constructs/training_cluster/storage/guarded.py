@@ -21,7 +21,7 @@ _NEW_STACK = (
     "bucket_name=... -c fsx_id=... -c efs_id=..."
 )
 _NETWORK = (
-    "The file systems stand in {old}: leave the network flags as they were. To move: make file systems in "
+    "The file systems are in {old}: leave the network flags as they were. To move: make file systems in "
     f"the other network, copy, npx cdk destroy TrainingClusterStack, {_NEW_STACK}"
 )
 
@@ -61,7 +61,7 @@ def _adopted(flag: str, id_: str | None) -> Guarded:
     return Guarded(
         value=id_ or "",
         policy="adopts",
-        note="the own one is kept and no longer used",
+        note="this app's own one stays, and is no longer used",
         safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: npx cdk destroy "
         f"TrainingClusterStack, {_NEW_STACK}",
     )
@@ -88,7 +88,7 @@ def _lustre(flags: StorageFlags) -> dict[str, Guarded]:
         "fsx_gib": Guarded(
             value=str(flags.fsx_gib),
             policy="grows",
-            note="files may stand still for minutes, and are slower for hours",
+            note="file operations may pause for minutes, and are slower for hours",
             safe_way=f"FSx makes no file system smaller: keep -c fsx_gib={{old}}, or more. {_MOVE_LUSTRE}",
         ),
         "fsx_efa": Guarded(
@@ -103,7 +103,7 @@ def _lustre(flags: StorageFlags) -> dict[str, Guarded]:
         values["fsx_mbps_per_tib"] = Guarded(
             value=flags.fsx_mbps_per_tib,
             policy="never" if flags.fsx_efa == "on" else "changes",
-            note="files may stand still for minutes",
+            note="file operations may pause for minutes",
             safe_way="With EFA it is chosen when a file system is made: keep -c fsx_mbps_per_tib={old}; a "
             f"larger -c fsx_gib brings more throughput. {_MOVE_LUSTRE}",
         )

@@ -75,7 +75,10 @@ def settings(**flags: str) -> Settings:
             {"accounting": "new", "cluster_name": "a" * 41},
             ["41 characters", "ParallelCluster takes 40", f"-c cluster_name={'a' * 40}"],
         ),
-        ({"vpc_id": NETWORK["vpc_id"]}, ["but not public_subnet_id and private_subnet_id", "comes whole"]),
+        (
+            {"vpc_id": NETWORK["vpc_id"]},
+            ["but not public_subnet_id and private_subnet_id", "needs all three"],
+        ),
         ({"security_group_id": "sg-0123456789abcdef0"}, ["security_group_id is given", "vpc_id"]),
         ({**NETWORK, "zone": "use1-az4"}, ["the zone is that of vpc_id", "leave zone out"]),
         (
@@ -90,7 +93,7 @@ def settings(**flags: str) -> Settings:
         ({"ssh_from": "0.0.0.0/0"}, ["opens port 22 to the internet", "-c ssh_from_anywhere=yes"]),
         ({"ssh_from": "0.0.0.0/1"}, ["opens port 22 to the internet"]),
         ({"placement_group": "on"}, ["the name of an existing group", "-c placement_group=auto"]),
-        ({"ssh_from_anywhere": "yes"}, ["says nothing without ssh_from"]),
+        ({"ssh_from_anywhere": "yes"}, ["has no effect without ssh_from"]),
         (
             {"fsx_id": "fs-0123456789abcdef0", "fsx_gib": "2400", "fsx_type": "scratch2"},
             ["fsx_type and fsx_gib are for a new file system", "leave fsx_type and fsx_gib out"],
