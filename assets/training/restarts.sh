@@ -46,9 +46,10 @@ check_restart() {
   start_step="$(latest_step)"
   export START_STEP="$start_step" # the ranks take this checkpoint without a check of their own
   if [[ -f $RUN_DIR/starts ]]; then
+    # tr: bash reads over NULs, which a damaged line may have.
     while read -r _ step _ _ job; do
-      if [[ $job == "$SLURM_JOB_ID" ]]; then restarts=$((restarts + 1)) last="$step"; fi
-    done <"$RUN_DIR/starts"
+      if [[ $job == "$SLURM_JOB_ID" && $step =~ ^[0-9]+$ ]]; then restarts=$((restarts + 1)) last=$((10#$step)); fi
+    done < <(tr '\0' '?' <"$RUN_DIR/starts")
   fi
   if ((restarts == 0)); then return; fi
   ((restarts <= MAX_RESTARTS)) || die \

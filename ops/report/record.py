@@ -126,6 +126,8 @@ class Run(_Record):
     settings: dict[str, str]
     """Settings of the last start; empty for a run of older scripts."""
     summary: Summary
+    damaged_rows: int = 0
+    """Damaged lines of metrics, starts and ends, which are left out; 0 from older scripts."""
     not_finite: dict[str, NotFinite]
     figures: list[Figure]
     axes: dict[str, list[float | None]]

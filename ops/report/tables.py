@@ -150,5 +150,7 @@ def warnings_of(run: Run) -> Iterator[str]:
     for name, wrong in run.not_finite.items():
         first = f"the first at step {wrong.first_step:,}"
         yield f"{wrong.count} values of {name} are not finite, {first}; the curves omit them."
+    if run.damaged_rows:
+        yield f"{run.damaged_rows:,} damaged rows skipped, of metrics, starts and ends."
     if not run.rows:
         yield "The run wrote no metrics."

@@ -24,7 +24,7 @@ from trainkit.run import checkpoints, outcome
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import Metrics
+from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, die
 from trainkit.run.stopping import Stop
@@ -210,7 +210,7 @@ def finish(rank: Rank, model: Any, stopped_at: int | None) -> None:
     (loss,) = rank.device.mean(validate(rank, model, batches=rank.settings.eval_batches))
     outcome.finished(rank.run)
     if rank.run.is_first:
-        summary = Metrics(rank.run.run_dir / METRICS, after_step=rank.settings.max_steps).summary()
+        summary = summary_of(rank.run.run_dir / METRICS)
         print(f"finished: {summary}, validation loss {loss:.4f}")
 
 

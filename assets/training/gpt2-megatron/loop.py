@@ -22,7 +22,7 @@ from trainkit.run import checkpoints, outcome
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
-from trainkit.run.metrics import Metrics
+from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run
 from trainkit.run.stopping import Stop
@@ -156,6 +156,6 @@ def finish(rank: Rank) -> None:
     loss, count = rank.sum(sum(loss for loss, _ in found), sum(count for _, count in found))
     outcome.finished(rank.run)
     if rank.run.is_first:
-        summary = Metrics(rank.run.run_dir / METRICS, after_step=rank.settings.max_steps).summary()
+        summary = summary_of(rank.run.run_dir / METRICS)
         validation = f", validation loss {loss / count:.4f}" if count else ""
         print(f"finished: {summary}{validation}")

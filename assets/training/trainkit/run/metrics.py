@@ -1,26 +1,109 @@
-"""File metrics.jsonl of a run: rank 0 writes a JSON line for each step, null for numbers not finite."""
+"""File metrics.jsonl of a run: rank 0 writes a JSON line for each step, null for numbers not finite.
+
+Lines are read one at a time, and damaged ones (NULs, half a line, another encoding, no row) are left out and
+counted. Only the standard library, and Python 3.9: the head node's python3 runs the reading part.
+"""
 
 from __future__ import annotations
 
 import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainkit.run.files import write_whole
+from trainkit.run.files import whole_file, write_whole
+from trainkit.run.run_files import lines_of, seconds
 
 FILE = "metrics.jsonl"
+# Number of the damaged rows that resumes have removed from the file.
+DAMAGED = "damaged_rows"
+# Values that are numbers or null in each row that has them; a workload may add others of any type.
+NUMBERS = {
+    "step",
+    "loss",
+    "learning_rate",
+    "tokens",
+    "tokens_per_s",
+    "step_s",
+    "data_s",
+    "memory_bytes",
+    "world_size",
+    "mfu",
+    "seq_per_s",
+    "message_bytes",
+    "busbw_gb_per_s",
+}
+# A hole in a file may be a line of gigabytes.
+_LONGEST_LINE = 1 << 16
+
+
+class Rows:
+    """Rows of a metrics file in constant memory; `damaged` counts the damaged ones of the last reading."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.damaged = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (row for _, row in self.lines())
+
+    def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """Yield each row with its line, which ends with a newline."""
+        removed = lines_of(self._file.with_name(DAMAGED))
+        self.damaged = int(removed[0]) if removed and removed[0].isdecimal() else 0
+        if not self._file.is_file():
+            return
+        with self._file.open("rb") as stream:
+            while line := stream.readline(_LONGEST_LINE):
+                is_too_long = len(line) == _LONGEST_LINE
+                while len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+                    line = stream.readline(_LONGEST_LINE)
+                row = None if is_too_long else row_of(line)
+                if row is not None:
+                    yield line.rstrip(b"\n") + b"\n", row
+                else:
+                    self.damaged += 1
+
+
+def row_of(line: bytes) -> dict[str, Any] | None:
+    """Parse a line; return None if it is damaged."""
+    try:
+        row = json.loads(line.decode("utf-8"))
+        if not isinstance(row, dict) or type(row.get("step")) is not int:
+            return None
+        for name, value in row.items():
+            # Larger whole numbers are no counts, and do not fit a float.
+            is_number = type(value) is float or (type(value) is int and abs(value) < 1 << 63)
+            if not is_number and value is not None and name in NUMBERS:
+                return None
+        if "time" in row:
+            seconds(str(row["time"]))
+    except (ValueError, OverflowError, RecursionError):
+        return None
+    return row
 
 
 class Metrics:
-    """File of one run; a resume first removes the steps that it will repeat."""
+    """File of one run; a resume first removes the steps that it will repeat, and damaged rows."""
 
     def __init__(self, file: Path, *, after_step: int) -> None:
         self._file = file
-        kept = [row for row in read(file) if row["step"] <= after_step]
-        write_whole(file, "".join(line_of(row) for row in kept))
+        rows, damaged, last = Rows(file), 0, 0
+        with whole_file(file) as kept:
+            for line, row in rows.lines():
+                if row["step"] <= after_step:
+                    # Older versions wrote NaN and Infinity, which JSON lacks.
+                    kept.write(line_of(row).encode() if b"NaN" in line or b"Infinity" in line else line)
+                    damaged, last = rows.damaged, row["step"]
+        if last < after_step:
+            damaged = rows.damaged
+        # Damaged rows after these are of steps that are repeated.
+        if damaged:
+            write_whole(file.with_name(DAMAGED), f"{damaged}\n")
+        if rows.damaged:
+            print(f"{file}: {rows.damaged} damaged rows skipped")
 
     def add(
         self,
@@ -70,11 +153,18 @@ class Metrics:
 
     def summary(self) -> str:
         """Return the last step and the losses in one line."""
-        rows = read(self._file)
-        if not rows:
-            return "no step was left to do"
-        first, last = rows[0], rows[-1]
-        return f"step {last['step']}, first loss {_loss_text(first)}, last loss {_loss_text(last)}"
+        return summary_of(self._file)
+
+
+def summary_of(file: Path) -> str:
+    """Return the last step and the losses of a metrics file in one line."""
+    first: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    for row in Rows(file):
+        first, last = first or row, row
+    if not last:
+        return "no step was left to do"
+    return f"step {last['step']}, first loss {_loss_text(first)}, last loss {_loss_text(last)}"
 
 
 def line_of(row: Mapping[str, Any]) -> str:
@@ -87,10 +177,4 @@ def line_of(row: Mapping[str, Any]) -> str:
 
 
 def _loss_text(row: Mapping[str, Any]) -> str:
-    return "not a number" if row["loss"] is None else f"{row['loss']:.4f}"
-
-
-def read(file: Path) -> list[dict[str, Any]]:
-    """Read all complete lines; the last may be torn if the machine went down while it was written."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    return "not a number" if row.get("loss") is None else f"{row['loss']:.4f}"

@@ -38,16 +38,19 @@ def summarize(run_dir: Path) -> dict[str, Any]:
     """
     record, _ = read_run(run_dir, None)
     summary: dict[str, Any] = record["summary"]
+    if damaged := record["damaged_rows"]:
+        summary["damaged_rows"] = damaged
     return summary
 
 
 def render(summary: dict[str, Any], figures: list[dict[str, Any]]) -> str:
     """Return a line of measures, then a line for each published figure."""
-    if not summary:
-        return "report: the run wrote no metrics"
-    return "\n".join(
-        [f"report: {', '.join(_parts(summary))}", *(_beside(summary, figure) for figure in figures)]
-    )
+    damaged = summary.get("damaged_rows", 0)
+    parts = [f"{damaged} damaged rows skipped"] if damaged else []
+    if "steps" not in summary:
+        return f"report: {', '.join(['the run wrote no metrics', *parts])}"
+    parts = _parts(summary) + parts
+    return "\n".join([f"report: {', '.join(parts)}", *(_beside(summary, figure) for figure in figures)])
 
 
 def _parts(summary: dict[str, Any]) -> list[str]:

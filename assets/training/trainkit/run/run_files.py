@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,39 +47,46 @@ def node_count(nodes: str) -> int:
     return count
 
 
-def starts(run_dir: Path) -> list[dict[str, Any]]:
-    """Read the starts, oldest first, without torn lines.
+def starts(run_dir: Path) -> tuple[list[dict[str, Any]], int]:
+    """Read the starts, oldest first, and count the damaged lines of the files starts and ends.
 
     `end` (seconds since 1970) and `exit_code` are None where job.slurm did not live to write them.
     """
-    ends = {
-        tuple(fields[:2]): (seconds(fields[2]), int(fields[3]))
-        for line in lines_of(run_dir / ENDS)
-        if len(fields := line.split()) == 4  # noqa: PLR2004 (job, restart, time, exit code)
-    }
-    found = []
+    ends: dict[tuple[str, str], tuple[float, int]] = {}
+    found: list[dict[str, Any]] = []
+    damaged = 0
+    for line in lines_of(run_dir / ENDS):
+        try:
+            job, restart, time, code = line.split()
+            ends[job, restart] = seconds(time), int(code)
+        except ValueError:
+            damaged += 1
     for line in lines_of(run_dir / STARTS):
-        fields = line.split()
-        if len(fields) != 5:  # noqa: PLR2004 (restart, step, time, nodes, job)
-            continue
-        restart, step, time, nodes, job = fields
-        end, exit_code = ends.get((job, restart), (None, None))
-        settings = read_settings(run_dir / f"settings-{job}-{restart}.env")
-        found.append(
-            {
-                "restart": int(restart),
-                "step": int(step),
-                "time": time,
-                "nodes": nodes,
-                "node_count": node_count(nodes),
-                "job": job,
-                "begin": seconds(time),
-                "end": end,
-                "exit_code": exit_code,
-                "settings": settings,
-            }
-        )
-    return found
+        try:
+            found.append(_start(run_dir, line, ends))
+        except ValueError:
+            damaged += 1
+    return found, damaged
+
+
+def _start(run_dir: Path, line: str, ends: Mapping[tuple[str, str], tuple[float, int]]) -> dict[str, Any]:
+    """Parse a line of the file starts. Raises ValueError if it is damaged."""
+    restart, step, time, nodes, job = line.split()
+    end, exit_code = ends.get((job, restart), (None, None))
+    if not job.isdecimal():
+        raise ValueError(f"{job} is no job id")
+    return {
+        "restart": int(restart),
+        "step": int(step),
+        "time": time,
+        "nodes": nodes,
+        "node_count": node_count(nodes),
+        "job": job,
+        "begin": seconds(time),
+        "end": end,
+        "exit_code": exit_code,
+        "settings": read_settings(run_dir / f"settings-{job}-{restart}.env"),
+    }
 
 
 def read_settings(file: Path) -> dict[str, str]:

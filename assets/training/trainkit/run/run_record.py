@@ -11,7 +11,7 @@ import bisect
 import gzip
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Reading:
                 self.medians[name].add(value)
 
     def _place(self, row: Row) -> dict[str, float]:
-        place = {name: row[name] for name in AXES if name in row}
+        place = {name: row[name] for name in AXES if row.get(name) is not None}
         if "time" in row:
             at = run_files.seconds(row["time"])
             self.begin = at if self.begin is None else self.begin
@@ -88,27 +88,19 @@ def values_of(row: Row) -> dict[str, float]:
     """Return a row's values by series, null as NaN; data_share is the part of a step that waited for data."""
     numbers = {name: math.nan if row[name] is None else row[name] for name in SERIES if name in row}
     values = {name: float(value) for name, value in numbers.items() if isinstance(value, (int, float))}
-    if row.get("step_s"):
+    if row.get("step_s") and row.get("data_s") is not None:
         values["data_share"] = row["data_s"] / row["step_s"]
     return values
 
 
-def rows_of(file: Path) -> Iterator[Row]:
-    """Read the complete lines of metrics.jsonl one at a time; the last may be torn while the run writes."""
-    if not file.is_file():
-        return
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.rstrip().endswith("}"):
-                yield json.loads(line)
-
-
 def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Reading]:
     """Return the record of a run without its series, and the reading that has them."""
-    starts = run_files.starts(run_dir)
+    starts, damaged = run_files.starts(run_dir)
     reading = Reading(starts)
-    for row in rows_of(run_dir / metrics.FILE):
+    rows = metrics.Rows(run_dir / metrics.FILE)
+    for row in rows:
         reading.add(row)
+    damaged += rows.damaged
     for start, spent_s in zip(starts, run_files.trained_s(starts, reading.last_times)):  # noqa: B905
         start["seconds"] = round(spent_s, 1)
     settings = starts[-1]["settings"] if starts else {}
@@ -131,6 +123,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "exit_code": starts[-1]["exit_code"] if starts else None,
         "settings": {name: value[:_MOST_OF_A_VALUE] for name, value in settings.items()},
         "summary": summary_of(reading, start_count=len(starts)),
+        "damaged_rows": damaged,
         "not_finite": reading.wrong,
         "figures": published(figures, settings.get("FAMILY")),
     }

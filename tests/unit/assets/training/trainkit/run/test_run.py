@@ -46,41 +46,6 @@ def test_a_rank_knows_its_folders_and_its_share_of_the_accelerators_peak(
         Run.from_environment()
 
 
-def test_a_resume_takes_out_the_steps_that_come_again_and_a_torn_line(tmp_path: Path) -> None:
-    file = tmp_path / "metrics.jsonl"
-    first = metrics.Metrics(file, after_step=0)
-    for step in range(1, 6):
-        first.add(**row(step))
-    with file.open("a") as torn:
-        torn.write('{"step": 6, "lo')
-    again = metrics.Metrics(file, after_step=3)
-    line = again.add(**row(4, loss=1.5, mfu=0.415))
-    assert [read["step"] for read in metrics.read(file)] == [1, 2, 3, 4]
-    assert metrics.read(file)[3]["mfu"] == 0.415
-    assert "mfu" not in metrics.read(file)[2]
-    assert line.startswith(
-        "step 4: loss 1.5000, 4,000 tokens/s, MFU 41.5%, 0.100 s a step (10% data), 1.0 GiB"
-    )
-    assert again.summary() == "step 4, first loss 8.0000, last loss 1.5000"
-
-
-def test_every_row_of_the_metrics_is_json_also_where_a_number_is_not_finite(tmp_path: Path) -> None:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    file = tmp_path / "metrics.jsonl"
-    # A row as older versions wrote it.
-    file.write_text(json.dumps(row(1, loss=math.nan)) + "\n")
-    assert "NaN" in file.read_text()
-    written = metrics.Metrics(file, after_step=1)
-    assert "loss nan" in written.add(**row(2, loss=math.nan))
-    assert "loss inf" in written.add(**row(3, loss=math.inf, mfu=-math.inf))
-    rows = [json.loads(line, parse_constant=refuse) for line in file.read_text().splitlines()]
-    assert [(each["step"], each["loss"]) for each in rows] == [(1, None), (2, None), (3, None)]
-    assert rows[2]["mfu"] is None
-    assert written.summary() == "step 3, first loss not a number, last loss not a number"
-
-
 @pytest.mark.parametrize(
     ("loss", "norm", "scale"),
     [(math.nan, 1.0, None), (2.0, math.inf, None), (math.inf, math.nan, 1024.0), (2.0, math.nan, 0.5)],
