@@ -135,7 +135,7 @@ def _changes_of_kept(before: Config, after: Config) -> list[Any]:
 def _decide(each: _Judged, judged: list[_Judged], *, busy: bool, after: Settings) -> Change:
     named = {"what": each.what, "old": each.old, "new": each.new}
     if each.kept:
-        why = f"it can never change in a cluster ({'; '.join(each.kept)})"
+        why = f"it cannot change during a cluster's life ({'; '.join(each.kept)})"
         return Change(**named, verdict="impossible", why=why, mend=second_cluster(after.cluster_name))
     if each.what == "login_nodes" and each.policy == "never" and after.login_nodes == 0:
         return Change(**named, verdict="impossible", why=_NO_LOGIN_NODES, mend="-c login_nodes=1")
@@ -157,6 +157,6 @@ def _version(deployed: Deployed, after: Settings) -> Iterator[Change]:
             old=str(deployed.version),
             new=PCLUSTER_VERSION,
             verdict="impossible",
-            why="the version of ParallelCluster can never change in a cluster",
+            why="the version of ParallelCluster cannot change during a cluster's life",
             mend=second_cluster(after.cluster_name),
         )

@@ -28,7 +28,7 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
         return None, ""
     given = read_given_flags(deployed.cluster_stack.template)
     if given is None:
-        return None, "it was deployed by a release of this app that did not record its flags"
+        return None, "the last deploy was by a release of this app that did not record flags"
     shared = guarded_values(deployed)
     flags = {flag: value for flag, value in given.items() if flag not in shared}
     flags |= {flag: value for flag, value in shared.items() if value}
@@ -39,10 +39,8 @@ def former_settings(settings: Settings, deployed: Deployed) -> tuple[Settings | 
     try:
         return read_settings(flags), ""
     except ConfigurationError as error:
-        return (
-            None,
-            f"this release of the app does not accept its flags: {str(error).splitlines()[-1].strip()}",
-        )
+        last = str(error).splitlines()[-1].strip()
+        return None, f"this release of the app refuses the flags of the last deploy: {last}"
 
 
 def _has_interface_endpoints(network: DeployedStack) -> bool:

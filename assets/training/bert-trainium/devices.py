@@ -1,7 +1,7 @@
 """The differences between devices: a CPU, a NeuronCore through PyTorch/XLA, and XLA on a CPU.
 
 Ranks talk to each other in two ways: gradients go from device to device, everything else (losses, "was
-somebody told to stop", waiting for each other) from host to host by gloo. XLA would make a graph of each
+somebody asked to stop", waiting for each other) from host to host by gloo. XLA would make a graph of each
 such thing, to be compiled beforehand, and those of a trial run have no results.
 """
 

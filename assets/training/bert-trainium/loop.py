@@ -120,7 +120,7 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
 
 
 def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first: int) -> int | None:
-    """Do all steps after `first`; return the step in which a rank was told to stop, or None."""
+    """Do all steps after `first`; return the step in which a rank was asked to stop, or None."""
     run, settings, device = rank.run, rank.settings, rank.device
     stop = Stop()
     tokens_a_step = (
@@ -135,7 +135,7 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
         own_loss, norm, data_s = update(rank, model, optimizer, data, step)
-        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        # The losses, and whether any rank was asked to stop: all ranks then decide the same.
         loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
         if metrics:
@@ -205,7 +205,7 @@ def finish(rank: Rank, model: Any, stopped_at: int | None) -> None:
     """Report the end of the run, to people and to job.slurm."""
     if stopped_at is not None:
         outcome.stopped(rank.run, stopped_at)
-        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
         return
     (loss,) = rank.device.mean(validate(rank, model, batches=rank.settings.eval_batches))
     outcome.finished(rank.run)

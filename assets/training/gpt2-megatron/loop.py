@@ -71,7 +71,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
         finish(rank)
     else:
         outcome.stopped(run, stopped_at)
-        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
     dist.barrier()
     parallel_state.destroy_model_parallel()
     dist.destroy_process_group()
@@ -89,7 +89,7 @@ def start_world(run: Run, settings: Settings) -> torch.device:
 
 
 def train_steps(rank: Rank, core: Any, data: str) -> int | None:
-    """Do the remaining steps; return the step in which a rank was told to stop, or None."""
+    """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, sizes = rank.run, rank.settings, rank.sizes
     stop = Stop()
     first = resume(rank, core, data)
@@ -133,7 +133,7 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
 
 
 def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tuple[float, float, bool]:
-    """Make one update; return the mean loss, the norm of the gradients, and whether a rank was told to stop.
+    """Make one update; return the mean loss, the norm of the gradients, and whether a rank was asked to stop.
 
     All three are equal on all ranks, which then decide the same.
     """

@@ -117,7 +117,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
         finish(rank, model)
     else:
         outcome.stopped(run, stopped_at)
-        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
     # The gradients' exchange goes before the process group that it uses: the other way round gloo waits
     # for ever in its destructor (torch 2.13).
     del model, optimizer
@@ -126,7 +126,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
 
 
 def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | None:
-    """Do the remaining steps; return the step in which a rank was told to stop, or None."""
+    """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, accelerator = rank.run, rank.settings, rank.accelerator
     stop = Stop()
     micro_steps = range(settings.gradient_accumulation)
@@ -144,7 +144,7 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
         micro_batches = [rank.batch(data, key) for key in keys]
         data_s = time.perf_counter() - started
         own_loss, norm = update(accelerator, model, optimizer, micro_batches)
-        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        # The losses, and whether any rank was asked to stop: all ranks then decide the same.
         loss, stopping = rank.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
         tokens_seen += tokens_a_step

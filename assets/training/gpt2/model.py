@@ -13,12 +13,12 @@ from trainkit.run.run import die
 from transformers import GPT2Config, GPT2LMHeadModel
 
 NO_TOKEN = -100
-# GPT-2's own GELU is eight passes over the widest activations in transformers, and the same in one by torch.
+# In transformers, GPT-2's own GELU takes eight passes over the widest activations; torch's equal takes one.
 SLOW_GELU, FAST_GELU = "gelu_new", "gelu_pytorch_tanh"
 
 
 def make_model(settings: Settings, shape: Shape, weights: Path | None) -> GPT2LMHeadModel:
-    """GPT-2 with random weights, or with those of a folder."""
+    """Make GPT-2 with random weights, or with those of a folder."""
     drop = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), settings.gpt2_dropout)
     if weights:
         logging.getLogger("transformers").setLevel(logging.ERROR)
@@ -51,7 +51,7 @@ def make_model(settings: Settings, shape: Shape, weights: Path | None) -> GPT2LM
 
 
 def loss_of(model: Any, ids: torch.Tensor) -> torch.Tensor:
-    """Mean cross-entropy (nats a token) of each token after the first."""
+    """Return the mean cross-entropy (nats a token) of each token after the first."""
     logits = model(input_ids=ids).logits
     # The last position has no next token; to leave it out of the logits would copy them all.
     following = torch.nn.functional.pad(ids[:, 1:], (0, 1), value=NO_TOKEN)
@@ -61,7 +61,7 @@ def loss_of(model: Any, ids: torch.Tensor) -> torch.Tensor:
 
 
 def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """Matrices decay, biases and norms do not. The learning rate is set in each step."""
+    """Make AdamW, which decays matrices, not biases and norms. Each step sets the learning rate."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": settings.weight_decay},
@@ -72,7 +72,7 @@ def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.Ad
 
 
 def learning_rate(step: int, settings: Settings, highest: float) -> float:
-    """Linear warm-up, then a cosine from the highest down to a tenth of it at max_steps."""
+    """Return the rate of a step: linear warm-up, then a cosine down to a tenth of the highest."""
     if step <= settings.warmup_steps:
         return highest * step / settings.warmup_steps
     done = (step - settings.warmup_steps) / max(1, settings.max_steps - settings.warmup_steps)

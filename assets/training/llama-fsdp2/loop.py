@@ -100,7 +100,7 @@ def train(run: Run, settings: Settings, shape: Shape, data: Data, checkpoint: Pa
         finish(rank, model)
     else:
         outcome.stopped(run, stopped_at)
-        rank.say(f"told to stop, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
+        rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
     dist.destroy_process_group()
 
 
@@ -115,7 +115,7 @@ def open_device(run: Run, settings: Settings) -> torch.device:
 
 
 def train_steps(rank: Rank, update: Update, saver: Saver, checkpoint: Path | None) -> int | None:
-    """All steps that are left; the step in which a rank was told to stop, or None."""
+    """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, shape = rank.run, rank.settings, rank.shape
     stop = Stop()
     micro_steps = settings.gradient_accumulation
@@ -130,7 +130,7 @@ def train_steps(rank: Rank, update: Update, saver: Saver, checkpoint: Path | Non
         micro_batches = rank.batches(data, what=TRAINING, step=step, micro_steps=micro_steps)
         data_s = time.perf_counter() - started
         own_loss, norm = update(micro_batches, clip=GRADIENT_CLIP, learning_rate=rate)
-        # The losses, and whether any rank was told to stop: all ranks then decide the same.
+        # The losses, and whether any rank was asked to stop: all ranks then decide the same.
         loss, stopping = rank.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
         tokens_seen += tokens_a_step

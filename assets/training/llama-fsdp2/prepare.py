@@ -83,7 +83,7 @@ def run() -> None:
         print(f"data: {order.folder} is there")
     elif bucket is None or not download(order, bucket):
         make(order)
-    # Text of a machine lies on every machine.
+    # Text of a machine exists on every machine.
     if bucket and order.corpus != text.MACHINE:
         try:
             bucket.upload_shards(order.folder.name, order.folder, read_manifest(order.folder))

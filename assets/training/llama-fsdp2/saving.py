@@ -25,7 +25,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from trainkit.run import checkpoints
 from trainkit.run.run import Run, die
 
-# A line a checkpoint: how long the training stood still for it, and how long it took to be whole.
+# A line a checkpoint: how long the training paused for it, and how long it took to be complete.
 LOG = "checkpoints.jsonl"
 
 
@@ -134,7 +134,7 @@ class Saver:
         with (self._run.run_dir / LOG).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         print(
-            f"step {step}: checkpoint {final}, training stood still {stood_still_s:.2f} s, "
+            f"step {step}: checkpoint {final}, training paused {stood_still_s:.2f} s, "
             f"whole after {whole_s:.2f} s"
         )
 

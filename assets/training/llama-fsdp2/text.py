@@ -1,6 +1,6 @@
 """CORPUS: the text to train on, as units for trainkit.data.prepare_tokens; a unit is a file.
 
-raw: your own files in DATA_DIR/raw (*.txt, *.jsonl). machine: text that lies on any machine.
+raw: your own files in DATA_DIR/raw (*.txt, *.jsonl). machine: text that exists on any machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Reader:
     """The documents of a file."""
 
     def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
-        """Each JSON line's "text", or blocks of a plain text, with the bytes read for each."""
+        """Read each JSON line's "text", or blocks of a plain text, with the bytes read for each."""
         if unit.file.suffix == ".jsonl":
             return json_lines(unit.file)
         return ((block, len(block.encode())) for block in blocks(lines(unit.file)))
@@ -49,7 +49,7 @@ def lines(file: Path) -> Iterator[str]:
 
 
 def json_lines(file: Path) -> Iterator[tuple[str, int]]:
-    """The "text" of each line's object.
+    """Read the "text" of each line's object.
 
     Raises:
         ShardError: a line has none.
@@ -68,12 +68,12 @@ def json_lines(file: Path) -> Iterator[tuple[str, int]]:
 
 
 def own_files(data: Path) -> list[Path]:
-    """What lies in DATA_DIR/raw, by name."""
+    """List the files of text in DATA_DIR/raw by name."""
     return sorted(file for file in (data / OWN).glob("*") if file.suffix in SUFFIXES)
 
 
 def fingerprint(name: str, *, data: Path) -> str | None:
-    """Changes when the text would; reads none. None where there is no text: shards may still be there."""
+    """Return a sum that changes when the text would, reading none; None without text."""
     if name == MACHINE:
         return machine_text.fingerprint()
     made_of = [_stamp(file) for file in own_files(data)]
@@ -81,7 +81,7 @@ def fingerprint(name: str, *, data: Path) -> str | None:
 
 
 def units(name: str, *, data: Path) -> tuple[File, ...]:
-    """The files of a corpus, in an order that does not change.
+    """List the files of a corpus, in an order that does not change.
 
     Raises:
         ShardError: there is no text.
@@ -90,7 +90,7 @@ def units(name: str, *, data: Path) -> tuple[File, ...]:
     if not files:
         raise ShardError(
             f"there is no text: put {' or '.join(f'*{suffix}' for suffix in SUFFIXES)} into {data / OWN}, or "
-            f"train on what lies on this machine: CORPUS={MACHINE}."
+            f"train on the text of this machine: CORPUS={MACHINE}."
         )
     return tuple(
         File(name=file.name, size_bytes=file.stat().st_size, fingerprint=_stamp(file), file=file)

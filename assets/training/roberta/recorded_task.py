@@ -91,7 +91,7 @@ class Recorder:
         return 0.0 if self._idle_since is None else time.perf_counter() - self._idle_since
 
     def end(self, outputs: Sequence[Mapping[str, Any]]) -> None:
-        """Record an update, and end the training if any rank was told to stop."""
+        """Record an update, and end the training if any rank was asked to stop."""
 
         def total(key: str) -> float:
             return float(sum(output[key] for output in outputs))

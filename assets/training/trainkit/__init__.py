@@ -1,1 +1,1 @@
-"""The package that all trainers share; it needs the standard library, and torch in a few places."""
+"""Code of all workloads: `data`, from text to token shards, and `run`, from settings to the report."""

@@ -1,4 +1,4 @@
-"""Pure renderer of the queues. The capacity decides about a placement group, the instance type about EFA."""
+"""Pure renderer of the queues: Slurm partitions with one compute resource each."""
 
 from __future__ import annotations
 

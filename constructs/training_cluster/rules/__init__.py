@@ -1,4 +1,4 @@
-"""Rules between flags: combinations that ParallelCluster or AWS would refuse.
+"""Reader of the flags in the CDK context, and rules between flags: combinations that it refuses.
 
 Imported by: bench, ops, rehearsal, tools.
 """

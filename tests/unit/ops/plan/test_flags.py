@@ -50,7 +50,7 @@ def test_a_template_without_them_is_an_older_releases() -> None:
     del templates["TrainingClusterStack"]["Metadata"]
     before, why = former_settings(read_settings({}), _deployed(templates))
     assert before is None
-    assert "did not record its flags" in why
+    assert "did not record flags" in why
 
 
 def test_flags_that_this_release_does_not_know_are_said_and_not_guessed() -> None:
@@ -58,7 +58,7 @@ def test_flags_that_this_release_does_not_know_are_said_and_not_guessed() -> Non
     templates["TrainingClusterStack"]["Metadata"][GIVEN_FLAGS]["gone"] = "1"
     before, why = former_settings(read_settings({}), _deployed(templates))
     assert before is None
-    assert why.startswith("this release of the app does not accept its flags")
+    assert why.startswith("this release of the app refuses the flags of the last deploy")
 
 
 def test_only_what_differs_is_written_down() -> None:

@@ -216,7 +216,7 @@ def test_without_the_former_flags_keys_are_told_and_no_former_cost() -> None:
     assert verdicts["Scheduling.SlurmQueues[gpu].ComputeResources[p4d].MaxCount"] == "live"
     assert verdicts["HeadNode.InstanceType"] == "impossible"
     assert found.cost_before is None
-    assert "The former cost is unknown: it was deployed by a release" in shown(found)
+    assert "The former cost is unknown: the last deploy was by a release" in shown(found)
 
 
 def test_without_a_cluster_all_is_new() -> None:
