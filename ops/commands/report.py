@@ -27,12 +27,13 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show the results of training runs: curves, restarts, checkpoints and cost, beside published figures."""
-    from ops.report.output import check_file, page_command, run_as_json, write_page
+    from ops.report.html import check_file
+    from ops.report.output import page_command, run_as_json, write_page
     from ops.report.source import read_runs
     from ops.report.text import print_report
 
     if html:
-        check_file(html, force=force)
+        check_file(html, force=force, command="report")
     found = read_runs(runs, cluster)
     if html:
         write_page(found, html)

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from ops.options import Cluster, Json, console, print_json
 
 
-def verify(cluster: Cluster = "training", as_json: Json = False) -> None:
-    """Compare a deployed cluster with claims that no rehearsal can prove. Changes nothing.
+def verify(
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Start no compute node: the default without --nodes.")
+    ] = False,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", "-N", min=1, help="Also train on so many nodes for about ten minutes; they cost money."
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write one page that loads nothing else.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Compare a deployed cluster with claims that no rehearsal can prove, and take back all changes.
 
     The exit code is 1 if something differs.
     """
@@ -16,19 +36,47 @@ def verify(cluster: Cluster = "training", as_json: Json = False) -> None:
 
     from ops.account.aws_errors import explain
     from ops.account.session import account_clients
+    from ops.report.html import check_file, write_file
     from ops.usage import UsageError
+    from ops.verify import report
     from ops.verify.checks import run_checks
+    from ops.verify.nodes import run_node_checks
+    from ops.verify.scene import open_scene
 
+    if quick and nodes:
+        raise typer.BadParameter("--quick starts no node, --nodes starts some: give one of them.")
+    if html:
+        check_file(html, force=force, command="verify")
     try:
-        results = run_checks(cluster, account_clients())
+        scene = open_scene(cluster, account_clients(), _say, nodes=nodes or 0)
     except NoCredentialsError as error:
         raise UsageError(f"verify: {explain(error)}") from None
-    differing = sum(each.verdict == "differs" for each in results)
+    results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
+    found = report.Report(
+        cluster_name=cluster,
+        region=scene.cluster.region,
+        is_rehearsal=scene.is_rehearsal,
+        nodes=scene.nodes,
+        results=results,
+    )
+    if html:
+        write_file(report.render_page(found), html, command="verify")
     if as_json:
-        print_json({"checks": results, "differing": differing})
+        print_json({**report.as_json(found), "files": {"html": html}})
     else:
         for each in results:
             line = f"{each.verdict:15}{each.id}: {each.seen}; expected: {each.expected}"
             console().print(line, markup=False)
             console().print(f"{'':15}not in a rehearsal: {each.not_in_rehearsal}", markup=False)
-    raise typer.Exit(1 if differing else 0)
+        console().print(
+            f"{found.count('held')} held, {found.count('differs')} differ, "
+            f"{found.count('could not look')} could not be looked at"
+        )
+        if html:
+            console().print(f"page:    {html}", markup=False)
+    raise typer.Exit(1 if found.count("differs") else 0)
+
+
+def _say(line: str) -> None:
+    """Print a line about a wait on stderr."""
+    typer.echo(line, err=True)

@@ -8,36 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ops.report.compared import compare
+from ops.report.html import write_file
 from ops.report.record import Run
 from ops.report.run_cost import cost_of
-from ops.usage import OpsError, UsageError
-
-
-def check_file(html: Path, *, force: bool) -> None:
-    """Refuse a path that cannot or must not be written, before AWS is asked. Raises UsageError."""
-    if html.is_dir():
-        raise UsageError(f"report: {html} is a folder.\n  type:   --html {html / 'report.html'}")
-    if not html.parent.is_dir():
-        raise UsageError(f"report: there is no folder {html.parent}.\n  type:   mkdir -p {html.parent}")
-    if html.exists() and not force:
-        raise UsageError(
-            f"report: {html} exists already.\n  type:   --force to overwrite it, or another name"
-        )
 
 
 def write_page(runs: Sequence[Run], html: Path) -> None:
     """Write the page, completely or not at all. Raises OpsError without its library or on a write error."""
     from ops.report.page import render_page  # noqa: PLC0415 (only if it is requested)
 
-    content = render_page(runs)
-    partial = html.with_name(f".{html.name}.partial")
-    try:
-        partial.write_bytes(content.encode())
-        partial.replace(html)
-    except OSError as error:
-        raise OpsError(f"report: {html} cannot be written: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    write_file(render_page(runs), html, command="report")
 
 
 def run_as_json(run: Run) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
-import hashlib
 import json
 from collections.abc import Sequence
 from html import escape
@@ -13,6 +11,7 @@ from string import Template
 from typing import Any
 
 from ops.report import tables
+from ops.report.html import STYLE, digest, table_html
 from ops.report.panels import Panel, axis_of, count, floors_of, has, panels_of, size
 from ops.report.record import Checkpoint, Run, Start
 from ops.report.run_cost import cost_of
@@ -23,8 +22,6 @@ _HERE = Path(__file__).parent
 _UPLOT = ROOT / "node_modules" / "uplot"
 # Limit for a chart's table, since the page has the curve, and the run's metrics.jsonl every value.
 _MOST_ROWS = 25
-# A cell with more characters than this gets a wide column, for phones.
-_LONG = 24
 
 
 def render_page(runs: Sequence[Run]) -> str:
@@ -34,13 +31,13 @@ def render_page(runs: Sequence[Run]) -> str:
         OpsError: the library that draws the curves is not installed.
     """
     library, style = _library()
-    style += (_HERE / "page.css").read_text()
+    style += STYLE
     script = f"{library}\n{(_HERE / 'page.js').read_text()}"
     names = ", ".join(run.name for run in runs)
     panels = panels_of(runs)
     return Template((_HERE / "page.html").read_text()).substitute(
-        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash(style)}; "
-        f"script-src {_hash(script)}",
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {digest(style)}; "
+        f"script-src {digest(script)}",
         title=escape(f"{names}: training report"),
         style=style,
         heading=" beside ".join(escape(run.name) for run in runs),
@@ -54,12 +51,12 @@ def render_page(runs: Sequence[Run]) -> str:
         key=_key(panels),
         charts="\n".join(_chart(panel, runs) for panel in panels) or "<p>There is nothing to draw yet.</p>",
         published=_each(
-            runs, lambda run: _table(tables.published_table(run)), "No published figure for this family."
+            runs, lambda run: table_html(tables.published_table(run)), "No published figure for this family."
         ),
         cost=_each(runs, _cost, ""),
-        starts=_each(runs, lambda run: _table(tables.starts_table(run)), "The training was not started."),
-        checkpoints=_each(runs, lambda run: _table(tables.checkpoints_table(run)), "There are none."),
-        configuration=_table(tables.settings_table(runs)) or "<p>The run recorded no settings.</p>",
+        starts=_each(runs, lambda run: table_html(tables.starts_table(run)), "The training was not started."),
+        checkpoints=_each(runs, lambda run: table_html(tables.checkpoints_table(run)), "There are none."),
+        configuration=table_html(tables.settings_table(runs)) or "<p>The run recorded no settings.</p>",
         data=_data(runs, panels),
         script=script,
     )
@@ -80,10 +77,6 @@ def _library() -> tuple[str, str]:
 
 def _version() -> str:
     return str(json.loads((_UPLOT / "package.json").read_text())["version"])
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _of(run: Run, runs: Sequence[Run]) -> str:
@@ -111,34 +104,11 @@ def _key(panels: Sequence[Panel]) -> str:
 def _summary(runs: Sequence[Run]) -> str:
     table = tables.summary_table(runs)
     if len(runs) > 1:
-        return _table(table)
+        return table_html(table)
     tiles = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in table.rows
     )
     return f'<dl class="tiles">{tiles}</dl>'
-
-
-def _table(table: tables.Table) -> str:
-    """Return a table's HTML; nothing for a table without rows."""
-    note = f'<p class="muted">{escape(table.note)}</p>' if table.note else ""
-    if not table.rows:
-        return note if table.title == "Configuration" else ""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
-    rows = []
-    for number, (first, *others) in enumerate(table.rows):
-        differs = ' class="different"' if number in table.different else ""
-        cells = "".join(f"<td{_width(cell)}>{escape(cell)}</td>" for cell in others)
-        rows.append(f'<tr{differs}><th scope="row"{_width(first)}>{escape(first)}</th>{cells}</tr>')
-    label = escape(table.title, quote=True)
-    return (
-        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">'
-        f"<table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>{note}"
-    )
-
-
-def _width(cell: str) -> str:
-    return ' class="long"' if len(cell) > _LONG else ""
 
 
 def _cost(run: Run) -> str:
@@ -161,7 +131,7 @@ def _chart(panel: Panel, runs: Sequence[Run]) -> str:
     return (
         f'<figure id="chart-{panel.series}"><h3>{escape(panel.title)}</h3><p class="values"></p>'
         f'<div class="plot" role="img" aria-label="{label}"></div>'
-        f"<details><summary>Values as a table</summary>{_table(data)}</details></figure>"
+        f"<details><summary>Values as a table</summary>{table_html(data)}</details></figure>"
     )
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from ops.account.clusters import describe_cluster
-from ops.account.session import ClientOf
-from ops.verify import deploy, head_node, resources
+from ops.verify import deploy, head_node, images, links, monitoring, resources, slurm, trail
 from ops.verify.check import Result
+from ops.verify.scene import Scene
 
-CHECKS = (*deploy.CHECKS, *head_node.CHECKS, *resources.CHECKS)
-"""Every check, in the order of the report and of docs/first-deploy.md."""
+CHECKS = (
+    *deploy.CHECKS,
+    *trail.CHECKS,
+    *head_node.CHECKS,
+    *slurm.CHECKS,
+    *resources.CHECKS,
+    *images.CHECKS,
+    *links.CHECKS,
+    *monitoring.CHECKS,
+)
+"""Every check that starts no node, in the order of the report and of docs/first-deploy.md."""
 
 
-def run_checks(cluster_name: str, client: ClientOf) -> list[Result]:
-    """Run every check. Raises OpsError if there is no such cluster, and botocore's errors."""
-    cluster = describe_cluster(cluster_name, client)
-    return [check.run(cluster, client) for check in CHECKS]
+def run_checks(scene: Scene) -> list[Result]:
+    """Run every check that starts no node."""
+    return [check.run(scene) for check in CHECKS]

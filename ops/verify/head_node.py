@@ -1,71 +1,63 @@
-"""Checks on the head node, by commands that only read."""
+"""Checks on the head node, by one script that only reads."""
 
 from __future__ import annotations
 
-from ops.account.clusters import Cluster
-from ops.account.head_node import find_head_node
-from ops.account.session import ClientOf
+import datetime
+
 from ops.verify.check import Check
+from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import load_base
 
-_BOOTSTRAP_LOG = "/var/log/training-cluster/bootstrap.log"
+_SCRIPT = "owner root, not writable by others"
 
 
-def _run(cluster: Cluster, client: ClientOf, *command: str) -> str:
-    return find_head_node(cluster.name, client).run(*command, reads_only=True)
+def _fact(scene: Scene, key: str) -> str:
+    """Return a fact about the head node. Raises UnseenError if it cannot be read there."""
+    value = scene.inspected.get(key, "")
+    if value in ("", "unreadable"):
+        raise UnseenError(f"the head node does not show {key} to the cluster's user")
+    return value
 
 
-def _setting(cluster: Cluster, client: ClientOf, name: str, wanted: str) -> tuple[bool, str]:
-    """Compare a setting of the running slurmctld, whose values may have a unit."""
-    for line in _run(cluster, client, "scontrol", "show", "config").splitlines():
-        key, _, value = (part.strip() for part in line.partition("="))
-        if key == name:
-            return value.split(" ")[0] == wanted, f"{name}={value}"
-    return False, f"no {name}"
+def _lustre_is_mounted(scene: Scene) -> tuple[bool, str]:
+    type_ = _fact(scene, "mount-lustre")
+    return type_ == "lustre", f"{load_base().shared_dir} is {type_}"
 
 
-def _requeues(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    return _setting(cluster, client, "JobRequeue", "1")
+def _efs_is_mounted(scene: Scene) -> tuple[bool, str]:
+    type_ = _fact(scene, "mount-efs")
+    return type_ == "nfs4", f"{load_base().efs_dir} is {type_}"
 
 
-def _scales_down(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    return _setting(cluster, client, "SuspendTime", str(load_base().scaledown_idle_min * 60))
-
-
-def _lustre_is_mounted(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    shared = load_base().shared_dir
-    type_ = _run(cluster, client, "stat", "--file-system", "--format=%T", shared).strip()
-    return type_ == "lustre", f"{shared} is {type_}"
-
-
-def _scripts_are_of_root(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    shown = _run(cluster, client, "stat", "--format=%U %A", f"{load_base().shared_dir}/training/job.slurm")
+def _scripts_are_of_root(scene: Scene) -> tuple[bool, str]:
+    shown = _fact(scene, "script")
     owner, mode = shown.split()
-    return owner == "root" and mode[5] != "w" and mode[8] != "w", shown.strip()
+    return owner == "root" and mode[5] != "w" and mode[8] != "w", shown
 
 
-def _steps_ended_well(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    lines = _run(cluster, client, "cat", _BOOTSTRAP_LOG).splitlines()
-    failed = [line for line in lines if ": failed" in line]
-    return bool(lines) and not failed, f"{len(failed)} failed steps in {len(lines)} lines"
+def _steps_ended_well(scene: Scene) -> tuple[bool, str]:
+    shown = _fact(scene, "bootstrap")
+    return not shown.startswith("0 lines") and shown.endswith(" 0 failed steps"), shown
+
+
+def _cfn_init_ended_well(scene: Scene) -> tuple[bool, str]:
+    if scene.inspected.get("cfn-init") == "unreadable":
+        raise UnseenError("only root may read /var/log/cfn-init.log here")
+    begin, end = (
+        datetime.datetime.fromisoformat(_fact(scene, f"cfn-init-{name}")) for name in ("begin", "end")
+    )
+    errors = _fact(scene, "cfn-init-errors")
+    minutes = (end - begin).total_seconds() / 60
+    return errors == "0", f"{minutes:.1f} minutes, {errors} errors"
+
+
+def _containers_are_enabled(scene: Scene) -> tuple[bool, str]:
+    has = {key: _fact(scene, key) for key in ("pyxis", "pyxis-enabled", "enroot")}
+    shown = ", ".join(f"{key}: {value}" for key, value in has.items())
+    return has["pyxis"] == "no" or has["pyxis-enabled"] == "yes", shown
 
 
 CHECKS = (
-    Check(
-        id="slurm-requeue",
-        claim="Slurm has our JobRequeue in force, so that a job survives its node.",
-        expected="JobRequeue=1",
-        not_in_rehearsal="ParallelCluster's recipes, which write slurm.conf on AWS.",
-        look=_requeues,
-    ),
-    Check(
-        id="slurm-scale-down",
-        claim="Nodes without work are terminated after the catalog's scaledown_idle_min.",
-        expected=f"SuspendTime={load_base().scaledown_idle_min * 60}",
-        not_in_rehearsal="The local Slurm's time is shortened.",
-        look=_scales_down,
-        only_on_aws=True,
-    ),
     Check(
         id="lustre-mounted",
         claim="The shared folder is FSx for Lustre on the head node.",
@@ -75,9 +67,17 @@ CHECKS = (
         only_on_aws=True,
     ),
     Check(
+        id="efs-mounted",
+        claim="EFS is mounted on the head node.",
+        expected=f"{load_base().efs_dir} is nfs4",
+        not_in_rehearsal="No file system is mounted: it is a folder.",
+        look=_efs_is_mounted,
+        only_on_aws=True,
+    ),
+    Check(
         id="training-scripts",
         claim="The training scripts are there, and only root can write them.",
-        expected="owner root, not writable by others",
+        expected=_SCRIPT,
         not_in_rehearsal="The owner is whoever rehearses.",
         look=_scripts_are_of_root,
         only_on_aws=True,
@@ -85,9 +85,25 @@ CHECKS = (
     Check(
         id="bootstrap-steps",
         claim="Each bootstrap step of the head node ended well.",
-        expected=f"no failed step in {_BOOTSTRAP_LOG}",
+        expected="0 failed steps in /var/log/training-cluster/bootstrap.log",
         not_in_rehearsal="Steps that are for ParallelCluster's nodes only.",
         look=_steps_ended_well,
+        only_on_aws=True,
+    ),
+    Check(
+        id="cfn-init",
+        claim="cfn-init configured the head node without an error.",
+        expected="0 errors in /var/log/cfn-init.log",
+        not_in_rehearsal="cfn-init: no recipe of ParallelCluster runs.",
+        look=_cfn_init_ended_well,
+        only_on_aws=True,
+    ),
+    Check(
+        id="containers",
+        claim="Pyxis is enabled where the head node's image has it, so that jobs can use containers.",
+        expected="pyxis-enabled: yes, if pyxis: yes",
+        not_in_rehearsal="Pyxis and Enroot: this machine has neither.",
+        look=_containers_are_enabled,
         only_on_aws=True,
     ),
 )

@@ -1,70 +1,66 @@
-"""Checks of the cluster's resources: head node, links to the bucket, alarms and dashboard."""
+"""Checks of the head node's instance, and of what it has cost."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from ops.account.clusters import Cluster
-from ops.account.session import ClientOf
-from ops.usage import OpsError
 from ops.verify.check import Check
+from ops.verify.scene import Scene
+from training_cluster.catalog.families import instance_hour, load_base
+from training_cluster.catalog.monthly_costs import lustre_month
 from training_cluster.stack_names import STORAGE_STACK
 
 _SSH = 22
 
 
-def _instance(cluster: Cluster, client: ClientOf) -> dict[str, Any]:
-    if not cluster.head_node_id:
-        raise OpsError("the stack has no head node")
-    answer = client("ec2").describe_instances(InstanceIds=[cluster.head_node_id])
-    found: dict[str, Any] = answer["Reservations"][0]["Instances"][0]
-    return found
-
-
-def _takes_imdsv2_alone(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    tokens = _instance(cluster, client).get("MetadataOptions", {}).get("HttpTokens", "not set")
+def _takes_imdsv2_alone(scene: Scene) -> tuple[bool, str]:
+    tokens = scene.instance.get("MetadataOptions", {}).get("HttpTokens", "not set")
     return tokens == "required", f"HttpTokens: {tokens}"
 
 
-def _has_no_public_ssh(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    groups = [each["GroupId"] for each in _instance(cluster, client)["SecurityGroups"]]
-    found = client("ec2").describe_security_groups(GroupIds=groups)["SecurityGroups"]
+def _has_no_public_ssh(scene: Scene) -> tuple[bool, str]:
+    groups = [each["GroupId"] for each in scene.instance["SecurityGroups"]]
+    found = scene.client("ec2").describe_security_groups(GroupIds=groups)["SecurityGroups"]
     public = [
         rule
         for group in found
         for rule in group["IpPermissions"]
         if (rule["IpProtocol"] == "-1" or rule.get("FromPort", 0) <= _SSH <= rule.get("ToPort", 0))
-        and any(each["CidrIp"] == "0.0.0.0/0" for each in rule.get("IpRanges", []))
+        and (
+            any(each["CidrIp"] == "0.0.0.0/0" for each in rule.get("IpRanges", []))
+            or any(each["CidrIpv6"] == "::/0" for each in rule.get("Ipv6Ranges", []))
+        )
     ]
     return not public, f"{len(public)} rules that open port {_SSH} to all, in {len(found)} groups"
 
 
-def _volumes_are_encrypted(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    filters = [{"Name": "attachment.instance-id", "Values": [str(cluster.head_node_id)]}]
-    volumes = client("ec2").describe_volumes(Filters=filters)["Volumes"]
+def _volumes_are_encrypted(scene: Scene) -> tuple[bool, str]:
+    filters = [{"Name": "attachment.instance-id", "Values": [scene.head_node.instance_id]}]
+    volumes = scene.client("ec2").describe_volumes(Filters=filters)["Volumes"]
     encrypted = sum(each["Encrypted"] for each in volumes)
     return bool(volumes) and encrypted == len(volumes), f"{encrypted} of {len(volumes)} volumes"
 
 
-def _links_are_available(_cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    resources = client("cloudformation").describe_stack_resources(StackName=STORAGE_STACK)["StackResources"]
-    type_ = "AWS::FSx::DataRepositoryAssociation"
-    ids = [each["PhysicalResourceId"] for each in resources if each["ResourceType"] == type_]
-    if not ids:
-        return True, "no links: the file system is scratch or your own"
-    answer = client("fsx").describe_data_repository_associations(AssociationIds=ids)
-    states = sorted(each["Lifecycle"] for each in answer["Associations"])
-    return set(states) == {"AVAILABLE"}, ", ".join(states)
-
-
-def _alarms_are_quiet(cluster: Cluster, client: ClientOf) -> tuple[bool, str]:
-    prefix = f"TrainingCluster_{cluster.name}_"
-    alarms = client("cloudwatch").describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"]
-    ringing = sorted(
-        each["AlarmName"].removeprefix(prefix) for each in alarms if each["StateValue"] == "ALARM"
-    )
-    shown = f"{len(alarms)} alarms" + (f"; in alarm: {', '.join(ringing)}" if ringing else "")
-    return bool(alarms) and not ringing, shown
+def _cost_so_far(scene: Scene) -> tuple[bool, str]:
+    type_, hours = scene.instance["InstanceType"], scene.uptime_h()
+    price = instance_hour(type_)
+    if price is None:
+        return False, f"{hours:.1f} hours; the catalog has no price of {type_}"
+    usd = price.usd * hours
+    shown = f"about {usd:.2f} USD: {type_} for {hours:.1f} hours"
+    if ids := scene.ids(STORAGE_STACK, "AWS::FSx::FileSystem"):
+        base = load_base()
+        system = scene.client("fsx").describe_file_systems(FileSystemIds=ids)["FileSystems"][0]
+        lustre = system["LustreConfiguration"]
+        month = lustre_month(
+            base.prices,
+            lustre["DeploymentType"],
+            gib=system["StorageCapacity"],
+            mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+        )
+        if month:
+            usd += month.usd / base.prices.hours_per_month * hours
+            shown = f"about {usd:.2f} USD: {type_} and {system['StorageCapacity']} GiB of Lustre"
+            shown += f" for {hours:.1f} hours"
+    return True, f"{shown}, at list prices of us-east-1"
 
 
 CHECKS = (
@@ -79,7 +75,7 @@ CHECKS = (
     Check(
         id="no-public-ssh",
         claim="Nobody on the internet reaches the head node's SSH, unless ssh_from_anywhere says so.",
-        expected="no rule for 0.0.0.0/0",
+        expected="no rule for 0.0.0.0/0 or ::/0",
         not_in_rehearsal="No packet is sent.",
         look=_has_no_public_ssh,
     ),
@@ -92,17 +88,10 @@ CHECKS = (
         only_on_aws=True,
     ),
     Check(
-        id="bucket-links",
-        claim="Lustre's links to the bucket are available.",
-        expected="AVAILABLE",
-        not_in_rehearsal="That files are copied: a link is a record.",
-        look=_links_are_available,
-    ),
-    Check(
-        id="alarms",
-        claim="The cluster's alarms exist, and none is in alarm.",
-        expected="at least one alarm, all quiet",
-        not_in_rehearsal="Metrics: nothing is measured, so no alarm changes.",
-        look=_alarms_are_quiet,
+        id="cost-so-far",
+        claim="The catalog has the price of what runs without jobs: head node and Lustre, since its launch.",
+        expected="a price; compare it with the bill, which also has nodes, NAT gateway, disks and EFS",
+        not_in_rehearsal="The bill: nothing is paid.",
+        look=_cost_so_far,
     ),
 )

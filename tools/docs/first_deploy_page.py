@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ops.verify.check import Check
 from ops.verify.checks import CHECKS
+from ops.verify.nodes import NODE_CHECKS
 
 _HEAD = """\
 # The first real deploy
@@ -13,26 +15,29 @@ Generated from `ops/verify/` by `make docs`; a test compares the two. No rehears
 here, and nothing has run on AWS yet. After `npx cdk deploy TrainingClusterStack`, with the account's
 credentials:
 
-    trainctl verify             # changes nothing, starts no node
-    trainctl verify --json      # without ids of the account, fit for a report
+    trainctl verify --html verify.html     # starts no node
+    trainctl verify --nodes 2 --json       # also nccl-tests and ten minutes of training: nodes cost money
 
 Each check has a verdict: `held`, `differs` or `could not look`, with what was seen and what was expected.
-One that fails hides no other. The exit code is 1 if something differs. In a rehearsal, checks of what it
-lacks say so. What a person has to look at: [rehearsal.md](rehearsal.md#the-first-real-deploy-look-at-these).
+One that fails hides no other. The exit code is 1 if something differs, 2 without credentials. In a rehearsal,
+checks of what it lacks say so. JSON and page have no account ids, ARNs, addresses or resource ids, so they
+can be attached to a report. It removes what it writes (a small object in each linked folder) and cancels its
+jobs, also after Ctrl-C. Times are estimates: none was measured. What a person has to look at:
+[rehearsal.md](rehearsal.md#the-first-real-deploy-look-at-these).
 
 """
 
 
 def render_first_deploy_page() -> str:
     """Return the page."""
-    return _HEAD + "\n".join(_rows()) + "\n"
+    with_nodes = "\nWith `--nodes N`, also:\n\n"
+    return _HEAD + "".join(_rows(CHECKS)) + with_nodes + "".join(_rows(NODE_CHECKS))
 
 
-def _rows() -> Iterator[str]:
-    yield "| check | claim | expected | not in a rehearsal |"
-    yield "|---|---|---|---|"
-    for check in CHECKS:
-        yield f"| {check.id} | {check.claim} | {check.expected} | {check.not_in_rehearsal} |"
+def _rows(checks: tuple[Check, ...]) -> Iterator[str]:
+    yield "| check | claim | expected | not in a rehearsal |\n|---|---|---|---|\n"
+    for check in checks:
+        yield f"| {check.id} | {check.claim} | {check.expected} | {check.not_in_rehearsal} |\n"
 
 
 if __name__ == "__main__":

@@ -2,208 +2,171 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import pytest
 
-from ops.verify.check import Result
-from ops.verify.checks import CHECKS, run_checks
-from tests.unit.ops.fake_account import Account, Refused
+from ops.verify.checks import CHECKS
+from ops.verify.deploy import STACK_TIMES
+from ops.verify.nodes import NODE_CHECKS
+from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.verify import deployed
+from tests.unit.ops.verify.deployed import DENIED, Deployed
+from training_cluster.stack_names import STORAGE_STACK
 
-AT = datetime.datetime(2026, 11, 5, tzinfo=datetime.UTC)
-DENIED = Refused("AccessDenied", "111122223333 may not")
-HEAD_NODE = "i-0aaaaaaaaaaaaaaaa"
-COMMAND = "00000000-0000-0000-0000-000000000000"
-SAID = {
-    "scontrol show config": "JobRequeue              = 1\nSuspendTime             = 600 sec\n",
-    "stat --file-system --format=%T /fsx": "lustre\n",
-    "'--format=%U %A'": "root -rwxr-xr-x\n",
-    "bootstrap.log": "01:19:36 bootstrap: step 60-install-job-environment: done, 0 s\n",
+ON_HEAD_NODE = {
+    *("lustre-mounted", "efs-mounted", "training-scripts", "bootstrap-steps", "cfn-init", "containers"),
+    *("slurm-jobrequeue", "slurm-killwait", "slurm-enforcepartlimits", "slurm-schedulerparameters"),
+    *("slurm-prolog", "slurm-suspendtime", "scaled-down", "bucket-to-lustre", "lustre-to-bucket"),
 }
+OPEN = {"GroupId": "sg-1", "IpPermissions": [deployed.rule("0.0.0.0/0")]}
 
 
-class Deployed:
-    """A deployed cluster, of which a test changes one thing.
-
-    Args:
-        minutes: time of the creation of ParallelCluster's stack.
-        said: changes of the head node's answers, by a part of the command.
-        answers: changes of AWS's answers, by operation.
-    """
-
-    def __init__(self, *, minutes: float = 12, said: dict[str, str] | None = None, **answers: Any) -> None:
-        self._said = SAID | (said or {})
-        self._script = ""
-        stack = {
-            "StackName": "TrainingClusterStack",
-            "StackStatus": "CREATE_COMPLETE",
-            "CreationTime": AT,
-            "Outputs": [{"OutputKey": "HeadNodeInstanceId", "OutputValue": HEAD_NODE}],
-        }
-        instance = {
-            "InstanceId": HEAD_NODE,
-            "MetadataOptions": {"HttpTokens": "required"},
-            "SecurityGroups": [{"GroupId": "sg-1"}],
-        }
-        self.account = Account(
-            {
-                "DescribeStacks": {"Stacks": [stack]},
-                "DescribeStackEvents": {"StackEvents": events(minutes)},
-                "SendCommand": self._send,
-                "GetCommandInvocation": lambda _: {
-                    "Status": "Success",
-                    "StandardOutputContent": next(
-                        text for words, text in self._said.items() if words in self._script
-                    ),
-                },
-                "DescribeInstances": {"Reservations": [{"Instances": [instance]}]},
-                "DescribeSecurityGroups": {
-                    "SecurityGroups": [{"GroupId": "sg-1", "IpPermissions": [rule()]}]
-                },
-                "DescribeVolumes": {"Volumes": [{"Encrypted": True}]},
-                "DescribeStackResources": {"StackResources": [link("dra-0aaaaaaaaaaaaaaaa")]},
-                "DescribeDataRepositoryAssociations": {"Associations": [{"Lifecycle": "AVAILABLE"}]},
-                "DescribeAlarms": {"MetricAlarms": [alarm("OK")]},
-                **answers,
-            }
-        )
-
-    def _send(self, asked: dict[str, Any]) -> dict[str, Any]:
-        (self._script,) = asked["Parameters"]["commands"]
-        return {"Command": {"CommandId": COMMAND}}
-
-    def results(self) -> list[Result]:
-        found = run_checks("training", self.account.client)
-        assert "111122223333" not in str(found)
-        assert HEAD_NODE not in str(found)
-        return found
-
-
-def events(minutes: float, **more: Any) -> list[dict[str, Any]]:
-    times = {"CREATE_IN_PROGRESS": AT, "CREATE_COMPLETE": AT + datetime.timedelta(minutes=minutes)}
-    own = {"StackId": "arn", "PhysicalResourceId": "arn", "StackName": "training", "EventId": "1"}
-    own["ResourceType"] = "AWS::CloudFormation::Stack"
-    return [own | {"ResourceStatus": key, "Timestamp": at, **more} for key, at in times.items()]
-
-
-def rule(cidr: str = "203.0.113.0/24") -> dict[str, Any]:
-    return {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": cidr}]}
-
-
-def link(id_: str) -> dict[str, Any]:
-    type_ = "AWS::FSx::DataRepositoryAssociation"
-    state = {"ResourceStatus": "CREATE_COMPLETE", "Timestamp": AT}
-    return {"PhysicalResourceId": id_, "LogicalResourceId": "Link", "ResourceType": type_, **state}
-
-
-def alarm(state: str) -> dict[str, str]:
-    return {"AlarmName": "TrainingCluster_training_HeadNodeDead", "StateValue": state}
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.account.head_node._FIRST_POLL_S", 0)
+    monkeypatch.setattr("ops.verify.links._POLL_S", 0.01)
+    monkeypatch.setattr("ops.verify.links.MOST_WAIT_S", 0.05)
 
 
 def test_a_cluster_as_expected_holds() -> None:
     found = Deployed().results()
-    assert {each.verdict for each in found} == {"held"}
-    assert [each.id for each in found] == [check.id for check in CHECKS]
+    assert {each.id: each.seen for each in found.values() if each.verdict != "held"} == {}
+    assert list(found) == [check.id for check in CHECKS]
 
 
-OPEN = {"SecurityGroups": [{"GroupId": "sg-1", "IpPermissions": [rule("0.0.0.0/0")]}]}
-OLD = {
-    "InstanceId": HEAD_NODE,
-    "MetadataOptions": {"HttpTokens": "optional"},
-    "SecurityGroups": [{"GroupId": "sg-1"}],
-}
+@pytest.mark.parametrize("expected", STACK_TIMES, ids=lambda each: each.id)
+def test_a_stack_that_took_too_long_differs(expected: Any) -> None:
+    found = Deployed(minutes=expected.most_minutes + 0.5).results()
+    assert found[expected.id].verdict == "differs"
+    assert Deployed(minutes=expected.most_minutes).results()[expected.id].verdict == "held"
 
 
 @pytest.mark.parametrize(
     ("change", "check", "verdict", "seen"),
     [
-        ({"minutes": 31}, "cluster-stack-time", "differs", "31.0 minutes"),
         (
             {
                 "DescribeStackEvents": {
-                    "StackEvents": events(9, ResourceStatusReason="x is not authorized to y")
+                    "StackEvents": deployed.events(7, ResourceStatusReason="not authorized")
                 }
             },
-            "denied-calls",
-            "differs",
-            "AWS::CloudFormation::Stack",
+            *("denied-calls", "differs", "AWS::CloudFormation::Stack"),
         ),
         (
-            {"said": {"scontrol show config": "JobRequeue = 0\nSuspendTime = 600 sec"}},
-            "slurm-requeue",
-            "differs",
-            "0",
+            {"LookupEvents": {"Events": [deployed.call("CreateStack", "AccessDenied")]}},
+            *("denied-calls-trail", "differs", "cloudformation:CreateStack"),
         ),
-        (
-            {"said": {"scontrol show config": "JobRequeue = 1\n"}},
-            "slurm-scale-down",
-            "differs",
-            "no SuspendTime",
-        ),
-        (
-            {
-                "said": {"stat --file-system": "xfs\n"}
-                | SAID
-                | {"stat --file-system --format=%T /fsx": "xfs\n"}
-            },
-            "lustre-mounted",
-            "differs",
-            "/fsx is xfs",
-        ),
-        ({"said": {"'--format=%U %A'": "root -rwxrwxr-x"}}, "training-scripts", "differs", "root -rwxrwxr-x"),
-        ({"said": {"'--format=%U %A'": "ubuntu -rwxr-xr-x"}}, "training-scripts", "differs", "ubuntu"),
-        (
-            {"said": {"bootstrap.log": "bootstrap: step 20-x: failed, 3 s"}},
-            "bootstrap-steps",
-            "differs",
-            "1 failed",
-        ),
-        ({"said": {"bootstrap.log": ""}}, "bootstrap-steps", "differs", "in 0 lines"),
-        ({"DescribeSecurityGroups": OPEN}, "no-public-ssh", "differs", "1 rules"),
+        ({"LookupEvents": DENIED}, "denied-calls-trail", "could not look", "permission LookupEvents"),
+        ({"GetLayerVersionByArn": deployed.layer("3.1.0")}, "layer", "differs", "3.1.0"),
+        ({"GetLayerVersionByArn": deployed.layer(size=9)}, "layer", "differs", "0 MiB"),
+        ({"slurm": {"JobRequeue": "0"}}, "slurm-jobrequeue", "differs", "JobRequeue=0"),
+        ({"slurm": {"KillWait": "5 sec"}}, "slurm-killwait", "differs", "KillWait=5 sec"),
+        ({"slurm": {"EnforcePartLimits": "NO"}}, "slurm-enforcepartlimits", "differs", "NO"),
+        ({"slurm": {"SchedulerParameters": "a=1"}}, "slurm-schedulerparameters", "differs", "a=1"),
+        ({"slurm": {"Prolog[0]": None}}, "slurm-prolog", "differs", "no Prolog"),
+        ({"slurm": {"SuspendTime": None}}, "slurm-suspendtime", "differs", "no SuspendTime"),
+        ({"nodes": "gpu-dy-a-1|idle\n"}, "scaled-down", "could not look", "1 of 1 nodes are idle"),
+        ({"facts": {"mount-lustre": "xfs"}}, "lustre-mounted", "differs", "/fsx is xfs"),
+        ({"facts": {"mount-efs": "ext4"}}, "efs-mounted", "differs", "/efs is ext4"),
+        ({"facts": {"script": "root -rwxrwxr-x"}}, "training-scripts", "differs", "root -rwxrwxr-x"),
+        ({"facts": {"script": "ubuntu -rwxr-xr-x"}}, "training-scripts", "differs", "ubuntu"),
+        ({"facts": {"script": ""}}, "training-scripts", "could not look", "does not show script"),
+        ({"facts": {"bootstrap": "9 lines, 1 failed steps"}}, "bootstrap-steps", "differs", "1 failed"),
+        ({"facts": {"bootstrap": "0 lines, 0 failed steps"}}, "bootstrap-steps", "differs", "0 lines"),
+        ({"facts": {"bootstrap": "unreadable"}}, "bootstrap-steps", "could not look", "bootstrap"),
+        ({"facts": {"cfn-init-errors": "2"}}, "cfn-init", "differs", "9.0 minutes, 2 errors"),
+        ({"facts": {"cfn-init": "unreadable"}}, "cfn-init", "could not look", "only root"),
+        ({"facts": {"pyxis-enabled": "no"}}, "containers", "differs", "pyxis-enabled: no"),
+        ({"facts": {"pyxis": "no", "pyxis-enabled": "no"}}, "containers", "held", "pyxis: no"),
+        ({"DescribeSecurityGroups": {"SecurityGroups": [OPEN]}}, "no-public-ssh", "differs", "1 rules"),
         ({"DescribeSecurityGroups": DENIED}, "no-public-ssh", "could not look", "DescribeSecurityGroups"),
         ({"DescribeVolumes": {"Volumes": [{"Encrypted": False}]}}, "encrypted-volumes", "differs", "0 of 1"),
         ({"DescribeVolumes": {"Volumes": []}}, "encrypted-volumes", "differs", "0 of 0"),
+        ({"DescribeImages": {"Images": []}}, "image-stamps", "differs", "no available AMI"),
+        ({"DescribeImages": {"Images": [{"State": "available"}]}}, "image-stamps", "differs", "no tag"),
         (
-            {"DescribeDataRepositoryAssociations": {"Associations": [{"Lifecycle": "MISCONFIGURED"}]}},
-            "bucket-links",
-            "differs",
-            "MISCONFIGURED",
+            {
+                "DescribeDataRepositoryAssociations": {
+                    "Associations": [deployed.link("In"), deployed.link("Out", "MISCONFIGURED")]
+                }
+            },
+            *("bucket-links", "differs", "MISCONFIGURED"),
         ),
-        ({"DescribeStackResources": {"StackResources": []}}, "bucket-links", "held", "no links"),
+        ({"copies": ("out",)}, "bucket-to-lustre", "differs", "not within"),
+        ({"copies": ("in",)}, "lustre-to-bucket", "differs", "not within"),
+        ({"PutObject": DENIED}, "bucket-to-lustre", "could not look", "permission PutObject"),
         (
-            {"DescribeAlarms": {"MetricAlarms": [alarm("ALARM")]}},
+            {"DescribeAlarms": {"MetricAlarms": [deployed.alarm("ALARM")]}},
             "alarms",
             "differs",
-            "in alarm: HeadNodeDead",
+            "HeadNodeDead",
         ),
         ({"DescribeAlarms": {"MetricAlarms": []}}, "alarms", "differs", "0 alarms"),
-        ({"DescribeInstances": {"Reservations": [{"Instances": [OLD]}]}}, "imdsv2", "differs", "optional"),
+        ({"ListMetrics": {"Metrics": []}}, "metrics", "differs", "without data: AWS/EC2"),
+        ({"ListMetrics": DENIED}, "metrics", "could not look", "permission ListMetrics"),
     ],
 )
 def test_a_check_that_does_not_hold_hides_no_other(
     change: dict[str, Any], check: str, verdict: str, seen: str
 ) -> None:
-    found = {each.id: each for each in Deployed(**change).results()}
+    found = Deployed(**change).results()
     one = found.pop(check)
     assert one.verdict == verdict
     assert seen in one.seen
-    assert {each.verdict for each in found.values()} == {"held"}
+    assert {each.id: each.seen for each in found.values() if each.verdict != "held"} == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdicts"),
+    [
+        ({"instance": {"MetadataOptions": {"HttpTokens": "optional"}}}, {"imdsv2": "differs"}),
+        ({"instance": {"InstanceType": "u-3tb1.56xlarge"}}, {"cost-so-far": "differs"}),
+    ],
+)
+def test_the_instance_is_compared(change: dict[str, Any], verdicts: dict[str, str]) -> None:
+    one = deployed.instance(**change["instance"])
+    found = Deployed(DescribeInstances={"Reservations": [{"Instances": [one]}]}).results()
+    assert {key: each.verdict for key, each in found.items() if each.verdict != "held"} == verdicts
+
+
+def test_a_dashboard_that_draws_nothing_differs() -> None:
+    found = Deployed(GetDashboard={"DashboardBody": '{"widgets": []}'}).results()
+    assert found["dashboard"].verdict == "differs"
+    assert found["metrics"].verdict == "could not look"
+
+
+def test_another_version_of_the_library_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.verify.deploy.PCLUSTER_VERSION", "9.9.9")
+    found = Deployed().results()
+    assert found["library-version"].verdict == found["layer"].verdict == "differs"
+
+
+def test_a_head_node_that_took_most_of_its_time_limit_differs() -> None:
+    assert Deployed(minutes=22.6).results()["head-node-time"].verdict == "differs"
+
+
+def test_stacks_that_these_flags_do_not_need_hold() -> None:
+    missing = Refused("ValidationError", "Stack x does not exist")
+    found = Deployed(DescribeStackEvents=missing).results()
+    assert found["accounting-stack-time"].seen == "no such stack: these flags need none"
+    assert found["head-node-time"].verdict == "could not look"
+
+
+def test_a_file_system_without_links_has_nothing_to_copy() -> None:
+    found = Deployed(resources={STORAGE_STACK: {}}).results()
+    assert found["bucket-links"].verdict == "held"
+    assert found["bucket-to-lustre"].verdict == found["lustre-to-bucket"].verdict == "could not look"
 
 
 def test_without_run_command_only_the_head_nodes_checks_could_not_look() -> None:
-    found = {each.id: each.verdict for each in Deployed(SendCommand=DENIED).results()}
-    could_not = {name for name, verdict in found.items() if verdict == "could not look"}
-    assert could_not == {
-        "slurm-requeue",
-        "slurm-scale-down",
-        "lustre-mounted",
-        "training-scripts",
-        "bootstrap-steps",
-    }
+    one = Deployed(SendCommand=DENIED)
+    found = {each.id: each.verdict for each in one.results().values()}
+    assert {name for name, verdict in found.items() if verdict != "held"} == ON_HEAD_NODE
     assert set(found.values()) == {"could not look", "held"}
 
 
 def test_each_check_has_an_id_of_its_own_and_says_what_a_rehearsal_cannot_show() -> None:
-    assert len({check.id for check in CHECKS}) == len(CHECKS)
-    assert all(check.not_in_rehearsal.endswith(".") and check.claim.endswith(".") for check in CHECKS)
+    checks = (*CHECKS, *NODE_CHECKS)
+    assert len({check.id for check in checks}) == len(checks)
+    assert all(check.not_in_rehearsal.endswith(".") and check.claim.endswith(".") for check in checks)

@@ -1,0 +1,173 @@
+"""Checks that start nodes: an all-reduce between them, and a training of ten minutes."""
+
+from __future__ import annotations
+
+import re
+
+from ops.report.record import Run
+from ops.report.source import read_on_cluster
+from ops.verify.check import Check, Result
+from ops.verify.node_jobs import JobSeen, run_job
+from ops.verify.scene import Scene, UnseenError
+from training_cluster.catalog.families import instance_hour, load_base
+
+NETWORK, TRAINING = "nccl-tests", "gpt2"
+_MOST_START_MIN = 15
+_TRAINING_S = 600.0
+_JUDGED = "all-reduce as it should be: "
+_FAULT = re.compile(r"^judge\.py: (.+)$", re.MULTILINE)
+_EFA_FAULTS = ("EFA unused", "cards missing")
+_THROUGH = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
+_PROVIDER = re.compile(r"NET/OFI Selected provider is (\S+?),")
+
+
+def _network_job(scene: Scene) -> JobSeen:
+    found: JobSeen = scene.once("network job", lambda: run_job(NETWORK, scene))
+    return found
+
+
+def _training_job(scene: Scene) -> JobSeen:
+    found: JobSeen = scene.once("training job", lambda: run_job(TRAINING, scene, most_trained_s=_TRAINING_S))
+    return found
+
+
+def _record(job: JobSeen, scene: Scene) -> Run:
+    found: Run = scene.once(f"record of {job.run}", lambda: read_on_cluster(job.run, scene.head_node))
+    return found
+
+
+def _starts_in_time(scene: Scene) -> tuple[bool, str]:
+    job = _network_job(scene)
+    if job.began_s is None:
+        return False, f"job {job.id} wrote nothing: {job.ended.ending if job.ended else 'forgotten'}"
+    minutes = job.began_s / 60
+    return minutes <= _MOST_START_MIN, f"{minutes:.1f} minutes from sbatch to the job's first line"
+
+
+def _bandwidth(scene: Scene) -> tuple[bool, str]:
+    job = _network_job(scene)
+    if judged := next((line for line in job.text.splitlines() if line.startswith(_JUDGED)), None):
+        return True, judged.removeprefix(_JUDGED)
+    if faults := _FAULT.findall(job.text):
+        return False, " ".join(faults)
+    raise UnseenError(f"nccl-tests was not judged: {job.last_line}")
+
+
+def _goes_over_efa(scene: Scene) -> tuple[bool, str]:
+    job = _network_job(scene)
+    networks = sorted(set(_THROUGH.findall(job.text)))
+    providers = sorted(set(_PROVIDER.findall(job.text)))
+    if faults := [each for each in _FAULT.findall(job.text) if each.startswith(_EFA_FAULTS)]:
+        return False, " ".join(faults)
+    if not networks:
+        raise UnseenError("the job's log has no line of NCCL: it ran over gloo, or did not run")
+    shown = f"NCCL over {', '.join(networks)}; libfabric's provider: {', '.join(providers) or 'none'}"
+    return networks == ["Libfabric"] and providers in ([], ["efa"]), shown
+
+
+def _trained(scene: Scene) -> tuple[bool, str]:
+    job = _training_job(scene)
+    summary = _record(job, scene).summary
+    how = "for ten minutes" if job.was_stopped else "to its end"
+    ended = job.ended.ending if job.ended else "forgotten by Slurm"
+    if not summary.steps:
+        return False, f"no step; the job is {ended}: {job.last_line}"
+    loss = f", loss {summary.first_loss:.2f} to {summary.last_loss:.2f}" if summary.last_loss else ""
+    is_well = job.was_stopped or (job.ended is not None and job.ended.state == "COMPLETED")
+    falls = summary.first_loss is None or summary.last_loss is None or summary.last_loss < summary.first_loss
+    return is_well and falls, f"{summary.steps} steps {how}{loss}; the job is {ended}"
+
+
+def _has_all_ranks(scene: Scene) -> tuple[bool, str]:
+    run = _record(_training_job(scene), scene)
+    expected = run.settings.get("EXPECTED_WORLD_SIZE")
+    world = run.summary.world_size
+    if world is None:
+        return False, "the run recorded no world size"
+    if expected is None:
+        ranks = run.settings.get("NPROC_PER_NODE", "")
+        if not ranks.isdigit():
+            raise UnseenError(f"{world} ranks; the run recorded no number of ranks a node")
+        expected = str(scene.nodes * int(ranks))
+    return str(world) == expected, f"{world} ranks of {expected} on {scene.nodes} nodes"
+
+
+def _cost_of_nodes(scene: Scene) -> tuple[bool, str]:
+    runs = [_record(job, scene) for job in (_network_job(scene), _training_job(scene))]
+    use = [each for run in runs for each in run.use if each.instance_type]
+    if not use:
+        raise UnseenError("the runs recorded no instance type")
+    usd = 0.0
+    for each in use:
+        price = instance_hour(str(each.instance_type))
+        if price is None:
+            return False, f"the catalog has no price of {each.instance_type}"
+        usd += each.node_s / 3600 * price.usd
+    hours = sum(each.node_s for each in use) / 3600
+    return True, f"about {usd:.2f} USD for {hours:.2f} node-hours of training; boot and idle time come on top"
+
+
+def _scales_down_later(_scene: Scene) -> tuple[bool, str]:
+    minutes = load_base().scaledown_idle_min
+    raise UnseenError(f"look again {minutes} minutes after the last job: trainctl verify, check scaled-down")
+
+
+_LOCAL = "The nodes: a local node is a process of this machine, and starts in seconds."
+NODE_CHECKS = (
+    Check(
+        id="node-start",
+        claim="Nodes that are off start in time, and join Slurm.",
+        expected=f"at most {_MOST_START_MIN} minutes (an estimate)",
+        not_in_rehearsal=_LOCAL,
+        look=_starts_in_time,
+    ),
+    Check(
+        id="efa",
+        claim="NCCL goes over EFA.",
+        expected="NCCL over Libfabric; libfabric's provider: efa",
+        not_in_rehearsal="EFA and NCCL: the local job runs over gloo.",
+        look=_goes_over_efa,
+    ),
+    Check(
+        id="bandwidth",
+        claim="The all-reduce between the nodes reaches the family's floor (assets/training/nccl-tests).",
+        expected="no fault that the workload's judge names",
+        not_in_rehearsal="The network: all ranks are on this machine.",
+        look=_bandwidth,
+    ),
+    Check(
+        id="training",
+        claim="A training of ten minutes makes steps, and its loss falls.",
+        expected="steps, and a lower last loss",
+        not_in_rehearsal="Accelerators: a tiny model trains on the CPU.",
+        look=_trained,
+    ),
+    Check(
+        id="world-size",
+        claim="All ranks of all nodes train together.",
+        expected="nodes x ranks a node",
+        not_in_rehearsal="The ranks of an accelerator: a local node has one.",
+        look=_has_all_ranks,
+    ),
+    Check(
+        id="cost-of-nodes",
+        claim="The catalog has the price of the nodes that ran.",
+        expected="a price; compare it with the bill",
+        not_in_rehearsal="The bill: nothing is paid.",
+        look=_cost_of_nodes,
+        only_on_aws=True,
+    ),
+    Check(
+        id="scaled-down-later",
+        claim="The nodes of these jobs are terminated when they have been idle.",
+        expected=f"no idle node {load_base().scaledown_idle_min} minutes after the last job",
+        not_in_rehearsal="The instances: a local node is a process.",
+        look=_scales_down_later,
+    ),
+)
+"""Checks that submit two jobs on nodes that cost money."""
+
+
+def run_node_checks(scene: Scene) -> list[Result]:
+    """Run the checks that start scene.nodes nodes."""
+    return [check.run(scene) for check in NODE_CHECKS]

@@ -1,0 +1,142 @@
+"""The deployed cluster as the checks see it; an answer that several checks need is read once."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
+
+from ops.account.clusters import Cluster, describe_cluster
+from ops.account.head_node import HeadNode, find_head_node
+from ops.account.session import ClientOf
+from ops.usage import OpsError
+from training_cluster.catalog.families import load_base
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A deployed cluster, the clients of its account, and the answers so far."""
+
+    cluster: Cluster
+    client: ClientOf
+    say: Say
+    """Receives lines about waits of more than a few seconds."""
+    nodes: int = 0
+    """Number of compute nodes for the checks that start some."""
+    _answers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """True where a local AWS answers."""
+        return urlsplit(self.client("ssm").meta.endpoint_url).hostname in {"localhost", "127.0.0.1"}
+
+    @property
+    def head_node(self) -> HeadNode:
+        """The head node. Raises OpsError without one."""
+        found: HeadNode = self.once("head node", lambda: find_head_node(self.cluster.name, self.client))
+        return found
+
+    @property
+    def instance(self) -> dict[str, Any]:
+        """The head node as EC2 describes it. Raises OpsError without one, and botocore's errors."""
+        id_ = self.head_node.instance_id
+        answer = self.once("instance", lambda: self.client("ec2").describe_instances(InstanceIds=[id_]))
+        found: dict[str, Any] = answer["Reservations"][0]["Instances"][0]
+        return found
+
+    @property
+    def inspected(self) -> dict[str, str]:
+        """Facts that inspect-head-node.sh prints. Raises OpsError and botocore's errors."""
+        base = load_base()
+        arguments = ("inspect-head-node.sh", base.shared_dir, base.efs_dir)
+
+        def ask() -> dict[str, str]:
+            lines = self.head_node.run_script(*arguments, reads_only=True).splitlines()
+            return {key: value.strip() for key, _, value in (line.partition(" ") for line in lines)}
+
+        found: dict[str, str] = self.once("inspected", ask)
+        return found
+
+    @property
+    def slurm_config(self) -> dict[str, str]:
+        """Settings of the running slurmctld. Raises OpsError and botocore's errors."""
+
+        def ask() -> dict[str, str]:
+            said = self.head_node.run("scontrol", "show", "config", reads_only=True)
+            pairs = (line.partition("=") for line in said.splitlines())
+            return {key.strip(): value.strip() for key, equals, value in pairs if equals}
+
+        found: dict[str, str] = self.once("slurm", ask)
+        return found
+
+    def events(self, stack: str) -> list[dict[str, Any]]:
+        """Return the events of a stack; none for a stack that does not exist. Raises botocore's errors."""
+
+        def ask() -> list[dict[str, Any]]:
+            pager = self.client("cloudformation").get_paginator("describe_stack_events")
+            try:
+                return [each for page in pager.paginate(StackName=stack) for each in page["StackEvents"]]
+            except ClientError as error:
+                if "does not exist" not in str(error):
+                    raise
+                return []
+
+        found: list[dict[str, Any]] = self.once(f"events of {stack}", ask)
+        return found
+
+    def resources(self, stack: str) -> list[dict[str, Any]]:
+        """Return the resources of a stack. Raises botocore's errors."""
+
+        def ask() -> list[dict[str, Any]]:
+            pager = self.client("cloudformation").get_paginator("list_stack_resources")
+            pages = pager.paginate(StackName=stack)
+            return [each for page in pages for each in page["StackResourceSummaries"]]
+
+        found: list[dict[str, Any]] = self.once(f"resources of {stack}", ask)
+        return found
+
+    def ids(self, stack: str, type_: str) -> list[str]:
+        """Return the physical ids of a stack's resources of a type. Raises botocore's errors."""
+        return [
+            str(each["PhysicalResourceId"])
+            for each in self.resources(stack)
+            if each["ResourceType"] == type_ and each.get("PhysicalResourceId")
+        ]
+
+    def stack(self, name: str) -> dict[str, Any]:
+        """Return a stack as CloudFormation describes it. Raises botocore's errors."""
+        describe = self.client("cloudformation").describe_stacks
+        found: dict[str, Any] = self.once(f"stack {name}", lambda: describe(StackName=name)["Stacks"][0])
+        return found
+
+    def uptime_h(self) -> float:
+        """Return the hours since the head node was launched. Raises OpsError and botocore's errors."""
+        launched: datetime.datetime = self.instance["LaunchTime"]
+        return (datetime.datetime.now(datetime.UTC) - launched).total_seconds() / 3600
+
+    def once(self, name: str, ask: Callable[[], Any]) -> Any:
+        """Return an answer that is asked once. An error is kept, too, since a head node may hang."""
+        if name not in self._answers:
+            try:
+                self._answers[name] = ask()
+            except Exception as error:
+                self._answers[name] = error
+                raise
+        if isinstance(self._answers[name], Exception):
+            raise self._answers[name]
+        return self._answers[name]
+
+
+def open_scene(cluster_name: str, client: ClientOf, say: Say, *, nodes: int = 0) -> Scene:
+    """Find a cluster. Raises OpsError if there is none, and botocore's errors."""
+    return Scene(cluster=describe_cluster(cluster_name, client), client=client, say=say, nodes=nodes)
+
+
+class UnseenError(OpsError):
+    """A check cannot look, and the message is its reason."""

@@ -1,0 +1,112 @@
+"""Checks of Slurm: the settings in force that we set or rely on, and nodes that remain without work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ops.verify.check import Check, Look
+from ops.verify.scene import Scene, UnseenError
+from training_cluster.catalog.families import load_base
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of the running slurmctld; a number may be followed by its unit."""
+
+    name: str
+    wanted: str
+    """The value, or a part of a list of values."""
+    reason: str
+    source: str
+    on_aws: str = ""
+    """Part that a rehearsal cannot show, where its Slurm has another value; empty where it has the same."""
+
+
+_RECIPES = "ParallelCluster's recipes, which write slurm.conf on AWS."
+SETTINGS = (
+    Setting(
+        name="JobRequeue",
+        wanted="1",
+        reason="a job survives its node",
+        source="our CustomSlurmSettings",
+    ),
+    Setting(
+        name="KillWait",
+        wanted="30",
+        reason="a cancelled training has 30 s to save a checkpoint",
+        source="Slurm's default",
+    ),
+    Setting(
+        name="EnforcePartLimits",
+        wanted="ALL",
+        reason="a job that exceeds its partition is refused, and does not wait",
+        source="ParallelCluster's slurm.conf",
+    ),
+    Setting(
+        name="SchedulerParameters",
+        wanted="nohold_on_prolog_fail",
+        reason="a job whose prolog failed goes to another node",
+        source="ParallelCluster's slurm.conf",
+    ),
+    Setting(
+        name="Prolog",
+        wanted="prolog.d",
+        reason="ParallelCluster's folder of prologs, and so our health checks, run before each job",
+        source="ParallelCluster's slurm.conf",
+        on_aws="The path: the local Slurm has a folder of its own.",
+    ),
+    Setting(
+        name="SuspendTime",
+        wanted=str(load_base().scaledown_idle_min * 60),
+        reason="nodes without work are terminated after the catalog's scaledown_idle_min",
+        source="our ScaledownIdletime",
+        on_aws="The local Slurm's time is shortened.",
+    ),
+)
+
+
+def _is_in_force(setting: Setting) -> Look:
+    def look(scene: Scene) -> tuple[bool, str]:
+        value = scene.slurm_config.get(setting.name) or scene.slurm_config.get(f"{setting.name}[0]")
+        if value is None:
+            return False, f"no {setting.name}"
+        parts = value.replace("/", ",").split(",")
+        return value.split(" ")[0] == setting.wanted or setting.wanted in parts, f"{setting.name}={value}"
+
+    return look
+
+
+def _checks_of_settings() -> Iterator[Check]:
+    for each in SETTINGS:
+        yield Check(
+            id=f"slurm-{each.name.lower()}",
+            claim=f"Slurm has {each.name} of {each.source} in force: {each.reason}.",
+            expected=f"{each.name}: {each.wanted}",
+            not_in_rehearsal=each.on_aws or _RECIPES,
+            look=_is_in_force(each),
+            only_on_aws=bool(each.on_aws),
+        )
+
+
+def _nothing_idles(scene: Scene) -> tuple[bool, str]:
+    said = scene.head_node.run("sinfo", "--all", "--noheader", "--Node", "--format=%N|%T", reads_only=True)
+    states = dict(line.split("|", 1) for line in said.splitlines() if "|" in line)
+    # A suffix says that the node is off, or starts or ends (sinfo(1), NODE STATE CODES). Static nodes remain.
+    idle = [name for name, state in states.items() if state == "idle" and "-st-" not in name]
+    if idle:
+        minutes = load_base().scaledown_idle_min
+        raise UnseenError(f"{len(idle)} of {len(states)} nodes are idle: look again after {minutes} minutes")
+    return True, f"no idle node of {len(states)}"
+
+
+CHECKS = (
+    *_checks_of_settings(),
+    Check(
+        id="scaled-down",
+        claim="No dynamic node remains without work, so an idle cluster costs no compute nodes.",
+        expected=f"no idle node {load_base().scaledown_idle_min} minutes after the last job",
+        not_in_rehearsal="The instances: a local node is a process.",
+        look=_nothing_idles,
+    ),
+)

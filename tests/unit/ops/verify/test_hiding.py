@@ -1,0 +1,24 @@
+"""A report of `trainctl verify` identifies no account."""
+
+from __future__ import annotations
+
+import pytest
+
+from ops.verify.hiding import hide_ids
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("account 111122223333 asks", "account (account) asks"),
+        ("arn:aws-us-gov:iam::111122223333:role/x denied", "(ARN) denied"),
+        ("i-0123456789abcdef0 of vpc-0a1b2c3d", "(id) of (id)"),
+        ("node ip-10-0-1-23.ec2.internal at 10.0.1.23:22", "node (address) at (address):22"),
+        ("2001:db8:0:1:2:3:4:5 in s3://bucket-name/datasets", "(address) in (bucket)"),
+        ("ask someone@example.com at https://a.b/c?d", "ask (mail) at (URL)"),
+        ("AKIAIOSFODNN7EXAMPLE", "(masked)"),
+        ("3.16.1 at 01:19:36: job 12 of p4d.24xlarge", "3.16.1 at 01:19:36: job 12 of p4d.24xlarge"),
+    ],
+)
+def test_ids_are_hidden_and_other_words_are_not(text: str, shown: str) -> None:
+    assert hide_ids(text) == shown

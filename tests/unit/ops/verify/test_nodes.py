@@ -1,0 +1,166 @@
+"""`trainctl verify --nodes`: jobs are submitted, judged, and cancelled after Ctrl-C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ops.jobs.slurm import Job
+from ops.report.record import Run, Summary, Use
+from ops.verify import nodes
+from ops.verify.check import Result
+from ops.verify.node_jobs import JobSeen, run_job
+from ops.verify.nodes import NODE_CHECKS
+from ops.verify.scene import Scene, open_scene
+from tests.unit.ops.jobs.test_slurm import job_text
+from tests.unit.ops.jobs_head_node import PlayedCluster
+
+GOOD = "2 ranks\nNCCL INFO via NET/Libfabric/0\nNET/OFI Selected provider is efa, fabric is efa\n"
+GOOD += "all-reduce as it should be: 2 nodes, 16 ranks: 45 GB/s at 1 GiB\n"
+
+
+def scene_of(cluster: PlayedCluster) -> Scene:
+    said: list[str] = []
+    return open_scene("training", cluster.client, said.append, nodes=2)
+
+
+def job(state: str = "COMPLETED") -> Job:
+    return Job(
+        id="31",
+        workload="gpt2",
+        state=state,
+        reason="",
+        dependency="",
+        exit_code=0,
+        signal=0,
+        nodes=2,
+        restarts=0,
+        time_limit="60",
+        output="",
+    )
+
+
+def seen(text: str = GOOD, *, state: str = "COMPLETED", **more: Any) -> JobSeen:
+    return JobSeen(
+        **{"id": "31", "run": "gpt2/verify-1", "text": text, "began_s": 240.0, "ended": job(state), **more}
+    )
+
+
+def run(**summary: Any) -> Run:
+    values = {"steps": 50, "world_size": 16, "first_loss": 10.8, "last_loss": 6.1, **summary}
+    use = Use.model_construct(
+        instance_type="p4d.24xlarge", node_s=1800.0, rehearsal=False, capacity="ondemand"
+    )
+    return Run.model_construct(
+        summary=Summary.model_construct(**values), settings={"NPROC_PER_NODE": "8"}, use=[use]
+    )
+
+
+def results(
+    cluster: PlayedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    network: JobSeen | None = None,
+    training: JobSeen | None = None,
+    record: Run | None = None,
+) -> dict[str, Result]:
+    jobs = {
+        nodes.NETWORK: network or seen(),
+        nodes.TRAINING: training or seen("", was_stopped=True, state="CANCELLED"),
+    }
+    monkeypatch.setattr("ops.verify.nodes.run_job", lambda workload, _scene, **_: jobs[workload])
+    monkeypatch.setattr("ops.verify.nodes.read_on_cluster", lambda _run, _node: record or run())
+    scene = scene_of(cluster)
+    return {check.id: check.run(scene) for check in NODE_CHECKS}
+
+
+def test_a_good_network_and_training_hold(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = results(cluster, monkeypatch)
+    assert {name: each.verdict for name, each in found.items() if each.verdict != "held"} == {
+        "scaled-down-later": "could not look"
+    }
+    assert "look again 10 minutes" in found["scaled-down-later"].seen
+    assert found["node-start"].seen.startswith("4.0 minutes")
+
+
+BAD_EFA = "via NET/Socket\njudge.py: EFA unused: NCCL goes through Socket, which costs most.\n  mend\n"
+SLOW = f"{GOOD.partition('all-reduce')[0]}judge.py: too slow: 3 GB/s at 1 GiB; 2 nodes give 41 at least.\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdicts", "said"),
+    [
+        ({"network": seen(BAD_EFA)}, {"efa": "differs", "bandwidth": "differs"}, "EFA unused"),
+        ({"network": seen(SLOW)}, {"bandwidth": "differs"}, "too slow: 3 GB/s"),
+        ({"network": seen(GOOD.replace("Libfabric", "Socket"))}, {"efa": "differs"}, "NCCL over Socket"),
+        ({"network": seen(GOOD.replace("is efa,", "is tcp,"))}, {"efa": "differs"}, "provider: tcp"),
+        (
+            {"network": seen("no all_reduce_perf here\n", state="FAILED")},
+            {"efa": "could not look", "bandwidth": "could not look"},
+            "was not judged: no all_reduce_perf here",
+        ),
+        ({"network": seen(began_s=1000.0)}, {"node-start": "differs"}, "16.7 minutes"),
+        ({"network": seen(began_s=None)}, {"node-start": "differs"}, "wrote nothing: COMPLETED"),
+        ({"training": seen("x", state="FAILED")}, {"training": "differs"}, "the job is FAILED"),
+        ({"record": run(steps=None)}, {"training": "differs"}, "no step"),
+        ({"record": run(last_loss=11.0)}, {"training": "differs"}, "loss 10.80 to 11.00"),
+        ({"record": run(world_size=8)}, {"world-size": "differs"}, "8 ranks of 16 on 2 nodes"),
+        ({"record": run(world_size=None)}, {"world-size": "differs"}, "no world size"),
+    ],
+)
+def test_a_fault_of_the_nodes_is_seen(
+    change: dict[str, Any],
+    verdicts: dict[str, str],
+    said: str,
+    cluster: PlayedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = results(cluster, monkeypatch, **change)
+    later = {"scaled-down-later": "could not look"}
+    assert {name: each.verdict for name, each in found.items() if each.verdict != "held"} == verdicts | later
+    assert any(said in each.seen for each in found.values())
+
+
+def running(cluster: PlayedCluster, state: str) -> None:
+    for workload in (nodes.NETWORK, nodes.TRAINING):
+        cluster.has_workload(workload)
+    cluster.says("sbatch", "31\n")
+    cluster.does("scontrol", f"printf %s {job_text(state)!r}")
+    cluster.has_log("31", "step 10: loss 5\n")
+
+
+def test_a_job_is_watched_to_its_end(cluster: PlayedCluster) -> None:
+    running(cluster, "COMPLETED")
+    found = run_job(nodes.NETWORK, scene_of(cluster))
+    assert found.text == "step 10: loss 5\n"
+    assert found.began_s is not None
+    assert found.ended is not None
+    assert found.ended.state == "COMPLETED"
+    assert all(each[0] != "scancel" for each in cluster.calls)
+
+
+def test_a_training_that_was_long_enough_is_cancelled(cluster: PlayedCluster) -> None:
+    running(cluster, "RUNNING")
+    ended = cluster.shared.parent / "ended"
+    cluster.does("scancel", f"touch {ended}")
+    states = (job_text("CANCELLED"), job_text("RUNNING"))
+    cluster.does(
+        "scontrol", f"if [[ -e {ended} ]]; then printf %s {states[0]!r}; else printf %s {states[1]!r}; fi"
+    )
+    found = run_job(nodes.TRAINING, scene_of(cluster), most_trained_s=0.05)
+    assert found.was_stopped
+    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+
+
+def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(cluster, "RUNNING")
+    cluster.says("scancel", "")
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ops.verify.node_jobs.follow", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(nodes.TRAINING, scene_of(cluster))
+    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
