@@ -21,6 +21,31 @@ IMPORTERS = (*PACKAGES, "stacks")
 # Run by themselves, in other environments: their imports are not those of the project.
 APART = ("rehearsal/faults/inside", "ops/workload_template", "bench/baselines", "rehearsal/shims")
 
+# Folders that are tested as a part of something larger: a file of tests for each.
+TESTED_WITH = {
+    # What the preparations of workloads share, with the one that uses most of it.
+    "assets/training/trainkit/data": "tests/unit/assets/training/gpt2/test_prepare.py",
+    # Constructs, in the template of the stack that they make.
+    "constructs/training_cluster/cluster": "tests/unit/stacks/test_training_cluster_stack.py",
+    "constructs/training_cluster/image": "tests/unit/stacks/test_image_stack.py",
+    "constructs/training_cluster/network": "tests/unit/stacks/test_network_stack.py",
+    "constructs/training_cluster/storage": "tests/unit/stacks/test_storage_stack.py",
+    # One command's checks, which read one account.
+    "ops/preflight/capacity": "tests/unit/ops/preflight/test_checks.py",
+    "ops/preflight/network": "tests/unit/ops/preflight/test_checks.py",
+    "ops/verify": "tests/unit/ops/verify/test_checks.py",
+    # Services of one local AWS, which runs as a process with all of them.
+    "rehearsal/local_aws": "tests/slow/rehearsal/local_aws/test_local_aws.py",
+    # Stand-ins for a GPU and a network, which real workloads load in their own environments.
+    "rehearsal/shims": "tests/slow/assets/training/test_gpt2_megatron.py",
+}
+# Folders that no test runs, and the command that does.
+RUN_BY_HAND = {
+    "bench/baselines": "make bench: in the environments of what others use",
+    "bench/samples": "make bench: apps to compare synth with",
+    "rehearsal/faults/inside": "make faults: in .venv-pcluster",
+}
+
 
 @cache
 def tracked(pattern: str) -> list[Path]:

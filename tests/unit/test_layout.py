@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from training_cluster.paths import ROOT
 
 MOST_MODULES = 20
 NOBODY = "nobody; run by name"
+CONSTANTS = ("paths", "ports")
+"""Modules of constants alone."""
 
 
 def test_constructs_is_a_source_root_without_an_init_file() -> None:
@@ -96,6 +99,44 @@ def test_each_test_has_the_path_of_what_it_tests() -> None:
             if mirrored != Path() and not (mirrored in code and starts & _names_tested(code[mirrored])):
                 lost.append(str(path))
     assert lost == [], "named after no module, script or folder at the place that they mirror"
+
+
+def _names_of_tests(folder: Path) -> set[str]:
+    """Return the names of the tests at the places that mirror a folder, without test_."""
+    places = [Path("tests", kind, folder) for kind in ("unit", "slow")]
+    tests = rooms.tracked("tests/**/test_*.py")
+    return {path.stem.removeprefix("test_") for path in tests if path.parent in places}
+
+
+def _has_test(path: Path) -> bool:
+    """Tell whether a test is named after a module or its folder, at the place that mirrors it."""
+    folder = Path(str(path.parent).replace("-", "_").removeprefix("constructs/"))
+    module = re.sub(r"^\d+_", "", path.stem.replace("-", "_"))
+    beside, above = _names_of_tests(folder), _names_of_tests(folder.parent)
+    named = [(test, name) for test in beside for name in (module, folder.name)]
+    named += [(test, folder.name) for test in above]
+    return any(f"{test}_".startswith(f"{name}_") for test, name in named if name)
+
+
+def _within_any(path: Path, folders: Iterable[str]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def test_each_module_has_its_test_at_the_path_that_follows_from_its_own() -> None:
+    modules = [
+        path
+        for path in rooms.tracked("*.py")
+        if not path.is_relative_to("tests") and path.stem not in {"__init__", "__main__", *CONSTANTS}
+    ]
+    apart = (*rooms.TESTED_WITH, *rooms.RUN_BY_HAND)
+    assert [str(path) for path in modules if not (_within_any(path, apart) or _has_test(path))] == []
+
+
+def test_folders_that_are_tested_elsewhere_or_by_hand_exist_and_have_modules_that_need_it() -> None:
+    for folder in (*rooms.TESTED_WITH, *rooms.RUN_BY_HAND):
+        inside = [path for path in rooms.tracked(f"{folder}/*.py") if path.stem != "__init__"]
+        assert [path for path in inside if not _has_test(path)], f"{folder}: leave it out of the list"
+    assert all((ROOT / test).exists() for test in rooms.TESTED_WITH.values())
 
 
 @pytest.mark.slow

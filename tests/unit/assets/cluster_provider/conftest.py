@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import types
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.assets.cluster_provider.fakes import library_module
 from tests.unit.assets.cluster_provider.fakes import provider as provider_fakes
+from tests.unit.assets.cluster_provider.fakes.library_module import Pcluster
+
+
+@pytest.fixture
+def pcluster() -> Pcluster:
+    return Pcluster()
+
+
+@pytest.fixture
+def library(
+    provider: provider_fakes.Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> types.ModuleType:
+    return library_module.load(provider, pcluster, monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,12 @@ import inspect
 import json
 import os
 import shlex
-import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 from awscli.shorthand import ShorthandParser  # type: ignore[import-untyped]
-from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
-from tests.unit.assets.cluster_provider.fakes import library_module
 from tests.unit.assets.cluster_provider.fakes.aws import client_error
 from tests.unit.assets.cluster_provider.fakes.library import FakeLibrary
 from tests.unit.assets.cluster_provider.fakes.library_module import ApiError, AwsError, Pcluster, because
@@ -31,18 +28,6 @@ FOUND = {
     "creationTime": "monday",
     "lastUpdatedTime": "tuesday",
 }
-
-
-@pytest.fixture
-def pcluster() -> Pcluster:
-    return Pcluster()
-
-
-@pytest.fixture
-def library(
-    provider: Provider, pcluster: Pcluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> types.ModuleType:
-    return library_module.load(provider, pcluster, monkeypatch, tmp_path)
 
 
 def test_the_played_library_has_the_functions_of_the_real_one_and_their_parameters() -> None:
@@ -84,138 +69,6 @@ def test_a_cluster_that_was_never_updated_changed_when_it_was_made(library: Any,
 def test_a_cluster_that_is_not_there_is_none(library: Any, pcluster: Pcluster) -> None:
     pcluster.answers = [ApiError(404, message="Cluster c does not exist")]
     assert library.find("c") is None
-
-
-def test_caches_of_the_call_before_are_cleared_at_each_call(library: Any, pcluster: Pcluster) -> None:
-    pcluster.answers = [FOUND, FOUND]
-    library.find("c")
-    library.find("c")
-    assert pcluster.resets == ["cache", "session"] * 2
-
-
-def test_what_became_of_a_url_is_forgotten_too(library: Any, pcluster: Pcluster) -> None:
-    pcluster.answers = [FOUND]
-    pcluster.urls["s3://bucket/bootstrap.sh"] = "no connection"
-    library.find("c")
-    assert pcluster.urls == {}
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        AwsError("slow down", "Throttling"),
-        because(ApiError(500, message="failed"), AwsError("slow down", "RequestLimitExceeded")),
-        because(ApiError(400, message="Invalid cluster configuration"), client_error(THROTTLED)),
-        because(ApiError(500, message="failed"), client_error("ExpiredToken")),
-        because(ApiError(500, message="failed"), client_error("503")),
-        AwsError('Could not connect to the endpoint URL: "https://ec2"'),
-        EndpointConnectionError(endpoint_url="https://ec2"),
-        because(ApiError(500, message="failed"), NoCredentialsError()),
-        ApiError(500, message="Failed: could not retrieve compute fleet status from the table."),
-    ],
-    ids=str,
-)
-def test_what_passes_by_itself_is_transient(
-    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
-) -> None:
-    pcluster.answers = [error]
-    with pytest.raises(provider.errors.TransientError):
-        library.delete("c")
-
-
-def _invalid(*findings: tuple[str, str]) -> ApiError:
-    errors = [{"level": level, "type": "V", "message": message} for level, message in findings]
-    return ApiError(400, message="Invalid cluster configuration.", configuration_validation_errors=errors)
-
-
-NO_ANSWER = ("ERROR", 'Read timeout on endpoint URL: "https://fsx"')
-
-
-def test_a_config_is_not_invalid_because_aws_did_not_answer_a_validator(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
-    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "Rate exceeded"), ("WARNING", "old"))]
-    with pytest.raises(provider.errors.TransientError):
-        library.create("c", {})
-    pcluster.answers = [_invalid(NO_ANSWER, ("ERROR", "no such subnet"))]
-    with pytest.raises(provider.errors.RefusedError):
-        library.create("c", {})
-    pcluster.answers = [_invalid(("WARNING", "Rate exceeded"))]
-    with pytest.raises(provider.errors.RefusedError):
-        library.create("c", {})
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ApiError(400, message="Invalid"),
-        because(ApiError(500, message="failed"), client_error(DENIED)),
-        AwsError("you may not", DENIED),
-        TypeError("endpoint URL"),
-    ],
-    ids=str,
-)
-def test_what_does_not_pass_is_refused(
-    provider: Provider, library: Any, pcluster: Pcluster, error: Exception
-) -> None:
-    pcluster.answers = [error]
-    with pytest.raises(provider.errors.RefusedError):
-        library.delete("c")
-
-
-def test_of_several_codes_of_aws_the_outermost_counts(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
-    denied = because(AwsError("no", DENIED), client_error(THROTTLED))
-    pcluster.answers = [because(ApiError(500, message="failed"), denied)]
-    with pytest.raises(provider.errors.RefusedError):
-        library.delete("c")
-
-
-def test_an_unexpected_fatal_exception_is_told_by_its_own_name(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
-    error = OSError("no space left")
-    error.content = {"message": "Unexpected fatal exception. Please look at the logs"}  # type: ignore[attr-defined]
-    pcluster.answers = [error]
-    with pytest.raises(provider.errors.RefusedError, match="OSError: no space left"):
-        library.delete("c")
-
-
-def test_a_deleted_cluster_is_not_found_whichever_of_its_errors_says_so(
-    provider: Provider, library: Any, pcluster: Pcluster
-) -> None:
-    pcluster.answers = [
-        ApiError(404, message="gone"),
-        AwsError("Stack with id c does not exist", "Validation"),
-    ]
-    for _ in range(2):
-        with pytest.raises(provider.errors.ClusterNotFoundError):
-            library.delete("c")
-
-
-def test_reading_is_patient_for_half_a_minute(provider: Provider, library: Any, pcluster: Pcluster) -> None:
-    pcluster.answers = [AwsError("slow down", "Throttling")] * 4 + [FOUND]
-    assert library.find("c").status == "UPDATE_FAILED"
-    assert provider.slept == [2, 4, 8, 16]
-
-
-def test_retries_end(provider: Provider, library: Any, pcluster: Pcluster) -> None:
-    pcluster.answers = [AwsError("slow down", "Throttling")] * 9
-    with pytest.raises(provider.errors.TransientError):
-        library.find("c")
-    assert len(pcluster.asked) == 5
-
-
-@pytest.mark.parametrize("operation", ["create", "update"])
-def test_a_change_is_asked_for_once_since_its_answer_may_be_what_was_lost(
-    provider: Provider, library: Any, pcluster: Pcluster, operation: str
-) -> None:
-    pcluster.answers = [AwsError("slow down", "Throttling")] * 9
-    with pytest.raises(provider.errors.TransientError):
-        getattr(library, operation)("c", {})
-    assert len(pcluster.asked) == 1
-    assert provider.slept == []
 
 
 @pytest.mark.parametrize("operation", ["check_create", "check_update"])

@@ -119,31 +119,6 @@ def test_a_rename_is_refused_with_the_deploy_that_makes_another(provider: Provid
     assert provider.library.asked == []
 
 
-@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_FAILED", "UPDATE_IN_PROGRESS"])
-def test_another_stacks_cluster_is_not_updated(provider: Provider, status: str) -> None:
-    provider.library.exists(status, owner=ANOTHER_STACK)
-    assert "not made by this stack" in provider.update().fails()
-    assert provider.library.changes == []
-
-
-def test_another_stacks_cluster_that_came_after_the_check_is_not_updated(provider: Provider) -> None:
-    asked = provider.update()
-    provider.library.exists(owner=ANOTHER_STACK)
-    assert "not made by this stack" in asked.fails()
-    assert provider.library.changes == []
-
-
-def test_an_update_waits_for_one_that_is_under_way(provider: Provider) -> None:
-    provider.library.becomes("UPDATE_IN_PROGRESS")
-    asked = provider.update()
-    assert "check_update" not in provider.library.asked
-    assert not asked.poll()
-    assert provider.library.changes == []
-    provider.library.becomes("UPDATE_COMPLETE")
-    assert not asked.poll()
-    assert provider.library.changes == ["update"]
-
-
 def test_an_event_that_comes_twice_updates_once(provider: Provider) -> None:
     asked = provider.update()
     asked.poll()
@@ -301,77 +276,7 @@ def test_an_update_without_a_word_on_busy_nodes_fails_on_them(provider: Provider
     assert "1 compute nodes of training run" in provider.ask(event).fails()
 
 
-def _mounting(folder: str) -> dict[str, object]:
-    home = {"MountDir": folder, "StorageType": "Efs", "Name": "efs", "EfsSettings": {"FileSystemId": "fs-1"}}
-    return config() | {"SharedStorage": [home]}
-
-
-@pytest.mark.parametrize("fleet", ["RUNNING", "STOPPED"])
-def test_what_a_cluster_mounts_stays_though_the_library_would_change_it(
-    provider: Provider, fleet: str
-) -> None:
-    provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
-    provider.library.fleet = fleet
-    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
-    asked = provider.ask(provider.event("Update", ClusterConfiguration=json.dumps(_mounting("/home"))))
-    said = asked.fails()
-    assert "(/efs: fs-1 -> nothing; /home: nothing -> fs-1)" in said
-    assert "Restore the former flags (home, fsx_id, efs_id)" in said
-    assert "-c cluster_name=training-2" in said
-    assert provider.library.changes == []
-
-
 BOUNDARY, ANOTHER_BOUNDARY = ("arn:aws:iam::123456789012:policy/a", "arn:aws:iam::123456789012:policy/b")
-
-
-def _bounded(boundary: str | None, *, capacity: str = "ONDEMAND") -> dict[str, object]:
-    return config(capacity) | ({"Iam": {"PermissionsBoundary": boundary}} if boundary else {})
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "change"),
-    [
-        (None, BOUNDARY, f"nothing -> {BOUNDARY}"),
-        (BOUNDARY, ANOTHER_BOUNDARY, f"{BOUNDARY} -> {ANOTHER_BOUNDARY}"),
-        (BOUNDARY, None, f"{BOUNDARY} -> nothing"),
-    ],
-    ids=["given", "another", "left out"],
-)
-def test_a_clusters_permissions_boundary_stays_since_no_rollback_could_put_the_former_one_back(
-    provider: Provider, before: str | None, after: str | None, change: str
-) -> None:
-    provider.library.config |= _bounded(before) | {"Tags": provider.library.config["Tags"]}
-    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
-    wanted = json.dumps(_bounded(after, capacity="SPOT"))
-    said = provider.ask(provider.event("Update", ClusterConfiguration=wanted)).fails()
-    assert f"(permissions boundary: {change})" in said
-    assert "Restore the former flag (permissions_boundary)" in said
-    assert "-c cluster_name=training-2" in said
-    assert provider.library.changes == []
-
-
-def test_the_refusal_of_two_kept_settings_names_the_flags_of_both(provider: Provider) -> None:
-    provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
-    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
-    wanted = json.dumps(_mounting("/home") | _bounded(BOUNDARY) | {"Tags": []})
-    said = provider.ask(provider.event("Update", ClusterConfiguration=wanted)).fails()
-    assert "Restore the former flags (home, fsx_id, efs_id, permissions_boundary)" in said
-
-
-def test_an_update_that_keeps_the_boundary_goes_on(provider: Provider) -> None:
-    provider.library.config |= _bounded(BOUNDARY) | {"Tags": provider.library.config["Tags"]}
-    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
-    wanted = json.dumps(_bounded(BOUNDARY, capacity="SPOT"))
-    provider.ask(provider.event("Update", ClusterConfiguration=wanted)).poll()
-    assert provider.library.changes == ["update"]
-
-
-def test_an_update_that_mounts_the_same_goes_on(provider: Provider) -> None:
-    provider.library.config |= _mounting("/efs") | {"Tags": provider.library.config["Tags"]}
-    wanted = _mounting("/efs") | {"Scheduling": config("SPOT")["Scheduling"]}
-    provider.aws.parent_status = "UPDATE_IN_PROGRESS"
-    provider.ask(provider.event("Update", ClusterConfiguration=json.dumps(wanted))).poll()
-    assert provider.library.changes == ["update"]
 
 
 def test_a_cluster_whose_stored_config_is_gone_is_refused_and_told_to_be_made_anew(
@@ -389,3 +294,28 @@ def test_a_cluster_without_a_head_node_is_told_to_be_made_anew(provider: Provide
     said = provider.update().fails()
     assert said.startswith(f"The head node of {NAME} was terminated")
     assert f"npx cdk destroy TrainingClusterStack -c cluster_name={NAME} and then the deploy again" in said
+
+
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_FAILED", "UPDATE_IN_PROGRESS"])
+def test_another_stacks_cluster_is_not_updated(provider: Provider, status: str) -> None:
+    provider.library.exists(status, owner=ANOTHER_STACK)
+    assert "not made by this stack" in provider.update().fails()
+    assert provider.library.changes == []
+
+
+def test_another_stacks_cluster_that_came_after_the_check_is_not_updated(provider: Provider) -> None:
+    asked = provider.update()
+    provider.library.exists(owner=ANOTHER_STACK)
+    assert "not made by this stack" in asked.fails()
+    assert provider.library.changes == []
+
+
+def test_an_update_waits_for_one_that_is_under_way(provider: Provider) -> None:
+    provider.library.becomes("UPDATE_IN_PROGRESS")
+    asked = provider.update()
+    assert "check_update" not in provider.library.asked
+    assert not asked.poll()
+    assert provider.library.changes == []
+    provider.library.becomes("UPDATE_COMPLETE")
+    assert not asked.poll()
+    assert provider.library.changes == ["update"]

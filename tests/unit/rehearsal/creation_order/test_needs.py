@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rehearsal.creation_order.needs import missing
-from rehearsal.creation_order.template import Dependencies
 
 
 def _found(resources: dict[str, dict[str, Any]]) -> list[tuple[str, str, list[str]]]:
@@ -37,14 +36,3 @@ def test_associations_of_two_file_systems_do_not_wait_for_each_other() -> None:
 
     assert _found({"A": association("One"), "B": association("Two")}) == []
     assert _found({"A": association("One"), "B": association("One")}) == [("association-series", "B", ["A"])]
-
-
-def test_dependencies_are_found_in_all_forms() -> None:
-    value = {
-        "a": [{"Ref": "One"}, {"Fn::GetAtt": ["Two", "Arn"]}, {"Fn::GetAtt": "Three.Arn"}],
-        "b": {"Fn::Sub": "x-${Four}-${!No}-${AWS::Region}"},
-        "c": {"Fn::Sub": ["${Own}${Five.Arn}", {"Own": {"Ref": "Six"}}]},
-    }
-    names = ("One", "Two", "Three", "Four", "Five", "Six", "Own", "No")
-    resources = {name: {"Type": "T"} for name in names} | {"It": {"Type": "T", "Properties": value}}
-    assert Dependencies(resources).direct["It"] == {"One", "Two", "Three", "Four", "Five", "Six", "Own"}

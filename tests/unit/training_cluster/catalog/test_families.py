@@ -193,38 +193,6 @@ def test_a_fact_without_a_value_must_say_so(tmp_path: Path) -> None:
         load_family("p4d", tmp_path)
 
 
-def test_a_key_of_base_yaml_that_is_no_text_is_named(tmp_path: Path) -> None:
-    catalog = _copy(tmp_path)
-    (catalog / "base.yaml").write_text(f"{(CATALOG / 'base.yaml').read_text()}\n7: x\n")
-    with pytest.raises(ConfigurationError, match=r"base\.yaml: 1 problem.*\n  7: .*string"):
-        load_base(catalog)
-
-
-@pytest.mark.parametrize(
-    ("file", "key", "wrong"),
-    [
-        ("base.yaml", "shared_dir", "shared_dri"),
-        ("prices.yaml", "s3_gb_month", "s3_gb_mnth"),
-        ("quotas.yaml", "nat_gateways", "nat_gatewys"),
-    ],
-)
-def test_the_files_that_all_families_share_are_strict_too(
-    tmp_path: Path, file: str, key: str, wrong: str
-) -> None:
-    catalog = _copy(tmp_path)
-    (catalog / file).write_text((CATALOG / file).read_text().replace(key, wrong))
-    with pytest.raises(ConfigurationError, match=re.escape(f'Did you mean "{key}"?')) as raised:
-        load_base(catalog)
-    assert str(raised.value).startswith(f"{file}: ")
-
-
-def test_prices_in_base_yaml_are_refused_with_their_file(tmp_path: Path) -> None:
-    catalog = _copy(tmp_path)
-    (catalog / "base.yaml").write_text(f"{(CATALOG / 'base.yaml').read_text()}\nprices: {{}}\n")
-    with pytest.raises(ConfigurationError, match=r"base\.yaml: prices: .*prices\.yaml"):
-        load_base(catalog)
-
-
 def test_a_size_that_the_family_lacks_is_refused_with_those_it_has() -> None:
     assert isinstance(load_family("g5").size("g5.xlarge"), Size)
     with pytest.raises(ConfigurationError, match=re.escape('Did you mean "g5.48xlarge"?')):

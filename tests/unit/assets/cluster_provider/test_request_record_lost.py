@@ -77,29 +77,3 @@ def test_a_create_that_found_its_cluster_and_loses_its_notes_still_updates_it(pr
     _lose(provider)
     assert any(_ends(provider, asked) for _ in range(4))
     assert provider.library.changes == ["update"]
-
-
-@pytest.mark.parametrize("kind", ["create", "update"])
-def test_a_request_that_nobody_awaits_any_more_does_not_begin_anew(provider: Provider, kind: str) -> None:
-    if kind == "update":
-        provider.library.exists()
-    asked = getattr(provider, kind)()
-    provider.aws.parent_status = "DELETE_IN_PROGRESS"
-    _lose(provider)
-    provider.library.asked.clear()
-    assert "a later request superseded this one" in asked.fails()
-    assert provider.library.asked == []
-    assert provider.aws.parameters == {}
-
-
-@pytest.mark.parametrize("kind", ["create", "update"])
-def test_a_request_whose_stack_cannot_be_asked_for_waits(provider: Provider, kind: str) -> None:
-    if kind == "update":
-        provider.library.exists()
-    asked = getattr(provider, kind)()
-    _lose(provider)
-    provider.aws.unreachable.add("cloudformation")
-    assert not asked.poll()
-    provider.aws.unreachable.clear()
-    assert not asked.poll()
-    assert provider.library.changes == [kind]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tools.docs.families_page import render_families_page
-from tools.docs.flags_page import render_flags_page
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.flag import takes_in_words
 from training_cluster.flags.settings import Settings
-from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -105,11 +102,6 @@ def test_a_wrong_flag_says_what_is_wrong_and_what_is_allowed(
 def test_another_cluster_name_is_another_stack() -> None:
     assert read_settings({}).stack_name == "TrainingClusterStack"
     assert read_settings({"cluster_name": "b"}).stack_name == "TrainingClusterStack-b"
-
-
-def test_the_generated_pages_are_up_to_date() -> None:
-    assert (ROOT / "docs" / "flags.md").read_text() == render_flags_page(), "make docs"
-    assert (ROOT / "docs" / "families.md").read_text() == render_families_page(), "make docs"
 
 
 def test_every_pattern_has_its_words_and_what_to_type() -> None:

@@ -94,10 +94,6 @@ def schemas_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from schemas_in(one)
 
 
-def test_the_schema_is_what_the_library_exports() -> None:
-    assert SCHEMA.read_text() == _library("-m", "tools.pcluster.export_config_schema"), "make schema"
-
-
 def test_the_schema_has_every_key_of_the_library_and_no_more(schema: dict[str, Any]) -> None:
     def keys(of: dict[str, Any], above: str) -> Iterator[list[Any]]:
         of = of | of.get("else", {})  # A custom action's script, alone or in a Sequence.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.assets.cluster_provider.fakes.aws import PARAMETER
 from tests.unit.assets.cluster_provider.fakes.library import STOP, refused_change
 from tests.unit.assets.cluster_provider.fakes.provider import Asked, Provider
 
@@ -99,3 +100,34 @@ def test_a_rollback_that_is_late_leaves_the_cluster_as_it_is_and_succeeds(provid
     assert provider.stages[-2:] == ["left unchanged", "done"]
     assert "The time is up; the rollback leaves training as it is." in provider.record_value["messages"]
     assert provider.library.changes == ["update"]
+
+
+def _lose(provider: Provider) -> None:
+    del provider.aws.parameters[PARAMETER]
+    provider.clock.goes_on(minutes=3)
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_request_that_nobody_awaits_any_more_does_not_begin_anew(provider: Provider, kind: str) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    provider.aws.parent_status = "DELETE_IN_PROGRESS"
+    _lose(provider)
+    provider.library.asked.clear()
+    assert "a later request superseded this one" in asked.fails()
+    assert provider.library.asked == []
+    assert provider.aws.parameters == {}
+
+
+@pytest.mark.parametrize("kind", ["create", "update"])
+def test_a_request_whose_stack_cannot_be_asked_for_waits(provider: Provider, kind: str) -> None:
+    if kind == "update":
+        provider.library.exists()
+    asked = getattr(provider, kind)()
+    _lose(provider)
+    provider.aws.unreachable.add("cloudformation")
+    assert not asked.poll()
+    provider.aws.unreachable.clear()
+    assert not asked.poll()
+    assert provider.library.changes == [kind]

@@ -1,0 +1,76 @@
+"""The CDK app: it runs by itself, is short, and ends a wrong flag with one message."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import ROOT
+
+
+@pytest.mark.slow
+def test_app_runs_by_itself_from_the_root(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "CDK_OUTDIR": str(tmp_path), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    templates = {path.name for path in tmp_path.glob("*.template.json")}
+    assert templates == {f"{name}Stack.template.json" for name in ("Network", "Storage", "TrainingCluster")}
+
+
+def test_app_is_at_most_40_lines_and_calls_no_aws() -> None:
+    source = (ROOT / "app.py").read_text()
+    assert len(source.splitlines()) <= 40
+    assert "boto3" not in source
+
+
+def _app(root: Path, context: str, out: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=root,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "CDK_OUTDIR": str(out),
+            "TMPDIR": str(out),
+            "CDK_CONTEXT_JSON": context,
+            # Before what is installed: a copy runs its own code.
+            "PYTHONPATH": f"{root}:{root / 'constructs'}",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_a_wrong_flag_ends_the_app_with_one_message_and_no_traceback(tmp_path: Path) -> None:
+    done = _app(ROOT, '{"family": "nonsense"}', tmp_path)
+    assert done.returncode == 1
+    assert "allowed: g5, g6, g6e, hpc7a, m6i" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.glob("*.template.json")) == []
+
+
+@pytest.mark.slow
+def test_a_new_family_is_one_file_and_no_code(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    for name in ("constructs", "stacks", "assets", "cluster_configs"):
+        shutil.copytree(ROOT / name, copy / name)
+    for name in ("app.py", "requirements-pcluster.txt"):
+        shutil.copy(ROOT / name, copy)
+    p5 = (copy / "cluster_configs" / "p5.yaml").read_text()
+    text = p5.replace("p5.48xlarge", "p7.96xlarge").replace("H100", "X100")
+    (copy / "cluster_configs" / "p7.yaml").write_text(text)
+    out = tmp_path / "out"
+    out.mkdir()
+    done = _app(copy, '{"family": "p7"}', out)
+    assert done.returncode == 0, done.stderr
+    assert "p7.96xlarge" in (out / "TrainingClusterStack.template.json").read_text()

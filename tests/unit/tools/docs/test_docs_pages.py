@@ -1,0 +1,12 @@
+"""docs/flags.md and docs/families.md: the generated pages are the present ones."""
+
+from __future__ import annotations
+
+from tools.docs.families_page import render_families_page
+from tools.docs.flags_page import render_flags_page
+from training_cluster.paths import ROOT
+
+
+def test_the_generated_pages_are_up_to_date() -> None:
+    assert (ROOT / "docs" / "flags.md").read_text() == render_flags_page(), "make docs"
+    assert (ROOT / "docs" / "families.md").read_text() == render_families_page(), "make docs"

