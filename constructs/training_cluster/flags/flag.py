@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
 """Pattern of the digits of an AWS id: 17, or 8 in old resources."""
 
-_TAKES, _ON_CHANGE, _IS_COMPARED = "takes", "on_change", "is_compared"
+_TAKES, _ON_CHANGE, _IS_COMPARED, _REFUSED_WITH = "takes", "on_change", "is_compared", "refused_with"
 Default = TypeVar("Default")
 
 
@@ -22,6 +22,7 @@ def flag(
     example: str | None = None,
     on_change: str | None = None,
     is_compared: bool = True,
+    refused_with: str | None = None,
     pattern: str | None = None,
     ge: int | None = None,
     le: int | None = None,
@@ -36,9 +37,15 @@ def flag(
             ParallelCluster library (tools/docs/flag_changes.py) or of a guard.
         is_compared: False keeps the flag out of `trainctl plan`: no deployed resource shows its value, or
             it only controls the deploy itself.
+        refused_with: flag with the id of an existing resource; this flag is for a new one alone.
         pattern, ge, le: pydantic's own.
     """
-    extra: dict[str, JsonValue] = {_TAKES: takes, _ON_CHANGE: on_change, _IS_COMPARED: is_compared}
+    extra: dict[str, JsonValue] = {
+        _TAKES: takes,
+        _ON_CHANGE: on_change,
+        _IS_COMPARED: is_compared,
+        _REFUSED_WITH: refused_with,
+    }
     field: Default = Field(
         default,
         description=description,
@@ -64,6 +71,11 @@ def example_of(info: FieldInfo) -> object:
 def effect_of_change(info: FieldInfo) -> str | None:
     """Return the effect of a flag's change; None if the ParallelCluster library or a guard decides it."""
     return _text(info, _ON_CHANGE)
+
+
+def refused_with(info: FieldInfo) -> str | None:
+    """Return the flag with the id of an existing resource, for a flag of a new one; None for others."""
+    return _text(info, _REFUSED_WITH)
 
 
 def is_compared(info: FieldInfo) -> bool:

@@ -37,23 +37,27 @@ class StorageFlags(BaseModel):
     fsx_type: Literal["persistent2", "scratch2"] = flag(
         "persistent2",
         description="scratch2 is cheaper and not durable: a failed server takes its files along.",
+        refused_with="fsx_id",
     )
     fsx_gib: int = flag(
         1200,
         ge=1200,
         takes=f"1200, or a multiple of {FSX_STEP_GIB}",
         description="Capacity of the Lustre file system in GiB: 1200 or a multiple of 2400.",
+        refused_with="fsx_id",
     )
     fsx_mbps_per_tib: Literal["125", "250", "500", "1000"] = flag(
         "250",
         description="Throughput of the Lustre file system, MB/s for each TiB of capacity.",
         on_change="live, in place (file operations may pause for minutes); refused with fsx_efa=on",
+        refused_with="fsx_id",
     )
     fsx_efa: Literal["off", "on"] = flag(
         "off",
         description="on: the Lustre file system can be reached over EFA, too. Nodes of this app reach it "
         "over TCP: they do not run AWS's configure-efa-fsx-lustre-client. For its life; a multiple of 4800 "
         "GiB at 1000 MB/s a TiB, 9600 at 500, 19200 at 250, 38400 at 125.",
+        refused_with="fsx_id",
     )
     efs_id: str | None = flag(
         None,
@@ -70,6 +74,7 @@ class StorageFlags(BaseModel):
         description="Provisioned throughput of the EFS file system, MiB/s, paid by the hour. Default: "
         "elastic, paid by what is read and written.",
         on_change="live: EFS changes it in place, once a day; alone, with no other change of storage",
+        refused_with="efs_id",
     )
     home: Literal["ebs", "efs"] = flag(
         "ebs",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from training_cluster.flags.storage import EFA_STEPS_GIB
+from training_cluster.flags.flag import refused_with
+from training_cluster.flags.storage import EFA_STEPS_GIB, StorageFlags
 from training_cluster.problems import Contradiction
 
 if TYPE_CHECKING:
@@ -13,10 +14,8 @@ if TYPE_CHECKING:
 
 
 def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
-    for own, ours in {
-        "fsx_id": ("fsx_type", "fsx_gib", "fsx_mbps_per_tib", "fsx_efa"),
-        "efs_id": ("efs_mibps",),
-    }.items():
+    for own in ("fsx_id", "efs_id"):
+        ours = (flag for flag, info in StorageFlags.model_fields.items() if refused_with(info) == own)
         asked = [flag for flag in ours if flag in settings.model_fields_set]
         if getattr(settings, own) and asked:
             yield Contradiction(
