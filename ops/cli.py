@@ -59,7 +59,7 @@ app.command(epilog="Example: `trainctl image-plan p4d -c os=alinux2023`", rich_h
 app.command(epilog="Example: `trainctl plan -c nodes=4 -c on_busy=drain`", rich_help_panel=BEFORE)(plan)
 app.command(epilog="Example: `trainctl lint job.slurm train.sh`", rich_help_panel=BEFORE)(lint)
 app.command(
-    epilog="Example: `trainctl new-workload my-model`, then `make rehearse WORKLOAD=my-model`",
+    epilog="Example: `trainctl new-workload my-model`, then `trainctl rehearse --workload my-model`",
     rich_help_panel=BEFORE,
 )(new_workload)
 app.command(epilog="Example: `trainctl rehearse --family p5 --keep`", rich_help_panel=BEFORE)(rehearse)

@@ -24,5 +24,5 @@ def new_workload(
 
     folder = create_workload(name, into=into or TRAINING, source=from_)
     typer.echo(f"created {folder}")
-    typer.echo(f"  rehearse it:  make rehearse WORKLOAD={name}")
+    typer.echo(f"  rehearse it:  trainctl rehearse --workload {name}")
     typer.echo("  the contract: docs/workloads.md")

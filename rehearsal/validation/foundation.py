@@ -10,10 +10,10 @@ from typing import Any
 import boto3
 
 from rehearsal.cdk import CdkCli
-from rehearsal.custom_amis import register_image
 from rehearsal.deployed import client_options, read_deployed_cluster
 from rehearsal.local_aws.address import ACCOUNT, LocalAwsAddress
 from rehearsal.validation.cases import NODES, Case
+from rehearsal.validation.custom_amis import register_image
 from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
 from training_cluster.cluster.resource_ids import Database, ResourceIds
 from training_cluster.flags.settings import Settings

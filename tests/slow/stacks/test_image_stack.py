@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.custom_amis import register_image
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.problems import RehearsalError
+from rehearsal.validation.custom_amis import register_image
 from tests.slow.conftest import Cloud
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.image.names import image_name, image_parameter, image_stack_name, parent_name

@@ -153,4 +153,4 @@ def test_the_command_says_what_to_type_next(training: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert f"created {training / 'my-model'}\n" in done.stdout
-    assert "make rehearse WORKLOAD=my-model" in done.stdout
+    assert "trainctl rehearse --workload my-model" in done.stdout
