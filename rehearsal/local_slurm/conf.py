@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition
 from rehearsal.local_slurm.ports import LOOPBACK
+from training_cluster.catalog.families import load_base
 
 # Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
@@ -63,6 +64,7 @@ def _jobs() -> Iterator[str]:
     yield "SelectType=select/cons_tres"
     yield "SelectTypeParameters=CR_CPU"
     yield "JobRequeue=1"
+    yield f"KillWait={load_base().kill_wait_s}"
     yield "ReturnToService=2"
     yield "PrivateData=cloud"
     yield "\n# A job that asks for more nodes than this machine starts is refused at once."

@@ -88,6 +88,7 @@ class Base(Strict):
     login_node: LoginNode
     image_recipes: dict[str, ImageRecipe]
     scaledown_idle_min: int
+    kill_wait_s: int = Field(ge=30, le=65533)
     log_retention_days: int
     shared_dir: str
     efs_dir: str

@@ -105,7 +105,8 @@ def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
         # slurm.conf has EnforcePartLimits=ALL, which refuses a job that exceeds a partition, and
         # AuthInfo=cred_expire=70, which holds such a job for 70 s: repeating them only logs an error in
         # slurmctld's log.
-        "CustomSlurmSettings": [{"JobRequeue": 1}],
+        # KillWait: ranks save a checkpoint between SIGTERM and SIGKILL.
+        "CustomSlurmSettings": [{"JobRequeue": 1, "KillWait": load_base().kill_wait_s}],
     }
     if settings.accounting != "off" and ids.database:
         rendered["Database"] = {

@@ -11,11 +11,13 @@ def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     family = settings.family_facts
     placed = settings.wants_new_placement_group or settings.named_placement_group is not None
+    shared_mbps = _shared_mbps(settings)
     main = _render(
         family,
         settings.compute_type,
         settings.size,
         capacity=settings.capacity_type,
+        shared_mbps=shared_mbps,
         placed=placed,
         workloads=settings.node_workloads,
     )
@@ -24,8 +26,18 @@ def render_job_environments(settings: Settings) -> dict[str, str]:
     if cpu_type and beside:
         cpu_family, cpu_size = beside
         # Bought on demand and without a placement group, as in queues.py.
-        found[load_base().cpu_queue.name] = _render(cpu_family, cpu_type, cpu_size, capacity="ondemand")
+        found[load_base().cpu_queue.name] = _render(
+            cpu_family, cpu_type, cpu_size, capacity="ondemand", shared_mbps=shared_mbps
+        )
     return found
+
+
+def _shared_mbps(settings: Settings) -> int | None:
+    """Return the throughput of the Lustre file system in MB/s; None if it exists already."""
+    if settings.fsx_id:
+        return None
+    per_tib = 200 if settings.fsx_type == "scratch2" else int(settings.fsx_mbps_per_tib)
+    return settings.fsx_gib * per_tib // 1024
 
 
 def _render(
@@ -34,6 +46,7 @@ def _render(
     size: Size,
     *,
     capacity: CapacityType,
+    shared_mbps: int | None,
     placed: bool = False,
     workloads: tuple[str, ...] = (),
 ) -> str:
@@ -54,6 +67,8 @@ def _render(
             f"{floor.nodes}:{floor.message_gib:g}:{floor.busbw_gb_per_s:g}" for floor in family.nccl_floors
         ),
         "CAPACITY": capacity,
+        # From which the time to save a checkpoint is estimated.
+        "SHARED_MBPS": shared_mbps or "",
         "PLACEMENT_GROUP": "yes" if placed else "no",
         # For the bootstrap and the node's health, more than for jobs.
         "IMAGE_RECIPE": family.image_recipe,

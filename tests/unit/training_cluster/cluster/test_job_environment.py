@@ -42,6 +42,20 @@ def test_a_job_knows_how_its_nodes_were_bought() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "mbps"),
+    [
+        ({}, "292"),
+        ({"fsx_gib": "2400", "fsx_mbps_per_tib": "1000"}, "2343"),
+        ({"fsx_type": "scratch2"}, "234"),
+        ({"fsx_id": "fs-0123456789abcdef0"}, ""),
+    ],
+)
+def test_a_job_knows_the_throughput_of_a_new_shared_file_system(flags: dict[str, str], mbps: str) -> None:
+    assert variables("gpu", **flags)["SHARED_MBPS"] == mbps
+    assert variables("cpu", family="p4d", cpu_queue="on", **flags)["SHARED_MBPS"] == mbps
+
+
+@pytest.mark.parametrize(
     ("family", "partition", "value"), [("p3dn", "gpu", "0"), ("p5", "gpu", "0"), ("m6i", "cpu", None)]
 )
 def test_data_workers_can_be_forked_where_there_is_efa(
