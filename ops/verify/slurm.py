@@ -33,9 +33,9 @@ SETTINGS = (
     ),
     Setting(
         name="KillWait",
-        wanted="30",
-        reason="a cancelled training has 30 s to save a checkpoint",
-        source="Slurm's default",
+        wanted=str(load_base().kill_wait_s),
+        reason="a cancelled training has ten minutes to save a checkpoint",
+        source="our CustomSlurmSettings",
     ),
     Setting(
         name="EnforcePartLimits",
