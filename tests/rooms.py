@@ -23,8 +23,6 @@ APART = ("rehearsal/faults/inside", "ops/workload_template", "bench/baselines", 
 
 # Folders that are tested as a part of something larger: a file of tests for each.
 TESTED_WITH = {
-    # What the preparations of workloads share, with the one that uses most of it.
-    "assets/training/trainkit/data": "tests/unit/assets/training/gpt2/test_prepare.py",
     # Constructs, in the template of the stack that they make.
     "constructs/training_cluster/cluster": "tests/unit/stacks/test_training_cluster_stack.py",
     "constructs/training_cluster/image": "tests/unit/stacks/test_image_stack.py",
@@ -35,7 +33,16 @@ TESTED_WITH = {
     "ops/preflight/network": "tests/unit/ops/preflight/test_checks.py",
     "ops/verify": "tests/unit/ops/verify/test_checks.py",
     # Services of one local AWS, which runs as a process with all of them.
-    "rehearsal/local_aws": "tests/slow/rehearsal/local_aws/test_local_aws.py",
+    **dict.fromkeys(
+        (
+            "rehearsal/local_aws/cloudformation",
+            "rehearsal/local_aws/ec2",
+            "rehearsal/local_aws/emulators",
+            "rehearsal/local_aws/fsx",
+            "rehearsal/local_aws/head_node",
+        ),
+        "tests/slow/rehearsal/local_aws/test_local_aws.py",
+    ),
     # Stand-ins for a GPU and a network, which real workloads load in their own environments.
     "rehearsal/shims": "tests/slow/assets/training/test_gpt2_megatron.py",
 }

@@ -8,8 +8,8 @@ from typing import Any
 
 from ops.account.session import ClientOf
 from ops.asset_code import asset_code
-from ops.pcluster.update_policies import Config, Judge, Refused
-from ops.plan.change import Change, Policy, decide, second_cluster
+from ops.pcluster.update_policies import Config, Judge, Policy, Refused
+from ops.plan.change import Change, decide, second_cluster
 from ops.plan.config_diff import covers, differences, shown
 from ops.plan.deployed import Deployed
 from ops.plan.flags import changed_flags, with_flag
