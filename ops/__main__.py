@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ops.account.options import with_account
+from ops.account.region_and_profile import with_account
 from ops.cli import app
 from training_cluster.problems import ConfigurationError
 

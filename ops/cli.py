@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ops.account.options import choose_account
+from ops.account.region_and_profile import choose_account
 from ops.commands.cancel import cancel
 from ops.commands.connect import connect
 from ops.commands.destroy import destroy

@@ -18,7 +18,7 @@ def cancel(
 ) -> None:
     """Cancel jobs; a training saves a checkpoint first. The exit code is 1 if one could not be cancelled."""
     from ops.account.head_node import find_head_node
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.jobs.cancel import cancel as cancel_job
     from ops.jobs.slurm import check_job_id

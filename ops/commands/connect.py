@@ -30,7 +30,7 @@ def connect(
     A command cannot read the keyboard, runs for 90 seconds at most, and returns 24,000 characters of output.
     """
     from ops.account.head_node import MAX_OUTPUT_BYTES, find_head_node
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.connect import found, session_command, ssh_command
 

@@ -19,7 +19,7 @@ def destroy(
 
     from rich.text import Text
 
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.teardown.plan import read_plan, render_plan
     from ops.usage import UsageError

@@ -18,7 +18,7 @@ def jobs(
     from rich.text import Text
 
     from ops.account.head_node import find_head_node
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.jobs.listing import render_jobs
     from ops.jobs.lookup import read_jobs

@@ -21,7 +21,7 @@ def logs(
     Ctrl-C ends the command, not the job.
     """
     from ops.account.head_node import find_head_node
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.jobs.follow import find_log, show_tail, state_line
     from ops.jobs.lookup import cluster_option

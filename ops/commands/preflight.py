@@ -32,7 +32,7 @@ def preflight(
         settings = read_settings(read)
         from dataclasses import replace
 
-        from ops.account.options import with_account
+        from ops.account.region_and_profile import with_account
         from ops.account.session import account_clients
         from ops.preflight.account.credentials import DEFAULT_QUALIFIER, QUALIFIER_KEY
         from ops.preflight.checks import run_checks

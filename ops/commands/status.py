@@ -50,7 +50,7 @@ def _watch(cluster: str, client: ClientOf) -> None:
     from rich.text import Text
 
     from ops.account.aws_errors import explain
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
 
     found = _deploy(cluster, client)
     with Live(_shown(found, _cluster_state(found, client)), console=console(), auto_refresh=False) as live:
@@ -83,7 +83,7 @@ def _cluster_state(found: Status, client: ClientOf) -> ClusterState | None:
 def _shown(found: Status | None, state: ClusterState | None = None) -> Text:
     from rich.text import Text
 
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.status.cluster import render_cluster_state
     from ops.status.deploy import render
 

@@ -40,7 +40,7 @@ def submit(
 ) -> None:
     """Submit a training by sbatch on the head node, after checks."""
     from ops.account.head_node import find_head_node
-    from ops.account.options import with_account
+    from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.jobs.lookup import cluster_option
     from ops.jobs.slurm import check_job_id

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.account.options import with_account
+from ops.account.region_and_profile import with_account
 from ops.diagnose.ranking import Finding
 
 _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ops.account.head_node import HeadNode
-from ops.account.options import with_account
+from ops.account.region_and_profile import with_account
 from ops.jobs.follow import find_log, follow, show_tail
 from ops.jobs.lookup import cluster_option
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ops.account.options import with_account
+from ops.account.region_and_profile import with_account
 from ops.plan.change import REFUSED, Change
 from ops.plan.plan import Plan
 from ops.plan.resources import ResourceChange

@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 from ops.__main__ import main
-from ops.account import options as account_options
+from ops.account import region_and_profile
 from ops.preflight.finding import Finding
 from tests.printed_aws_commands import printed_aws_commands
 from tests.unit.ops.fake_account import Refused
@@ -38,9 +38,9 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     config = tmp_path / "config"
     config.write_text("[profile prod]\naws_access_key_id = AKIA\naws_secret_access_key = secret\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", *account_options._OTHER_CREDENTIALS):
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", *region_and_profile._OTHER_CREDENTIALS):
         monkeypatch.setenv(name, "before")
-    monkeypatch.setattr(account_options, "_chosen", account_options._Chosen())
+    monkeypatch.setattr(region_and_profile, "_chosen", region_and_profile._Chosen())
     # Another test's session has read the profiles before this file was named.
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ops.account import options as account_options
-from ops.account.options import choose_account, with_account
+from ops.account import region_and_profile
+from ops.account.region_and_profile import choose_account, with_account
 from tests.unit.ops.account.account_server import AccountServer, account_server
 from training_cluster.paths import ROOT
 
@@ -151,7 +151,7 @@ def test_a_sign_in_of_aws_login_that_is_over_says_what_to_type(account: AccountS
 def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
         monkeypatch.setenv(name, "before")
-    monkeypatch.setattr(account_options, "_chosen", account_options._Chosen())
+    monkeypatch.setattr(region_and_profile, "_chosen", region_and_profile._Chosen())
 
 
 @pytest.mark.parametrize(
