@@ -30,9 +30,9 @@ def verify(
 ) -> None:
     """Compare a deployed cluster with claims that no rehearsal can prove, and take back all changes.
 
-    The exit code is 1 if something differs.
+    The exit code is 1 if something differs, 2 if nothing could be compared.
     """
-    from botocore.exceptions import NoCredentialsError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     from ops.account.aws_errors import explain
     from ops.account.session import account_clients
@@ -42,6 +42,7 @@ def verify(
     from ops.verify.checks import run_checks
     from ops.verify.nodes import run_node_checks
     from ops.verify.scene import open_scene
+    from training_cluster.problems import ConfigurationError
 
     if quick and nodes:
         raise typer.BadParameter("--quick starts no node, --nodes starts some: give one of them.")
@@ -49,8 +50,11 @@ def verify(
         check_file(html, force=force, command="verify")
     try:
         scene = open_scene(cluster, account_clients(), _say, nodes=nodes or 0)
-    except NoCredentialsError as error:
+    except (BotoCoreError, ClientError) as error:
+        # 2, not 1: nothing was compared.
         raise UsageError(f"verify: {explain(error)}") from None
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
     results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
     found = report.Report(
         cluster_name=cluster,

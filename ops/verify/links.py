@@ -60,13 +60,17 @@ class Probe:
         try:
             self.scene.head_node.run_script(_SCRIPT, "remove", self.path)
         finally:
-            s3 = self.scene.client("s3")
-            answer = s3.list_object_versions(Bucket=self.bucket, Prefix=self.key)
-            for each in (*answer.get("Versions", []), *answer.get("DeleteMarkers", [])):
-                s3.delete_object(Bucket=self.bucket, Key=self.key, VersionId=each["VersionId"])
+            remove_versions(self.scene.client("s3"), self.bucket, self.key)
 
 
-def _links(scene: Scene) -> list[dict[str, Any]]:
+def remove_versions(s3: Any, bucket: str, prefix: str) -> None:
+    """Remove all versions of the objects below a prefix, and delete markers. Raises botocore's errors."""
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        for each in (*page.get("Versions", []), *page.get("DeleteMarkers", [])):
+            s3.delete_object(Bucket=bucket, Key=each["Key"], VersionId=each["VersionId"])
+
+
+def links_of(scene: Scene) -> list[dict[str, Any]]:
     """Return the links of the storage stack's file system. Raises botocore's errors."""
     ids = scene.ids(STORAGE_STACK, "AWS::FSx::DataRepositoryAssociation")
     if not ids:
@@ -79,7 +83,7 @@ def _links(scene: Scene) -> list[dict[str, Any]]:
 @contextmanager
 def _probe(scene: Scene, policy: str) -> Iterator[Probe]:
     """Yield a probe of the link with an import or export policy, and remove it afterwards."""
-    link = next((each for each in _links(scene) if each.get("S3", {}).get(policy)), None)
+    link = next((each for each in links_of(scene) if each.get("S3", {}).get(policy)), None)
     if link is None:
         raise UnseenError(_NO_LINKS)
     bucket, _, prefix = link["DataRepositoryPath"].removeprefix("s3://").partition("/")
@@ -113,7 +117,7 @@ def _wait(scene: Scene, what: str, read: Callable[[], str], wanted: str) -> tupl
 
 
 def _links_are_available(scene: Scene) -> tuple[bool, str]:
-    states = sorted(each["Lifecycle"] for each in _links(scene))
+    states = sorted(each["Lifecycle"] for each in links_of(scene))
     return set(states) <= {"AVAILABLE"}, ", ".join(states) or _NO_LINKS
 
 

@@ -78,6 +78,7 @@ def run_job(workload: str, scene: Scene, *, most_trained_s: float | None = None)
         time_limit=_TIME_LIMIT,
     )
     seen = JobSeen(id=submit(request, head_node).job_id, run=f"{workload}/{name}")
+    scene.jobs.append((seen.id, seen.run))
     scene.say(f"job {seen.id}: {workload} on {scene.nodes} nodes; Ctrl-C cancels it")
 
     def read(text: str) -> None:

@@ -7,6 +7,7 @@ import re
 from ops.report.record import Run
 from ops.report.source import read_on_cluster
 from ops.verify.check import Check, Result
+from ops.verify.cleaning import remove_runs
 from ops.verify.node_jobs import JobSeen, run_job
 from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import instance_hour, load_base
@@ -169,5 +170,10 @@ NODE_CHECKS = (
 
 
 def run_node_checks(scene: Scene) -> list[Result]:
-    """Run the checks that start scene.nodes nodes."""
-    return [check.run(scene) for check in NODE_CHECKS]
+    """Run the checks that start scene.nodes nodes, and remove what their jobs wrote."""
+    results: list[Result] = []
+    try:
+        results += (check.run(scene) for check in NODE_CHECKS)
+    finally:
+        remove_runs(scene, keep_output=any(each.verdict == "differs" for each in results))
+    return results

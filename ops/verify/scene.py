@@ -29,6 +29,8 @@ class Scene:
     """Receives lines about waits of more than a few seconds."""
     nodes: int = 0
     """Number of compute nodes for the checks that start some."""
+    jobs: list[tuple[str, str]] = field(default_factory=list)
+    """Id and WORKLOAD/RUN of each job that was started."""
     _answers: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -1,0 +1,130 @@
+"""`trainctl verify --nodes` removes what its jobs wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ops.verify import cleaning
+from ops.verify.cleaning import remove_runs
+from ops.verify.nodes import run_node_checks
+from ops.verify.scene import Scene, open_scene
+from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.jobs.test_slurm import job_text
+from tests.unit.ops.jobs_head_node import PlayedCluster
+from tests.unit.ops.verify import deployed
+from training_cluster.stack_names import STORAGE_STACK
+
+RUN = "gpt2/verify-0123abcd"
+OBJECT = f"checkpoints/{RUN}/step-000200/model"
+
+
+@pytest.fixture
+def bucket(cluster: PlayedCluster) -> list[str]:
+    """Return the keys of the linked bucket, after a verification's run and that of somebody."""
+    for folder in (f"runs/{RUN}", f"checkpoints/{RUN}", "runs/gpt2/mine", "checkpoints/gpt2/mine"):
+        (cluster.shared / folder).mkdir(parents=True)
+    cluster.has_log("31", "text")
+    cluster.has_log("30", "mine")
+    cluster.says("scontrol", job_text("COMPLETED"))
+    keys = [OBJECT, "checkpoints/gpt2/mine/step-000200/model"]
+
+    def delete(asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked["VersionId"] == "1"
+        keys.remove(asked["Key"])
+        return {}
+
+    links = deployed.RESOURCES[STORAGE_STACK]["AWS::FSx::DataRepositoryAssociation"]
+    type_ = "AWS::FSx::DataRepositoryAssociation"
+    cluster.account.answers |= {
+        "ListStackResources": {"StackResourceSummaries": [deployed.summary(type_, each) for each in links]},
+        "DescribeDataRepositoryAssociations": {"Associations": [deployed.link("In"), deployed.link("Out")]},
+        "ListObjectVersions": lambda asked: {
+            "Versions": [{"Key": key, "VersionId": "1"} for key in keys if key.startswith(asked["Prefix"])]
+        },
+        "DeleteObject": delete,
+    }
+    return keys
+
+
+def scene_of(cluster: PlayedCluster) -> tuple[Scene, list[str]]:
+    said: list[str] = []
+    scene = open_scene("training", cluster.client, said.append, nodes=2)
+    scene.jobs.append(("31", RUN))
+    return scene, said
+
+
+def there(cluster: PlayedCluster) -> set[str]:
+    names = ("runs/*/*", "checkpoints/*/*", "runs/job-*")
+    return {str(path.relative_to(cluster.shared)) for name in names for path in cluster.shared.glob(name)}
+
+
+MINE = {"runs/gpt2/mine", "checkpoints/gpt2/mine", "runs/job-30.log"}
+
+
+def test_run_checkpoints_output_and_objects_are_removed_and_no_others(
+    cluster: PlayedCluster, bucket: list[str]
+) -> None:
+    scene, said = scene_of(cluster)
+    remove_runs(scene, keep_output=False)
+    assert there(cluster) == MINE
+    assert bucket == ["checkpoints/gpt2/mine/step-000200/model"]
+    assert said == []
+
+
+def test_the_output_is_kept_for_a_person_where_a_check_differs(
+    cluster: PlayedCluster, bucket: list[str]
+) -> None:
+    scene, said = scene_of(cluster)
+    remove_runs(scene, keep_output=True)
+    assert there(cluster) == MINE | {"runs/job-31.log"}
+    assert said == ["kept: /fsx/runs/job-31.log, since a check of the nodes did not hold"]
+    assert OBJECT not in bucket
+
+
+def test_a_job_that_still_saves_a_checkpoint_is_awaited(
+    cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = ["COMPLETED"]
+
+    def save(_seconds: float) -> None:
+        assert f"checkpoints/{RUN}" in there(cluster)
+        cluster.says("scontrol", job_text(states.pop()))
+
+    cluster.says("scontrol", job_text("COMPLETING"))
+    monkeypatch.setattr(cleaning, "_POLL_S", 0)
+    monkeypatch.setattr(cleaning, "_sleep", save)
+    remove_runs(scene_of(cluster)[0], keep_output=False)
+    assert states == []
+    assert OBJECT not in bucket
+
+
+def test_what_cannot_be_removed_is_named(cluster: PlayedCluster, bucket: list[str]) -> None:
+    cluster.account.answers["ListObjectVersions"] = Refused("AccessDenied", "no")
+    scene, said = scene_of(cluster)
+    remove_runs(scene, keep_output=False)
+    assert said == [f"not removed: runs/{RUN} and checkpoints/{RUN} of job 31; remove them by hand"]
+    assert OBJECT in bucket
+
+
+def test_ctrl_c_during_the_checks_removes_too(
+    cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ops.verify.nodes.run_job", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_node_checks(scene_of(cluster)[0])
+    assert there(cluster) == MINE
+    assert OBJECT not in bucket
+
+
+def test_runs_of_other_names_are_refused(cluster: PlayedCluster, bucket: list[str]) -> None:
+    scene, said = scene_of(cluster)
+    scene.jobs[:] = [("30", "gpt2/mine")]
+    remove_runs(scene, keep_output=False)
+    assert there(cluster) >= MINE
+    assert said == ["not removed: runs/gpt2/mine and checkpoints/gpt2/mine of job 30; remove them by hand"]
+    assert OBJECT in bucket

@@ -1,0 +1,108 @@
+"""The command `trainctl verify`: options, exit codes, JSON and page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import NoCredentialsError
+
+from ops.verify.check import Result, Verdict
+from ops.verify.report import Report, render_page
+from tests.unit.ops.fake_account import Refused
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
+
+
+def result(id_: str, verdict: Verdict) -> Result:
+    texts = {"claim": "A <claim>.", "seen": f"{id_} seen", "expected": "9", "not_in_rehearsal": "B."}
+    return Result(id=id_, verdict=verdict, **texts)
+
+
+@pytest.fixture
+def results(cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch) -> list[Result]:
+    found = [result("one", "held"), result("two", "could not look")]
+    monkeypatch.setattr("ops.verify.checks.run_checks", lambda _scene: found)
+    monkeypatch.setattr(
+        "ops.verify.nodes.run_node_checks", lambda scene: [result(f"nodes{scene.nodes}", "held")]
+    )
+    return found
+
+
+def test_nothing_that_differs_is_success(results: list[Result], call: Call) -> None:
+    code, said, _ = call("verify")
+    assert code == 0
+    assert "could not look two: two seen; expected: 9" in said
+    assert "1 held, 0 differ, 1 could not be looked at" in said
+
+
+def test_something_that_differs_is_exit_code_1_with_one_json_object(
+    results: list[Result], call: Call
+) -> None:
+    results.append(result("three", "differs"))
+    code, said, _ = call("verify", "--json", "--quick")
+    found = json.loads(said)
+    assert code == 1
+    assert found["counts"] == {"held": 1, "differs": 1, "could not look": 1}
+    assert [each["id"] for each in found["checks"]] == ["one", "two", "three"]
+    assert (found["nodes"], found["rehearsal"]) == (0, False)
+
+
+def test_nodes_are_checked_only_on_request(results: list[Result], call: Call) -> None:
+    assert "nodes2 seen" in call("verify", "--nodes", "2")[1]
+    assert "nodes" not in call("verify")[1]
+
+
+def test_quick_and_nodes_contradict_each_other(results: list[Result], call: Call) -> None:
+    code, _, said = call("verify", "--quick", "--nodes", "2")
+    assert code == 2
+    assert "--quick starts no node" in said
+
+
+def test_without_credentials_it_is_one_message_and_exit_code_2(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise NoCredentialsError
+
+    monkeypatch.setattr("ops.account.session.account_clients", refuse)
+    code, said, complained = call("verify")
+    assert (code, said) == (2, "")
+    assert complained.startswith("verify: there are no AWS credentials here\n  type:")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("other", "There is no cluster other"), ("no_such", "cluster_name")]
+)
+def test_a_cluster_that_does_not_exist_is_a_wrong_input(
+    name: str, said: str, cluster: PlayedCluster, call: Call
+) -> None:
+    stacks = cluster.account.answers["DescribeStacks"]
+    missing = Refused("ValidationError", "Stack x does not exist")
+    cluster.account.answers["DescribeStacks"] = lambda asked: missing if "StackName" in asked else stacks
+    code, shown, complained = call("verify", "--cluster", name)
+    assert (code, shown) == (2, "")
+    assert said in complained
+
+
+def test_the_page_is_written_once_and_overwritten_with_force(
+    results: list[Result], call: Call, tmp_path: Path
+) -> None:
+    page = tmp_path / "verify.html"
+    assert call("verify", "--html", str(page))[0] == 0
+    assert "two seen" in page.read_text()
+    code, _, said = call("verify", "--html", str(page))
+    assert (code, "--force" in said) == (2, True)
+    assert call("verify", "--html", str(page), "--force")[0] == 0
+
+
+def test_the_page_has_each_verdict_in_a_section_and_loads_nothing() -> None:
+    all_ = [result("one", "held"), result("two", "differs"), result("three", "could not look")]
+    report = Report(cluster_name="a", region="us-east-1", is_rehearsal=True, nodes=2, results=all_)
+    page = render_page(report)
+    order = [page.index(words) for words in ("two seen", "three seen", "one seen")]
+    assert order == sorted(order)
+    assert "A &lt;claim&gt;." in page
+    assert "This was a rehearsal" in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
