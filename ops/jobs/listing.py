@@ -29,7 +29,7 @@ def render_jobs(jobs: Jobs, *, ended: bool, cluster_name: str) -> Iterator[str]:
     if shown := [*jobs.queue, *jobs.ended]:
         yield from aligned([_HEAD, *(_row(job, cluster_option(cluster_name)) for job in shown)])
     if ended and not jobs.ended:
-        yield "Slurm knows no ended job."
+        yield "Slurm lists no ended job."
     yield from jobs.notes
 
 

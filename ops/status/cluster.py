@@ -112,7 +112,7 @@ def _instance_state(instance_id: str, ec2: Any) -> str:
     answer = unless(lambda: ec2.describe_instances(InstanceIds=[instance_id]), "InvalidInstanceID.NotFound")
     instances = [each for group in (answer or {}).get("Reservations", []) for each in group["Instances"]]
     if not instances:
-        raise OpsError(f"EC2 knows no instance {instance_id}")
+        raise OpsError(f"EC2 has no instance {instance_id}")
     return str(instances[0]["State"]["Name"])
 
 

@@ -16,8 +16,8 @@ unhealthy() {
 # no GPU jobs. Other programs are missing from an image, so from all nodes alike, and are no verdict.
 need() {
   if command -v "$1" >/dev/null; then return; fi
-  if [[ $1 == nvidia-smi ]]; then unhealthy "$1 is missing, so nobody knows whether $2"; fi
-  printf '%s is missing, so nobody knows whether %s\n' "$1" "$2" >&2
+  if [[ $1 == nvidia-smi ]]; then unhealthy "$1 is missing, so it is unknown whether $2"; fi
+  printf '%s is missing, so it is unknown whether %s\n' "$1" "$2" >&2
   exit 1
 }
 

@@ -7,7 +7,7 @@ Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.sl
 train.sh starts this once a rank. Every setting (settings.py) is an environment variable (MAX_STEPS=100) and
 an argument (--max-steps 100). Folders and the world come from job.slurm, data from prepare.py.
 
-Here are the checks that need no package, so that wrong input is told at once; loop.py trains. Writes
+Here are the checks that need no package, so that wrong input is reported at once; loop.py trains. Writes
 $RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; starts from the newest of those, and
 then gives the losses that an uninterrupted run gives.
 """

@@ -18,7 +18,7 @@ FILE = "progress.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands, and with what."""
+    """Progress of a run, and its model, data and ranks."""
 
     step: int
     tokens: int

@@ -7,6 +7,6 @@ def progress_parameter(stack_name: str) -> str:
     """Name the SSM parameter, which assets/cluster_provider/record.py writes as JSON.
 
     Args:
-        stack_name: name of our stack: two stacks that want the same cluster must not share a record.
+        stack_name: name of our stack: two stacks with the same cluster name must not share a record.
     """
     return f"/training-cluster/stacks/{stack_name}/progress"

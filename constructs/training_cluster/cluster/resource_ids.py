@@ -54,7 +54,7 @@ class ResourceIds:
     image_id: str | None = None
     """AMI of the compute nodes; None for ParallelCluster's own."""
     placement_group_name: str | None = None
-    """Name of the new placement group; None when the settings want none."""
+    """Name of the new placement group; None when the settings need none."""
     login_policy_arn: str | None = None
     """Policy that lets login nodes read their scripts; None without login nodes."""
     database: Database | None = None

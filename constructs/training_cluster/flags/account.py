@@ -91,7 +91,7 @@ def parse_tags(text: str) -> dict[str, str]:
         if key.lower().startswith(_RESERVED):
             raise ValueError(f'"{key}": keys that start with {", ".join(_RESERVED)} are taken')
         if key in found:
-            raise ValueError(f'"{key}" stands twice')
+            raise ValueError(f'"{key}" is given twice')
         if len(key) > 128 or len(value) > 256:  # noqa: PLR2004  # AWS's limits
             raise ValueError(f'"{part}": a key has 128 characters at most, a value 256')
         found[key] = value

@@ -116,5 +116,5 @@ class FunctionResource(Construct):
             inline_policies={policy: iam.PolicyDocument(statements=statements)},
         )
         if questions:
-            acknowledge_wildcards(role, ["*"], "EC2 knows no resource of these actions")
+            acknowledge_wildcards(role, ["*"], "these actions of EC2 support no resource-level permissions")
         return role

@@ -89,7 +89,7 @@ class NodeImage(Construct):
         for each in (pipeline, *lifecycle.policies):
             each.add_resource_dependency(image)
         self.id, self.pipeline_arn = image.attr_image_id, pipeline.attr_arn
-        # Without the bucket's name, which is StorageStack's output: cfn-lint wants none repeated (W6001).
+        # Without the bucket's name, which is StorageStack's output: cfn-lint refuses a repeated one (W6001).
         self.logs = f"/aws/imagebuilder/{self._name} in CloudWatch; {LOGS_PREFIX}/{self._name}/ in the bucket"
 
     def _distribution_arn(self) -> str:

@@ -115,7 +115,7 @@ class ImageLifecycle(Construct):
             description="Deletes old node images",
             inline_policies={"Lifecycle": iam.PolicyDocument(statements=statements)},
         )
-        acknowledge_wildcards(role, ["*"], "EC2 and the tagging API know no resource of these actions")
+        acknowledge_wildcards(role, ["*"], "these actions of EC2 and of the tagging API support no resources")
         acknowledge_wildcards(role, [images, snapshots], "by their tags: see the conditions")
         acknowledge_wildcards(role, [builds], "all versions of this image")
         return role

@@ -64,7 +64,7 @@ def check_region(ec2: Any) -> Iterator[Finding]:
     states = [each.get("OptInStatus", "") for each in found["Regions"] if each["RegionName"] == name]
     yield finding(
         f"region {name}",
-        states[0] if states else "EC2 knows no such region",
+        states[0] if states else "EC2 has no such region",
         good=states in (["opt-in-not-required"], ["opted-in"]),
         mend=enable_region_command(name) if states else "export AWS_REGION=...",
     )

@@ -190,7 +190,7 @@ def test_without_accounts_it_says_that_slurm_forgets(cluster: PlayedCluster, cal
     cluster.says("sacct", "", error="Slurm accounting storage is disabled", code=1)
     code, said, _ = call("jobs", "--all")
     assert code == 0
-    assert said.startswith("No job is waiting or running.\nSlurm knows no ended job.\n")
+    assert said.startswith("No job is waiting or running.\nSlurm lists no ended job.\n")
     assert "Slurm accounting storage is disabled" in said
 
 

@@ -81,7 +81,7 @@ def test_every_part_is_shown(standing: PlayedCluster) -> None:
     ("operation", "answer", "part", "why"),
     [
         ("DescribeInstances", Refused("UnauthorizedOperation", "no"), "head node", "may not do that"),
-        ("DescribeInstances", {"Reservations": []}, "head node", "EC2 knows no instance"),
+        ("DescribeInstances", {"Reservations": []}, "head node", "EC2 has no instance"),
         (
             "dynamodb.GetItem",
             Refused("ResourceNotFoundException"),

@@ -72,7 +72,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"ssh_from": "anywhere"}, ["ssh_from=anywhere: no IPv4 network", "-c ssh_from=203.0.113.0/24"]),
         ({"ssh_from": "203.0.113.7/24"}, ["has host bits set"]),
         ({"tags": "team"}, ['"team" is not KEY=VALUE', "-c tags=team=nlp,project=gpt2"]),
-        ({"tags": "a=1,a=2"}, ['"a" stands twice']),
+        ({"tags": "a=1,a=2"}, ['"a" is given twice']),
         ({"tags": "aws:team=1"}, ["keys that start with aws:"]),
         ({"permissions_boundary": "boundary"}, ["an ARN such as arn:aws:iam::123456789012:policy/boundary"]),
         ({"bucket_name": "My_Bucket"}, ["bucket_name=My_Bucket", "lower-case letters"]),

@@ -204,15 +204,15 @@ def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: 
 @pytest.mark.parametrize(
     ("name", "status", "sentence"),
     [
-        ("10-gpus", UNHEALTHY, "nvidia-smi is missing, so nobody knows whether its 8 GPUs work"),
+        ("10-gpus", UNHEALTHY, "nvidia-smi is missing, so it is unknown whether its 8 GPUs work"),
         (
             "15-gpu-memory",
             UNHEALTHY,
-            "nvidia-smi is missing, so nobody knows whether its GPUs' memory is sound",
+            "nvidia-smi is missing, so it is unknown whether its GPUs' memory is sound",
         ),
-        ("20-gpu-xid", 1, "journalctl is missing, so nobody knows whether its GPUs' driver logged errors"),
-        ("40-efa", 1, "fi_info is missing, so nobody knows whether its 4 EFA interfaces work"),
-        ("60-clock", 1, "chronyc is missing, so nobody knows whether its clock is right"),
+        ("20-gpu-xid", 1, "journalctl is missing, so it is unknown whether its GPUs' driver logged errors"),
+        ("40-efa", 1, "fi_info is missing, so it is unknown whether its 4 EFA interfaces work"),
+        ("60-clock", 1, "chronyc is missing, so it is unknown whether its clock is right"),
     ],
 )
 def test_a_program_that_the_node_should_have_and_lacks_is_told_and_only_nvidias_is_a_verdict(
