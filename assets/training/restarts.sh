@@ -59,11 +59,19 @@ check_restart() {
     "Save more often (CHECKPOINT_EVERY), or start it again by hand: $(how_to_go_on)"
 }
 
+# Exports the seconds that Slurm leaves the ranks between SIGTERM and SIGKILL.
+read_kill_wait() {
+  KILL_WAIT_S="$(scontrol show config | sed -n 's/^KillWait *= *\([0-9]*\) sec.*/\1/p')" ||
+    log "Slurm does not say how long it waits before it kills (KillWait)"
+  export KILL_WAIT_S
+}
+
 note_start() {
   rm -f "$RUN_DIR/outcome" "$RUN_DIR/failed"
   printf '%s %s %s %s %s\n' "${SLURM_RESTART_COUNT:-0}" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
     "$SLURM_JOB_ID" >>"$RUN_DIR/starts"
   log "training from step $start_step"
+  read_kill_wait
   note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}.env" ||
     log "the settings of this start could not be written down"
 }

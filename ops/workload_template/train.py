@@ -32,7 +32,7 @@ from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
 from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Stop, warn_of_short_notice
 from trainkit.run.world import check_world
 
 # The model reads bytes, so it needs no tokenizer and accepts any text.
@@ -184,10 +184,12 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint on the first rank; all ranks hold the same, and wait in the next step."""
         if self._run.is_first:
+            started = time.monotonic()
             folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
             folder.mkdir(parents=True, exist_ok=True)
             torch.save(self._state(), folder / "state.pt")
-            checkpoints.publish(folder, self.step, run=self._run, keep=self._settings.keep_checkpoints)
+            keep = self._settings.keep_checkpoints
+            checkpoints.publish(folder, self.step, run=self._run, keep=keep, started=started)
 
     def resume(self) -> None:
         """Load the newest checkpoint, if there is one."""
@@ -276,7 +278,9 @@ def main() -> None:
     if run.is_first:
         checkpoints.clear_partials(run.checkpoint_dir)
         # Weights and AdamW's two moments of 4 bytes each, for the checkpoints kept and the one being written.
-        checkpoints.check_space(run.checkpoint_dir, 12 * trainer.parameters * (settings.keep_checkpoints + 1))
+        size = 12 * trainer.parameters
+        checkpoints.check_space(run.checkpoint_dir, size * (settings.keep_checkpoints + 1))
+        warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
         where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
         print(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
     train(trainer, settings, run, device)

@@ -27,7 +27,7 @@ from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, die
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Stop, warn_of_short_notice
 
 GRADIENT_CLIP = 1.0
 # fp32 weights and AdamW's two moments.
@@ -87,8 +87,9 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     model = make_model(settings, rank.special)
     parameters = model.num_parameters()
     if run.is_first and not settings.precompile:
-        kept = max(1, settings.keep_checkpoints) + 1
-        checkpoints.check_space(run.checkpoint_dir, parameters * CHECKPOINT_BYTES_A_PARAMETER * kept)
+        size = parameters * CHECKPOINT_BYTES_A_PARAMETER
+        checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
+        warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
     rank.say(
         f"BERT, {parameters / 1e6:.2f} M parameters, {run.world_size} ranks on {device.kind}, "
         f"precision {settings.mixed_precision}; sequences of {settings.bert_context} from {shards}"
@@ -219,6 +220,7 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int)
 
     A checkpoint is also a folder that transformers reads (BertForPreTraining.from_pretrained).
     """
+    started = time.monotonic()
     run = rank.run
     if run.is_first:
         folder = checkpoints.partial(run.checkpoint_dir, step)
@@ -229,7 +231,8 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int)
         torch.save(to_host(optimizer.state_dict()), folder / OPTIMIZER)
         progress = {"step": step, **rank.identity()}
         (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-        final = checkpoints.publish(folder, step, run=run, keep=rank.settings.keep_checkpoints)
+        keep = rank.settings.keep_checkpoints
+        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
         print(f"step {step}: checkpoint {final}")
     rank.device.wait_for_everyone()
 

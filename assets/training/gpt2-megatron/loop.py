@@ -25,7 +25,7 @@ from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Stop, warn_of_short_notice
 from trainkit.run.world import check_world
 from weights import load_weights
 
@@ -56,9 +56,10 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
         samples=open_samples(settings, data.prefixes, Vocabulary(data.vocab_size, data.end_of_text)),
     )
     parameters = parameters_of(settings)
+    size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     if run.is_first:
-        kept = max(1, settings.keep_checkpoints) + 1
-        checkpoints.check_space(run.checkpoint_dir, parameters * CHECKPOINT_BYTES_A_PARAMETER * kept)
+        checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
+    warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
     rank.say(
         f"GPT-2, {parameters / 1e6:.1f} M parameters from {weights or 'scratch'}, {run.world_size} ranks on "
         f"{device.type}: {sizes.data} data x {sizes.tensor} tensor x {sizes.pipeline} pipeline parallel, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ def piece(folder: Path) -> Path:
 
 def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
     """Write the ranks' pieces into a partial folder, which rank 0 then gives its name."""
+    started = time.monotonic()
     run = rank.run
     folder = checkpoints.partial(run.checkpoint_dir, step)
     if run.is_first:
@@ -63,7 +65,8 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
         checkpoints.sync_files(folder)
     dist.barrier()
     if run.is_first:
-        final = checkpoints.publish(folder, step, run=run, keep=rank.settings.keep_checkpoints)
+        keep = rank.settings.keep_checkpoints
+        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
         print(f"step {step}: checkpoint {final}")
 
 

@@ -26,7 +26,7 @@ from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, die
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Stop, warn_of_short_notice
 from trainkit.run.world import check_world
 
 GRADIENT_CLIP = 1.0
@@ -99,9 +99,10 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     # From here on the ranks draw different numbers (dropout).
     set_seed(settings.seed, device_specific=True)
     parameters = model.num_parameters()
+    size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     if run.is_first:
-        kept = max(1, settings.keep_checkpoints) + 1
-        checkpoints.check_space(run.checkpoint_dir, parameters * CHECKPOINT_BYTES_A_PARAMETER * kept)
+        checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
+    warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
     rank.say(
         f"GPT-2, {parameters / 1e6:.2f} M parameters from {prepared.init_from}, {run.world_size} ranks on "
         f"{accelerator.device.type}, {torch.get_num_threads()} threads a rank, "
@@ -213,6 +214,7 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
 
     A checkpoint is also a folder of weights (INIT_FROM), which transformers reads.
     """
+    started = time.monotonic()
     run, accelerator = rank.run, rank.accelerator
     folder = checkpoints.partial(run.checkpoint_dir, step)
     if run.is_first:
@@ -234,7 +236,8 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
         checkpoints.sync_files(folder)
     accelerator.wait_for_everyone()
     if run.is_first:
-        final = checkpoints.publish(folder, step, run=run, keep=rank.settings.keep_checkpoints)
+        keep = rank.settings.keep_checkpoints
+        final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
         print(f"step {step}: checkpoint {final}")
 
 

@@ -128,7 +128,8 @@ class Saver:
             return
         progress.write(folder)
         step = progress.step
-        final = checkpoints.publish(folder, step, run=self._run, keep=self._keep)
+        began = time.monotonic() - (time.perf_counter() - started)
+        final = checkpoints.publish(folder, step, run=self._run, keep=self._keep, started=began)
         whole_s = time.perf_counter() - started
         row = {"step": step, "checkpoint_s": stood_still_s, "whole_s": whole_s}
         with (self._run.run_dir / LOG).open("a", encoding="utf-8") as file:

@@ -23,6 +23,7 @@ from sizes import Shape
 from trainkit.run import checkpoints
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run
+from trainkit.run.stopping import warn_of_short_notice
 
 # fp32 weights and AdamW's two moments.
 CHECKPOINT_BYTES_A_PARAMETER = 12
@@ -31,8 +32,9 @@ CHECKPOINT_BYTES_A_PARAMETER = 12
 def check_space(run: Run, settings: Settings, shape: Shape) -> None:
     """Die unless the checkpoints that will be kept, and one more, have room."""
     if run.is_first:
-        count = max(1, settings.keep_checkpoints) + 1
-        checkpoints.check_space(run.checkpoint_dir, shape.parameters * CHECKPOINT_BYTES_A_PARAMETER * count)
+        count, size = max(1, settings.keep_checkpoints) + 1, shape.parameters * CHECKPOINT_BYTES_A_PARAMETER
+        checkpoints.check_space(run.checkpoint_dir, size * count)
+        warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
 
 
 def main() -> None:

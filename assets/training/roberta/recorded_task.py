@@ -138,6 +138,7 @@ class Recorder:
         if self.step == self._saved:  # an update whose gradients overflowed is none, and saved nothing new
             return None
         self._saved = self.step
+        started = time.monotonic()
         trainer.consolidate_optimizer()
         path = None
         if trainer.should_save_checkpoint_on_current_rank:
@@ -150,7 +151,8 @@ class Recorder:
             progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
             (partial / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
             keep = self.settings.keep_checkpoints
-            path = str(checkpoints.publish(partial, self.step, run=self.run, keep=keep))
+            final = checkpoints.publish(partial, self.step, run=self.run, keep=keep, started=started)
+            path = str(final)
             print(f"step {self.step}: checkpoint {path}")
         self.restart_clock()
         return path

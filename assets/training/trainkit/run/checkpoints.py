@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,18 +140,21 @@ def sync_files(folder: Path) -> None:
     sync(folder)
 
 
-def publish(written: Path, step: int, *, run: Run, keep: int) -> Path:
+def publish(written: Path, step: int, *, run: Run, keep: int, started: float | None = None) -> Path:
     """Rename a complete folder, write latest_step, and remove the oldest checkpoints of this run.
 
-    Rank 0 calls it after a barrier. `keep` checkpoints stay (at least 1), and all of other runs.
+    Rank 0 calls it after a barrier. `keep` checkpoints stay (at least 1), and all of other runs. `started`
+    is the time.monotonic() at which the save began, for the next start to know how long one takes.
     """
     folder = written.parent
     final = path_of(folder, step)
     files = sorted(path for path in written.rglob("*") if path.is_file())
     sizes = {path.relative_to(written).as_posix(): path.stat().st_size for path in files}
-    label = {"step": step, "run": str(run.run_dir), "files": sizes}
-    (written / LABEL).write_text(json.dumps(label) + "\n", encoding="utf-8")
+    label: dict[str, Any] = {"step": step, "run": str(run.run_dir), "files": sizes}
     sync_files(written)
+    if started is not None:
+        label["seconds"] = round(time.monotonic() - started, 2)
+    write_whole(written / LABEL, json.dumps(label) + "\n")
     # A resume does not write the rows up to this step again.
     if (rows := run.run_dir / metrics.FILE).is_file():
         sync(rows)
@@ -189,6 +193,15 @@ def _label(checkpoint: Path) -> dict[str, Any]:
     if not isinstance(sizes, dict) or not all(isinstance(size, int) for size in sizes.values()):
         raise ValueError("it is no list of files")
     return dict(label)
+
+
+def save_seconds(checkpoint: Path) -> float | None:
+    """Return the seconds that a checkpoint took to be written; None if that is not known."""
+    try:
+        found = _label(checkpoint).get("seconds")
+    except (OSError, ValueError):
+        return None
+    return float(found) if isinstance(found, (int, float)) else None
 
 
 def _maker(checkpoint: Path) -> str | None:

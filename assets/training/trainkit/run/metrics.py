@@ -167,6 +167,16 @@ def summary_of(file: Path) -> str:
     return f"step {last['step']}, first loss {_loss_text(first)}, last loss {_loss_text(last)}"
 
 
+def last_row(file: Path) -> dict[str, Any]:
+    """Read the last undamaged row among the newest lines of a metrics file; empty if there is none."""
+    if not file.is_file():
+        return {}
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - _LONGEST_LINE))
+        rows = (row_of(line) for line in reversed(stream.read().splitlines()))
+        return next((row for row in rows if row is not None), {})
+
+
 def line_of(row: Mapping[str, Any]) -> str:
     """Encode a row as one line of JSON, with null for NaN and infinity, which JSON lacks."""
     finite = {

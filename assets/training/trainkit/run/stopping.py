@@ -1,9 +1,18 @@
-"""Handler of SIGTERM, after which a rank finishes its step, saves and ends."""
+"""Stop of a run: the handler of SIGTERM, and a warning where less time is left than a save takes."""
 
 from __future__ import annotations
 
+import os
 import signal
 import types
+
+from trainkit.run import checkpoints, metrics
+from trainkit.run.run import Run
+
+SPOT_NOTICE_S = 120
+"""Seconds between EC2's notice and the end of a spot instance."""
+KILL_WAIT = "KILL_WAIT_S"
+"""Seconds between Slurm's SIGTERM and its SIGKILL; job.slurm sets it."""
 
 
 class Stop:
@@ -18,3 +27,44 @@ class Stop:
 
     def _note(self, _number: int, _frame: types.FrameType | None) -> None:
         self.asked = True
+
+
+def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None:
+    """Print on the first rank which stops leave too little time for a checkpoint, and what to do.
+
+    The time is that of the newest checkpoint of the run, or estimated from the throughput of the shared file
+    system; without both nothing is printed. `every` is the number of steps between two checkpoints.
+    """
+    if not run.is_first:
+        return
+    known = expected_save(run, checkpoint_bytes)
+    if known is None:
+        return
+    save_s, how = known
+    step_s = float(metrics.last_row(run.run_dir / metrics.FILE).get("step_s") or 0.0)
+    minutes = f" ({every * step_s / 60:,.0f} minutes)" if step_s else ""
+    stops = []
+    if os.environ.get("CAPACITY") == "spot":
+        stops.append((SPOT_NOTICE_S, "the notice of a spot node", "buy nodes on demand"))
+    if kill_wait_s := int(os.environ.get(KILL_WAIT) or 0):
+        more = "for a time limit, type sbatch --signal=TERM@SECONDS"
+        stops.append((kill_wait_s, "scancel or a requeue", more))
+    for notice_s, stop, way_out in stops:
+        # The step in which the signal arrives is finished first.
+        if save_s + step_s > notice_s:
+            print(
+                f"stopping: a checkpoint takes about {save_s:,.0f} s ({how}), and {stop} leaves "
+                f"{notice_s} s, so up to {every} steps{minutes} since the last checkpoint would be lost. "
+                f"Lower CHECKPOINT_EVERY, order more throughput (-c fsx_mbps_per_tib), or {way_out}."
+            )
+
+
+def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
+    """Return the seconds that a checkpoint takes and how they are known; None if they are not."""
+    if newest := checkpoints.find_complete(run.checkpoint_dir)[0]:
+        measured_s = checkpoints.save_seconds(newest)
+        if measured_s is not None:
+            return measured_s, f"measured at step {checkpoints.step_of(newest)}"
+    if mbps := float(os.environ.get("SHARED_MBPS") or 0.0):
+        return checkpoint_bytes / 1e6 / mbps, f"{checkpoint_bytes / 1e9:,.1f} GB at {mbps:,.0f} MB/s"
+    return None
