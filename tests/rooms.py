@@ -31,7 +31,6 @@ TESTED_WITH = {
     # One command's checks, which read one account.
     "ops/preflight/capacity": "tests/unit/ops/preflight/test_checks.py",
     "ops/preflight/network": "tests/unit/ops/preflight/test_checks.py",
-    "ops/verify": "tests/unit/ops/verify/test_checks.py",
     # Services of one local AWS, which runs as a process with all of them.
     **dict.fromkeys(
         (
