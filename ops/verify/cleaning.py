@@ -14,8 +14,8 @@ from training_cluster.catalog.families import load_base
 
 _SCRIPT = "remove-run.sh"
 _POLL_S, _sleep = 2.0, time.sleep
-# A cancelled training has 30 s to save a checkpoint (KillWait), and finish.sh and the report follow.
-_MOST_WAIT_S = 120.0
+# A cancelled training may save a checkpoint for KillWait; its report follows.
+_MOST_WAIT_S = load_base().kill_wait_s + 60.0
 
 
 def remove_runs(scene: Scene, *, keep_output: bool) -> None:
@@ -31,8 +31,11 @@ def remove_runs(scene: Scene, *, keep_output: bool) -> None:
 
 
 def _wait_for_end(job_id: str, scene: Scene) -> None:
+    """Wait until a job writes nothing any more. Raises OpsError if it does not end, and botocore's errors."""
     deadline = time.monotonic() + _MOST_WAIT_S
-    while (job := find_job(job_id, scene.head_node)) and not job.has_ended and time.monotonic() < deadline:
+    while (job := find_job(job_id, scene.head_node)) and not job.has_ended:
+        if time.monotonic() > deadline:
+            raise OpsError(f"job {job_id} did not end")
         _sleep(_POLL_S)
 
 

@@ -72,7 +72,9 @@ def _is_in_force(setting: Setting) -> Look:
         if value is None:
             return False, f"no {setting.name}"
         parts = value.replace("/", ",").split(",")
-        return value.split(" ")[0] == setting.wanted or setting.wanted in parts, f"{setting.name}={value}"
+        is_held = value.split(" ")[0] == setting.wanted or setting.wanted in parts
+        # A blank after each comma, so that the page can break the line.
+        return is_held, f"{setting.name}={value.replace(',', ', ')}"
 
     return look
 

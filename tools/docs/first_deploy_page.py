@@ -21,8 +21,10 @@ credentials:
 Each check has a verdict: `held`, `differs` or `could not look`, with what was seen and what was expected.
 One that fails hides no other. The exit code is 1 if something differs, 2 without credentials. In a rehearsal,
 checks of what it lacks say so. JSON and page have no account ids, ARNs, addresses or resource ids, so they
-can be attached to a report. It removes what it writes (a small object in each linked folder) and cancels its
-jobs, also after Ctrl-C. Times are estimates: none was measured. What a person has to look at:
+can be attached to a report. It removes what it writes (a small object in each linked folder; the runs and
+checkpoints of its jobs) and cancels its jobs, also after Ctrl-C. What jobs share remains: Python environments
+and prepared data. The output of a job remains where its check differs. Times are
+estimates: none was measured. What a person has to look at:
 [rehearsal.md](rehearsal.md#the-first-real-deploy-look-at-these).
 
 """

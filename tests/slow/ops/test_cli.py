@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from ops.verify.checks import CHECKS
+from ops.verify.nodes import NODE_CHECKS
 from rehearsal.processes import find
 from rehearsal.workspace import MARKER, PROJECT
 from tests.slow.assets.training.training import wait_until
@@ -117,6 +119,34 @@ def test_a_running_job_is_listed_read_diagnosed_and_cancelled(terminal: Terminal
         lambda: "CANCELLED" in json.dumps(terminal.json("jobs", "--all")), timeout_s=120, what="not cancelled"
     )
     terminal.trainctl("cancel", job, code=1)
+
+
+def test_verify_has_a_verdict_of_each_check_and_takes_back_what_it_did(terminal: Terminal) -> None:
+    shared = terminal.folder / "shared"
+    folders = [shared / kind / name for kind in ("runs", "checkpoints") for name in ("gpt2", "nccl-tests")]
+    before = [sorted(folder.iterdir()) for folder in folders]
+    page = terminal.own / "verify.html"
+    found = terminal.json("verify", "--nodes", "1", "--html", str(page))
+    assert [each["id"] for each in found["checks"]] == [each.id for each in (*CHECKS, *NODE_CHECKS)]
+    verdicts = {each["id"]: each["verdict"] for each in found["checks"]}
+    assert found["counts"]["differs"] == 0
+    for name in (
+        "own-stack-time",
+        "library-version",
+        "slurm-killwait",
+        "dashboard",
+        "training",
+        "world-size",
+    ):
+        assert verdicts[name] == "held"
+    unseen = [each for each in found["checks"] if each["verdict"] == "could not look"]
+    reasons = {
+        each["seen"] for each in unseen if each["id"] not in ("efa", "scaled-down", "scaled-down-later")
+    }
+    assert reasons == {"this is a rehearsal"}
+    for text in (page.read_text(), json.dumps(found)):
+        assert not re.search(r"\b\d{12}\b|arn:aws|\b(?:i|fs|sg|vpc)-[0-9a-f]{8}", text)
+    assert [sorted(folder.iterdir()) for folder in folders] == before
 
 
 def test_connect_runs_a_command_and_says_what_a_shell_takes(terminal: Terminal) -> None:

@@ -166,6 +166,14 @@ def test_without_run_command_only_the_head_nodes_checks_could_not_look() -> None
     assert set(found.values()) == {"could not look", "held"}
 
 
+def test_a_check_of_what_a_rehearsal_lacks_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.verify.scene.Scene.is_rehearsal", True)
+    found = Deployed(copies=()).results()
+    unseen = {check.id for check in CHECKS if check.only_on_aws}
+    assert {key for key, each in found.items() if each.seen == "this is a rehearsal"} == unseen
+    assert {each.verdict for key, each in found.items() if key not in unseen} == {"held"}
+
+
 def test_each_check_has_an_id_of_its_own_and_says_what_a_rehearsal_cannot_show() -> None:
     checks = (*CHECKS, *NODE_CHECKS)
     assert len({check.id for check in checks}) == len(checks)

@@ -128,3 +128,15 @@ def test_runs_of_other_names_are_refused(cluster: PlayedCluster, bucket: list[st
     assert there(cluster) >= MINE
     assert said == ["not removed: runs/gpt2/mine and checkpoints/gpt2/mine of job 30; remove them by hand"]
     assert OBJECT in bucket
+
+
+def test_the_files_of_a_job_that_does_not_end_are_left_and_named(
+    cluster: PlayedCluster, bucket: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.says("scontrol", job_text("COMPLETING"))
+    monkeypatch.setattr(cleaning, "_MOST_WAIT_S", 0)
+    scene, said = scene_of(cluster)
+    remove_runs(scene, keep_output=False)
+    assert said == [f"not removed: runs/{RUN} and checkpoints/{RUN} of job 31; remove them by hand"]
+    assert f"checkpoints/{RUN}" in there(cluster)
+    assert OBJECT in bucket
