@@ -72,7 +72,7 @@ class SlurmClient:
             raise SlurmError(f"Nodes do not start: {', '.join(down)}.\n{log}")
 
     def cancel(self, job_id: int) -> None:
-        """Cancel a job with `scancel`: it gets SIGTERM, and SIGKILL 30 s later."""
+        """Cancel a job with `scancel`: it gets SIGTERM, and SIGKILL after KillWait."""
         self._run(["scancel", str(job_id)])
 
     def node_states(self) -> dict[str, str]:
