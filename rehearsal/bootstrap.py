@@ -48,6 +48,8 @@ def boot(
     Raises:
         RehearsalError: the script is missing or failed; with its output.
     """
+    if action.left_out:
+        narrator.say(f"{action.left_out} scripts of yours run on ParallelCluster's nodes only")
     environment = {
         **address.client_environment(),
         **node_variables(workspace),

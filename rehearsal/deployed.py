@@ -12,6 +12,7 @@ import yaml
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm.partitions import NodeShape, Partition, parse_partitions
 from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
+from training_cluster.overrides.merge import scripts_of
 
 _MIB_KEY = "SizeInMiB"
 
@@ -23,6 +24,8 @@ class BootstrapAction:
     script: str
     """URL of the script (s3://)."""
     args: tuple[str, ...]
+    left_out: int = 0
+    """Number of the user's own scripts after it, which change a machine and are not run here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +45,7 @@ class DeployedCluster:
     def bundle_sha256(self) -> str:
         """Checksum of its nodes' scripts."""
         update = self.config["HeadNode"]["CustomActions"]["OnNodeUpdated"]
-        return str(update["Args"][-1]).removeprefix(BUNDLE_ARGUMENT)
+        return str(scripts_of(update)[0]["Args"][-1]).removeprefix(BUNDLE_ARGUMENT)
 
 
 def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> DeployedCluster:
@@ -92,5 +95,6 @@ def _shape(instance_type: dict[str, Any]) -> NodeShape:
 
 
 def _action(node: dict[str, Any]) -> BootstrapAction:
-    action = node["CustomActions"]["OnNodeConfigured"]
-    return BootstrapAction(script=action["Script"], args=tuple(action["Args"]))
+    """Return the node's own setup; scripts of the user's, which follow it, are made for a real node."""
+    first, *others = scripts_of(node["CustomActions"]["OnNodeConfigured"])
+    return BootstrapAction(script=first["Script"], args=tuple(first["Args"]), left_out=len(others))

@@ -14,7 +14,12 @@ from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.node_policies import datasets_policy_arn, login_policy_arn, nodes_policy_arn
+from training_cluster.cluster.node_policies import (
+    buckets_policy_arn,
+    datasets_policy_arn,
+    login_policy_arn,
+    nodes_policy_arn,
+)
 from training_cluster.cluster.nodes import bootstrap_prefix
 from training_cluster.cluster.resource_ids import ResourceIds, existing_database
 from training_cluster.cluster.scripts import Scripts
@@ -26,7 +31,7 @@ from training_cluster.image.names import image_parameter
 from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
-from training_cluster.pcluster.check import check_rendered_config
+from training_cluster.pcluster.check import check_rendered_config, override_changes
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -74,6 +79,7 @@ class TrainingClusterStack(Stack):
             image_id=self._image_id(settings),
             placement_group_name=self._placement_group_name(settings),
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
+            buckets_policy_arn=self._buckets_policy_arn(settings),
             database=accounting.database if accounting else existing_database(settings),
         )
         config = render_cluster_config(settings=settings, ids=ids)
@@ -88,6 +94,7 @@ class TrainingClusterStack(Stack):
             layer=settings.layer,
             permissions_boundary=settings.permissions_boundary,
             secret_arn=ids.database.secret_arn if ids.database else None,
+            node_policies=settings.own_policies,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
         if settings.node_image.startswith("ami-"):
@@ -104,6 +111,9 @@ class TrainingClusterStack(Stack):
         self._outputs_of_monitoring(monitoring, settings)
 
     def _advise(self, settings: Settings) -> None:
+        if settings.overrides:
+            changes = "\n  ".join(override_changes(settings))
+            Annotations.of(self).add_info(f"overrides={settings.overrides}:\n  {changes}")
         for each in advice(settings):
             if each.warns:
                 Annotations.of(self).add_warning_v2(f"training-cluster:{each.id}", each.text)
@@ -125,6 +135,16 @@ class TrainingClusterStack(Stack):
             "key does not open the cluster of a new stack",
         )
         return pair.key_pair_name
+
+    def _buckets_policy_arn(self, settings: Settings) -> str | None:
+        if not settings.readable_buckets:
+            return None
+        return buckets_policy_arn(
+            self,
+            settings.cluster_name,
+            readable=settings.readable_buckets,
+            writable=settings.writable_buckets,
+        )
 
     def _image_id(self, settings: Settings) -> str | None:
         if settings.node_image == "build":

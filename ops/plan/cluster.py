@@ -10,12 +10,12 @@ from ops.account.session import ClientOf
 from ops.asset_code import asset_code
 from ops.pcluster.update_policies import Config, Judge, Policy, Refused
 from ops.plan.change import Change, decide, second_cluster
-from ops.plan.config_diff import covers, differences, shown
 from ops.plan.deployed import Deployed
 from ops.plan.flags import changed_flags, with_flag
 from ops.plan.ids import Rendered, render_config
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.config_diff import covers, differences, shown
 from training_cluster.problems import ConfigurationError
 
 _SCRIPTS = "HeadNode.CustomActions.OnNodeUpdated"

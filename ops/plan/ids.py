@@ -71,10 +71,14 @@ def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[Reso
         nodes_policy_arn=nodes_policy,
         datasets_policy_arn=policy("datasets"),
         login_policy_arn=policy("login"),
+        buckets_policy_arn=policy("buckets"),
         bundle_sha256=_bundle_sha256(settings),
     )
     if settings.login_nodes and "LoginNodes" not in stored:
         not_created.append("the login nodes' policy")
+    own = [each["Policy"] for each in stored["HeadNode"]["Iam"]["AdditionalIamPolicies"]]
+    if settings.readable_buckets and ids.buckets_policy_arn not in own:
+        not_created.append("the buckets' policy")
     if settings.wants_new_placement_group:
         if deployed.placement_group:
             ids = replace(ids, placement_group_name=deployed.placement_group)

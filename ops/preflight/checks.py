@@ -9,7 +9,9 @@ from functools import cache, partial
 from ops.account.session import ClientOf
 from ops.preflight.account.access import (
     check_boundary,
+    check_buckets,
     check_key,
+    check_node_policies,
     check_placement_group,
     check_secret,
     check_spot_role,
@@ -124,6 +126,8 @@ def _checks(
     yield "image", partial(check_image, settings, existing, client)
     yield "key_name", partial(check_key, settings, ec2)
     yield "permissions_boundary", partial(check_boundary, settings, client)
+    yield "node_policies", partial(check_node_policies, settings, client)
+    yield "buckets", partial(check_buckets, settings, client)
     yield "role of spot instances", partial(check_spot_role, settings, client)
     yield "accounting_secret", partial(check_secret, settings, client)
     yield "placement_group", partial(check_placement_group, settings, ec2)

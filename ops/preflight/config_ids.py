@@ -51,6 +51,7 @@ def _with_own(ids: ResourceIds, own: Stack) -> ResourceIds:
         nodes_policy_arn=_physical_id(own, _POLICY, "NodesPolicy") or ids.nodes_policy_arn,
         datasets_policy_arn=_physical_id(own, _POLICY, "DatasetsPolicy") or ids.datasets_policy_arn,
         login_policy_arn=_physical_id(own, _POLICY, "LoginPolicy") or ids.login_policy_arn,
+        buckets_policy_arn=_physical_id(own, _POLICY, "BucketsPolicy") or ids.buckets_policy_arn,
         placement_group_name=group or ids.placement_group_name,
     )
 
@@ -88,7 +89,7 @@ def without_future_resources(
     left = copy.deepcopy(dict(config))
     queues, pools = left["Scheduling"]["SlurmQueues"], left.get("LoginNodes", {}).get("Pools", [])
     some = placeholders(image_id=None, bootstrap_budget_s=0)
-    unmade = {some.nodes_policy_arn, some.datasets_policy_arn, some.login_policy_arn}
+    unmade = {some.nodes_policy_arn, some.datasets_policy_arn, some.login_policy_arn, some.buckets_policy_arn}
     for node in (left["HeadNode"], *queues, *pools):
         policies = node["Iam"].pop("AdditionalIamPolicies", [])
         if existing_policies := [each for each in policies if each["Policy"] not in unmade]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import subprocess
@@ -14,8 +13,8 @@ from pathlib import Path
 from rehearsal.node_root.base import FOLDER
 from rehearsal.node_root.disk import Disk
 from rehearsal.node_root.machine import Finished, Machine, new_machine
-from rehearsal.node_root.parallelcluster import action, write_image, write_node
-from training_cluster.cluster.bundle import build_bundle
+from rehearsal.node_root.parallelcluster import actions, write_image, write_node
+from training_cluster.cluster.bundle import build_uploads
 from training_cluster.cluster.nodes import bootstrap_prefix
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ASSETS
@@ -54,11 +53,11 @@ class Bucket:
 
     def publish(self) -> str:
         """Upload the scripts as a deploy does; return the checksum of the bundle."""
-        bundle = build_bundle(settings=self.settings, assets=self.assets)
-        sha256 = hashlib.sha256(bundle).hexdigest()
-        self.prefix.mkdir(parents=True, exist_ok=True)
-        (self.prefix / f"bundle-{sha256}.tar.gz").write_bytes(bundle)
-        (self.prefix / "bootstrap.sh").write_bytes((self.assets / "bootstrap" / "bootstrap.sh").read_bytes())
+        sha256, files = build_uploads(settings=self.settings, assets=self.assets)
+        for key, content in files.items():
+            path = self.prefix / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
         return sha256
 
 
@@ -104,10 +103,12 @@ class Node:
         )
 
     def _with_start(self, script: str) -> list[str]:
-        words = action(self.bucket.settings, self.node_type)
-        start = shlex.join(["bash", "-euc", _ACTION, "action", *words])
+        start = " && ".join(
+            shlex.join(["bash", "-euc", _ACTION, "action", *words])
+            for words in actions(self.bucket.settings, self.node_type)
+        )
         # Both outputs in order: ParallelCluster logs both.
-        return ["bash", "-uc", f"start() {{ {start} >&2; }}\n{script}"]
+        return ["bash", "-uc", f"start() {{ {{ {start}; }} >&2; }}\n{script}"]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.merge import scripts_of
 
 REGION = "us-east-1"
 _HERE = Path(__file__).parent / "stand_ins"
@@ -77,8 +78,8 @@ def write_node(disk: Disk, *, settings: Settings, node_type: str, bundle_sha256:
     disk.write("/etc/chef/dna.json", json.dumps({"cluster": logs}))
 
 
-def action(settings: Settings, node_type: str) -> list[str]:
-    """Return the OnNodeConfigured action of a type of node: a script's URL and its arguments."""
+def actions(settings: Settings, node_type: str) -> list[list[str]]:
+    """Return the OnNodeConfigured scripts of a type of node, each as its URL and its arguments."""
     config = _config(settings, "0" * 64)
     if node_type == "ComputeFleet":
         node = config["Scheduling"]["SlurmQueues"][0]
@@ -86,8 +87,8 @@ def action(settings: Settings, node_type: str) -> list[str]:
         node = config["LoginNodes"]["Pools"][0]
     else:
         node = config["HeadNode"]
-    configured: dict[str, Any] = node["CustomActions"]["OnNodeConfigured"]
-    return [configured["Script"], *configured["Args"]]
+    configured = scripts_of(node["CustomActions"]["OnNodeConfigured"])
+    return [[each["Script"], *each.get("Args", ())] for each in configured]
 
 
 def _config(settings: Settings, bundle_sha256: str) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.family import CapacityType, Family
+from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 
 CAPACITIES: tuple[CapacityType, ...] = get_args(CapacityType)
@@ -45,6 +47,10 @@ FEATURES: dict[str, dict[str, str]] = {
     "small head node": {"head_node_type": "t3.medium", "nodes": "200"},
     "a name of 60 letters": {"cluster_name": "a" * 60},
     "41 letters, accounting": {"cluster_name": "a" * 41, "accounting": "new"},
+    **{
+        f"overrides: {file.stem}": {"overrides": str(file.relative_to(ROOT))}
+        for file in sorted(Path(__file__).with_name("overrides").glob("*.yaml"))
+    },
 }
 
 # Combinations that we refuse although the library would accept the config, with the reason.

@@ -17,6 +17,7 @@ from rehearsal.validation.custom_amis import register_image
 from training_cluster.cluster.nodes import BUNDLE_ARGUMENT
 from training_cluster.cluster.resource_ids import Database, ResourceIds
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.merge import scripts_of
 from training_cluster.rules.context import read_settings
 
 # Flags of the one deploy, which creates network, storage, database, policies and placement group.
@@ -71,7 +72,7 @@ class Foundation:
             bucket_name=head["Iam"]["S3Access"][0]["BucketName"],
             nodes_policy_arn=nodes["Policy"],
             datasets_policy_arn=datasets["Policy"],
-            bundle_sha256=update["Args"][-1].removeprefix(BUNDLE_ARGUMENT),
+            bundle_sha256=scripts_of(update)[0]["Args"][-1].removeprefix(BUNDLE_ARGUMENT),
             bootstrap_budget_s=0,
             placement_group_name=queue["Networking"]["PlacementGroup"]["Name"],
             login_policy_arn=login["Policy"],

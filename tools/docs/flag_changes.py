@@ -71,6 +71,9 @@ SAMPLES = (
     Sample(flag="permissions_boundary", after=_BOUNDARY),
     Sample(flag="permissions_boundary", before=_BOUNDARY, after=_ANOTHER_BOUNDARY),
     Sample(flag="permissions_boundary", before=_BOUNDARY),
+    Sample(flag="node_policies", after={"node_policies": "arn:aws:iam::123456789012:policy/a"}),
+    Sample(flag="read_buckets", after={"read_buckets": "my-data"}, what="the first"),
+    Sample(flag="write_buckets", after={"write_buckets": "my-data"}, what="the first"),
     Sample(flag="tags", after={"tags": "team=nlp"}),
 )
 

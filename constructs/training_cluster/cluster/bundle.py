@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import re
 import tarfile
@@ -14,6 +15,7 @@ from training_cluster.catalog.versions import render_versions
 from training_cluster.catalog.workloads import environments_budget_s
 from training_cluster.cluster.job_environment import render_job_environments, render_links
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.file import read_overrides, upload_key
 from training_cluster.paths import ASSETS
 
 BUNDLED = ("bootstrap", "training")
@@ -50,6 +52,25 @@ def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
     files["links"] = render_links(settings).encode()
     files["versions.env"] = render_versions().encode()
     return _pack(files, executables(assets))
+
+
+def build_uploads(*, settings: Settings, assets: Path = ASSETS) -> tuple[str, dict[str, bytes]]:
+    """Build all that nodes fetch from the bucket.
+
+    Returns:
+        The bundle's SHA-256 in hex, and the files by their keys below bootstrap_prefix(): the bundle,
+        the script that fetches it, and the user's own scripts.
+    """
+    bundle = build_bundle(settings=settings, assets=assets)
+    sha256 = hashlib.sha256(bundle).hexdigest()
+    own = read_overrides(settings.overrides).scripts().values() if settings.overrides else ()
+    return sha256, {
+        # Named by its content: a node that starts in the middle of an update finds the bundle that its
+        # cluster config names, the old one or the new one.
+        f"bundle-{sha256}.tar.gz": bundle,
+        "bootstrap.sh": (assets / "bootstrap" / "bootstrap.sh").read_bytes(),
+        **{upload_key(script): script.read_bytes() for script in own},
+    }
 
 
 def build_image_bundle(*, recipe: str, workloads: Sequence[str], assets: Path = ASSETS) -> bytes:

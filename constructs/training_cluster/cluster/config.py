@@ -10,6 +10,8 @@ image or workload; test_config.py renders pairs and checks that.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from training_cluster.catalog.families import load_base
 from training_cluster.cluster.nodes import (
     BUNDLE_ARGUMENT,
@@ -18,18 +20,21 @@ from training_cluster.cluster.nodes import (
     iam,
     managed_policies,
     root_volume,
+    scripts_url,
 )
 from training_cluster.cluster.queues import queues, render_queue
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.file import read_overrides
+from training_cluster.overrides.merge import merge
 
 HOME = "/home"
 
 
 def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
     """Render the whole cluster config for `pcluster.lib.create_cluster`."""
-    base = load_base()
+    base, ids = load_base(), replace(ids, own_policy_arns=_own_policies(settings, ids))
     config: Rendered = {
         "Region": ids.region,
         "Image": {"Os": settings.os_name},
@@ -57,7 +62,18 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
         config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
     if settings.login_nodes:
         config["LoginNodes"] = {"Pools": [_login_pool(settings, ids)]}
-    return config
+    return _with_overrides(config, settings, ids) if settings.overrides else config
+
+
+def _own_policies(settings: Settings, ids: ResourceIds) -> tuple[str, ...]:
+    buckets = ids.buckets_policy_arn if settings.readable_buckets else None
+    return (*settings.own_policies, *([buckets] if buckets else []))
+
+
+def _with_overrides(config: Rendered, settings: Settings, ids: ResourceIds) -> Rendered:
+    assert settings.overrides
+    overrides = read_overrides(settings.overrides)
+    return merge(config, overrides.uploaded(scripts_url(settings.cluster_name, ids)))
 
 
 def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
@@ -81,14 +97,14 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
 def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:
     login = load_base().login_node
     # Login nodes take no S3Access, only policies.
-    scripts = [{"Policy": ids.login_policy_arn}]
+    scripts = [ids.login_policy_arn] if ids.login_policy_arn else []
     return {
         "Name": "login",
         "InstanceType": login.instance_type,
         "Count": settings.login_nodes,
         "GracetimePeriod": login.grace_min,
         "Networking": _public(ids, SubnetIds=[ids.public_subnet_id]),
-        "Iam": {"AdditionalIamPolicies": managed_policies(ids) + scripts},
+        "Iam": {"AdditionalIamPolicies": managed_policies(ids, *scripts)},
         "CustomActions": {"OnNodeConfigured": bootstrap_action(settings.cluster_name, ids)},
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
@@ -32,17 +34,29 @@ SESSION_ACTIONS = (
     "ec2messages:SendReply",
 )
 
+# Amazon ECR, "Private registry authentication" and "Repository policies": what pulling an image takes.
+_REGISTRY_LOGIN = "ecr:GetAuthorizationToken"
+_PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+_REPOSITORIES = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{Aws.ACCOUNT_ID}:repository/*"
+# A multipart upload that fails is aborted: its parts would cost, unseen.
+_WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload")
+
 
 def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
-    """Let every node answer Session Manager and Run Command, and read no parameter."""
+    """Let every node answer Session Manager and Run Command, and pull from the account's ECR."""
     policy = _policy(
         scope,
         "NodesPolicy",
         name=f"{cluster_name}-nodes",
-        # A channel has no ARN, and AWS's own policies have no other resource for these.
-        statement=iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
+        statements=[
+            # A channel has no ARN, and AWS's own policies have no other resource for these.
+            iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
+            iam.PolicyStatement(actions=[_REGISTRY_LOGIN], resources=["*"]),
+            iam.PolicyStatement(actions=list(_PULL_ACTIONS), resources=[_REPOSITORIES]),
+        ],
     )
     acknowledge_wildcards(policy, ["*"], "a channel has no ARN; AWS's own policies have nothing narrower")
+    acknowledge_wildcards(policy, [_REPOSITORIES], "pulling from the account's registry, in this region")
     return policy.managed_policy_arn
 
 
@@ -53,7 +67,7 @@ def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) ->
         scope,
         "LoginPolicy",
         name=f"{cluster_name}-login",
-        statement=iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts]),
+        statements=[iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts])],
     )
     acknowledge_wildcards(policy, [scripts], "this cluster's scripts, all of them")
     return policy.managed_policy_arn
@@ -70,17 +84,50 @@ def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket)
         scope,
         "DatasetsPolicy",
         name=f"{cluster_name}-datasets",
-        statement=iam.PolicyStatement(
-            # A multipart upload that fails is aborted: its parts would cost, unseen.
-            actions=["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
-            resources=[datasets],
-        ),
+        statements=[iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets])],
     )
     acknowledge_wildcards(policy, [datasets], "data sets of all workloads, whose names are the users'")
     return policy.managed_policy_arn
 
 
-def _policy(scope: Construct, id_: str, *, name: str, statement: iam.PolicyStatement) -> iam.ManagedPolicy:
+def buckets_policy_arn(
+    scope: Construct, cluster_name: str, *, readable: Sequence[str], writable: Sequence[str]
+) -> str:
+    """Let nodes list and read buckets, and write to some, each whole or below a prefix; delete nothing.
+
+    Args:
+        readable: BUCKET or BUCKET/PREFIX, those of `writable` included.
+        writable: BUCKET or BUCKET/PREFIX.
+    """
+    statements = [
+        *(_list_statement(each) for each in readable),
+        iam.PolicyStatement(actions=["s3:GetObject"], resources=[_objects(each) for each in readable]),
+    ]
+    if writable:
+        written = [_objects(each) for each in writable]
+        statements.append(iam.PolicyStatement(actions=list(_WRITE_ACTIONS), resources=written))
+    policy = _policy(scope, "BucketsPolicy", name=f"{cluster_name}-buckets", statements=statements)
+    acknowledge_wildcards(
+        policy, [_objects(each) for each in readable], "read_buckets and write_buckets name them"
+    )
+    return policy.managed_policy_arn
+
+
+def _list_statement(entry: str) -> iam.PolicyStatement:
+    bucket, _, prefix = entry.strip("/").partition("/")
+    below = {"StringLike": {"s3:prefix": [prefix, f"{prefix}/*"]}} if prefix else None
+    return iam.PolicyStatement(
+        actions=["s3:ListBucket"], resources=[f"arn:{Aws.PARTITION}:s3:::{bucket}"], conditions=below
+    )
+
+
+def _objects(entry: str) -> str:
+    return f"arn:{Aws.PARTITION}:s3:::{entry.strip('/')}/*"
+
+
+def _policy(
+    scope: Construct, id_: str, *, name: str, statements: list[iam.PolicyStatement]
+) -> iam.ManagedPolicy:
     return iam.ManagedPolicy(
         scope,
         id_,
@@ -88,5 +135,5 @@ def _policy(scope: Construct, id_: str, *, name: str, statement: iam.PolicyState
         # it stays under a policy's 128; a policy is global, so the region is in it.
         managed_policy_name=f"parallelcluster-{name}-{Aws.REGION}",
         # No description: a change of it replaces the policy, which a fixed name does not allow.
-        statements=[statement],
+        statements=statements,
     )

@@ -17,25 +17,30 @@ def bootstrap_prefix(cluster_name: str) -> str:
     return f"bootstrap/{cluster_name}"
 
 
+def scripts_url(cluster_name: str, ids: ResourceIds) -> str:
+    """Return the URL of a cluster's scripts in the bucket."""
+    return f"s3://{ids.bucket_name}/{bootstrap_prefix(cluster_name)}"
+
+
 def bootstrap_action(cluster_name: str, ids: ResourceIds, *extra_args: str) -> Rendered:
     """Render the custom action that runs bootstrap.sh from the bucket."""
-    source = f"s3://{ids.bucket_name}/{bootstrap_prefix(cluster_name)}"
+    source = scripts_url(cluster_name, ids)
     return {"Script": f"{source}/bootstrap.sh", "Args": [source, *extra_args]}
 
 
-def managed_policies(ids: ResourceIds) -> list[Rendered]:
-    """Render the policies of every node's role beside ParallelCluster's own.
+def managed_policies(ids: ResourceIds, *more_policies: str) -> list[Rendered]:
+    """Render the policies of a node's role beside ParallelCluster's own: ours, then the user's.
 
     People connect through Session Manager: no inbound SSH rule exists by default.
     """
-    return [{"Policy": ids.nodes_policy_arn}]
+    return [{"Policy": arn} for arn in (ids.nodes_policy_arn, *more_policies, *ids.own_policy_arns)]
 
 
 def iam(cluster_name: str, ids: ResourceIds, *more_policies: str) -> Rendered:
     """Render the rights of head and compute nodes: this cluster's scripts, Session Manager, and more."""
     return {
         "S3Access": [{"BucketName": ids.bucket_name, "KeyName": f"{bootstrap_prefix(cluster_name)}/*"}],
-        "AdditionalIamPolicies": managed_policies(ids) + [{"Policy": arn} for arn in more_policies],
+        "AdditionalIamPolicies": managed_policies(ids, *more_policies),
     }
 
 

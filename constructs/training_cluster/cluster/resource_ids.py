@@ -57,6 +57,10 @@ class ResourceIds:
     """Name of the new placement group; None when the settings need none."""
     login_policy_arn: str | None = None
     """Policy that lets login nodes read their scripts; None without login nodes."""
+    buckets_policy_arn: str | None = None
+    """Policy of read_buckets and write_buckets; None without them."""
+    own_policy_arns: tuple[str, ...] = ()
+    """Policies of every node beside ours: node_policies, and that of the buckets."""
     database: Database | None = None
     """Database of Slurm's accounting; None with accounting=off."""
 
@@ -79,6 +83,7 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
         image_id=image_id,
         placement_group_name="group",
         login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
+        buckets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-buckets",
         database=Database(
             uri=f"database.example.com:{MYSQL_PORT}",
             user="slurm",

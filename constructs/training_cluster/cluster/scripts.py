@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -14,13 +12,12 @@ from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct
 
 from training_cluster.acknowledgements import LOGS_POLICY, acknowledge, acknowledge_wildcards
-from training_cluster.cluster.bundle import build_bundle
+from training_cluster.cluster.bundle import build_uploads
 from training_cluster.flags.settings import Settings
-from training_cluster.paths import ASSETS
 
 
 class Scripts(Construct):
-    """Upload of bootstrap.sh and bundle-<sha256>.tar.gz to `s3://<bucket>/<prefix>/`.
+    """Upload of bootstrap.sh, the user's own scripts and bundle-<sha256>.tar.gz to `s3://<bucket>/<prefix>/`.
 
     Attributes:
         sha256: hex digest of the bundle; another digest makes an update run the scripts again.
@@ -34,14 +31,12 @@ class Scripts(Construct):
         # By name: a bucket that CDK knows as its own gets a tag for each prefix, and StorageStack would
         # change with every cluster.
         target = s3.Bucket.from_bucket_name(self, "Target", bucket.bucket_name)
-        bundle = build_bundle(settings=settings)
-        self.sha256 = hashlib.sha256(bundle).hexdigest()
+        self.sha256, files = build_uploads(settings=settings)
         with tempfile.TemporaryDirectory() as folder:  # CDK copies the asset into cdk.out at once
-            staging = Path(folder)
-            # Named by its content: a node that starts in the middle of an update finds the bundle that its
-            # cluster config names, the old one or the new one.
-            (staging / f"bundle-{self.sha256}.tar.gz").write_bytes(bundle)
-            shutil.copy(ASSETS / "bootstrap" / "bootstrap.sh", staging)
+            for key, content in files.items():
+                path = Path(folder) / key
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
             self.deployment = s3_deployment.BucketDeployment(
                 self,
                 "Deployment",

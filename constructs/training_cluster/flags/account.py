@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import BaseModel, field_validator
 
 from training_cluster.flags.flag import flag
@@ -20,6 +22,11 @@ REGIONS_WITHOUT_BUDGETS = (
     *("us-gov-east-1", "us-gov-west-1"),
 )
 
+POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+"
+_BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s*?,]*[^\s*?,/])?/?"
+# IAM's default quota is 10 managed policies a role. CloudWatch's agent and ours (session, data sets, buckets)
+# take four.
+_MOST_POLICIES = 6
 _RESERVED = ("aws:", "parallelcluster:", "training-cluster:")
 _MOST_TAGS = 20
 
@@ -37,7 +44,7 @@ class AccountFlags(BaseModel):
     )
     permissions_boundary: str | None = flag(
         None,
-        pattern=r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
+        pattern=f"^{POLICY_ARN}$",
         takes="an ARN such as arn:aws:iam::123456789012:policy/boundary",
         example="arn:aws:iam::123456789012:policy/boundary",
         description="ARN of a policy that bounds every role that is made, also by ParallelCluster.",
@@ -69,12 +76,64 @@ class AccountFlags(BaseModel):
         on_change="live: the new address gets a mail to confirm",
     )
 
+    node_policies: str | None = flag(
+        None,
+        takes=f"ARNs of IAM policies, comma separated, {_MOST_POLICIES} at most",
+        example="arn:aws:iam::123456789012:policy/team",
+        description="IAM policies that every node's role gets beside ours, comma separated. They must exist. "
+        "Jobs have the rights of their nodes.",
+    )
+    read_buckets: str | None = flag(
+        None,
+        takes="BUCKET or BUCKET/PREFIX, comma separated",
+        example="my-data,shared/corpora",
+        description="More buckets that nodes and jobs may list and read, whole or below a prefix, comma "
+        "separated.",
+    )
+    write_buckets: str | None = flag(
+        None,
+        takes="BUCKET or BUCKET/PREFIX, comma separated",
+        example="my-results,shared/runs",
+        description="More buckets that nodes and jobs may also write to. They can delete nothing.",
+    )
+
+    @field_validator("node_policies")
+    @classmethod
+    def _are_policies(cls, value: str | None) -> str | None:
+        found = split_list(value)
+        for each in found:
+            if not re.fullmatch(POLICY_ARN, each):
+                raise ValueError(f'"{each}" is not the ARN of a policy')
+        if len(found) > _MOST_POLICIES:
+            raise ValueError(
+                f"{len(found)} policies; {_MOST_POLICIES} at most, since AWS takes 10 a role and "
+                "ParallelCluster and this app add theirs"
+            )
+        return value
+
+    @field_validator("read_buckets", "write_buckets")
+    @classmethod
+    def _are_buckets(cls, value: str | None) -> str | None:
+        for each in split_list(value):
+            if not re.fullmatch(_BUCKET, each):
+                raise ValueError(f'"{each}" is not BUCKET or BUCKET/PREFIX')
+        return value
+
     @field_validator("tags")
     @classmethod
     def _are_tags(cls, value: str | None) -> str | None:
         if value is not None:
             parse_tags(value)
         return value
+
+
+def split_list(text: str | None) -> tuple[str, ...]:
+    """Split a flag's comma-separated words. Raises ValueError if one is empty or given twice."""
+    words = tuple(each.strip() for each in text.split(",")) if text is not None else ()
+    for word in words:
+        if not word or words.count(word) > 1:
+            raise ValueError(f'"{word}" is given twice' if word else "a word is empty")
+    return words
 
 
 def parse_tags(text: str) -> dict[str, str]:

@@ -72,6 +72,15 @@ class ClusterFlags(BaseModel):
         example="arn:aws:secretsmanager:us-east-1:123456789012:secret:slurm-AbCdEf",
         description="ARN of the Secrets Manager secret that holds its password, as plain text.",
     )
+    overrides: str | None = flag(
+        None,
+        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        example="overrides.yaml",
+        description="File with keys of ParallelCluster's cluster config that are merged into ours, for what "
+        "has no flag (docs/overrides.md). Default: none.",
+        on_change="as ParallelCluster takes each key: trainctl plan lists them",
+        is_compared=False,
+    )
     cluster_name: str = flag(
         DEFAULT_CLUSTER,
         pattern=r"^[a-zA-Z][a-zA-Z0-9-]{0,59}$",

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from training_cluster.catalog.families import find_instance_type, load_base, load_family
 from training_cluster.catalog.family import CapacityType, Family, Size
 from training_cluster.catalog.workloads import workloads_of
-from training_cluster.flags.account import AccountFlags, parse_tags
+from training_cluster.flags.account import AccountFlags, parse_tags, split_list
 from training_cluster.flags.cluster import ClusterFlags
 from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
 from training_cluster.flags.network import NetworkFlags
@@ -121,6 +121,21 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
     def own_tags(self) -> dict[str, str]:
         """Keys and values of `tags`."""
         return parse_tags(self.tags) if self.tags else {}
+
+    @property
+    def own_policies(self) -> tuple[str, ...]:
+        """ARNs of `node_policies`."""
+        return split_list(self.node_policies)
+
+    @property
+    def readable_buckets(self) -> tuple[str, ...]:
+        """Entries of `read_buckets` and `write_buckets`: BUCKET or BUCKET/PREFIX."""
+        return tuple(dict.fromkeys([*split_list(self.read_buckets), *self.writable_buckets]))
+
+    @property
+    def writable_buckets(self) -> tuple[str, ...]:
+        """Entries of `write_buckets`: BUCKET or BUCKET/PREFIX."""
+        return split_list(self.write_buckets)
 
     @property
     def stack_name(self) -> str:

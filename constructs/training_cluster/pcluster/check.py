@@ -9,6 +9,7 @@ from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
+from training_cluster.pcluster.config_diff import differences, shown
 from training_cluster.pcluster.rules import rule_problems
 from training_cluster.pcluster.schema import schema_problems
 from training_cluster.problems import ConfigurationError
@@ -27,10 +28,22 @@ def check_rendered_config(settings: Settings) -> None:
     Raises:
         ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file.
     """
-    ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
-    problems = config_problems(render_cluster_config(settings=settings, ids=ids))
+    problems = config_problems(_some_config(settings))
     if problems:
+        files = settings.overrides or f"cluster_configs/{settings.family}.yaml and base.yaml"
         raise ConfigurationError(
-            f"ParallelCluster {PCLUSTER_VERSION} would refuse this cluster config; look at "
-            f"cluster_configs/{settings.family}.yaml and base.yaml:\n  " + "\n  ".join(problems)
+            f"ParallelCluster {PCLUSTER_VERSION} would refuse this cluster config; look at {files}:\n  "
+            + "\n  ".join(problems)
         )
+
+
+def override_changes(settings: Settings) -> list[str]:
+    """Return a line for each key that the file of overrides changes: `KEY: OLD -> NEW`."""
+    plain = _some_config(settings.model_copy(update={"overrides": None}))
+    changed = differences(plain, _some_config(settings))
+    return [f"{path}: {shown(old)} -> {shown(new)}" for path, old, new in changed]
+
+
+def _some_config(settings: Settings) -> dict[str, Any]:
+    ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
+    return render_cluster_config(settings=settings, ids=ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Aws
@@ -46,6 +46,7 @@ class Target:
     secret_arn: str | None
     progress_parameter_arn: str | None
     progress_log_group_arn: str | None
+    node_policies: tuple[str, ...] = ()
 
 
 def scopes(target: Target) -> Iterator[Scope]:
@@ -54,7 +55,7 @@ def scopes(target: Target) -> Iterator[Scope]:
     yield from _stacks(target.cluster_name)
     yield from _buckets(target.scripts_bucket_arn)
     yield from _login_nodes()
-    yield from _roles(target.cluster_name, target.permissions_boundary)
+    yield from _roles(target.cluster_name, target.permissions_boundary, target.node_policies)
     yield from _own_calls(target)
 
 
@@ -144,10 +145,13 @@ def _login_nodes() -> Iterator[Scope]:
     )
 
 
-def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scope]:
+def _roles(
+    cluster_name: str, permissions_boundary: str | None, node_policies: Sequence[str]
+) -> Iterator[Scope]:
     """Yield the scopes of IAM.
 
-    Nodes' roles have the path /parallelcluster/<stack>/, functions' roles /parallelcluster/ alone.
+    Nodes' roles have the path /parallelcluster/<stack>/, functions' roles /parallelcluster/ alone. Any policy
+    may be detached from them: one of `node_policies` that was left out is in no statement anymore.
     """
 
     def own(kind: str, *more: str) -> tuple[str, ...]:
@@ -159,6 +163,7 @@ def _roles(cluster_name: str, permissions_boundary: str | None) -> Iterator[Scop
     attachable = [_arn("iam", "policy/parallelcluster*", region="")] + [
         _arn("iam", f"policy/{name}", region="", account="aws") for name in _ATTACHABLE_AWS_POLICIES
     ]
+    attachable += node_policies
     bounded: Conditions = (
         {"StringEquals": {"iam:PermissionsBoundary": permissions_boundary}} if permissions_boundary else {}
     )

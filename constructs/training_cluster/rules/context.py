@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from training_cluster.flags.messages import explain, explain_contradictions
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.file import read_overrides
 from training_cluster.problems import ConfigurationError, Contradiction
 from training_cluster.rules.contradictions import contradictions
 
@@ -20,7 +21,8 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
     """Read the flags from the CDK context; keys with ':' or a leading '@' are CDK's own.
 
     Raises:
-        ConfigurationError: an unknown flag, a wrong value, or values that contradict each other.
+        ConfigurationError: an unknown flag, a wrong value, values that contradict each other, or a
+            file of overrides that cannot be used.
     """
     flags = {k: v for k, v in context.items() if ":" not in k and not k.startswith("@")}
     if context.get(CDKS_BOUNDARY) and "permissions_boundary" not in flags:
@@ -29,6 +31,8 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
         settings = Settings(**flags)
     except ValidationError as error:
         raise ConfigurationError(explain(error, Settings.model_fields)) from None
+    if settings.overrides:
+        read_overrides(settings.overrides)
     if found := contradictions(settings):
         raise ConfigurationError(explain_contradictions(found))
     return settings

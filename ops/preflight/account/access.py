@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from ops.account.session import ClientOf, unless
@@ -37,6 +38,21 @@ def check_boundary(settings: Settings, client: ClientOf) -> Iterator[Finding]:
         yield _there(
             f"permissions_boundary {arn}", found, "aws iam list-policies, then -c permissions_boundary="
         )
+
+
+def check_node_policies(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check the user's policies for the nodes' roles."""
+    for arn in settings.own_policies:
+        get = partial(client("iam").get_policy, PolicyArn=arn)
+        found = unless(get, "NoSuchEntity", "NoSuchEntityException")
+        yield _there(f"node_policies {arn}", found, "aws iam list-policies, then -c node_policies=")
+
+
+def check_buckets(settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    """Check that the buckets of read_buckets and write_buckets exist."""
+    for bucket in sorted({each.partition("/")[0] for each in settings.readable_buckets}):
+        found = unless(partial(client("s3").head_bucket, Bucket=bucket), "404", "NoSuchBucket")
+        yield _there(f"bucket {bucket}", found, "aws s3 ls, then -c read_buckets= or -c write_buckets=")
 
 
 def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:

@@ -48,6 +48,7 @@ ANOTHER_CLUSTER = [
     ("cpu_queue", "on"),
     ("login_nodes", "2"),
     ("accounting", "new"),
+    ("overrides", "rehearsal/validation/overrides/tuning.yaml"),
     ("cluster_name", "b"),
     ("on_busy", "drain"),
     ("layer", "build"),

@@ -35,16 +35,16 @@ def names(app: App, kind: str) -> list[tuple[str, Json]]:
     return [(name.partition("/")[2], properties) for name, properties in app.resources(kind)]
 
 
-def own_policy(app: App, part: str) -> tuple[str, Json]:
-    """Return reference and only statement of our policy with a part of its name."""
+def own_policy(app: App, part: str) -> tuple[str, list[Json]]:
+    """Return reference and statements of our policy with a part of its name."""
     ((ours, policy),) = [
         each
         for each in names(app, "AWS::IAM::ManagedPolicy")
         if part in flat(each[1].get("ManagedPolicyName", ""))
     ]
-    (statement,) = policy["PolicyDocument"]["Statement"]
-    assert statement["Effect"] == "Allow"
-    return f"<{ours}>", statement
+    statements = policy["PolicyDocument"]["Statement"]
+    assert {each["Effect"] for each in statements} == {"Allow"}
+    return f"<{ours}>", statements
 
 
 def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nodes_write_data_sets(
@@ -56,7 +56,7 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
     scripts = {"BucketName": "TrainingCluster-Storage:BucketName", "KeyName": "bootstrap/training/*"}
     # A reference, so the policy outlives the roles that have it.
     ours, _ = own_policy(found, "parallelcluster-training-nodes-")
-    data, statement = own_policy(found, "parallelcluster-training-datasets-")
+    data, (statement,) = own_policy(found, "parallelcluster-training-datasets-")
     head, *compute = [each["Iam"] for each in nodes]
     assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}]}
     exact = {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": data}]}
@@ -78,19 +78,67 @@ def test_nodes_have_what_a_session_and_a_command_need_and_read_no_parameter(
     def actions(name: str) -> set[str]:
         return {action for each in of_aws[name]["Document"]["Statement"] for action in each["Action"]}
 
-    _, statement = own_policy(app(), "parallelcluster-training-nodes-")
-    ours, core = set(statement["Action"]), actions("AmazonSSMManagedInstanceCore")
+    _, (statement, pull) = own_policy(app(), "parallelcluster-training-nodes-")
+    login = "ecr:GetAuthorizationToken"
+    assert login in statement["Action"]
+    ours, core = set(statement["Action"]) - {login}, actions("AmazonSSMManagedInstanceCore")
     assert not [action for action in ours if "Parameter" in action]
     assert ours == actions("AWSCloud9SSMInstanceProfile") | {
         action for action in core if action.startswith("ec2messages:")
     }, "a session; a command"
     assert ours < core
+    assert set(pull["Action"]) == {
+        "ecr:BatchCheckLayerAvailability",
+        "ecr:BatchGetImage",
+        "ecr:GetDownloadUrlForLayer",
+    }
+    assert flat(pull["Resource"]) == (
+        "arn:<AWS::Partition>:ecr:<AWS::Region>:<AWS::AccountId>:repository/*"
+    ), "the account's own registry"
+
+
+def test_buckets_and_policies_of_the_users_are_those_of_every_node(app: Callable[..., App]) -> None:
+    arn = "arn:aws:iam::123456789012:policy/team"
+    found = app(
+        node_policies=arn, read_buckets="data,shared/corpora", write_buckets="out/runs/", login_nodes="1"
+    )
+    buckets, statements = own_policy(found, "-buckets-")
+    for node in (found.config["HeadNode"], *found.queues, *found.config["LoginNodes"]["Pools"]):
+        policies = [each["Policy"] for each in node["Iam"]["AdditionalIamPolicies"]]
+        assert policies[-2:] == [arn, buckets]
+    rights = {
+        (action, flat(resource), json.dumps(each.get("Condition")))
+        for each in statements
+        for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+        for resource in (each["Resource"] if isinstance(each["Resource"], list) else [each["Resource"]])
+    }
+    s3 = "arn:<AWS::Partition>:s3:::"
+    below = '{"StringLike": {"s3:prefix": ["%s", "%s/*"]}}'
+    assert rights == {
+        ("s3:ListBucket", f"{s3}data", "null"),
+        ("s3:ListBucket", f"{s3}shared", below % ("corpora", "corpora")),
+        ("s3:ListBucket", f"{s3}out", below % ("runs", "runs")),
+        *(("s3:GetObject", f"{s3}{each}/*", "null") for each in ("data", "shared/corpora", "out/runs")),
+        ("s3:PutObject", f"{s3}out/runs/*", "null"),
+        ("s3:AbortMultipartUpload", f"{s3}out/runs/*", "null"),
+    }
+
+
+def test_the_provider_may_attach_the_policies_of_the_users_and_no_others(app: Callable[..., App]) -> None:
+    arn = "arn:aws:iam::123456789012:policy/team"
+
+    def attachable(**flags: str) -> str:
+        text = json.dumps([each for _, each in names(app(**flags), "AWS::IAM::Policy")])
+        return text + json.dumps([each for _, each in names(app(**flags), "AWS::IAM::ManagedPolicy")])
+
+    assert arn in attachable(node_policies=arn)
+    assert arn not in attachable()
 
 
 def test_login_nodes_have_the_same_rights_by_policies_of_ours(app: Callable[..., App]) -> None:
     found = app(**EVERYTHING)
     nodes, _ = own_policy(found, "-nodes-")
-    login, statement = own_policy(found, "-login-")
+    login, (statement,) = own_policy(found, "-login-")
     (pool,) = found.config["LoginNodes"]["Pools"]
     assert pool["Iam"] == {"AdditionalIamPolicies": [{"Policy": nodes}, {"Policy": login}]}
     assert statement["Action"] == "s3:GetObject"

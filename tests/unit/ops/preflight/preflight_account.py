@@ -57,6 +57,7 @@ class AccountWide:
         }
         self.endpoints = {name: list(self.zones.values()) for name in (*ENDPOINTS, "ssmmessages")}
         self.boundary: Any = {"Policy": {}}
+        self.bucket: Any = {}
         self.secret: Any = {"Name": "slurm"}
         self.group_strategies = ["cluster"]
         self.budgets: Any = {"Budgets": []}
@@ -100,6 +101,7 @@ class AccountWide:
                 ]
             },
             "GetPolicy": self.boundary,
+            "HeadBucket": self.bucket,
             "DescribeSecret": self.secret,
             "DescribePlacementGroups": {
                 "PlacementGroups": [{"Strategy": each} for each in self.group_strategies]

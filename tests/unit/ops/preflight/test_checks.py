@@ -30,6 +30,8 @@ NAMED = {
     "accounting": "db.example.com",
     "accounting_secret": f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:slurm-AbCdEf",
     "placement_group": "mine",
+    "node_policies": f"arn:aws:iam::{ACCOUNT}:policy/team",
+    "write_buckets": "our-results/runs",
 }
 ON_DEMAND_P = "quota: Running On-Demand P instances"
 ON_DEMAND_STANDARD = "quota: Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
@@ -174,9 +176,21 @@ def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
         ),
         (
             lambda n: setattr(n, "boundary", Refused("NoSuchEntity")),
-            NAMED,
+            {"permissions_boundary": NAMED["permissions_boundary"]},
             f"permissions_boundary {NAMED['permissions_boundary']}",
             "-c permissions_boundary=...",
+        ),
+        (
+            lambda n: setattr(n, "boundary", Refused("NoSuchEntity")),
+            {"node_policies": NAMED["node_policies"]},
+            f"node_policies {NAMED['node_policies']}",
+            "-c node_policies=...",
+        ),
+        (
+            lambda n: setattr(n, "bucket", Refused("404")),
+            NAMED,
+            "bucket our-results",
+            "aws s3 ls",
         ),
         (
             lambda n: setattr(n, "secret", Refused("ResourceNotFoundException")),

@@ -1,0 +1,83 @@
+"""Merge of a file of overrides into a rendered cluster config. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from training_cluster.problems import ConfigurationError, did_you_mean
+
+_ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
+"""Custom actions whose scripts run after ours."""
+_OURS = ("Scheduling.SlurmQueues", "ComputeResources", "LoginNodes.Pools")
+"""Lists whose items are made by flags alone."""
+
+
+def merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config with the overrides: mappings are merged, named items by name, null removes a key.
+
+    Raises:
+        ConfigurationError: a queue or a compute resource that the cluster does not have.
+    """
+    return _mapping(config, overrides, "")
+
+
+def _mapping(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> dict[str, Any]:
+    merged = dict(ours)
+    for key, value in theirs.items():
+        at = f"{path}.{key}" if path else key
+        if value is None:
+            merged.pop(key, None)
+        elif key in _ADDED_TO and key in ours:
+            merged[key] = {"Sequence": [*scripts_of(ours[key]), *scripts_of(value)]}
+        else:
+            merged[key] = _value(ours.get(key), value, at)
+    return merged
+
+
+def _value(ours: Any, theirs: Any, path: str) -> Any:
+    if isinstance(theirs, Mapping):
+        return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        if path.endswith(".S3Access"):  # two items may have the same bucket, with other keys
+            return [*ours, *theirs]
+        if path.endswith(".CustomSlurmSettings"):
+            return _slurm_settings(ours, theirs)
+        if ours and _are_named(ours):
+            if not _are_named(theirs):
+                raise ConfigurationError(f"overrides: {path}: each item needs its Name, to be merged by it")
+            return _named(ours, theirs, path)
+    return theirs
+
+
+def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
+    merged = {str(each["Name"]): each for each in ours}
+    for item in theirs:
+        name = str(item["Name"])
+        if name not in merged and path.endswith(_OURS):
+            known = ", ".join(merged)
+            raise ConfigurationError(
+                f"overrides: {path}[{name}]: this cluster has no such one.{did_you_mean(name, merged)}\n"
+                f"    allowed: {known}"
+            )
+        merged[name] = _mapping(merged.get(name, {}), item, f"{path}[{name}]")
+    return list(merged.values())
+
+
+def _slurm_settings(ours: list[Any], theirs: list[Any]) -> list[Any]:
+    """Merge lists of slurm.conf's lines: one of theirs replaces ours of the same name, in any case."""
+    given = {str(name).lower() for each in theirs if isinstance(each, Mapping) for name in each}
+    kept = [{name: value for name, value in each.items() if name.lower() not in given} for each in ours]
+    return [*(each for each in kept if each), *theirs]
+
+
+def _are_named(items: list[Any]) -> bool:
+    return all(isinstance(each, Mapping) and "Name" in each for each in items)
+
+
+def scripts_of(action: Any) -> list[Any]:
+    """Return the scripts of a custom action, which has one or a sequence of them."""
+    if isinstance(action, Mapping) and "Sequence" in action:
+        sequence = action["Sequence"]
+        return list(sequence) if isinstance(sequence, list) else [sequence]
+    return [action]

@@ -1,0 +1,81 @@
+"""Keys of the cluster config that a file of overrides cannot set, since a flag does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_NODES = r"(HeadNode|Scheduling\.SlurmQueues\[[^]]*\]|LoginNodes\.Pools\[[^]]*\])"
+_QUEUE = r"Scheduling\.SlurmQueues\[[^]]*\]"
+_RESOURCE = rf"{_QUEUE}\.ComputeResources\[[^]]*\]"
+_NETWORK = "-c vpc_id, public_subnet_id, private_subnet_id"
+_GROUP = "-c security_group_id, or AdditionalSecurityGroups beside ours"
+_RIGHTS = "-c node_policies, read_buckets, write_buckets"
+_SETUP = "not to be removed: nodes need our scripts, and yours run after them"
+
+RESERVED: Mapping[str, str] = {
+    r"Region": "the deploy sets it, from AWS_REGION or the AWS profile",
+    r"Image(\.Os)?": "-c os",
+    r"Image\.CustomAmi": "not for all nodes: -c image, and HeadNode.Image.CustomAmi for the head node",
+    r"Iam(\.PermissionsBoundary)?": "-c permissions_boundary",
+    r"Tags(\[.*)?": "-c tags",
+    r"DevSettings(\.Timeouts.*)?": "not to be set: the time limits of the nodes' steps decide",
+    r"SharedStorage": "not to be replaced; add items with Name, StorageType and MountDir",
+    r"SharedStorage\[(shared|efs)\].*": "-c fsx_type, fsx_gib, fsx_id, efs_id, home (docs/flags.md, Storage)",
+    r"Scheduling": "not to be removed; give its keys SlurmSettings or SlurmQueues",
+    r"Scheduling\.Scheduler": "not to be set: it is slurm",
+    r"Scheduling\.SlurmQueues": "not to be removed; give items with the Name of a queue",
+    r"Scheduling\.SlurmSettings\.Database.*": "-c accounting, accounting_user, accounting_secret",
+    r"HeadNode": "not to be removed; give its keys",
+    r"HeadNode\.InstanceType": "-c head_node_type",
+    r"HeadNode\.LocalStorage(\.RootVolume(\.Size)?)?": "-c head_root_gib",
+    r"HeadNode\.Ssh(\.KeyName)?": "-c key_name",
+    r"HeadNode\.Networking(\.SubnetId)?": _NETWORK,
+    r"LoginNodes(\.Pools(\[[^]]*\](\.Count)?)?)?": "-c login_nodes",
+    rf"{_NODES}\.Networking\.SecurityGroups": _GROUP,
+    rf"{_NODES}\.Iam(\.S3Access)?": _RIGHTS,
+    rf"{_NODES}\.Iam\.(AdditionalIamPolicies.*|InstanceRole|InstanceProfile)": _RIGHTS,
+    rf"{_NODES}\.CustomActions(\.OnNode(Configured|Updated))?": _SETUP,
+    rf"({_QUEUE}|LoginNodes\.Pools\[[^]]*\])\.Networking(\.SubnetIds)?": _NETWORK,
+    rf"{_QUEUE}\.Networking\.PlacementGroup.*": "-c placement_group",
+    rf"{_QUEUE}\.(CapacityType|CapacityReservationTarget.*)": "-c capacity",
+    rf"{_QUEUE}\.Image.*": "-c image",
+    rf"{_QUEUE}\.ComputeResources": "not to be removed; give items with the Name of a compute resource",
+    rf"{_RESOURCE}\.(InstanceType|Instances.*)": "-c family, instance_type, cpu_queue",
+    rf"{_RESOURCE}\.MinCount": "-c min_nodes",
+    rf"{_RESOURCE}\.MaxCount": "-c nodes",
+    rf"{_RESOURCE}\.Efa.*": "-c family, instance_type",
+    rf"{_RESOURCE}\.CapacityReservationTarget.*": "-c capacity",
+}
+"""Patterns of paths that are refused, with the flags to type or the reason.
+
+A path without a tail matches where the whole key is removed (null) or is no mapping.
+"""
+_PATTERNS = {re.compile(pattern): instead for pattern, instead in RESERVED.items()}
+
+
+def reserved_keys(overrides: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each key of a file of overrides that a flag sets."""
+    for path in dict.fromkeys(_leaves(overrides, "")):
+        instead = next((words for pattern, words in _PATTERNS.items() if pattern.fullmatch(path)), None)
+        if instead:
+            yield f"{path}: {'a flag sets it: ' if instead.startswith('-c') else ''}{instead}"
+
+
+def _leaves(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of values that are set or removed."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            at = f"{path}.{key}" if path else str(key)
+            # The user's own actions are added to ours.
+            if re.search(r"\.OnNode(Configured|Updated)$", at) and inner is not None:
+                continue
+            yield from _leaves(inner, at)
+    elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        for item in value:
+            name = next((item[key] for key in ("Name", "Policy", "Key") if key in item), "")
+            rest = {key: inner for key, inner in item.items() if key != "Name"}
+            yield from _leaves(rest, f"{path}[{name}]")
+    else:
+        yield path

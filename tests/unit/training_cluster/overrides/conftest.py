@@ -1,0 +1,22 @@
+"""A file of overrides in a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return a function that writes a file of overrides, and returns its path."""
+
+    def write_file(text: str) -> str:
+        file = tmp_path / "mine.yaml"
+        file.write_text(text)
+        return str(file)
+
+    return write_file

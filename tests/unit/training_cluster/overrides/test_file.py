@@ -1,0 +1,106 @@
+"""The file of overrides: what is read, and the one message for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.training_cluster.overrides.conftest import Write
+from training_cluster.overrides.file import read_overrides, upload_key
+from training_cluster.pcluster.check import check_rendered_config
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+MISTAKES = {
+    "no end": ("HeadNode: [", "line 1: expected the node content"),
+    "a tab": ("HeadNode:\n\tX: 1", "line 2: found character"),
+    "a key twice": ("HeadNode:\n  Imds: 1\n  Imds: 2", "line 3: the key Imds is on line 2 already"),
+    "a name twice": (
+        "SharedStorage:\n  - Name: a\n  - Name: a",
+        "line 3: the Name a is on line 2 already",
+    ),
+    "nothing": ("", "the file is empty"),
+    "a comment": ("# later\n", "the file is empty"),
+    "a list": ("- HeadNode", "no keys of a cluster config"),
+    "a word": ("hello", "no keys of a cluster config"),
+    "a loop": ("HeadNode: &here [*here]", "line 1: a value that contains itself"),
+    "a program": ("!!python/object:os.system x", "line 1: could not determine a constructor"),
+    "no such script": (
+        "HeadNode: {CustomActions: {OnNodeStart: {Script: 'file://gone.sh'}}}",
+        "file://gone.sh: there is no file",
+    ),
+    "a typo": ("HeadNod: {Imds: {Secured: true}}", 'HeadNod: no such key. Did you mean "HeadNode"?'),
+    "a typo within": (
+        "HeadNode: {LocalStorage: {RotVolume: {Iops: 3000}}}",
+        'HeadNode.LocalStorage.RotVolume: no such key. Did you mean "RootVolume"?',
+    ),
+    "text for a truth value": (
+        "Monitoring: {DetailedMonitoring: 'yes'}",
+        "Monitoring.DetailedMonitoring: expected true or false, found text",
+    ),
+    "a date": ("Monitoring: {DetailedMonitoring: 2026-01-01}", 'found text ("2026-01-01")'),
+    "a number as a key": ("5: 6", "[5]: no such key"),
+    "a queue that is not there": (
+        "Scheduling: {SlurmQueues: [{Name: gpuu, JobExclusiveAllocation: true}]}",
+        'Scheduling.SlurmQueues[gpuu]: this cluster has no such one. Did you mean "gpu"?',
+    ),
+    "a queue without a name": (
+        "Scheduling: {SlurmQueues: [{JobExclusiveAllocation: true}]}",
+        "Scheduling.SlurmQueues: each item needs its Name",
+    ),
+    "queues as a mapping": (
+        "Scheduling: {SlurmQueues: {Name: gpu}}",
+        "Scheduling.SlurmQueues: expected a list",
+    ),
+    "a compute resource that is not there": (
+        "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p5, SpotPrice: 1}]}]}",
+        "Scheduling.SlurmQueues[gpu].ComputeResources[p5]: this cluster has no such one",
+    ),
+    "a script that is a number": (
+        "HeadNode: {CustomActions: {OnNodeConfigured: 5}}",
+        "HeadNode.CustomActions.OnNodeConfigured.Sequence[1]: expected keys with values",
+    ),
+    "storage within ours": (
+        "SharedStorage: [{Name: more, MountDir: /fsx/more, StorageType: Ebs}]",
+        "/fsx/more lies within /fsx",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_one_message_with_its_line_or_key(text: tuple[str, str], write: Write) -> None:
+    content, said = text
+    with pytest.raises(ConfigurationError) as error:
+        check_rendered_config(read_settings({"overrides": write(content)}))
+    assert said in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"overrides=gone\.yaml .*\n.*gone\.yaml: No such file"):
+        read_settings({"overrides": "gone.yaml"})
+
+
+def test_a_folder_and_a_binary_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
+    for path, said in ((tmp_path, "Is a directory"), (tmp_path / "x.yaml", "not UTF-8")):
+        with pytest.raises(ConfigurationError, match=said):
+            read_settings({"overrides": str(path)})
+
+
+def test_a_script_is_uploaded_under_a_key_of_its_content(write: Write, tmp_path: Path) -> None:
+    script = tmp_path / "mount.sh"
+    script.write_text("true\n")
+    name = write("HeadNode: {CustomActions: {OnNodeStart: {Script: 'file://mount.sh', Args: [a]}}}")
+    before = read_overrides(name).uploaded("s3://bucket/x")["HeadNode"]["CustomActions"]["OnNodeStart"]
+    assert before == {"Script": f"s3://bucket/x/{upload_key(script)}", "Args": ["a"]}
+    script.write_text("false\n")
+    after = read_overrides(name).uploaded("s3://bucket/x")["HeadNode"]["CustomActions"]["OnNodeStart"]
+    assert after["Script"] != before["Script"]
+
+
+def test_a_script_of_the_web_stays_as_it_is(write: Write) -> None:
+    name = write("HeadNode: {CustomActions: {OnNodeStart: {Script: 'https://example.com/x.sh'}}}")
+    overrides = read_overrides(name)
+    assert overrides.scripts() == {}
+    assert overrides.uploaded("s3://bucket/x") == overrides.content
