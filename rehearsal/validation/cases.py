@@ -9,7 +9,6 @@ from typing import get_args
 
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.catalog.family import CapacityType, Family
-from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 
 CAPACITIES: tuple[CapacityType, ...] = get_args(CapacityType)
@@ -48,7 +47,7 @@ FEATURES: dict[str, dict[str, str]] = {
     "a name of 60 letters": {"cluster_name": "a" * 60},
     "41 letters, accounting": {"cluster_name": "a" * 41, "accounting": "new"},
     **{
-        f"overrides: {file.stem}": {"overrides": str(file.relative_to(ROOT))}
+        f"overrides: {file.stem}": {"overrides": f"rehearsal/validation/overrides/{file.name}"}
         for file in sorted(Path(__file__).with_name("overrides").glob("*.yaml"))
     },
 }

@@ -63,7 +63,7 @@ MISTAKES = {
     ),
     "storage within ours": (
         "SharedStorage: [{Name: more, MountDir: /fsx/more, StorageType: Ebs}]",
-        "/fsx/more lies within /fsx",
+        "/fsx/more is within /fsx",
     ),
 }
 
