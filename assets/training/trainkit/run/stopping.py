@@ -47,7 +47,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None
     if os.environ.get("CAPACITY") == "spot":
         stops.append((SPOT_NOTICE_S, "the notice of a spot node", "buy nodes on demand"))
     if kill_wait_s := int(os.environ.get(KILL_WAIT) or 0):
-        more = "for a time limit, type sbatch --signal=TERM@SECONDS"
+        more = "type sbatch --signal=TERM@SECONDS for a time limit"
         stops.append((kill_wait_s, "scancel or a requeue", more))
     for notice_s, stop, way_out in stops:
         # The step in which the signal arrives is finished first.

@@ -9,12 +9,12 @@ import signal
 import time
 from pathlib import Path
 
-from trainkit.run import checkpoints
+from trainkit.run import checkpoints, stacks
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import Metrics
 from trainkit.run.outcome import finished, stopped
 from trainkit.run.run import Run
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Stop, warn_of_short_notice
 
 MAX_STEPS = int(os.environ.get("MAX_STEPS", "8"))
 STEP_S = float(os.environ.get("STEP_S", "0.2"))
@@ -23,6 +23,8 @@ CHECKPOINT_EVERY = int(os.environ.get("CHECKPOINT_EVERY", "2"))
 DIES_AFTER = int(os.environ.get("DIES_AFTER", "0"))
 # How many starts end like that.
 DEATHS = int(os.environ.get("DEATHS", "1"))
+# Seconds that a disk takes for the checkpoint of a stop.
+STOP_SAVE_S = float(os.environ.get("STOP_SAVE_S", "0"))
 # 1: ranks do not meet, so that one which is left goes on.
 ALONE = os.environ.get("ALONE") == "1"
 
@@ -61,13 +63,15 @@ def _arrived(file: Path, step: int) -> bool:
         time.sleep(0.01)
 
 
-def save(run: Run, step: int, loss: float) -> None:
+def save(run: Run, step: int, loss: float, *, disk_s: float = 0.0) -> None:
     """As a trainer saves: beside, then published."""
+    started = time.monotonic()
     written = checkpoints.partial(run.checkpoint_dir, step)
     checkpoints.clear_partials(run.checkpoint_dir)
     written.mkdir()
     (written / "state.json").write_text(json.dumps({"loss": loss}))
-    checkpoints.publish(written, step, run=run, keep=2)
+    time.sleep(disk_s)
+    checkpoints.publish(written, step, run=run, keep=2, started=started)
 
 
 def deaths(run: Run) -> int:
@@ -85,12 +89,14 @@ def die_if_asked(run: Run, steps: int) -> None:
 def main() -> None:
     """One rank's whole life."""
     run, stop = Run.from_environment(), Stop()
+    stacks.register(run)
     world = World(run)
     (run.run_dir / f"pid-{run.rank}").write_text(str(os.getpid()))
     (run.run_dir / f"world-{run.rank}").write_text(f"{os.environ['LOCAL_RANK']} {os.environ['WORLD_SIZE']}")
     resumed = checkpoints.resume_from(run)
     first = checkpoints.step_of(resumed) if resumed else 0
     loss = float(json.loads(Path(resumed, "state.json").read_text())["loss"]) if resumed else 8.0
+    warn_of_short_notice(run, checkpoint_bytes=10, every=CHECKPOINT_EVERY)
     metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=first) if run.is_first else None
     for step in range(first + 1, MAX_STEPS + 1):
         die_if_asked(run, step - first - 1)
@@ -111,7 +117,7 @@ def main() -> None:
             )
             print(line)
             if step % CHECKPOINT_EVERY == 0 or step == MAX_STEPS or asked:
-                save(run, step, loss)
+                save(run, step, loss, disk_s=STOP_SAVE_S if asked else 0.0)
         if asked:
             stopped(run, step)
             return
