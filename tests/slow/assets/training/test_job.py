@@ -89,6 +89,25 @@ def test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on(
     assert "world size 2, restarts: 1" in said
 
 
+def test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs(
+    training: Training, whole_run: str
+) -> None:
+    training.run("torn", MAX_STEPS="6")
+    newest, before = (training.checkpoints("torn") / f"step-{step:06d}" for step in (6, 4))
+    (newest / "state.json").write_text("")
+    metrics = training.run_dir("torn") / "metrics.jsonl"
+    lines = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(b"".join([lines[0], bytes(len(lines[1]) - 1), b"\n", *lines[2:]]))
+    said = training.run("torn")
+    assert f"{newest} is incomplete (state.json has 0 bytes instead of " in said
+    assert f": going on from {before}\n" in said
+    assert starts(training, "torn")[1] == ("0", "4")
+    assert steps(training, "torn") == [1, *range(3, 9)]
+    assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
+    assert "metrics.jsonl: 1 damaged rows skipped" in said
+    assert "restarts: 1, 1 damaged rows skipped" in said
+
+
 def test_a_second_job_of_a_run_that_trains_is_refused_and_the_first_goes_on(training: Training) -> None:
     first = training.submit("twice", "--nodes=1", MAX_STEPS="1000")
     training.wait_for_step(first, "twice", 1)
