@@ -15,7 +15,8 @@ from ops.account.head_node import as_user
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
 from rehearsal.workspace import PROJECT
-from tests.slow.account import PCLUSTER_PYTHON, Account
+from tests.slow.account import Account
+from training_cluster.paths import PCLUSTER_PYTHON
 
 pytestmark = pytest.mark.slow
 
