@@ -43,6 +43,16 @@ process_environment() {
   preload_xeon_libraries
 }
 
+# Has torch's flight recorder (NCCL's last collectives) write into the run's folder when a collective times
+# out; by default the files of all jobs of a user would overwrite each other. torch 2.13 reads both names, older builds
+# the second one; they append the rank.
+record_collectives() {
+  local -r flight="${RUN_DIR:-}/flight/${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}"
+  if [[ -z ${RUN_DIR:-} ]] || ! mkdir -p "$flight"; then return; fi
+  export TORCH_FR_DUMP_TEMP_FILE="${TORCH_FR_DUMP_TEMP_FILE:-$flight/rank_}"
+  export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:-$TORCH_FR_DUMP_TEMP_FILE}"
+}
+
 # Preloads on CPU nodes what step 36-install-xeon-libraries.sh installed: an allocator for many threads, and Intel's
 # OpenMP runtime.
 preload_xeon_libraries() {
@@ -74,6 +84,7 @@ start_ranks() {
   local -a torchrun=()
   python="$(environment_python "$1")" || exit
   process_environment
+  record_collectives
   rank_environment
   if [[ ${LAUNCHER:-torchrun} == torchrun ]]; then
     torchrun=(-m torch.distributed.run

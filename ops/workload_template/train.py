@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from trainkit.run import checkpoints, outcome
+from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import Metrics
@@ -239,6 +239,8 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         dist.all_reduce(summed)
         loss, is_stop = summed[0].item() / run.world_size, summed[1].item() > 0
         step_s = time.perf_counter() - started
+        if trainer.step == first:
+            process_group.shorten()
         trainer.tokens += tokens_a_step
         if metrics:
             speed = tokens_a_step / step_s
@@ -259,7 +261,8 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         check_finite(run, step=trainer.step, loss=loss, gradient_norm=norm, loss_scale=trainer.loss_scale())
         is_last = trainer.step == settings.max_steps
         if is_last or is_stop or trainer.step % settings.checkpoint_every == 0:
-            trainer.save()
+            with process_group.patient(run, "saving"):
+                trainer.save()
         if is_stop and not is_last:
             outcome.stopped(run, trainer.step)
             return
@@ -272,7 +275,7 @@ def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     device = open_device(settings, run)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    process_group.join(run, "nccl" if device.type == "cuda" else "gloo")
     check_world(device)
     trainer = Trainer(settings, run, device)
     if run.is_first:
@@ -284,9 +287,7 @@ def main() -> None:
         where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
         print(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
     train(trainer, settings, run, device)
-    # The gradient exchange is deleted before the process group that it uses: otherwise gloo waits forever.
-    del trainer
-    dist.destroy_process_group()
+    process_group.leave()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from trainkit.run import heartbeat, process_group, stacks
 from trainkit.run.run import Run, die
 from trainkit.run.world import check_world
 
@@ -36,7 +37,7 @@ class CpuDevice:
 
     def _join(self) -> Any:
         """Join the world; return the group in which hosts communicate."""
-        dist.init_process_group("gloo")
+        process_group.join(self._run, "gloo")
         return dist.group.WORLD
 
     def check(self) -> None:
@@ -86,9 +87,13 @@ class CpuDevice:
         """Wait until every rank has arrived."""
         dist.barrier(group=self._hosts)
 
+    def patient(self, work: str) -> contextlib.AbstractContextManager[None]:
+        """Let all ranks wait longer, for `work` that is no step."""
+        return process_group.patient(self._run, work)
+
     def leave(self) -> None:
-        """Leave the process group."""
-        dist.destroy_process_group()
+        """End this rank when all have arrived here."""
+        process_group.leave()
 
 
 class XlaDevice(CpuDevice):
@@ -151,6 +156,7 @@ class NeuronDevice(XlaDevice):
     def _join(self) -> Any:
         from torch_xla.distributed import xla_backend  # noqa: F401, PLC0415 (makes the backend known)
 
+        stacks.register(self._run)
         dist.init_process_group("xla")
         self._load()
         return dist.new_group(backend="gloo", timeout=COMPILATION)
@@ -164,6 +170,14 @@ class NeuronDevice(XlaDevice):
             ones.item()
         else:
             check_world(self.torch_device)
+
+    def patient(self, work: str) -> contextlib.AbstractContextManager[None]:
+        """Let the heartbeat wait: a barrier between devices would be a graph to compile."""
+        return heartbeat.busy(self._run, work)
+
+    def leave(self) -> None:
+        """Leave the process group; Neuron's runtime is closed when the interpreter ends."""
+        dist.destroy_process_group()
 
 
 DEVICES: Mapping[str, type[CpuDevice]] = {each.kind: each for each in (CpuDevice, XlaDevice, NeuronDevice)}

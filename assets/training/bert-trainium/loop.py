@@ -20,7 +20,7 @@ from pairs import Special
 from safetensors.torch import load_file, save_file
 from settings import Settings, learning_rate
 from trainkit.data.shards import Manifest, Tokens
-from trainkit.run import checkpoints, outcome
+from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
@@ -107,7 +107,9 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     if settings.precompile:
         precompile(rank, model, optimizer)
     else:
-        finish(rank, model, train_steps(rank, model, optimizer, first))
+        stopped_at = train_steps(rank, model, optimizer, first)
+        with device.patient("validating"):
+            finish(rank, model, stopped_at)
     device.leave()
 
 
@@ -139,6 +141,8 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
         # The losses, and whether any rank was asked to stop: all ranks then decide the same.
         loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
+        if step == first + 1 and device.kind == "cpu":  # XLA compiles later, too
+            process_group.shorten()
         if metrics:
             line = metrics.add(
                 step=step,
@@ -157,7 +161,8 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
                 print(f"{line}, {tokens_a_step / settings.bert_context / step_s:,.1f} seq/s")
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
-            save(rank, model, optimizer, step=step)
+            with device.patient("saving"):
+                save(rank, model, optimizer, step=step)
         if stopping:
             return step
     return None

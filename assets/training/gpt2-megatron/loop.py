@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from batches import Vocabulary, open_samples
 from indexed import Indexed, data_sum
 from megatron.core import parallel_state
@@ -18,7 +16,7 @@ from model import make_model, make_optimizer, make_parallel, parameters_of
 from rank import Rank
 from saving import resume, save
 from settings import Settings, Sizes
-from trainkit.run import checkpoints, outcome
+from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
@@ -31,7 +29,6 @@ from weights import load_weights
 
 # Weights and AdamW's two moments in fp32, and the weights once more in bf16.
 CHECKPOINT_BYTES_A_PARAMETER = 14
-EXCHANGE_TIMEOUT = timedelta(minutes=10)
 
 
 def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Path | None) -> None:
@@ -69,23 +66,22 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
     )
     stopped_at = train_steps(rank, core, data_sum(data))
     if stopped_at is None:
-        finish(rank)
+        with process_group.patient(run, "validating"):
+            finish(rank)
     else:
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
-    dist.barrier()
-    parallel_state.destroy_model_parallel()
-    dist.destroy_process_group()
+    process_group.leave()
 
 
 def start_world(run: Run, settings: Settings) -> torch.device:
     """Join the other ranks; return this rank's device."""
     if settings.device == "cpu":
-        dist.init_process_group("gloo", timeout=EXCHANGE_TIMEOUT)
+        process_group.join(run, "gloo")
         return torch.device("cpu")
     device = torch.device("cuda", run.local_rank)
     torch.cuda.set_device(device)
-    dist.init_process_group("nccl", timeout=EXCHANGE_TIMEOUT, device_id=device)
+    process_group.join(run, "nccl", device_id=device)
     return device
 
 
@@ -110,6 +106,8 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
         data_s = time.perf_counter() - started
         loss, norm, stopping = update(rank, batches, stop)
         step_s = time.perf_counter() - started
+        if step == first + 1:
+            process_group.shorten()
         if metrics:
             line = metrics.add(
                 step=step,
@@ -127,7 +125,8 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
                 print(line)
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
-            save(rank, core, data, step=step)
+            with process_group.patient(run, "saving"):
+                save(rank, core, data, step=step)
         if stopping:
             return step
     return None

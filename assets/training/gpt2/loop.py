@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator, DistributedDataParallelKwargs
+from accelerate import Accelerator, DistributedDataParallelKwargs, InitProcessGroupKwargs
 from accelerate.utils import set_seed
 from model import learning_rate, loss_of, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit.data.shards import Manifest, Tokens
-from trainkit.run import checkpoints, outcome
+from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
@@ -78,10 +78,11 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     """Train; every rank calls it."""
     # Gradients are exchanged in place, which saves a copy of each; GPT-2 has no buffer that changes.
     exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
+    stacks.register(run)
     accelerator = Accelerator(
         cpu=settings.device == "cpu",
         mixed_precision=settings.mixed_precision,
-        kwargs_handlers=[exchange],
+        kwargs_handlers=[exchange, InitProcessGroupKwargs(timeout=process_group.START)],
     )
     # The warning that GPT-2's first and last matrix are the same one is not needed.
     logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
@@ -115,7 +116,8 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     model, optimizer = accelerator.prepare(model, optimizer)
     stopped_at = train_steps(rank, model, optimizer, flops)
     if stopped_at is None:
-        finish(rank, model)
+        with process_group.patient(run, "validating"):
+            finish(rank, model)
     else:
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
@@ -123,7 +125,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     # for ever in its destructor (torch 2.13).
     del model, optimizer
     accelerator.free_memory()
-    accelerator.end_training()
+    process_group.leave()
 
 
 def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | None:
@@ -148,6 +150,8 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
         # The losses, and whether any rank was asked to stop: all ranks then decide the same.
         loss, stopping = rank.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
+        if step == first + 1:
+            process_group.shorten()
         tokens_seen += tokens_a_step
         if metrics:
             line = metrics.add(
@@ -167,7 +171,8 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
         scale = accelerator.scaler.get_scale() if accelerator.scaler else None
         check_finite(run, step=step, loss=loss, gradient_norm=norm, loss_scale=scale)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
-            save(rank, model, step=step, tokens=tokens_seen)
+            with process_group.patient(run, "saving"):
+                save(rank, model, step=step, tokens=tokens_seen)
         if stopping:
             return step
     return None

@@ -17,7 +17,7 @@ from saving import Saver
 from settings import Settings, learning_rate
 from sizes import Shape
 from trainkit.data.shards import Tokens
-from trainkit.run import checkpoints, outcome
+from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE as METRICS
@@ -74,7 +74,7 @@ def train(run: Run, settings: Settings, shape: Shape, data: Data, checkpoint: Pa
     """Train, from `checkpoint` on if there is one; every rank calls it."""
     device = open_device(run, settings)
     # gloo beside NCCL: checkpoints are written from host memory.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    process_group.join(run, "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     check_world(device)
     rank = Rank(run=run, settings=settings, shape=shape, data=data, device=device)
     mesh = make_mesh(run, settings)
@@ -95,13 +95,15 @@ def train(run: Run, settings: Settings, shape: Shape, data: Data, checkpoint: Pa
             f"the GPU's memory is too small ({str(error).partition('. ')[0]}): lower BATCH_SIZE or "
             "LLAMA_CONTEXT, give ACTIVATION_CHECKPOINTING=full and SHARD=all, or take more nodes."
         )
-    saver.close()
+    with process_group.patient(run, "saving"):
+        saver.close()
     if stopped_at is None:
-        finish(rank, model)
+        with process_group.patient(run, "validating"):
+            finish(rank, model)
     else:
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
-    dist.destroy_process_group()
+    process_group.leave()
 
 
 def open_device(run: Run, settings: Settings) -> torch.device:
@@ -133,6 +135,8 @@ def train_steps(rank: Rank, update: Update, saver: Saver, checkpoint: Path | Non
         # The losses, and whether any rank was asked to stop: all ranks then decide the same.
         loss, stopping = rank.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
+        if step == first + 1:
+            process_group.shorten()
         tokens_seen += tokens_a_step
         if metrics:
             line = metrics.add(
@@ -159,7 +163,8 @@ def train_steps(rank: Rank, update: Update, saver: Saver, checkpoint: Path | Non
                 shape=dataclasses.asdict(shape),
                 data=rank.data.sum(),
             )
-            saver.save(noted)
+            with process_group.patient(run, "saving"):
+                saver.save(noted)
         if stopping:
             return step
     return None

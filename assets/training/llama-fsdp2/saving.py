@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from model import Llama
 from progress import Progress
 from torch.distributed.checkpoint import CheckpointException
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from trainkit.run import checkpoints
+from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die
 
 # A line a checkpoint: how long the training paused for it, and how long it took to be complete.
@@ -38,7 +37,7 @@ class Saver:
         self._run, self._model, self._optimizer = run, model, optimizer
         self._keep, self._device = keep, device
         # Of its own: what the background sends must not come between what the training sends.
-        self._group = dist.new_group(backend="gloo")
+        self._group = process_group.background_group()
         on_gpu = device.type == "cuda"
         self._stager = DefaultStager(
             StagingOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ from binary_data import Manifest
 from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
-from fairseq_cli.train import main as fairseq_train
+from fairseq_cli import train as program
 from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
 from settings import Settings, fairseq_arguments
-from trainkit.run import checkpoints, outcome
+from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.finite import end_diverged
 from trainkit.run.run import Run, die
 from trainkit.run.world import check_world
@@ -39,6 +40,7 @@ def train(settings: Settings, run: Run, *, device: torch.device, data: Path, man
         outcome.stopped(run, recorder.step)
     else:
         outcome.finished(run)
+    process_group.leave()
 
 
 def check_checkpoint(checkpoint: Path, progress: dict[str, Any], own: dict[str, Any]) -> None:
@@ -72,10 +74,23 @@ def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | No
     return convert_namespace_to_omegaconf(parsed)
 
 
+def patient(run: Run, work: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of fairseq that all ranks call between steps, with the timeouts of such work."""
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        with process_group.patient(run, work):
+            return function(*arguments, **named)
+
+    return called
+
+
 def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: Path | None) -> None:
     """Run fairseq-train's own main with our task and our saving, once all ranks have arrived."""
     RecordedMaskedLM.recorder = recorder
-    checkpoint_utils.save_checkpoint = recorder.save
+    checkpoint_utils.save_checkpoint = patient(run, "saving", recorder.save)
+    program.validate = patient(run, "validating", program.validate)
+
+    stacks.register(run)
 
     def checked_world(cfg: Any) -> Any:
         check_world(device)
@@ -84,7 +99,7 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
         return cfg
 
     try:
-        distributed.call_main(recorder.cfg, fairseq_train, after_distributed_init_fn=checked_world)
+        distributed.call_main(recorder.cfg, program.main, after_distributed_init_fn=checked_world)
     except Exception as error:
         # fairseq checks the gradients on all ranks after their exchange. It then looks for the module that
         # they come from, which may fail by itself.
@@ -100,4 +115,3 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
             )
         words = " ".join(str(reason).split("\n")[0].split())
         end_diverged(run, step=step, found=f"the gradients are not finite; fairseq ended with: {words}")
-    torch.distributed.destroy_process_group()

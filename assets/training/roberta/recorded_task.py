@@ -18,7 +18,7 @@ from typing import Any
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from settings import Settings, computing_parameters, shape
-from trainkit.run import checkpoints
+from trainkit.run import checkpoints, process_group
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE, Metrics
 from trainkit.run.mfu import flops_per_token, mfu
@@ -102,6 +102,8 @@ class Recorder:
         step_s = self._since_idle()
         self.step += 1
         self.tokens += tokens
+        if self.step == self._first:
+            process_group.shorten()
         if total("stop"):
             self._end_here()
         if self._metrics:

@@ -10,12 +10,24 @@ from training_cluster.paths import TRAINING
 
 sys.path.insert(0, str(TRAINING))
 try:
-    from trainkit.run import checkpoints, metrics, report, run_record, stopping
+    from trainkit.run import checkpoints, heartbeat, metrics, report, run_record, stacks, stopping
     from trainkit.run.run import Run
 finally:
     sys.path.remove(str(TRAINING))
 
-__all__ = ["Run", "a_run", "checkpoints", "metrics", "report", "row", "run_record", "save", "stopping"]
+__all__ = [
+    "Run",
+    "a_run",
+    "checkpoints",
+    "heartbeat",
+    "metrics",
+    "report",
+    "row",
+    "run_record",
+    "save",
+    "stacks",
+    "stopping",
+]
 
 
 def a_run(root: Path, *, rank: int = 0, name: str = "run") -> Run:

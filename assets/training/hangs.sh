@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2154  # job.slurm's variables
+# Ends a training that makes no step any more, with the stacks of its ranks.
+#
+# Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variables training and
+#   RUN_DIR. Defines functions and does nothing else by itself.
+# Reads: HANG_TIMEOUT_S, the seconds without a step that are a hang (default 480; at least ten steps of usual length;
+#   0: no watch). The watch is trainkit/run/heartbeat.py. Writes: $RUN_DIR/stacks/, $RUN_DIR/failed.
+
+export HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}"
+heartbeat=""
+
+check_hang_timeout() {
+  [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is no number." \
+    "Type whole seconds, 0 for none: HANG_TIMEOUT_S=480 sbatch ..."
+}
+
+# Starts the watch beside the ranks.
+watch_for_hangs() {
+  local python
+  rm -f "$RUN_DIR/busy"
+  if ((HANG_TIMEOUT_S == 0)); then return; fi
+  python="$(find_python)" || exit 1
+  PYTHONPATH="$training" "$python" -B -m trainkit.run.heartbeat "$RUN_DIR" &
+  heartbeat=$!
+}
+
+# Ends the watch with the ranks.
+end_watch_for_hangs() {
+  if [[ -n $heartbeat ]]; then kill "$heartbeat" 2>/dev/null || true; fi
+}

@@ -1,0 +1,168 @@
+"""Watch over a run that makes no step: job.slurm runs it beside the ranks, on the job's first node.
+
+A step is a row of metrics.jsonl. Before the first row of a start nothing is judged: the timeout of the
+process group ends a start that hangs. A save or a validation ($RUN_DIR/busy), and the time after the last
+step, may take LONG_S. At half of the limit all ranks write their stacks, at the limit the job's steps are
+killed, and restarts.sh decides whether the job starts again. Only the standard library, and Python 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from trainkit.run import outcome
+from trainkit.run.metrics import FILE, last_row
+from trainkit.run.run import Run
+from trainkit.run.run_files import seconds
+from trainkit.run.stacks import Stacks, folder_of, read
+
+BUSY = "busy"
+LONG_S = 3600.0
+MEDIANS = 10
+"""Steps of median length without a row that are a hang, where these are longer than HANG_TIMEOUT_S."""
+_KEPT_STEPS, _MOST_NAMED = 99, 4
+_SIGNAL_TIMEOUT_S = 60
+
+
+@contextlib.contextmanager
+def busy(run: Run, work: str) -> Iterator[None]:
+    """Allow the ranks LONG_S without a step, for `work` that is none: saving, validating."""
+    file = run.run_dir / BUSY
+    if run.is_first:
+        file.write_text(f"{work}\n", encoding="utf-8")
+    yield
+    if run.is_first:
+        file.unlink()
+
+
+class Heartbeat:
+    """Age and usual length of the steps of one start."""
+
+    def __init__(self, run_dir: Path, *, timeout_s: float, started: float) -> None:
+        self._run_dir, self._timeout_s, self._started = run_dir, timeout_s, started
+        self._row_time, self._beat = "", 0.0
+        self._lengths: list[float] = []
+
+    def look(self, now: float) -> None:
+        """Read the newest row, and note a new step."""
+        row = last_row(self._run_dir / FILE)
+        time_of_row = str(row.get("time") or "")
+        if time_of_row and time_of_row != self._row_time and seconds(time_of_row) >= self._started:
+            self._row_time, self._beat = time_of_row, now
+            if row.get("step_s"):
+                self._lengths = [*self._lengths[-_KEPT_STEPS:], float(row["step_s"])]
+        if self._beat and self._is_long_work():
+            # The next step gets its whole time again when the work is done.
+            self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
+
+    def limit_s(self) -> float:
+        """Return the seconds without a step that are a hang."""
+        return max(self._timeout_s, MEDIANS * median(self._lengths) if self._lengths else 0.0)
+
+    def silence_s(self, now: float) -> float:
+        """Return the seconds since the last step of this start, 0 before the first."""
+        return now - self._beat if self._beat else 0.0
+
+    def _is_long_work(self) -> bool:
+        return self._busy_since() > 0
+
+    def _busy_since(self) -> float:
+        times = [0.0]
+        for name in (BUSY, outcome.FILE):
+            with contextlib.suppress(FileNotFoundError):
+                times.append((self._run_dir / name).stat().st_mtime)
+        return max(times)
+
+
+def suspects(ranks: list[Stacks]) -> list[tuple[Stacks, str]]:
+    """Return the ranks that the others most likely wait for, each with the reason.
+
+    A rank that did not answer the signal is stopped, or waits in the kernel. If all answered, it is those
+    that are elsewhere than most.
+    """
+    silent = [(each, "it did not answer a signal") for each in ranks if not each.innermost]
+    if silent:
+        return silent
+    frames = Counter(each.innermost for each in ranks).most_common(1)
+    if not frames or frames[0][1] * 2 <= len(ranks):
+        return []
+    return [(each, f"it was in {each.innermost}") for each in ranks if each.innermost != frames[0][0]]
+
+
+def sentence(ranks: list[Stacks], silence_s: float) -> str:
+    """Describe a hang in one sentence, with the ranks that are suspected."""
+    found = suspects(ranks)
+    if not found:
+        return f"no rank made a step for {silence_s:.0f} s"
+    named = "; ".join(
+        f"rank {each.rank} on {each.host} made no step for {silence_s:.0f} s: {why}"
+        for each, why in found[:_MOST_NAMED]
+    )
+    return named + (f"; and {len(found) - _MOST_NAMED} more ranks" if len(found) > _MOST_NAMED else "")
+
+
+def write_stacks(folder: Path) -> None:
+    """Have all ranks of the job write their stacks."""
+    module = [sys.executable, "-B", "-m", "trainkit.run.stacks", str(folder)]
+    step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1"]
+    try:
+        subprocess.run([*step, *module], timeout=_SIGNAL_TIMEOUT_S, check=True)
+    except (subprocess.SubprocessError, OSError) as error:
+        _say(f"not all ranks could be asked for their stacks: {error}")
+
+
+def kill_steps() -> None:
+    """Kill the job's steps, not job.slurm, which then starts the training again or reports the failure."""
+    job = os.environ["SLURM_JOB_ID"]
+    listed = subprocess.run(
+        ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={job}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    steps = [step for step in listed.stdout.split() if step.rpartition(".")[2].isdecimal()]
+    subprocess.run(["scancel", "--signal=KILL", *steps], check=True)
+
+
+def watch(run_dir: Path, *, timeout_s: float) -> None:
+    """Wait for a hang, write down its evidence, and kill the ranks; the caller ends it with the ranks."""
+    heartbeat, has_stacks = Heartbeat(run_dir, timeout_s=timeout_s, started=time.time()), False
+    folder = folder_of(run_dir)
+    while True:
+        time.sleep(min(5.0, timeout_s / 10))
+        now = time.time()
+        heartbeat.look(now)
+        silence_s, limit_s = heartbeat.silence_s(now), heartbeat.limit_s()
+        if silence_s < limit_s / 2:
+            has_stacks = False
+        elif not has_stacks:
+            has_stacks = True
+            _say(f"no step for {silence_s:.0f} s: the ranks write their stacks into {folder}")
+            write_stacks(folder)
+        if silence_s >= limit_s:
+            text = sentence(read(folder), silence_s)
+            _say(f"{text}; the ranks are ended, their stacks are in {folder}")
+            # The first failure is the cause, so an older one is kept.
+            with (
+                contextlib.suppress(FileExistsError),
+                (run_dir / "failed").open("x", encoding="utf-8") as file,
+            ):
+                file.write(f"{text}\n")
+            kill_steps()
+            return
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} heartbeat: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]), timeout_s=float(os.environ["HANG_TIMEOUT_S"]))

@@ -1,0 +1,84 @@
+"""Process group of a torch trainer: its timeouts, work without steps, and its end; the one place for them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from trainkit.run import heartbeat, stacks
+from trainkit.run.run import Run
+
+START = timedelta(minutes=30)
+"""Time that a rank waits for the others until the first step is done, and in a save or a validation."""
+STEP = timedelta(minutes=5)
+"""Time that a rank waits for the others between two steps."""
+
+_BACKGROUND: list[dist.ProcessGroup] = []
+
+
+def join(run: Run, backend: str, **options: Any) -> None:
+    """Join the other ranks with the timeout of a start; `options` are those of init_process_group."""
+    stacks.register(run)
+    dist.init_process_group(backend, timeout=START, **options)
+
+
+def background_group() -> dist.ProcessGroup:
+    """Return a gloo group for work beside the steps, which keeps the timeout of a start."""
+    group = dist.new_group(backend="gloo", timeout=START)
+    assert isinstance(group, dist.ProcessGroup), "all ranks are in it"
+    _BACKGROUND.append(group)
+    return group
+
+
+def shorten() -> None:
+    """Lower the timeouts after the first step, which may compile and warm up."""
+    _set_timeout(STEP)
+
+
+@contextlib.contextmanager
+def patient(run: Run, work: str) -> Iterator[None]:
+    """Let all ranks wait as long as at a start, for `work` that is no step: saving, validating.
+
+    All ranks enter it. They leave it together, since the next step has the short timeout again.
+    """
+    _set_timeout(START)
+    with heartbeat.busy(run, work):
+        yield
+        if dist.is_initialized():
+            dist.barrier()
+    _set_timeout(STEP)
+
+
+def leave() -> NoReturn:
+    """End this rank with exit code 0 when all ranks have arrived here.
+
+    gloo's threads outlive the process group, and an interpreter that ends while they run aborts ("terminate
+    called without an active exception") about one time in twenty; so the process ends without destructors.
+    """
+    if dist.is_initialized():
+        _set_timeout(START)
+        dist.barrier()
+        if torch.cuda.is_available():
+            # NCCL's communicators are closed together; gloo's destructor may wait for ever (torch 2.13).
+            dist.destroy_process_group()
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _set_timeout(timeout: timedelta) -> None:
+    """Set the timeout of the collectives that are called from here on, in all groups of this rank."""
+    if dist.is_initialized():
+        for group in list(distributed_c10d._world.pg_map):
+            if group not in _BACKGROUND:
+                distributed_c10d._set_pg_timeout(timeout, group)

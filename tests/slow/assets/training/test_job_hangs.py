@@ -1,0 +1,50 @@
+"""A rank that hangs: job.slurm ends the job within the limit, with stacks, and the run goes on."""
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slow.assets.training.training import Training, training_on_slurm
+
+pytestmark = pytest.mark.slow
+TINY = Path(__file__).parent / "tiny_workload"
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    folder = tmp_path_factory.mktemp("hangs")
+    env = {"PYTHONPATH": str(TINY / "stand_ins"), "TRAINING_VENVS": str(folder / "venvs")}
+    with training_on_slurm(folder, workload="tiny", env=env) as training:
+        shutil.copytree(TINY, training.shared / "training" / "tiny")
+        yield training
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "srun"])
+def test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on(
+    training: Training, launcher: str
+) -> None:
+    run = f"stopped-{launcher}"
+    job_id = training.submit(run, HANG_TIMEOUT_S="12", MAX_STEPS="12", LAUNCHER=launcher)
+    training.wait_for_step(job_id, run, 5)
+    os.kill(int((training.run_dir(run) / "pid-1").read_text()), signal.SIGSTOP)
+    said = training.wait(job_id, state="COMPLETED", timeout_s=120)
+    found = re.search(r"rank 1 on train-dy-p4d-2 made no step for (\d+) s: it did not answer a signal", said)
+    assert found, said
+    assert 12 <= int(found[1]) <= 20
+    assert re.search(r"the training failed \(rank 1 on train-dy-p4d-2 made .*\); goes on from step", said), (
+        said
+    )
+    assert [row["step"] for row in training.metrics(run)] == list(range(1, 13))
+    stacks = training.run_dir(run) / "stacks" / f"{job_id}-0"
+    assert "in meet" in (stacks / "rank-0.txt").read_text()
+    assert "File" not in (stacks / "rank-1.txt").read_text()
+
+
+def test_a_limit_that_is_no_number_is_refused(training: Training) -> None:
+    said = training.wait(training.submit("wrong", HANG_TIMEOUT_S="8m"), state="FAILED")
+    assert "HANG_TIMEOUT_S is '8m', which is no number." in said

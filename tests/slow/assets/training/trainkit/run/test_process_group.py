@@ -1,0 +1,69 @@
+"""The end of ranks that have a process group: 200 ends of two ranks, none of which fails."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import TRAINING
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+
+ENDS = 200
+# Ranks are forked from one process that has imported torch, which takes seconds.
+PROGRAM = """
+import os, sys, tempfile
+from pathlib import Path
+import torch, torch.distributed as dist
+from trainkit.run import process_group
+from trainkit.run.run import Run
+
+def rank_main(rank, folder):
+    folders = dict.fromkeys(("run_dir", "data_dir", "checkpoint_dir"), folder)
+    run = Run(**folders, rank=rank, local_rank=rank, world_size=2)
+    store = f"file://{folder}/store"
+    process_group.join(run, "gloo", init_method=store, rank=rank, world_size=2)
+    dist.all_reduce(torch.ones(2))
+    process_group.shorten()
+    with process_group.patient(run, "saving"):
+        pass
+    print("done", rank)
+    process_group.leave()
+
+failed = 0
+for _ in range(int(sys.argv[1])):
+    folder, ranks = Path(tempfile.mkdtemp()), []
+    for rank in range(2):
+        if not (process := os.fork()):
+            rank_main(rank, folder)
+        ranks.append(process)
+    failed += any([os.waitpid(process, 0)[1] for process in ranks])
+print("failed ends:", failed)
+"""
+
+
+def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path) -> None:
+    env = os.environ | {
+        "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(tmp_path / "venvs")),
+        "ACCELERATOR_KIND": "none",
+        "DEVICE": "cpu",
+        "TRAINING_REHEARSAL": "1",
+        "TMPDIR": str(tmp_path),
+        "PYTHONPATH": str(TRAINING),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    subprocess.run(["bash", TRAINING / "nccl-tests" / "prepare.sh"], env=env, check=True)
+    python = Path(env["TRAINING_VENVS"]) / "nccl-tests" / "bin" / "python"
+    done = subprocess.run(
+        [python, "-B", "-c", PROGRAM, str(ENDS)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=True,
+    )
+    assert done.stdout.endswith("failed ends: 0\n"), done.stdout[-2000:] + done.stderr[-2000:]
+    # What ranks printed is not lost, though the interpreter does not end as usual.
+    assert done.stdout.count("done") == 2 * ENDS

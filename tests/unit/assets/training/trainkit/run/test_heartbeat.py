@@ -1,0 +1,98 @@
+"""The watch over runs that make no step: which silence is a hang, and which rank is named."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.training.trainkit.run.runs import heartbeat as watch
+from tests.unit.assets.training.trainkit.run.runs import stacks
+
+BUSY, LONG_S, Heartbeat, sentence = watch.BUSY, watch.LONG_S, watch.Heartbeat, watch.sentence
+Stacks = stacks.Stacks
+
+START = 1_000_000.0
+WAITING, ELSEWHERE = '"loop.py", line 9 in all_reduce', '"data.py", line 3 in read'
+
+
+def note_step(run_dir: Path, step: int, *, at: float, step_s: float = 1.0) -> None:
+    time = datetime.fromtimestamp(at, UTC).isoformat()
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"step": step, "step_s": step_s, "time": time}) + "\n")
+
+
+@pytest.fixture
+def heartbeat(tmp_path: Path) -> watch.Heartbeat:
+    return Heartbeat(tmp_path, timeout_s=60, started=START)
+
+
+def test_rows_of_an_earlier_start_are_no_steps_of_this_one(
+    heartbeat: watch.Heartbeat, tmp_path: Path
+) -> None:
+    note_step(tmp_path, 1, at=START - 5)
+    heartbeat.look(START + 100)
+    assert heartbeat.silence_s(START + 9000) == 0
+    note_step(tmp_path, 2, at=START + 100)
+    heartbeat.look(START + 101)
+    assert heartbeat.silence_s(START + 111) == 10
+
+
+def test_the_limit_is_ten_steps_of_the_usual_length_where_these_are_longer(
+    heartbeat: watch.Heartbeat, tmp_path: Path
+) -> None:
+    assert heartbeat.limit_s() == 60
+    for step, step_s in enumerate((500.0, 9.0, 9.0), start=1):
+        note_step(tmp_path, step, at=START + step, step_s=step_s)
+        heartbeat.look(START + step)
+    assert heartbeat.limit_s() == 90
+
+
+@pytest.mark.parametrize("file", [BUSY, "outcome"])
+def test_saves_and_the_end_may_take_an_hour_and_no_more(
+    heartbeat: watch.Heartbeat, tmp_path: Path, file: str
+) -> None:
+    note_step(tmp_path, 1, at=START)
+    heartbeat.look(START)
+    (tmp_path / file).touch()
+    os.utime(tmp_path / file, (START + 1, START + 1))
+    heartbeat.look(START + 1000)
+    assert heartbeat.silence_s(START + 1000) == 0
+    heartbeat.look(START + LONG_S + 100)
+    assert heartbeat.silence_s(START + LONG_S + 100) == 99
+
+
+def test_a_step_after_a_save_has_its_whole_time(heartbeat: watch.Heartbeat, tmp_path: Path) -> None:
+    note_step(tmp_path, 1, at=START)
+    (tmp_path / BUSY).touch()
+    os.utime(tmp_path / BUSY, (START, START))
+    heartbeat.look(START + 500)
+    (tmp_path / BUSY).unlink()
+    heartbeat.look(START + 510)
+    assert heartbeat.silence_s(START + 510) == 10
+
+
+def test_a_rank_that_does_not_answer_is_named() -> None:
+    ranks = [Stacks(0, "node-1", 11, WAITING), Stacks(1, "node-2", 12, "")]
+    assert sentence(ranks, 480.4) == ("rank 1 on node-2 made no step for 480 s: it did not answer a signal")
+
+
+def test_a_rank_that_is_elsewhere_than_the_others_is_named() -> None:
+    ranks = [Stacks(each, f"node-{each}", each, WAITING) for each in range(3)]
+    found = sentence([*ranks, Stacks(3, "node-3", 3, ELSEWHERE)], 480)
+    assert found == f"rank 3 on node-3 made no step for 480 s: it was in {ELSEWHERE}"
+
+
+def test_no_rank_is_named_where_all_wait_for_each_other() -> None:
+    ranks = [Stacks(each, "node", each, WAITING) for each in range(3)]
+    assert sentence(ranks, 480) == "no rank made a step for 480 s"
+    two = [Stacks(0, "node", 1, WAITING), Stacks(1, "node", 2, ELSEWHERE)]
+    assert sentence(two, 480) == "no rank made a step for 480 s", "one of two is no majority"
+
+
+def test_only_the_first_ranks_are_named() -> None:
+    ranks = [Stacks(each, "node", each, "") for each in range(512)]
+    assert sentence(ranks, 480).endswith("; and 508 more ranks")
+    assert "rank 3 on" in sentence(ranks, 480)
+    assert "rank 4 on" not in sentence(ranks, 480)

@@ -1,0 +1,43 @@
+"""Files of the ranks' Python stacks."""
+
+import faulthandler
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.training.trainkit.run.runs import a_run, stacks
+
+
+def test_a_rank_writes_its_stacks_at_a_signal_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    monkeypatch.setenv("SLURMD_NODENAME", "node-1")
+    run = a_run(tmp_path, rank=1)
+    folder = stacks.folder_of(run.run_dir)
+    assert folder == run.run_dir / "stacks" / "17-1"
+    stacks.register(run)
+    try:
+        (before,) = stacks.read(folder)
+        assert (before.rank, before.host, before.innermost) == (1, "node-1", "")
+        monkeypatch.setenv("SLURMD_NODENAME", "node-2")
+        stacks.signal_ranks(folder)
+        assert stacks.read(folder) == [before], "that rank is on another node"
+        monkeypatch.setenv("SLURMD_NODENAME", "node-1")
+        stacks.signal_ranks(folder)
+        time.sleep(0.05)
+        (after,) = stacks.read(folder)
+        assert "in signal_ranks" in after.innermost
+    finally:
+        faulthandler.unregister(signal.SIGUSR1)
+
+
+def test_ranks_that_ended_get_no_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "node-1")
+    (tmp_path / "rank-0.txt").write_text("rank 0 on node-1, process 4194305\n")
+    (tmp_path / "rank-1.txt").write_text("a torn line")
+    stacks.signal_ranks(tmp_path)
+    assert [each.rank for each in stacks.read(tmp_path)] == [0]
