@@ -21,7 +21,11 @@ def submit(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Environment variable of the job; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload; may be repeated."),
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="KEY=VALUE", help="Environment variable of the job, not checked."),
     ] = None,
     after: Annotated[
         str | None, typer.Option(metavar="JOB", help="Begin after this job has succeeded.")
@@ -43,6 +47,7 @@ def submit(
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
     from ops.jobs.lookup import cluster_option
+    from ops.jobs.settings import check_job_settings
     from ops.jobs.slurm import check_job_id
     from ops.jobs.submit import JobRequest, read_settings
     from ops.jobs.submit import submit as submit_job
@@ -50,11 +55,13 @@ def submit(
 
     if follow and as_json:
         raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
+    checked = read_settings(settings or [], run=name)
+    check_job_settings(workload, checked, arguments or [])
     request = JobRequest(
         workload=workload,
         nodes=nodes,
         partition=partition,
-        settings=read_settings(settings or [], run=name),
+        settings={**read_settings(variables or [], run=None), **checked},
         arguments=arguments or [],
         after=check_job_id(after) if after else None,
         time_limit=time,

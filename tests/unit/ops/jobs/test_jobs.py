@@ -29,12 +29,12 @@ def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster,
             "2",
             "--partition",
             "gpu",
-            "--set",
+            "--env",
             "NOTE=a 'b' $c",
             "--name",
             "my-run",
         ),
-        *("--after", "30", "--time", "1:00:00", "--", "--lr", "1 e"),
+        *("--after", "30", "--time", "1:00:00", "--", "--seed", "1"),
     )
     assert code == 0
     command = submitted(cluster)
@@ -42,7 +42,7 @@ def test_a_workload_is_submitted_with_what_was_asked_for(cluster: PlayedCluster,
     assert command == [
         *("sbatch", "--parsable", "--nodes=2", "--job-name=gpt2", "--partition=gpu"),
         *("--dependency=afterok:30", "--time=1:00:00", f"--output={cluster.shared}/runs/job-%j.log", token),
-        *(f"{cluster.shared}/training/job.slurm", "gpt2", "--lr", "1 e"),
+        *(f"{cluster.shared}/training/job.slurm", "gpt2", "--seed", "1"),
     ]
     assert seen.read_text() == "my-run\na 'b' $c\n"
     for next_ in ("trainctl logs 31 --follow", "trainctl jobs", "trainctl cancel 31", "trainctl report 31"):
@@ -118,6 +118,8 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
         (("gpt2", "--set", "LR"), 2, "is not KEY=VALUE"),
         (("gpt2", "--set", "2LR=1"), 2, "is not KEY=VALUE"),
         (("gpt2", "--set", "LR=1\n2"), 2, "control character"),
+        (("gpt2", "--set", "MAX_STPES=1"), 2, 'Did you mean "MAX_STEPS"?'),
+        (("gpt2", "--set", "MAX_STEPS=x"), 2, "invalid int value"),
         (("gpt2", "--name", "a/b"), 2, "cannot name a run"),
         (("gpt2", "--name", "a", "--set", "RUN_NAME=b"), 2, "give one of them"),
         (("gpt2", "--after", "x"), 2, "not a job id"),
@@ -142,7 +144,7 @@ def test_what_cannot_run_is_not_submitted(
 def test_a_refusal_is_told_in_slurms_own_words(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "", error="sbatch: error: Invalid --time specification", code=1)
-    code, _, said = call("submit", "gpt2", "--nodes", "1", "--time", "x", "--set", "A=b")
+    code, _, said = call("submit", "gpt2", "--nodes", "1", "--time", "x", "--set", "MAX_STEPS=1")
     assert code == 1
     assert said.startswith("Slurm refused the job: sbatch: error: Invalid --time specification\n")
 

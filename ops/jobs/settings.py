@@ -1,0 +1,115 @@
+"""Checks the settings of a job before a node starts, by the workload's own code on this machine.
+
+A workload's settings.py declares a dataclass `Settings` and a function `read_settings(arguments)`, and needs
+no package. What a trainer reads elsewhere is known by its name alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ops.usage import UsageError
+from training_cluster.paths import TRAINING
+from training_cluster.problems import did_you_mean
+
+# Prefixes of variables of programs, which any job may set.
+OF_PROGRAMS = (
+    *("CUDA_", "CUBLAS_", "FI_", "GLOO_", "GOMP_", "HF_", "I_MPI_", "KMP_", "LD_", "MALLOC_", "MKL_"),
+    *("MLFLOW_", "NCCL_", "NEURON_", "NVTE_", "OFI_", "OMP_", "PYTHON", "PYTORCH_", "SBATCH_", "SLURM_"),
+    *("TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
+)
+_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:CORPUS|DEVICE|SEED|LAUNCHER)\b")
+_READ = """
+import dataclasses, json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+import settings
+print(json.dumps([each.name.upper() for each in dataclasses.fields(settings.Settings)]), flush=True)
+sys.argv[:] = ["settings"]
+settings.read_settings(json.loads(sys.stdin.read()))
+"""
+# A trainer of one kind of accelerator refuses the others before it reads a setting.
+_KINDS = ("none", "gpu", "neuron")
+_LIMIT_S = 30.0
+
+
+def check_job_settings(
+    workload: str, settings: Mapping[str, str], arguments: Sequence[str], *, training: Path = TRAINING
+) -> None:
+    """Check names and values of a job's settings, if this machine has the workload's folder.
+
+    Args:
+        settings: environment variables of the job.
+        arguments: arguments of the workload.
+        training: folder of the workloads.
+
+    Raises:
+        UsageError: no code of the workload reads such a variable, or the trainer would refuse a value.
+    """
+    folder = training / workload
+    if not (folder / "train.sh").is_file():
+        return
+    fields = _declared(folder)
+    known = {*fields, *_names_in(folder, training)}
+    for name in settings:
+        if name not in known and not name.startswith(OF_PROGRAMS):
+            raise UsageError(
+                f"--set {name}: neither {workload} nor job.slurm reads such a variable."
+                f"{did_you_mean(name.upper(), fields or sorted(known))}\n"
+                f"  allowed: {', '.join(fields) or f'the variables of {folder}/README.md'}\n"
+                f"  type:    --env {name}={settings[name]}, if a program of yours reads it"
+            )
+    if fields and (refusal := _refusal(folder, settings, arguments)):
+        raise UsageError(f"{workload} would refuse these settings: {refusal}\n  docs:    {folder}/README.md")
+
+
+def _declared(folder: Path) -> list[str]:
+    """Return the variables of the workload's dataclass; none if it has no settings.py that loads here."""
+    said = _read(folder, {}, ()).stdout
+    names: list[str] = json.loads(said) if said.startswith("[") else []
+    return names
+
+
+def _refusal(folder: Path, settings: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """Return the trainer's sentence about the settings; "" if it takes them or does not start here at all."""
+    kind = next(
+        (each for each in _KINDS if _read(folder, {"ACCELERATOR_KIND": each}, ()).returncode == 0), ""
+    )
+    if not kind:
+        return ""
+    done = _read(folder, {"ACCELERATOR_KIND": kind, **settings}, arguments)
+    lines = done.stderr.strip().splitlines()
+    # "settings on HOST: SENTENCE", as trainkit.run.run.die writes it.
+    return lines[-1].partition(": ")[2] if done.returncode and lines else ""
+
+
+def _read(
+    folder: Path, settings: Mapping[str, str], arguments: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    paths = json.dumps([str(folder), str(folder.parent)])
+    return subprocess.run(
+        [sys.executable, "-B", "-c", _READ, paths],
+        env=dict(settings),
+        input=json.dumps(list(arguments)),
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+
+
+def _names_in(folder: Path, training: Path) -> set[str]:
+    """Return the words in the scripts of a workload, and in those that all share, which may be variables."""
+    files = [
+        *folder.glob("*.py"),
+        *folder.glob("*.sh"),
+        *folder.glob("*.env"),
+        *training.glob("*.sh"),
+        *training.glob("*.slurm"),
+        *(training / "trainkit").rglob("*.py"),
+    ]
+    return {name for file in files for name in _NAME.findall(file.read_text(encoding="utf-8"))}

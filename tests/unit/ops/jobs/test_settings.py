@@ -1,0 +1,76 @@
+"""Settings of a job are refused before a node starts, by the workload's own code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ops.jobs.settings import check_job_settings
+from ops.usage import UsageError
+from training_cluster.paths import TRAINING
+
+WORKLOADS = sorted(path.parent.name for path in TRAINING.glob("*/train.sh"))
+REFUSED = {
+    "a name with a typo": ("gpt2", "MAX_STPS=5", 'Did you mean "MAX_STEPS"?'),
+    "a name in small letters": ("gpt2", "max_steps=5", 'Did you mean "MAX_STEPS"?'),
+    "a name of another workload": ("gpt2", "TENSOR_PARALLEL=2", "neither gpt2 nor job.slurm reads"),
+    "a variable of a program of the user's": ("gpt2", "MY_FLAG=1", "--env MY_FLAG=1"),
+    "a workload without settings.py": ("nccl-tests", "MY_FLAG=1", "nccl-tests/README.md"),
+    "a word for a number": ("gpt2", "MAX_STEPS=five", "invalid int value: 'five'"),
+    "a part of a whole number": ("gpt2", "BATCH_SIZE=1.5", "invalid int value: '1.5'"),
+    "a number below the range": ("gpt2", "MAX_STEPS=-1", "MAX_STEPS is -1: give 0 or more."),
+    "not a number": ("gpt2", "LEARNING_RATE=nan", "LEARNING_RATE is nan"),
+    "a word that is not allowed": ("gpt2", "DEVICE=tpu", "allowed: cpu, cuda"),
+    "a rule between settings": ("roberta", "ROBERTA_HEADS=7", "no multiple of ROBERTA_HEADS 7"),
+    "a word of megatron": ("gpt2-megatron", "TRANSFORMER_IMPL=fast", 'TRANSFORMER_IMPL is "fast"; allowed: '),
+    "a wrong number on the way to Trainium": ("bert-trainium", "MAX_STEPS=x", "invalid int value: 'x'"),
+}
+
+
+@pytest.mark.parametrize(("workload", "pair", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_wrong_setting_is_one_message(workload: str, pair: str, said: str) -> None:
+    name, _, value = pair.partition("=")
+    with pytest.raises(UsageError) as error:
+        check_job_settings(workload, {name: value}, ())
+    assert said in str(error.value)
+    assert "Traceback" not in str(error.value)
+
+
+def test_wrong_arguments_of_a_workload_are_refused_too() -> None:
+    for arguments, said in ((("--max-steps", "x"), "invalid int value"), (("--nope",), "unrecognized")):
+        with pytest.raises(UsageError, match=said):
+            check_job_settings("gpt2", {}, arguments)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None:
+    readme = (TRAINING / workload / "README.md").read_text().replace("\\\n", " ")
+    rehearsal = (TRAINING / workload / "rehearsal.env").read_text()
+    typed = [pair for line in re.findall(r"^ +(.*) sbatch ", readme, re.M) for pair in line.split()]
+    defaults = re.findall(r'^export (\w+)=(?:"\$\{\w+:-)?([^}"\n]*)', rehearsal, re.M)
+    pairs = [tuple(pair.split("=", 1)) for pair in typed if re.match(r"[A-Z_0-9]+=", pair)]
+    for name, value in pairs:
+        check_job_settings(workload, {name: value, "DEVICE": ""} if name != "DEVICE" else {name: value}, ())
+    assert defaults
+    check_job_settings(workload, dict(defaults), ())
+
+
+def test_variables_of_programs_and_of_the_job_are_taken() -> None:
+    given = {"NCCL_DEBUG": "INFO", "HF_TOKEN": "x", "RUN_NAME": "a", "MAX_RESTARTS": "0", "LAUNCHER": "srun"}
+    check_job_settings("gpt2", given, ())
+
+
+def test_a_workload_that_is_on_the_cluster_alone_is_not_checked(tmp_path: Path) -> None:
+    check_job_settings("elsewhere", {"ANY": "1"}, (), training=tmp_path)
+
+
+def test_a_settings_module_that_does_not_load_here_leaves_the_values_to_the_trainer(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "train.sh").write_text("echo $MY_STEPS\n")
+    (folder / "settings.py").write_text("import a_package_of_the_nodes\n")
+    check_job_settings("mine", {"MY_STEPS": "x"}, (), training=tmp_path)
+    with pytest.raises(UsageError, match="reads such a variable"):
+        check_job_settings("mine", {"MY_STEP_COUNT": "x"}, (), training=tmp_path)
