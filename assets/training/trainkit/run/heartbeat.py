@@ -27,7 +27,7 @@ from trainkit.run.stacks import Stacks, folder_of, read
 BUSY = "busy"
 LONG_S = 3600.0
 MEDIANS = 10
-"""Steps of median length without a row that are a hang, where these are longer than HANG_TIMEOUT_S."""
+"""Median times between rows that are a hang without a row, where these are longer than HANG_TIMEOUT_S."""
 _KEPT_STEPS, _MOST_NAMED = 99, 4
 _SIGNAL_TIMEOUT_S = 60
 
@@ -56,9 +56,11 @@ class Heartbeat:
         row = last_row(self._run_dir / FILE)
         time_of_row = str(row.get("time") or "")
         if time_of_row and time_of_row != self._row_time and seconds(time_of_row) >= self._started:
+            if self._row_time:
+                # Between rows, since a workload may write one for many steps.
+                between_s = seconds(time_of_row) - seconds(self._row_time)
+                self._lengths = [*self._lengths[-_KEPT_STEPS:], between_s]
             self._row_time, self._beat = time_of_row, now
-            if row.get("step_s"):
-                self._lengths = [*self._lengths[-_KEPT_STEPS:], float(row["step_s"])]
         if self._beat and self._is_long_work():
             # The next step gets its whole time again when the work is done.
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))

@@ -17,10 +17,10 @@ START = 1_000_000.0
 WAITING, ELSEWHERE = '"loop.py", line 9 in all_reduce', '"data.py", line 3 in read'
 
 
-def note_step(run_dir: Path, step: int, *, at: float, step_s: float = 1.0) -> None:
+def note_step(run_dir: Path, step: int, *, at: float) -> None:
     time = datetime.fromtimestamp(at, UTC).isoformat()
     with (run_dir / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": step, "step_s": step_s, "time": time}) + "\n")
+        file.write(json.dumps({"step": step, "time": time}) + "\n")
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def test_rows_of_an_earlier_start_are_no_steps_of_this_one(
     assert heartbeat.silence_s(START + 111) == 10
 
 
-def test_the_limit_is_ten_steps_of_the_usual_length_where_these_are_longer(
+def test_the_limit_is_ten_usual_times_between_rows_where_these_are_longer(
     heartbeat: watch.Heartbeat, tmp_path: Path
 ) -> None:
     assert heartbeat.limit_s() == 60
-    for step, step_s in enumerate((500.0, 9.0, 9.0), start=1):
-        note_step(tmp_path, step, at=START + step, step_s=step_s)
-        heartbeat.look(START + step)
+    for step, seconds in ((10, 0.0), (20, 500.0), (30, 509.0), (40, 518.0)):
+        note_step(tmp_path, step, at=START + seconds)
+        heartbeat.look(START + seconds)
     assert heartbeat.limit_s() == 90
 
 
