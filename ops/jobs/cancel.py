@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ops.account.head_node import HeadNode
 from ops.jobs.lookup import cluster_option, find_job
+from training_cluster.catalog.families import load_base
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ def cancel(job_id: str, head_node: HeadNode) -> Cancelled:
         job_id=job_id,
         done=True,
         said=f"Job {job_id} ({job.workload}) is cancelled: its training gets SIGTERM, "
-        "and 30 seconds to save a checkpoint.",
+        f"and up to {load_base().kill_wait_s // 60} minutes to save a checkpoint.",
         resume_command=f"trainctl submit {job.workload} --nodes {job.nodes} --name job-{job_id}"
         f"{cluster_option(head_node.cluster_name)}",
     )
