@@ -56,7 +56,8 @@ def submit(
     if follow and as_json:
         raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
     checked = read_settings(settings or [], run=name)
-    check_job_settings(workload, checked, arguments or [])
+    if note := check_job_settings(workload, checked, arguments or []):
+        typer.echo(note, err=True)
     request = JobRequest(
         workload=workload,
         nodes=nodes,

@@ -39,8 +39,11 @@ _LIMIT_S = 30.0
 
 def check_job_settings(
     workload: str, settings: Mapping[str, str], arguments: Sequence[str], *, training: Path = TRAINING
-) -> None:
+) -> str:
     """Check names and values of a job's settings, if this machine has the workload's folder.
+
+    Returns:
+        A note if they could not be checked, else "".
 
     Args:
         settings: environment variables of the job.
@@ -52,7 +55,7 @@ def check_job_settings(
     """
     folder = training / workload
     if not (folder / "train.sh").is_file():
-        return
+        return f"The settings are not checked: {folder} is not on this machine." if settings else ""
     fields = _declared(folder)
     known = {*fields, *_names_in(folder, training)}
     for name in settings:
@@ -65,41 +68,45 @@ def check_job_settings(
             )
     if fields and (refusal := _refusal(folder, settings, arguments)):
         raise UsageError(f"{workload} would refuse these settings: {refusal}\n  docs:    {folder}/README.md")
+    return ""
 
 
 def _declared(folder: Path) -> list[str]:
     """Return the variables of the workload's dataclass; none if it has no settings.py that loads here."""
-    said = _read(folder, {}, ()).stdout
-    names: list[str] = json.loads(said) if said.startswith("[") else []
+    read = _read(folder, {}, ())
+    names: list[str] = json.loads(read.stdout) if read and read.stdout.startswith("[") else []
     return names
 
 
 def _refusal(folder: Path, settings: Mapping[str, str], arguments: Sequence[str]) -> str:
     """Return the trainer's sentence about the settings; "" if it takes them or does not start here at all."""
-    kind = next(
-        (each for each in _KINDS if _read(folder, {"ACCELERATOR_KIND": each}, ()).returncode == 0), ""
-    )
-    if not kind:
-        return ""
-    done = _read(folder, {"ACCELERATOR_KIND": kind, **settings}, arguments)
-    lines = done.stderr.strip().splitlines()
-    # "settings on HOST: SENTENCE", as trainkit.run.run.die writes it.
-    return lines[-1].partition(": ")[2] if done.returncode and lines else ""
+    for kind in _KINDS:
+        alone = _read(folder, {"ACCELERATOR_KIND": kind}, ())
+        if alone and alone.returncode == 0:
+            done = _read(folder, {"ACCELERATOR_KIND": kind, **settings}, arguments)
+            lines = done.stderr.strip().splitlines() if done else []
+            # "settings on HOST: SENTENCE", as trainkit.run.run.die writes it.
+            return lines[-1].partition(": ")[2] if done and done.returncode and lines else ""
+    return ""
 
 
 def _read(
     folder: Path, settings: Mapping[str, str], arguments: Sequence[str]
-) -> subprocess.CompletedProcess[str]:
+) -> subprocess.CompletedProcess[str] | None:
+    """Run the workload's settings.py; None if it takes too long, so that the trainer checks."""
     paths = json.dumps([str(folder), str(folder.parent)])
-    return subprocess.run(
-        [sys.executable, "-B", "-c", _READ, paths],
-        env=dict(settings),
-        input=json.dumps(list(arguments)),
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            [sys.executable, "-B", "-c", _READ, paths],
+            env=dict(settings),
+            input=json.dumps(list(arguments)),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _names_in(folder: Path, training: Path) -> set[str]:

@@ -46,23 +46,23 @@ def slurm(cluster: PlayedCluster, root: Path) -> Iterator[LocalSlurm]:
     with LocalSlurm(root=root, partitions=partitions, marker=marker, second_user=second_user) as slurm:
         cluster.environment = slurm.client_env() | {"TRAINING_SHARED": str(cluster.shared)}
         (cluster.shared / "training" / "job.slurm").write_text(JOB)
-        cluster.has_workload("gpt2")
+        cluster.has_workload("mine")
         yield slurm
 
 
 def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, call: Call) -> None:
     first = slurm.layout.controller_port
     code, said, note = call(
-        *("submit", "gpt2", "--nodes", "2", "--name", "my-run", "--follow", "--", "--note", "a  'b'")
+        *("submit", "mine", "--nodes", "2", "--name", "my-run", "--follow", "--", "--note", "a  'b'")
     )
     assert (code, note.splitlines()[-1]) == (0, f"Job {first} ended: COMPLETED")
     assert said.splitlines()[1] == "my-run on 2 nodes: --note a  'b'"
 
-    code, _, note = call("submit", "gpt2", "--nodes", "1", "--set", "CODE=3", "--follow")
+    code, _, note = call("submit", "mine", "--nodes", "1", "--set", "CODE=3", "--follow")
     assert (code, note.splitlines()[-1]) == (1, f"Job {first + 1} ended: FAILED (exit code 3)")
 
-    call("submit", "gpt2", "--nodes", "2", "--set", "SECONDS_TO_RUN=60")
-    call("submit", "gpt2", "--nodes", "1", "--after", str(first + 2))
+    call("submit", "mine", "--nodes", "2", "--set", "SECONDS_TO_RUN=60")
+    call("submit", "mine", "--nodes", "1", "--after", str(first + 2))
     waits = call("jobs")[1].splitlines()[-1]
     assert waits.startswith(str(first + 3))
     assert f"another job has to end first (afterok:{first + 2}" in waits
@@ -74,15 +74,15 @@ def test_jobs_are_submitted_followed_listed_and_cancelled(slurm: LocalSlurm, cal
     assert "completed" in said
     assert f"its script failed: trainctl logs {first + 1}" in said
     assert call("logs", str(first))[1] == "my-run on 2 nodes: --note a  'b'\n"
-    assert call("submit", "gpt2", "--nodes", "3")[0] == 1
+    assert call("submit", "mine", "--nodes", "3")[0] == 1
 
 
 def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, cluster: PlayedCluster) -> None:
-    sbatch = sbatch_command(JobRequest(workload="gpt2", nodes=1), "trainctl-1")
+    sbatch = sbatch_command(JobRequest(workload="mine", nodes=1), "trainctl-1")
     tries = [cluster.head_node.run_script("submit-once.sh", "trainctl-1", *sbatch) for _ in range(2)]
     assert tries[0] == tries[1]
     other = cluster.head_node.run_script(
-        "submit-once.sh", "trainctl-2", *sbatch_command(JobRequest(workload="gpt2", nodes=1), "trainctl-2")
+        "submit-once.sh", "trainctl-2", *sbatch_command(JobRequest(workload="mine", nodes=1), "trainctl-2")
     )
     assert int(other) == int(tries[0]) + 1
 

@@ -63,7 +63,18 @@ def test_variables_of_programs_and_of_the_job_are_taken() -> None:
 
 
 def test_a_workload_that_is_on_the_cluster_alone_is_not_checked(tmp_path: Path) -> None:
-    check_job_settings("elsewhere", {"ANY": "1"}, (), training=tmp_path)
+    note = check_job_settings("elsewhere", {"ANY": "1"}, (), training=tmp_path)
+    assert note == f"The settings are not checked: {tmp_path}/elsewhere is not on this machine."
+
+
+def test_a_settings_module_that_never_ends_is_left_to_the_trainer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.jobs.settings._LIMIT_S", 0.2)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "train.sh").write_text("echo $MY_STEPS\n")
+    (tmp_path / "mine" / "settings.py").write_text("while True: pass\n")
+    assert check_job_settings("mine", {"MY_STEPS": "x"}, (), training=tmp_path) == ""
 
 
 def test_a_settings_module_that_does_not_load_here_leaves_the_values_to_the_trainer(tmp_path: Path) -> None:
