@@ -57,7 +57,7 @@ def read_overrides(name: str) -> Overrides:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise _mistake(name, [f"{file}: {reason}"]) from None
     overrides = Overrides(file=file, content=_parse(name, text))
-    if found := [*reserved_keys(overrides.content), *_missing(overrides)]:
+    if found := [*reserved_keys(overrides.content), *_new_storage(overrides.content), *_missing(overrides)]:
         raise _mistake(name, found)
     return overrides
 
@@ -147,6 +147,19 @@ def _missing(overrides: Overrides) -> Iterator[str]:
     for url, path in overrides.scripts().items():
         if not path.is_file():
             yield f"{url}: there is no file {path}"
+
+
+def _new_storage(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each storage that ParallelCluster would make, without rights of the provider."""
+    storage = content.get("SharedStorage")
+    for item in storage if isinstance(storage, list) else []:
+        keys = item if isinstance(item, dict) else {}
+        settings = [value for value in keys.values() if isinstance(value, dict)]
+        if not any(id_ in each for each in settings for id_ in ("FileSystemId", "VolumeId")):
+            yield (
+                f"SharedStorage[{keys.get('Name', '')}]: ParallelCluster would make it, and delete it with "
+                "the cluster: make it yourself, and give its FileSystemId or VolumeId"
+            )
 
 
 def _mistake(name: str, found: list[str]) -> ConfigurationError:

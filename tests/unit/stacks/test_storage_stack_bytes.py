@@ -47,12 +47,16 @@ SAMPLES = {
             "accounting_user": "me",
         }
     ],
+    "overrides": [{"overrides": "rehearsal/validation/overrides/tuning.yaml"}],
     "cluster_name": [{"cluster_name": "second"}],
     "pcluster_version": [],
     "layer": [],  # a built one must lie there
     "key_name": [{"key_name": "mine"}],
     "budget_usd": [{"budget_usd": "100", "alarm_email": "me@example.com"}],
     "alarm_email": [{"alarm_email": "me@example.com"}],
+    "node_policies": [{"node_policies": "arn:aws:iam::123456789012:policy/team"}],
+    "read_buckets": [{"read_buckets": "data"}],
+    "write_buckets": [{"write_buckets": "results/runs"}],
     "tags": [],
     "permissions_boundary": [],
 }

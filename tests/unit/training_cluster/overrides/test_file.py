@@ -61,8 +61,13 @@ MISTAKES = {
         "HeadNode: {CustomActions: {OnNodeConfigured: 5}}",
         "HeadNode.CustomActions.OnNodeConfigured.Sequence[1]: expected keys with values",
     ),
+    "storage that ParallelCluster would make": (
+        "SharedStorage: [{Name: apps, MountDir: /apps, StorageType: Ebs, EbsSettings: {Size: 200}}]",
+        "SharedStorage[apps]: ParallelCluster would make it",
+    ),
     "storage within ours": (
-        "SharedStorage: [{Name: more, MountDir: /fsx/more, StorageType: Ebs}]",
+        "SharedStorage: [{Name: more, MountDir: /fsx/more, StorageType: Ebs, "
+        "EbsSettings: {VolumeId: vol-0123456789abcdef0}}]",
         "/fsx/more is within /fsx",
     ),
 }

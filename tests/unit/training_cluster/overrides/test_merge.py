@@ -83,7 +83,7 @@ def test_the_changes_are_listed_key_by_key(write: Write) -> None:
         {
             "overrides": write(
                 "Monitoring: {DetailedMonitoring: true}\nSharedStorage:\n  - {Name: apps, "
-                "StorageType: Ebs, MountDir: /apps}\n"
+                "StorageType: Ebs, MountDir: /apps, EbsSettings: {VolumeId: vol-0123456789abcdef0}}\n"
             )
         }
     )
