@@ -2,7 +2,7 @@
 
 Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; INIT_FROM (weights.py), CORPUS (corpus.py),
 VOCAB_SIZE (of a tokenizer trained here), PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY,
-TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (hub.py).
+TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
 
 Writes $DATA_DIR/<corpus>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/ and
 $DATA_DIR/downloads/, and $RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was
@@ -20,6 +20,7 @@ import corpus
 from trainkit.data import bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
+from trainkit.data.hub_text import Download, Reader
 from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
@@ -121,7 +122,7 @@ def make(config: DataConfig) -> Manifest:
     recipe = Recipe(
         folder=config.folder,
         units=units,
-        read=corpus.Reader(),
+        read=Reader(),
         encoder=tokenizer,
         vocab_size=tokenizer.vocab_size,
         tokenizer_sha256=tokenizer.sha256,
@@ -134,17 +135,14 @@ def make(config: DataConfig) -> Manifest:
         validation_every=config.validation_every,
     )
     remaining = remaining_units(recipe)
-    fetched = [u for u in remaining if isinstance(u, corpus.Download) and not u.file.is_file()]
+    fetched = [u for u in remaining if isinstance(u, Download) and not u.file.is_file()]
     check_space(config.folder, sum(unit.size_bytes for unit in [*remaining, *fetched]))
     return prepare(recipe, workers=config.workers, also=lambda: downloaded(config))
 
 
 def downloaded(config: DataConfig) -> str:
     """Return the progress of the download, for a line of progress."""
-    if config.corpus != "openwebtext":
-        return ""
-    size = sum(file.stat().st_size for file in corpus.download_folder(config.data).glob("*.p*"))
-    return f"; {size / 1e6:,.1f} MB downloaded"
+    return corpus.OPENWEBTEXT.downloaded(config.data) if config.corpus == "openwebtext" else ""
 
 
 def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
@@ -156,7 +154,7 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
     made_of = f"{config.fingerprint} {config.vocab_size}\n"
 
     def train(to: Path) -> None:
-        bpe.train(bpe.Bpe((to,)), sample(units, read=corpus.Reader()), vocab_size=config.vocab_size)
+        bpe.train(bpe.Bpe((to,)), sample(units, read=Reader()), vocab_size=config.vocab_size)
 
     return made_once(file, made_of, train)
 

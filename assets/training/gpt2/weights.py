@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import hub
+from trainkit.data import hub
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.fetch import FetchError
 

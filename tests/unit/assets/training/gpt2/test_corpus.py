@@ -52,3 +52,9 @@ def test_the_fingerprint_changes_with_the_text_and_only_then(corpus: ModuleType,
     assert one == corpus.fingerprint("raw", data=tmp_path)
     (tmp_path / "raw" / "a.txt").write_text("two!", encoding="utf-8")
     assert corpus.fingerprint("raw", data=tmp_path) != one
+
+
+def test_openwebtext_is_one_revision_of_the_hubs(corpus: ModuleType, tmp_path: Path) -> None:
+    assert corpus.fingerprint("openwebtext", data=tmp_path) == (
+        "Skylion007/openwebtext@79d93d786212f7344586290adb811d4ae6a1762c"
+    )

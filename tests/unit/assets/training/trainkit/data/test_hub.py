@@ -1,4 +1,4 @@
-"""Downloads of gpt2, from a hub on this machine: whole, right, resumed; or told in one sentence."""
+"""Downloads from a hub on this machine: whole, right, resumed; or reported in one sentence."""
 
 from __future__ import annotations
 
@@ -9,33 +9,24 @@ from types import ModuleType
 import pytest
 
 from tests.unit.assets.training.hub_server import Hub, hub_server
-from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
+from tests.unit.assets.training.workload_modules import workload_on_the_path
 
-REPOSITORY = "Skylion007/openwebtext"
-
-
-@pytest.fixture(autouse=True)
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    with workload_on_the_path(monkeypatch, "gpt2") as load:
-        yield load
+REPOSITORY = "someone/text"
 
 
 @pytest.fixture
-def hub(load: Import) -> ModuleType:
-    return load("hub")
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    with workload_on_the_path(monkeypatch, "gpt2") as load:
+        yield load("trainkit.data.hub")
 
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub with one large and one small file of OpenWebText, and GPT-2's weights."""
+    """A hub with one large and one small file of a text."""
     data = tmp_path / "hub" / "datasets" / REPOSITORY / "plain_text"
-    model = tmp_path / "hub" / "models" / "openai-community" / "gpt2"
-    for folder in (data, model):
-        folder.mkdir(parents=True)
+    data.mkdir(parents=True)
     (data / "train-00000-of-00080.parquet").write_bytes(b"0123456789" * 1000)
     (data / "README.md").write_bytes(b"about")
-    for name in ("config.json", "tokenizer.json", "model.safetensors", "pytorch_model.bin"):
-        (model / name).write_bytes(f"{name} of GPT-2".encode())
     with hub_server(tmp_path / "hub") as running:
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         yield running
@@ -88,65 +79,10 @@ def test_a_file_that_is_not_what_was_listed_is_refused_and_not_kept(
     assert list((tmp_path / "to").iterdir()) == []
 
 
-def test_a_hub_that_does_not_answer_is_told(
-    hub: ModuleType, load: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_hub_that_does_not_answer_is_reported(hub: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(hub.FetchError, match=r"could not fetch http://127.0.0.1:9/api/.* \(.*onnect"):
         files(hub)
-    with pytest.raises(
-        load("trainkit.data.shards").ShardError, match=r"(?s)OpenWebText cannot be had.*CORPUS=machine"
-    ):
-        load("corpus").units("openwebtext", data=tmp_path)
-
-
-def test_openwebtext_is_its_parquet_files(load: Import, served: Hub, tmp_path: Path) -> None:
-    (unit,) = load("corpus").units("openwebtext", data=tmp_path)
-    assert (unit.name, unit.size_bytes) == ("plain_text/train-00000-of-00080.parquet", 10_000)
-    assert unit.file == tmp_path / "downloads" / "openwebtext" / "train-00000-of-00080.parquet"
-
-
-def test_published_weights_are_fetched_once(load: Import, served: Hub, tmp_path: Path) -> None:
-    weights = load("weights")
-    for _ in range(2):
-        folder = weights.find_weights("gpt2", data=tmp_path, bucket=None, say=lambda _: None)
-        assert folder == tmp_path / "models" / "gpt2"
-    assert sorted(file.name for file in folder.iterdir()) == sorted(weights.FILES)
-    assert len(served.requests) == 3
-
-
-def test_weights_that_cannot_be_had_are_told_with_the_place_to_put_them(
-    load: Import, served: Hub, tmp_path: Path
-) -> None:
-    weights = load("weights")
-    with pytest.raises(weights.WeightsError, match=r"(?s)cannot be had: .*404.*INIT_FROM=scratch"):
-        weights.find_weights("nobody/nothing", data=tmp_path, bucket=None)
-    (served.folder / "models" / "openai-community" / "gpt2" / "model.safetensors").unlink()
-    with pytest.raises(weights.WeightsError, match=r"openai-community/gpt2 has no model.safetensors"):
-        weights.find_weights("gpt2", data=tmp_path, bucket=None)
-    assert not (tmp_path / "models").exists()
-
-
-@pytest.mark.parametrize(
-    ("init_from", "said"),
-    [
-        (
-            "/nowhere",
-            r"INIT_FROM=/nowhere: /nowhere has no config.json; a folder of weights has config.json, ",
-        ),
-        (
-            "a b",
-            r'INIT_FROM is "a b"; allowed: scratch, a name on the Hugging Face hub such as gpt2, or the path',
-        ),
-    ],
-)
-def test_weights_that_make_no_sense_are_refused(
-    load: Import, tmp_path: Path, init_from: str, said: str
-) -> None:
-    weights = load("weights")
-    with pytest.raises(weights.WeightsError, match=said):
-        weights.find_weights(init_from, data=tmp_path, bucket=None)
-    assert weights.find_weights("scratch", data=tmp_path, bucket=None) is None
 
 
 def test_the_token_stays_out_of_the_command_line(
