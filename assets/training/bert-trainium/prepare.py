@@ -1,38 +1,30 @@
 """Sentence pairs of bert-trainium as shards, before its ranks start.
 
-Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; CORPUS (raw, machine), VOCAB_SIZE (of a
-vocabulary trained here), BERT_CONTEXT, PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY,
-TRAINING_BUCKET.
+Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; CORPUS (corpus.py), WIKIPEDIA (date and
+language of its articles: 20231101.en), VOCAB_SIZE, BERT_CONTEXT, PREPARE_WORKERS (processes; all cores),
+VALIDATION_EVERY, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
 
-The text: DATA_DIR/raw, or what exists on any machine. The vocabulary: DATA_DIR/raw/vocab.txt (that of
-bert-base-uncased, say), or datasets/bert-trainium/vocab.txt of the bucket, else one trained on the text.
-Writes $DATA_DIR/<corpus>-<vocabulary>-<context>/ (shards, manifest.json, tokenizer.json) and
-$RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was interrupted; downloads from
-the bucket what is there, and uploads what was made here.
+The vocabulary: DATA_DIR/raw/vocab.txt, or datasets/bert-trainium/vocab.txt of the bucket, or
+bert-base-uncased's for English Wikipedia, else one of VOCAB_SIZE tokens that is trained on the text.
+Writes $DATA_DIR/<corpus>-<vocabulary>-<context>/ (shards, manifest.json, tokenizer.json),
+$DATA_DIR/downloads/ and $RUN_DIR/data.json: what train.py reads. Skips what is done, finishes what was
+interrupted; downloads from the bucket what is there, and uploads what was made here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import corpus
+from corpus import Vocabulary
 from pairs import FORMAT, ROW_HEAD
 from settings import Settings, read_settings
-from trainkit.data import machine_text
-from trainkit.data.dataset_bucket import BucketError, DatasetBucket
-from trainkit.data.documents import (
-    OWN,
-    PATTERNS,
-    Piece,
-    documents_of,
-    fingerprint_of,
-    own_files,
-    pieces_of,
-    sample,
-)
+from trainkit.data.dataset_bucket import DatasetBucket
+from trainkit.data.documents import sample
+from trainkit.data.hub_text import Download, Reader
 from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
@@ -42,21 +34,25 @@ from trainkit.data.lifecycle import (
     note_for_training,
     remaining_units,
     show_units,
-    validation_share,
+    whole_number,
     worker_count,
 )
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import Manifest, ShardError, sha256_of
-from trainkit.data.tokenize_unit import Recipe
+from trainkit.data.tokenize_unit import Recipe, Unit
 from wordpiece import PairEncoder, from_vocabulary, open_tokenizer, special_of, train
 
 WORKLOAD = "bert-trainium"
-TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
-MACHINE = "machine"
+TOKENIZER = "tokenizer.json"
 # What BERT's alphabet and special tokens take; an id is two bytes in the files.
 VOCAB_SIZES = range(300, 65_537)
 # A row of 130 numbers holds about 500 characters, and few of them are padding.
 SHARD_BYTES_A_TEXT_BYTE = 0.7
+# A file of the hub is compressed to about half.
+TEXT_BYTES_A_DOWNLOADED_BYTE = 2
+# One document of so many is for validation. Random second segments come from the same share of a batch of 256
+# documents (pairs.rows_of): of one in hundreds there would be no other.
+VALIDATION_EVERY, VALIDATION_EVERY_ALLOWED = 20, range(2, 65)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +62,8 @@ class DataConfig:
     data: Path
     corpus: str
     settings: Settings
-    vocabulary: Path | None
-    """A vocab.txt that was given."""
+    vocabulary: Vocabulary | None
+    """The vocabulary that is given or published."""
     validation_every: int
     workers: int
 
@@ -75,15 +71,13 @@ class DataConfig:
     def folder(self) -> Path:
         """The folder of the shards, which may not exist yet."""
         size = self.settings.vocab_size
-        name = f"given-{sha256_of(self.vocabulary)[:8]}" if self.vocabulary else f"vocab-{size}"
+        name = f"given-{self.vocabulary.sha256[:8]}" if self.vocabulary else f"vocab-{size}"
         return self.data / f"{self.corpus}-{name}-{self.settings.bert_context}"
 
     @property
     def fingerprint(self) -> str | None:
         """The fingerprint of the text; None if there is none."""
-        if self.corpus == MACHINE:
-            return machine_text.fingerprint()
-        return fingerprint_of(own_files(self.data, without={VOCABULARY}))
+        return corpus.fingerprint(self.corpus, data=self.data)
 
     def fits(self, manifest: Manifest) -> bool:
         """Return True if shards are made of this text, in this way."""
@@ -94,20 +88,20 @@ def run() -> None:
     """Prepare the shards, and note them for train.py."""
     data = Path(os.environ["DATA_DIR"])
     settings = read_settings([])
-    corpus = os.environ.get("CORPUS") or OWN
-    if corpus not in {OWN, MACHINE}:
-        raise ShardError(f'CORPUS is "{corpus}"; allowed: {OWN}, {MACHINE}.')
+    name = corpus.choose(
+        os.environ.get("CORPUS", ""), data=data, edition=os.environ.get("WIKIPEDIA") or corpus.EDITION
+    )
     if settings.vocab_size not in VOCAB_SIZES:
         raise ShardError(
             f"VOCAB_SIZE is {settings.vocab_size}: give a number from {VOCAB_SIZES[0]} to {VOCAB_SIZES[-1]}."
         )
-    bucket = DatasetBucket.of_workload(WORKLOAD) if corpus == OWN else None
+    bucket = DatasetBucket.of_workload(WORKLOAD) if name != corpus.MACHINE else None
     config = DataConfig(
         data=data,
-        corpus=corpus,
+        corpus=name,
         settings=settings,
-        vocabulary=given_vocabulary(data, bucket) if corpus == OWN else None,
-        validation_every=validation_share(20),
+        vocabulary=corpus.vocabulary(name, data=data, size=settings.vocab_size, bucket=bucket),
+        validation_every=whole_number("VALIDATION_EVERY", VALIDATION_EVERY, VALIDATION_EVERY_ALLOWED),
         workers=worker_count(),
     )
     row = settings.bert_context + ROW_HEAD
@@ -115,29 +109,17 @@ def run() -> None:
     note_for_training(shards=str(config.folder))
 
 
-def given_vocabulary(data: Path, bucket: DatasetBucket | None) -> Path | None:
-    """Find vocab.txt beside the user's text, or download it if the bucket has one."""
-    file = data / OWN / VOCABULARY
-    if not file.is_file() and bucket:
-        try:
-            if bucket.head(VOCABULARY):
-                bucket.download(VOCABULARY, file)
-        except BucketError as error:
-            print(f"data: no {VOCABULARY} from the bucket: {error}", file=sys.stderr)
-    return file if file.is_file() else None
-
-
 def make(config: DataConfig) -> Manifest:
     """Read the text and write the shards."""
-    pieces = units_of(config)
-    show_units(pieces, workers=config.workers)
+    units = corpus.units(config.corpus, data=config.data)
+    show_units(units, workers=config.workers)
     config.folder.mkdir(parents=True, exist_ok=True)
-    tokenizer_file = tokenizer_of(config, pieces)
+    tokenizer_file = tokenizer_of(config, units)
     tokenizer = open_tokenizer(tokenizer_file)
     recipe = Recipe(
         folder=config.folder,
-        units=pieces,
-        read=documents_of,
+        units=units,
+        read=Reader(),
         encoder=PairEncoder(tokenizer_file, config.settings.bert_context, config.validation_every),
         vocab_size=tokenizer.get_vocab_size(),
         tokenizer_sha256=sha256_of(tokenizer_file),
@@ -151,28 +133,22 @@ def make(config: DataConfig) -> Manifest:
         validation_every=config.validation_every,
         layout=layout_of(context=config.settings.bert_context),
     )
-    size = sum(unit.size_bytes for unit in remaining_units(recipe))
-    check_space(config.folder, size * SHARD_BYTES_A_TEXT_BYTE)
-    return prepare(recipe, workers=config.workers)
+    check_space(config.folder, sum(space_of(unit) for unit in remaining_units(recipe)))
+    return prepare(recipe, workers=config.workers, also=lambda: downloaded(config))
 
 
-def units_of(config: DataConfig) -> tuple[Piece, ...]:
-    """Cut the corpus into pieces.
+def space_of(unit: Unit) -> float:
+    """Return the bytes that a unit takes: its shards, and its file if that is still to be downloaded."""
+    if not isinstance(unit, Download):
+        return unit.size_bytes * SHARD_BYTES_A_TEXT_BYTE
+    file = 0 if unit.file.is_file() else unit.size_bytes
+    return file + unit.size_bytes * TEXT_BYTES_A_DOWNLOADED_BYTE * SHARD_BYTES_A_TEXT_BYTE
 
-    Raises:
-        ShardError: there is no text.
-    """
-    own = config.corpus == OWN
-    files = (
-        own_files(config.data, without={VOCABULARY}) if own else machine_text.gather(config.data / MACHINE)
-    )
-    pieces = tuple(piece for file in files for piece in pieces_of(file))
-    if not pieces:
-        raise ShardError(
-            f"there is no text: put {PATTERNS} into {config.data / OWN}, or take the little that exists on "
-            f"this machine, to see it run: CORPUS={MACHINE}."
-        )
-    return pieces
+
+def downloaded(config: DataConfig) -> str:
+    """Return the progress of the download, for a line of progress."""
+    text = corpus.published(config.corpus)
+    return text.downloaded(config.data) if text else ""
 
 
 def layout_of(*, context: int) -> str:
@@ -180,18 +156,18 @@ def layout_of(*, context: int) -> str:
     return f"pairs {FORMAT} of {context}"
 
 
-def tokenizer_of(config: DataConfig, pieces: tuple[Piece, ...]) -> Path:
-    """Put tokenizer.json beside the shards: of the vocabulary given, or trained here, once for a text."""
+def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
+    """Put tokenizer.json beside the shards: of the vocabulary there is, or trained here, once for a text."""
     file, size = config.folder / TOKENIZER, config.settings.vocab_size
     if config.vocabulary:
-        from_vocabulary(config.vocabulary, file)
+        from_vocabulary(config.vocabulary.ensure(), file)
         return file
 
-    def train_on_pieces(to: Path) -> None:
+    def train_on_units(to: Path) -> None:
         print(f"data: training a vocabulary of {size:,} tokens")
-        train(sample(pieces), to, vocab_size=size)
+        train(sample(units, read=Reader()), to, vocab_size=size)
 
-    return made_once(file, f"{config.fingerprint} {size}\n", train_on_pieces)
+    return made_once(file, f"{config.fingerprint} {size}\n", train_on_units)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 # Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again:
 #   it skips what is done, and finishes what was interrupted.
 # Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR (folders; job.slurm sets them), ACCELERATOR_KIND.
-# Reads: what prepare.py and settings.py read (CORPUS, VOCAB_SIZE, BERT_CONTEXT ...), and environment.sh and
+# Reads: what prepare.py and settings.py read (CORPUS, WIKIPEDIA, VOCAB_SIZE, BERT_CONTEXT ...), and environment.sh and
 #   install.sh (PIP_*, TRAINING_PYTHON, TRAINING_OPT, IMAGE_RECIPE, TRAINING_REHEARSAL).
 # Writes: $TRAINING_VENVS/bert-trainium, unless the node's image has the environment; $DATA_DIR; $RUN_DIR/data.json.
 set -euo pipefail

@@ -35,6 +35,12 @@ def endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", PUBLIC).rstrip("/")
 
 
+def url_of(kind: str, repository: str, revision: str, path: str) -> str:
+    """Return the address of a file; `kind` is "models" or "datasets"."""
+    root = f"{endpoint()}/{'datasets/' if kind == 'datasets' else ''}{repository}"
+    return f"{root}/resolve/{revision}/{path}"
+
+
 def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -> list[HubFile]:
     """List the files of one folder of a repository; `kind` is "models" or "datasets".
 
@@ -47,10 +53,9 @@ def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -
         entries: list[dict[str, Any]] = json.loads(curl(url, headers=_authorization()))
     except ValueError as error:
         raise FetchError(f"{url} is no list of files ({error})") from error
-    resolve = f"{endpoint()}/{'datasets/' if kind == 'datasets' else ''}{repository}/resolve/{revision}"
     return [
         HubFile(
-            url=f"{resolve}/{each['path']}",
+            url=url_of(kind, repository, revision, each["path"]),
             path=each["path"],
             size_bytes=each["size"],
             sha256=each.get("lfs", {}).get("oid"),

@@ -1,0 +1,135 @@
+"""CORPUS: the text that bert-trainium trains on, and the vocabulary that belongs to it.
+
+wikipedia: articles without markup, downloaded from the Hugging Face hub; the walk-through's text, which AWS
+gave as ready masks. machine: text that exists on any machine. raw: your own files in DATA_DIR/raw.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainkit.data import hub, machine_text
+from trainkit.data.dataset_bucket import BucketError, DatasetBucket
+from trainkit.data.documents import OWN, PATTERNS, fingerprint_of, own_files, pieces_of
+from trainkit.data.fetch import ensure_file
+from trainkit.data.hub_text import HubText
+from trainkit.data.shards import ShardError, sha256_of
+from trainkit.data.tokenize_unit import Unit
+
+WIKIPEDIA, MACHINE = "wikipedia", "machine"
+CORPORA = (WIKIPEDIA, MACHINE, OWN)
+# Wikimedia's extraction of its dumps: 41 files and 6.4 million articles for English.
+REPOSITORY, REVISION = "wikimedia/wikipedia", "b04c8d1ceb2f5cd4588862100d08de323dccfbaa"
+EDITION = "20231101.en"
+ENGLISH = (".en", ".simple")
+VOCABULARY = "vocab.txt"
+# The vocabulary of the walk-through's text, which bert-base-uncased and bert-large-uncased share.
+PUBLISHED = "google-bert/bert-base-uncased"
+PUBLISHED_REVISION = "86b5e0934494bd15c9632b12f734a8a67f723594"
+PUBLISHED_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+PUBLISHED_SIZE = 30522
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """A vocab.txt: a token a line, whose number is its id."""
+
+    file: Path
+    sha256: str
+    url: str | None = None
+    """Address of a published one."""
+
+    def ensure(self) -> Path:
+        """Download the file if it is a published one that is missing.
+
+        Raises:
+            FetchError: it cannot be downloaded, or is another file.
+        """
+        if self.url:
+            ensure_file(self.file, url=self.url, key=VOCABULARY, bucket=None, sha256=self.sha256)
+        return self.file
+
+
+def choose(wanted: str, *, data: Path, edition: str = EDITION) -> str:
+    """Return the corpus: the wanted one, else your own files if there are any, else an edition of Wikipedia.
+
+    Raises:
+        ShardError: there is no such corpus, or no such edition.
+    """
+    if wanted and wanted not in CORPORA:
+        raise ShardError(f'CORPUS is "{wanted}"; allowed: {", ".join(CORPORA)}.')
+    if not re.fullmatch(r"\d{8}\.[a-z-]+", edition):
+        raise ShardError(
+            f'WIKIPEDIA is "{edition}": give a date and a language of {REPOSITORY} on the Hugging Face hub, '
+            f"such as {EDITION} or 20231101.simple."
+        )
+    chosen = wanted or (OWN if own_files(data, without={VOCABULARY}) else WIKIPEDIA)
+    return f"{WIKIPEDIA}-{edition}" if chosen == WIKIPEDIA else chosen
+
+
+def published(corpus: str) -> HubText | None:
+    """Return the text on the hub; None of a text that is here."""
+    name, _, edition = corpus.partition("-")
+    if name != WIKIPEDIA:
+        return None
+    return HubText(title="Wikipedia", name=corpus, repository=REPOSITORY, revision=REVISION, folder=edition)
+
+
+def fingerprint(corpus: str, *, data: Path) -> str | None:
+    """Return a text that changes when the corpus would; None without text. Reads no big file."""
+    if text := published(corpus):
+        return text.fingerprint
+    if corpus == MACHINE:
+        return machine_text.fingerprint()
+    return fingerprint_of(own_files(data, without={VOCABULARY}))
+
+
+def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
+    """List the units of a corpus, in an order that does not change.
+
+    Raises:
+        ShardError: there is no text, or the hub does not answer.
+    """
+    if text := published(corpus):
+        return text.units(data)
+    own = corpus == OWN
+    files = own_files(data, without={VOCABULARY}) if own else machine_text.gather(data / MACHINE)
+    found = tuple(piece for file in files for piece in pieces_of(file))
+    if not found:
+        raise ShardError(
+            f"there is no text: put {PATTERNS} into {data / OWN}, or take another corpus: "
+            f"CORPUS={WIKIPEDIA}, or CORPUS={MACHINE}, the little that exists on this machine, to see it run."
+        )
+    return found
+
+
+def vocabulary(corpus: str, *, data: Path, size: int, bucket: DatasetBucket | None) -> Vocabulary | None:
+    """Find the vocabulary: in raw/, in the bucket, else the published one for English Wikipedia.
+
+    Args:
+        size: the number of tokens that the model has.
+
+    Returns:
+        None where one has to be trained on the text.
+    """
+    if corpus == MACHINE:
+        return None
+    file = data / OWN / VOCABULARY
+    if not file.is_file() and bucket:
+        try:
+            if bucket.head(VOCABULARY):
+                bucket.download(VOCABULARY, file)
+        except BucketError as error:
+            print(f"data: no {VOCABULARY} from the bucket: {error}", file=sys.stderr)
+    if file.is_file():
+        return Vocabulary(file=file, sha256=sha256_of(file))
+    if published(corpus) and corpus.endswith(ENGLISH) and size == PUBLISHED_SIZE:
+        return Vocabulary(
+            file=data / "downloads" / f"{Path(PUBLISHED).name}-{VOCABULARY}",
+            sha256=PUBLISHED_SHA256,
+            url=hub.url_of("models", PUBLISHED, PUBLISHED_REVISION, VOCABULARY),
+        )
+    return None

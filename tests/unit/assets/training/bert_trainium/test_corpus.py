@@ -1,0 +1,176 @@
+"""The text that bert-trainium trains on, and its vocabulary: Wikipedia's from a hub on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.unit.assets.training.hub_server import Hub, hub_server
+from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
+
+EDITION = "20231101.en"
+WIKIPEDIA = f"wikipedia-{EDITION}"
+WORDS = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"
+
+
+@pytest.fixture(autouse=True)
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    for name in ("CORPUS", "WIKIPEDIA", "VOCAB_SIZE", "TRAINING_BUCKET", "VALIDATION_EVERY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ACCELERATOR_KIND", "neuron")
+    with workload_on_the_path(monkeypatch, "bert-trainium") as load:
+        yield load
+
+
+@pytest.fixture
+def corpus(load: Import) -> ModuleType:
+    return load("corpus")
+
+
+@pytest.fixture
+def served(tmp_path: Path, corpus: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub with two files of English Wikipedia, and a small vocabulary in the place of the published one."""
+    articles = tmp_path / "hub" / "datasets" / corpus.REPOSITORY / EDITION
+    model = tmp_path / "hub" / "models" / corpus.PUBLISHED
+    for folder in (articles, model):
+        folder.mkdir(parents=True)
+    for number in (1, 0):
+        (articles / f"train-0000{number}-of-00002.parquet").write_bytes(b"0123456789" * 1000)
+    (model / "vocab.txt").write_bytes(WORDS)
+    monkeypatch.setattr(corpus, "PUBLISHED_SHA256", hashlib.sha256(WORDS).hexdigest())
+    with hub_server(tmp_path / "hub") as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        yield running
+
+
+def vocabulary(corpus: ModuleType, data: Path, name: str = WIKIPEDIA, size: int = 30522) -> Any:
+    return corpus.vocabulary(name, data=data, size=size, bucket=None)
+
+
+def test_own_text_wins_over_wikipedia_unless_a_corpus_is_named(corpus: ModuleType, tmp_path: Path) -> None:
+    assert corpus.choose("", data=tmp_path) == WIKIPEDIA
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "vocab.txt").write_bytes(WORDS)
+    assert corpus.choose("", data=tmp_path) == WIKIPEDIA, "a vocabulary is no text"
+    (tmp_path / "raw" / "a.txt").write_text("text", encoding="utf-8")
+    assert corpus.choose("", data=tmp_path) == "raw"
+    assert corpus.choose("wikipedia", data=tmp_path) == WIKIPEDIA
+    assert corpus.choose("wikipedia", data=tmp_path, edition="20231101.simple") == "wikipedia-20231101.simple"
+    assert corpus.choose("machine", data=tmp_path) == "machine"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "edition", "said"),
+    [
+        ("openwebtext", EDITION, 'CORPUS is "openwebtext"; allowed: wikipedia, machine, raw'),
+        ("wikipedia", "en", 'WIKIPEDIA is "en": give a date and a language'),
+        ("wikipedia", "../20231101.en", "WIKIPEDIA is "),
+    ],
+)
+def test_a_corpus_or_an_edition_that_does_not_exist_is_refused(
+    corpus: ModuleType, tmp_path: Path, wanted: str, edition: str, said: str
+) -> None:
+    with pytest.raises(corpus.ShardError, match=said):
+        corpus.choose(wanted, data=tmp_path, edition=edition)
+
+
+def test_wikipedia_is_the_parquet_files_of_one_revision(
+    corpus: ModuleType, served: Hub, tmp_path: Path
+) -> None:
+    units = corpus.units(WIKIPEDIA, data=tmp_path)
+    assert [unit.name for unit in units] == [
+        f"{EDITION}/train-0000{number}-of-00002.parquet" for number in (0, 1)
+    ]
+    assert units[0].file.parent == tmp_path / "downloads" / WIKIPEDIA
+    assert f"/resolve/{corpus.REVISION}/{EDITION}/train-00000" in units[0].remote.url
+    assert corpus.fingerprint(WIKIPEDIA, data=tmp_path) == f"{corpus.REPOSITORY}@{corpus.REVISION}"
+
+
+def test_english_wikipedia_has_the_vocabulary_of_bert_which_is_downloaded_once(
+    corpus: ModuleType, served: Hub, tmp_path: Path
+) -> None:
+    found = vocabulary(corpus, tmp_path)
+    assert served.requests == [], "shards that exist need no vocabulary"
+    for _ in range(2):
+        assert found.ensure().read_bytes() == WORDS
+    (asked,) = served.requests
+    assert asked[0] == f"/{corpus.PUBLISHED}/resolve/{corpus.PUBLISHED_REVISION}/vocab.txt"
+
+
+def test_a_published_vocabulary_with_another_checksum_is_refused(
+    load: Import, corpus: ModuleType, served: Hub, tmp_path: Path
+) -> None:
+    (served.folder / "models" / corpus.PUBLISHED / "vocab.txt").write_bytes(WORDS + b"more\n")
+    with pytest.raises(load("trainkit.data.fetch").FetchError, match=r"did not arrive whole: its sha256 is"):
+        vocabulary(corpus, tmp_path).ensure()
+
+
+def test_a_vocabulary_is_trained_where_none_is_given_that_fits(corpus: ModuleType, tmp_path: Path) -> None:
+    assert vocabulary(corpus, tmp_path, size=2048) is None
+    assert vocabulary(corpus, tmp_path, "wikipedia-20231101.de") is None
+    assert vocabulary(corpus, tmp_path, "raw") is None
+    assert vocabulary(corpus, tmp_path, "machine") is None
+
+
+def test_a_vocabulary_of_the_user_wins_over_the_published_one(corpus: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "vocab.txt").write_bytes(WORDS)
+    found = vocabulary(corpus, tmp_path)
+    assert (found.ensure(), found.url) == (tmp_path / "raw" / "vocab.txt", None)
+    assert vocabulary(corpus, tmp_path, "machine") is None
+
+
+def test_shards_of_wikipedia_are_found_without_asking_the_hub(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster without a way to the internet trains on what another one has made."""
+    data, run = tmp_path / "data", tmp_path / "run"
+    run.mkdir()
+    for name, value in {"DATA_DIR": data, "RUN_DIR": run, "HF_ENDPOINT": "http://127.0.0.1:9"}.items():
+        monkeypatch.setenv(name, str(value))
+    prepare = load("prepare")
+    shards = load("trainkit.data.shards")
+    folder = data / f"{WIKIPEDIA}-given-07eced37-128"
+    folder.mkdir(parents=True)
+    source = {"fingerprint": f"{load('corpus').REPOSITORY}@{load('corpus').REVISION}", "validation_every": 20}
+    shards.write_manifest(
+        folder,
+        shards.Manifest(
+            dtype="uint16",
+            vocab_size=30522,
+            tokenizer_sha256="0",
+            source=source,
+            splits={"train": (), "val": ()},
+        ),
+    )
+    prepare.run()
+    assert json.loads((run / "data.json").read_text(encoding="utf-8")) == {"shards": str(folder)}
+
+
+def test_so_few_validation_documents_that_a_batch_has_no_two_of_them_are_refused(
+    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"DATA_DIR": str(tmp_path), "VALIDATION_EVERY": "200"}.items():
+        monkeypatch.setenv(name, value)
+    prepare = load("prepare")
+    with pytest.raises(
+        prepare.ShardError, match="VALIDATION_EVERY is '200': give a whole number from 2 to 64"
+    ):
+        prepare.run()
+
+
+def test_the_space_of_a_download_counts_its_file_until_it_is_there(
+    load: Import, corpus: ModuleType, served: Hub, tmp_path: Path
+) -> None:
+    space_of = load("prepare").space_of
+    unit = corpus.units(WIKIPEDIA, data=tmp_path)[0]
+    before = space_of(unit)
+    unit.file.parent.mkdir(parents=True)
+    unit.file.touch()
+    assert before - space_of(unit) == unit.size_bytes
