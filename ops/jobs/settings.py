@@ -23,7 +23,9 @@ OF_PROGRAMS = (
     *("MLFLOW_", "NCCL_", "NEURON_", "NVTE_", "OFI_", "OMP_", "PYTHON", "PYTORCH_", "SBATCH_", "SLURM_"),
     *("TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
 )
-_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:CORPUS|DEVICE|SEED|LAUNCHER)\b")
+_NAME = re.compile(
+    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:CORPUS|DEVICE|SEED|LAUNCHER)\b|(?<=environ\.get\(\")[A-Z]+\b"
+)
 _READ = """
 import dataclasses, json, sys
 sys.path[:0] = json.loads(sys.argv[1])

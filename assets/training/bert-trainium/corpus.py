@@ -63,8 +63,8 @@ def choose(wanted: str, *, data: Path, edition: str = EDITION) -> str:
         raise ShardError(f'CORPUS is "{wanted}"; allowed: {", ".join(CORPORA)}.')
     if not re.fullmatch(r"\d{8}\.[a-z-]+", edition):
         raise ShardError(
-            f'WIKIPEDIA is "{edition}": give a date and a language of {REPOSITORY} on the Hugging Face hub, '
-            f"such as {EDITION} or 20231101.simple."
+            f'WIKIPEDIA_EDITION is "{edition}": give a date and a language of {REPOSITORY} on the Hugging '
+            f"Face hub, such as {EDITION} or 20231101.simple."
         )
     chosen = wanted or (OWN if own_files(data, without={VOCABULARY}) else WIKIPEDIA)
     return f"{WIKIPEDIA}-{edition}" if chosen == WIKIPEDIA else chosen

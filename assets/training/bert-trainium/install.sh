@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Adds torch to the environment of the bert-trainium workload: AWS's for Trainium on a neuron node, else the usual one,
-# with which a rehearsal trains on CPUs.
+# with which a rehearsal trains on CPUs and a CPU node prepares data.
 #
-# Called by: environment.sh (fill_environment), as root or as the user, with the environment's folder, after its
-#   requirements.txt. Safe to run again: pip skips what is installed. Environment: IMAGE_RECIPE (of a job) or RECIPE (of
-#   a step), TRAINING_REHEARSAL; PIP_*.
+# Called by: environment.sh, as root or as the user: with the environment's folder, after its requirements.txt; with
+#   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
+# Environment: IMAGE_RECIPE (of a job) or RECIPE (of a step), TRAINING_REHEARSAL; PIP_*.
+# Variants: -cpu
 # Recipes: neuron
 # Budget: 1500 s
 set -euo pipefail
@@ -21,8 +22,15 @@ readonly TORCH=torch==2.13.0
 
 install() { "$python" -m pip install --quiet --quiet --disable-pip-version-check "$@"; }
 
+for_neuron() { [[ ${IMAGE_RECIPE:-${RECIPE:-}} == neuron && ${TRAINING_REHEARSAL:-0} != 1 ]]; }
+
+if [[ $1 == --variant ]]; then
+  # An environment of its own, so that a job on Trainium does not take it for complete.
+  for_neuron || printf '%s\n' -cpu
+  exit 0
+fi
 readonly python="$1/bin/python"
-if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != neuron || ${TRAINING_REHEARSAL:-0} == 1 ]]; then
+if ! for_neuron; then
   install "$TORCH"
 else
   printf '%s\n' "${NEURON_REQUIRED[@]}" >"$1/neuron.txt"

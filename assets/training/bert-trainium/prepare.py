@@ -1,8 +1,8 @@
 """Sentence pairs of bert-trainium as shards, before its ranks start.
 
-Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; CORPUS (corpus.py), WIKIPEDIA (date and
-language of its articles: 20231101.en), VOCAB_SIZE, BERT_CONTEXT, PREPARE_WORKERS (processes; all cores),
-VALIDATION_EVERY, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
+Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; CORPUS (corpus.py), WIKIPEDIA_EDITION
+(date and language of its articles: 20231101.en), VOCAB_SIZE, BERT_CONTEXT, PREPARE_WORKERS (processes; all
+cores), VALIDATION_EVERY, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN (trainkit/data/hub.py).
 
 The vocabulary: DATA_DIR/raw/vocab.txt, or datasets/bert-trainium/vocab.txt of the bucket, or
 bert-base-uncased's for English Wikipedia, else one of VOCAB_SIZE tokens that is trained on the text.
@@ -89,7 +89,7 @@ def run() -> None:
     data = Path(os.environ["DATA_DIR"])
     settings = read_settings([])
     name = corpus.choose(
-        os.environ.get("CORPUS", ""), data=data, edition=os.environ.get("WIKIPEDIA") or corpus.EDITION
+        os.environ.get("CORPUS", ""), data=data, edition=os.environ.get("WIKIPEDIA_EDITION") or corpus.EDITION
     )
     if settings.vocab_size not in VOCAB_SIZES:
         raise ShardError(

@@ -65,6 +65,8 @@ def _device(settings: Settings) -> str:
     kind = os.environ.get("ACCELERATOR_KIND", "none")
     family = os.environ.get("FAMILY") or "this machine"
     device = settings.device or ("neuron" if kind == "neuron" else "")
+    if not device and os.environ.get("PREPARE_ONLY") == "1":
+        return "cpu"
     if not device:
         die(
             f"bert-trainium runs on Trainium, and {family} has none: take trn1, trn1n or trn2, or train on "

@@ -121,7 +121,8 @@ def test_a_checkpoint_is_a_folder_that_transformers_reads(
 ) -> None:
     folder = training.checkpoints("whole") / f"step-{STEPS:06d}"
     python = (
-        Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs"))) / "bert-trainium/bin/python"
+        Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs")))
+        / "bert-trainium-cpu/bin/python"
     )
     script = (
         "import sys; from transformers import BertForPreTraining as B; "

@@ -62,6 +62,21 @@ def test_variables_of_programs_and_of_the_job_are_taken() -> None:
     check_job_settings("gpt2", given, ())
 
 
+@pytest.mark.parametrize(
+    ("workload", "pair"),
+    [
+        ("bert-trainium", "CORPUS=wikipedia"),
+        ("bert-trainium", "WIKIPEDIA_EDITION=20231101.simple"),
+        ("bert-trainium", "EVAL_BATCHES=4"),
+        ("bert-trainium", "PRECOMPILE=1"),
+        ("gpt2-megatron", "WIKI=simplewiki"),
+    ],
+)
+def test_variables_that_only_a_preparation_reads_are_taken(workload: str, pair: str) -> None:
+    name, _, value = pair.partition("=")
+    check_job_settings(workload, {name: value}, ())
+
+
 def test_a_workload_that_is_on_the_cluster_alone_is_not_checked(tmp_path: Path) -> None:
     note = check_job_settings("elsewhere", {"ANY": "1"}, (), training=tmp_path)
     assert note == f"The settings are not checked: {tmp_path}/elsewhere is not on this machine."

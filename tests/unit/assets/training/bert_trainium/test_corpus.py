@@ -21,7 +21,7 @@ WORDS = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"
 
 @pytest.fixture(autouse=True)
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    for name in ("CORPUS", "WIKIPEDIA", "VOCAB_SIZE", "TRAINING_BUCKET", "VALIDATION_EVERY"):
+    for name in ("CORPUS", "WIKIPEDIA_EDITION", "VOCAB_SIZE", "TRAINING_BUCKET", "VALIDATION_EVERY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ACCELERATOR_KIND", "neuron")
     with workload_on_the_path(monkeypatch, "bert-trainium") as load:
@@ -69,8 +69,8 @@ def test_own_text_wins_over_wikipedia_unless_a_corpus_is_named(corpus: ModuleTyp
     ("wanted", "edition", "said"),
     [
         ("openwebtext", EDITION, 'CORPUS is "openwebtext"; allowed: wikipedia, machine, raw'),
-        ("wikipedia", "en", 'WIKIPEDIA is "en": give a date and a language'),
-        ("wikipedia", "../20231101.en", "WIKIPEDIA is "),
+        ("wikipedia", "en", 'WIKIPEDIA_EDITION is "en": give a date and a language'),
+        ("wikipedia", "../20231101.en", "WIKIPEDIA_EDITION is "),
     ],
 )
 def test_a_corpus_or_an_edition_that_does_not_exist_is_refused(

@@ -13,7 +13,7 @@ from tests.unit.assets.training.workload_modules import Import, workload_on_the_
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    for name in ("DEVICE", "MIXED_PRECISION", "PRECOMPILE", "EXPECTED_WORLD_SIZE"):
+    for name in ("DEVICE", "MIXED_PRECISION", "PRECOMPILE", "PREPARE_ONLY", "EXPECTED_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ACCELERATOR_KIND", "neuron")
     monkeypatch.setenv("FAMILY", "trn1")
@@ -67,6 +67,14 @@ def test_a_wrong_setting_ends_in_one_sentence(
         load("settings").read_settings([])
     assert said in str(ended.value)
     assert "\n" not in str(ended.value)
+
+
+def test_a_cpu_node_prepares_data_without_a_device_being_named(
+    load: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"ACCELERATOR_KIND": "none", "FAMILY": "m6i", "PREPARE_ONLY": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert load("settings").read_settings([]).device == "cpu"
 
 
 def test_the_learning_rate_rises_in_a_line_and_falls_to_almost_nothing(load: Import) -> None:

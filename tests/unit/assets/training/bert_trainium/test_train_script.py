@@ -159,16 +159,27 @@ def test_packages_that_hold_nothing_are_refused(node: Node) -> None:
     assert "brought no neuron_parallel_compile" in done.stderr
 
 
-def test_the_environment_of_a_rehearsal_is_not_taken_for_trainium(node: Node) -> None:
-    (node.venv / "bin" / "neuron_parallel_compile").unlink()
-    stamp = 'source "$1/environment.sh"; environment_content "$1/bert-trainium"'
-    made = subprocess.run(
-        ["bash", "-c", stamp, "_", node.training], env=node.env, capture_output=True, text=True, check=True
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        ({}, "bert-trainium"),
+        ({"TRAINING_REHEARSAL": "1"}, "bert-trainium-cpu"),
+        ({"IMAGE_RECIPE": "cpu"}, "bert-trainium-cpu"),
+    ],
+)
+def test_environments_for_trainium_and_for_cpus_have_different_names(
+    node: Node, env: dict[str, str], name: str
+) -> None:
+    """Nodes share the folder: a CPU node prepares data, a Trainium node trains."""
+    script = 'source "$1/environment.sh"; environment_of "$1/bert-trainium"'
+    done = subprocess.run(
+        ["bash", "-euc", script, "_", node.training],
+        env=node.env | env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    (node.venv / "requirements.sha256").write_text(made.stdout)
-    done = node.script("prepare.sh")
-    assert done.returncode == 1
-    assert f"rm -r {node.venv}" in done.stderr
+    assert done.stdout == f"{node.venv.parent / name}\n"
 
 
 def test_a_wrong_setting_is_told_before_anything_is_installed(node: Node) -> None:
