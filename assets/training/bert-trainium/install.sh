@@ -10,13 +10,14 @@
 # Budget: 1500 s
 set -euo pipefail
 
-# The last torch-neuronx for PyTorch/XLA, and its compiler (Neuron 2.31); the driver and the runtime of
-# cluster_configs/versions.yaml run it. Later ones are another library under the same name.
-# With their local versions (after the +), as users quote them of this release: pip treats all indexes alike, PyPI has
-# packages of these names, and it takes none with a local version. Read 2026-11-22, not at AWS's index.
+# Of Neuron 2.31.1, the last release with PyTorch/XLA, as the driver and the runtime of cluster_configs/versions.yaml.
+# Later packages of this name are another library. With their local versions (after the +), as users quote them of this
+# release: pip treats all indexes alike, PyPI has packages of these names, and it takes none with a local version. Read
+# 2026-11-22, not at AWS's index.
 readonly NEURON=(torch-neuronx==2.9.0.2.15.32035+de43f57c neuronx-cc==2.26.6360.0+6f180f47)
-# What these may require of the same index.
-readonly NEURON_REQUIRED=(libneuronxla==2.2.17544.0+fb9962bf nki==0.5.0+28631259367.ga768afa6)
+# What these may require, of the same index and of PyPI; the last two as AWS's image of this release has them.
+readonly NEURON_REQUIRED=(libneuronxla==2.2.17544.0+fb9962bf nki==0.5.0+28631259367.ga768afa6
+  torch==2.9.1 torch-xla==2.9.0)
 readonly NEURON_INDEX=https://pip.repos.neuron.amazonaws.com
 readonly TORCH=torch==2.13.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.assets.bootstrap.step_machine import APT, KERNEL, Machine, fails, succeeds
+from training_cluster.catalog.versions import load_versions
 
 
 @pytest.fixture
@@ -25,7 +26,15 @@ def trainium(machine: Machine) -> Machine:
     return machine
 
 
-NEURON = "aws-neuronx-dkms=2.30.2.0* aws-neuronx-runtime-lib=2.34.10.0* aws-neuronx-collectives=2.34.10.0*"
+NEURON = " ".join(
+    f"aws-neuronx-{package}={load_versions().pins[f'neuron_{pin}'].version}*"
+    for package, pin in {
+        "dkms": "driver",
+        "runtime-lib": "runtime",
+        "collectives": "collectives",
+        "tools": "tools",
+    }.items()
+)
 
 
 def test_neuron_is_installed_pinned_and_held_from_the_signed_repository(trainium: Machine) -> None:
@@ -34,8 +43,7 @@ def test_neuron_is_installed_pinned_and_held_from_the_signed_repository(trainium
     assert calls[0].endswith(trainium.environment["NEURON_KEY_URL"])
     assert calls[2:4] == [
         f"{APT} update",
-        f"{APT} install -y --allow-downgrades --allow-change-held-packages linux-headers-{KERNEL}"
-        f" {NEURON} aws-neuronx-tools=2.32.28.0*",
+        f"{APT} install -y --allow-downgrades --allow-change-held-packages linux-headers-{KERNEL} {NEURON}",
     ]
     assert "apt-mark hold aws-neuronx-dkms" in calls
     assert not any(call.startswith("modprobe") for call in calls)
@@ -65,7 +73,7 @@ def test_another_key_than_neurons_installs_nothing(trainium: Machine) -> None:
 
 
 def test_an_older_neuron_is_brought_to_the_pinned_versions(trainium: Machine) -> None:
-    (trainium.root / "neuron").write_text("aws-neuronx-dkms=2.29.0.0\n")
+    (trainium.root / "neuron").write_text("aws-neuronx-dkms=2.1.0.0\n")
     fails(trainium.run("34"), "packages are of other versions")
     assert any(
         f" install -y --allow-downgrades --allow-change-held-packages linux-headers-{KERNEL}" in call
@@ -88,7 +96,7 @@ def test_neuron_on_amazon_linux_is_locked_with_the_kernel(
     calls = [call for call in trainium.calls() if call.startswith("dnf")]
     wanted = NEURON.replace("=", "-")
     assert calls == [
-        f"dnf install -y -q {package}-devel-{kernel} {wanted} aws-neuronx-tools-2.32.28.0*",
+        f"dnf install -y -q {package}-devel-{kernel} {wanted}",
         "dnf versionlock add aws-neuronx-dkms aws-neuronx-runtime-lib aws-neuronx-collectives"
         f" aws-neuronx-tools {package}",
     ]
