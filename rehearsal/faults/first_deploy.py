@@ -17,6 +17,7 @@ from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import Case
 from rehearsal.faults.verdict import Verdict
 from rehearsal.local_aws.address import LocalAwsAddress
+from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.workspace import PROJECT
@@ -61,6 +62,7 @@ def try_first_deploy(
             lost=[],
             reasons=reasons,
             seconds=round(time.monotonic() - started, 1),
+            denied=denied_calls(address),
         )
 
 

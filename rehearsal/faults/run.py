@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rehearsal.faults import first_deploy, whole_stacks
@@ -15,6 +15,7 @@ from rehearsal.faults.assemblies import Assemblies
 from rehearsal.faults.cases import REQUESTS, Case, call_cases, interleaved, named_cases, sample
 from rehearsal.faults.verdict import Results, Verdict, summary
 from rehearsal.faults.worker import Site, deployed_site, driver
+from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.pcluster_process import PclusterProcess
 from rehearsal.problems import RehearsalError
@@ -143,14 +144,19 @@ def _work(
                 folder = workspace.aws / "first-deploy"
                 table.add(first_deploy.try_first_deploy(folder, workspace.marker, site.assemblies, narrator))
                 continue
-            if "whole" in case.question:
-                table.add(whole_stacks.try_out(case, site, process))
-                continue
-            answer = process.ask(case.question)
-            answer.pop("calls")
-            table.add(Verdict(**answer))
+            denied_before = len(denied_calls(site.address))
+            verdict = _try_out(case, site, process)
+            table.add(replace(verdict, denied=denied_calls(site.address)[denied_before:]))
 
     _side_by_side([partial(work, site, process) for site, process in sites])
+
+
+def _try_out(case: Case, site: Site, process: PclusterProcess) -> Verdict:
+    if "whole" in case.question:
+        return whole_stacks.try_out(case, site, process)
+    answer = process.ask(case.question)
+    answer.pop("calls")
+    return Verdict(**answer)
 
 
 def _side_by_side(jobs: Sequence[Callable[[], None]]) -> None:
@@ -182,4 +188,4 @@ def _report(table: _Table, narrator: Narrator) -> None:
         narrator.console.print(f"  not reached, not counted: {len(missed)}: {'; '.join(missed[:5])} ...")
     narrator.console.print(summary(verdicts), markup=False)
     if any(not each.is_good for each in verdicts):
-        raise RehearsalError("Something is stuck, left behind or lost: see the rows above.")
+        raise RehearsalError("Something is stuck, left behind, lost, or denied: see the rows above.")

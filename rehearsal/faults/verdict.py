@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rehearsal.workspace import PROJECT
@@ -33,18 +33,26 @@ class Verdict:
     reasons: list[str]
     """Reasons that CloudFormation reported."""
     seconds: float
+    denied: list[str] = field(default_factory=list)
+    """Calls of the deployed functions for which their roles lack a right; a case that injects a denial does
+    so before the rights are judged."""
 
     @property
     def is_good(self) -> bool:
-        """True if nothing is stuck, left behind or lost."""
-        return not (self.stuck or self.orphans or self.lost)
+        """True if nothing is stuck, left behind or lost, and no call was denied."""
+        return not (self.stuck or self.orphans or self.lost or self.denied)
 
     def row(self, number: int, total: int) -> str:
         """Format the verdict as a line of the table."""
         fired = self.ended if self.fired else f"{self.ended} (not reached)"
         then = "" if self.next == self.ended else f" -> {self.next}"
         line = f"{number:4}/{total} {self.id:62} {fired}{then}, {self.seconds:.1f} s"
-        for word, found in (("STUCK", self.stuck), ("ORPHANS", self.orphans), ("LOST", self.lost)):
+        for word, found in (
+            ("STUCK", self.stuck),
+            ("ORPHANS", self.orphans),
+            ("LOST", self.lost),
+            ("DENIED", self.denied),
+        ):
             if found:
                 line += f"\n          {word}: {'; '.join(found)}"
         if self.reasons:
@@ -98,4 +106,6 @@ def summary(verdicts: Iterable[Verdict]) -> str:
     stuck, orphans, lost = (
         sum(bool(getattr(each, what)) for each in counted) for what in ("stuck", "orphans", "lost")
     )
-    return f"{len(counted)} cases: {stuck} stuck, {orphans} orphans, {lost} lost"
+    denied = sum(bool(each.denied) for each in counted)
+    without = f", {denied} with denied calls" if denied else ""
+    return f"{len(counted)} cases: {stuck} stuck, {orphans} orphans, {lost} lost{without}"

@@ -83,6 +83,8 @@ def test_the_last_line_has_the_figures_that_were_found() -> None:
         _verdict(lost=["fsx fs-1"], stuck=["x"]),
     ]
     assert summary(verdicts) == "4 cases: 2 stuck, 1 orphans, 1 lost"
+    denied = [*verdicts, _verdict(denied=["request ec2:RunInstances: role x is not authorized"])]
+    assert summary(denied) == "5 cases: 2 stuck, 1 orphans, 1 lost, 1 with denied calls"
 
 
 def test_a_case_whose_fault_did_not_come_about_does_not_count() -> None:
@@ -90,7 +92,7 @@ def test_a_case_whose_fault_did_not_come_about_does_not_count() -> None:
     assert "not reached" in _verdict(fired=False).row(1, 2)
 
 
-@pytest.mark.parametrize("wrong", ["stuck", "orphans", "lost"])
+@pytest.mark.parametrize("wrong", ["stuck", "orphans", "lost", "denied"])
 def test_whatever_is_wrong_stands_in_the_row(wrong: str) -> None:
     verdict = _verdict(**{wrong: ["the fleet"]})
     assert not verdict.is_good
