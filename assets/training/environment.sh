@@ -64,11 +64,63 @@ environment_content() {
 # environment_is_made FOLDER VENV: succeeds if the environment exists and belongs to this folder.
 environment_is_made() {
   [[ -f $2/requirements.sha256 && $(<"$2/requirements.sha256") == "$(environment_content "$1")" ]] &&
-    "$2/bin/python" -c '' 2>/dev/null
+    environment_is_safe "$2" && "$2/bin/python" -c '' 2>/dev/null
+}
+
+# environment_is_safe VENV: succeeds if only root, this user and the cluster's user, who has sudo, can put code into
+# the environment: by its folders, those above it, and links among them. Lists of access rights (ACLs) are not read.
+environment_is_safe() {
+  local environment_path environment_above
+  local -a environment_trusted
+  mapfile -t environment_trusted < <({ printf '%s\n' root "$(id -un)" && environment_cluster_user; } | sort -u)
+  for environment_path in "$1"{,/bin,/bin/python,/lib,/requirements.sha256}; do
+    environment_path_is_safe "$environment_path" || return 1
+  done
+  # The person's own folders hold a rehearsal, which root may run.
+  if [[ ${TRAINING_REHEARSAL:-0} == 1 ]]; then
+    environment_path_is_safe "$(dirname "$1")" sticky
+    return
+  fi
+  for environment_above in "$(realpath -ms "$1")" "$(realpath -m "$1")"; do
+    while [[ $environment_above != / ]]; do
+      environment_above="$(dirname "$environment_above")"
+      environment_path_is_safe "$environment_above" sticky || return 1
+    done
+  done
+}
+
+# environment_path_is_safe PATH [sticky]: the same of one path, or of a link itself, with the owners that
+# environment_is_safe trusts; reports an unsafe one. In a sticky folder, if that is allowed, other users may write, and
+# can replace no file that is not theirs.
+environment_path_is_safe() {
+  local environment_uid environment_user environment_group environment_mode environment_others=8#022
+  if [[ ! -e $1 && ! -L $1 ]]; then return; fi
+  IFS=: read -r environment_uid environment_user environment_group environment_mode \
+    <<<"$(stat --format %u:%U:%G:%a "$1")"
+  if ((environment_uid && environment_uid != EUID)) &&
+    [[ " ${environment_trusted[*]} " != *" $environment_user "* ]]; then
+    printf '%s on %s belongs to %s, who could run code as %s by it. Allowed owners: %s.\n  %s\n' "$1" "$(hostname)" \
+      "$environment_user" "$(id -un)" "${environment_trusted[*]}" \
+      "Name a folder of your own: TRAINING_VENVS=/folder sbatch ..., or have it removed: sudo rm -r $1" >&2
+    return 1
+  fi
+  if [[ -L $1 || (${2:-} == sticky && -k $1) ]]; then return; fi
+  # A group of its owner's name has no other member: useradd makes it, and a umask with which it may write.
+  if [[ $environment_group == "$environment_user" ]]; then environment_others=8#002; fi
+  if ((8#$environment_mode & environment_others)); then
+    printf '%s on %s has a mode by which other users could run code as %s.\n  %s\n' "$1" "$(hostname)" "$(id -un)" \
+      "Name a folder of your own: TRAINING_VENVS=/folder sbatch ..., or, if you trust what it holds: chmod go-w $1" >&2
+    return 1
+  fi
+}
+
+# Prints the cluster's user (ubuntu, ec2-user), as ParallelCluster writes it on each node, or nothing elsewhere.
+environment_cluster_user() {
+  sed -n 's/^cfn_cluster_user=//p' "${TRAINING_ROOT:-}/etc/parallelcluster/cfnconfig" 2>/dev/null || true
 }
 
 # environment_of FOLDER: prints the environment that this node uses: that of its image if it belongs to this folder,
-# else the shared one.
+# else the shared one, unless another user could put code into that.
 environment_of() {
   local environment_name environment_own environment_end
   environment_name="$(basename "$1")"
@@ -77,7 +129,9 @@ environment_of() {
     printf '%s\n' "$environment_own"
   else
     environment_end="$(environment_variant "$1")" || return 1
-    printf '%s\n' "${TRAINING_VENVS:?job.slurm sets it}/$environment_name$environment_end"
+    environment_own="${TRAINING_VENVS:?job.slurm sets it}/$environment_name$environment_end"
+    environment_is_safe "$environment_own" || return 1
+    printf '%s\n' "$environment_own"
   fi
 }
 
@@ -88,10 +142,10 @@ environment_variant() {
   if grep -qs '^# Variants: ' "$1/install.sh"; then bash "$1/install.sh" --variant; fi
 }
 
-# make_environment FOLDER VENV: skips what is done, finishes what was interrupted.
+# make_environment FOLDER VENV: skips what is done, finishes what was interrupted, and runs nothing of another user's.
 make_environment() {
   # These names differ from those that a sourcing script may have made read-only.
-  local -r environment_from="$1" environment_at="$2"
+  local -r environment_from="$1" environment_at="${2:?the folder of the environment is missing}"
   local environment_python
   if environment_is_made "$environment_from" "$environment_at"; then return; fi
   if grep -qs '^# Moment: image$' "$environment_from/install.sh" && [[ ${NODE_TYPE:-} != Image ]]; then
@@ -99,10 +153,15 @@ make_environment() {
       "$(basename "$environment_from")" >&2
     return 1
   fi
+  environment_is_safe "$environment_at" || return 1
   if ! "$environment_at/bin/python" -m pip --version >/dev/null 2>&1; then
     environment_python="$(find_python)" || return 1
+    # The folder comes before the check, since another user may make it in between.
+    mkdir -p "$(dirname "$environment_at")" || return 1
+    if [[ ! -d $environment_at ]]; then mkdir -m 755 "$environment_at" || return 1; fi
+    environment_is_safe "$environment_at" || return 1
     environment_log "making the Python environment $environment_at with $environment_python"
-    if ! "$environment_python" -m venv --clear "$environment_at" >&2; then
+    if ! (umask 022 && "$environment_python" -m venv --clear "$environment_at" >&2); then
       printf '%s -m venv failed; on Ubuntu: sudo apt-get install python3-venv\n' "$environment_python" >&2
       return 1
     fi
@@ -123,6 +182,7 @@ fill_environment() {
   fi
   environment_log "installing $1/requirements.txt into $2 (minutes, once)"
   (
+    umask 022
     # The image build compiled these wheels for its nodes.
     if [[ -d $environment_wheels ]]; then export PIP_FIND_LINKS="$environment_wheels ${PIP_FIND_LINKS:-}"; fi
     if [[ -n $environment_torch ]]; then

@@ -66,7 +66,7 @@ preload_xeon_libraries() {
 # environment_python FOLDER: prints the interpreter of the workload's environment on this node.
 environment_python() {
   local launch_venv
-  launch_venv="$(environment_of "$1")"
+  launch_venv="$(environment_of "$1")" || return 1
   if [[ ! -x $launch_venv/bin/python ]]; then
     printf 'train.sh: %s has no environment %s: its image is another than that of the first node.\n  %s\n' \
       "$(hostname)" "$launch_venv" 'Submit again, when the nodes have been replaced.' >&2

@@ -21,7 +21,9 @@ sums() {
 
 main() {
   local -r text="$DATA_DIR/text.bin" raw=("$DATA_DIR"/raw/*.txt)
-  make_environment "$here" "$(environment_of "$here")"
+  local venv
+  venv="$(environment_of "$here")"
+  make_environment "$here" "$venv"
   if [[ -f $text && -z "$(find "$DATA_DIR/raw" -newer "$text" 2>/dev/null)" ]]; then
     printf 'data: %s is there\n' "$text"
     return

@@ -22,7 +22,8 @@ WITH_REQUIREMENTS = """\
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/../environment.sh"
-make_environment "$here" "$(environment_of "$here")"
+venv="$(environment_of "$here")"
+make_environment "$here" "$venv"
 """
 TINY = Path(__file__).parent / "tiny_workload"
 

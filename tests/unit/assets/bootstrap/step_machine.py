@@ -14,8 +14,8 @@ from training_cluster.paths import ASSETS
 
 # Programs that steps use as they are. What installs, or asks the machine, is a stub.
 REAL = """
-awk basename bash cat chmod cp cut date dirname env find git grep head hostname install ln make mkdir mktemp
-mv nproc python3 readlink rm sed sh sha256sum sleep sort tail tee timeout touch tr
+awk basename bash cat chmod cp cut date dirname env find git grep head hostname id install ln make mkdir
+mktemp mv nproc python3 readlink realpath rm sed sh sha256sum sleep sort stat tail tee timeout touch tr
 """.split()
 KERNEL = "6.8.0-1021-aws"
 QUESTIONS = ("uname", "modinfo", "dpkg-query", "rpm", "lspci", "python3")

@@ -128,11 +128,22 @@ def test_a_run_that_this_user_may_not_write_is_refused_with_its_owner(cluster: C
 def test_a_run_that_another_user_made_beforehand_is_refused(cluster: Cluster, kind: str) -> None:
     taken = cluster.shared / kind / "tiny" / "mine"
     taken.mkdir(parents=True)
-    os.chown(taken, 65534, 65534)
-    taken.chmod(0o777)
-    ((code, words),) = said(cluster.submit(8, RUN_NAME="mine"))
-    assert code == 1
-    assert f"the run mine of tiny belongs to nobody, who could run code as root by it: {taken}." in words
-    assert "RUN_NAME=other sbatch" in words
+    assert refuses_nobodys(cluster, taken, job=8)
     ((code, words),) = said(cluster.submit(9, RUN_NAME="other"))
     assert code == 0, words
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.parametrize("kind", ["runs", "checkpoints"])
+def test_a_run_below_a_folder_that_another_user_made_is_refused(cluster: Cluster, kind: str) -> None:
+    (cluster.shared / kind / "tiny").mkdir(parents=True)
+    assert refuses_nobodys(cluster, cluster.shared / kind / "tiny", job=8)
+
+
+def refuses_nobodys(cluster: Cluster, folder: Path, *, job: int) -> bool:
+    """Give a folder to another user, and submit a run that uses it."""
+    os.chown(folder, 65534, 65534)
+    folder.chmod(0o777)
+    ((code, words),) = said(cluster.submit(job, RUN_NAME="mine"))
+    refused = f"the run mine of tiny belongs to nobody, who could run code as root by it: {folder}." in words
+    return code == 1 and refused and "RUN_NAME=other sbatch" in words
