@@ -63,6 +63,8 @@ def _details(family: Family) -> Iterator[str]:
         f"{region}: {', '.join(ids) or 'zones not known'}" for region, ids in family.zones.items()
     )
     yield f"\nZones known to have it: {zones or 'none'}. Prices of {family.price_date}."
+    if family.notice:
+        yield f"\n{family.notice}"
     base = load_base()
     common = base.efa_environment if any(size.efa_interfaces for size in family.sizes.values()) else ()
     for variable in (*common, *family.job_environment):

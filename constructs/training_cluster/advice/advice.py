@@ -81,6 +81,8 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
 
 def _system(settings: Settings) -> Iterator[Advice]:
     family = settings.family_facts
+    if family.notice:
+        yield Advice(id="family-notice", text=f"{family.name}: {family.notice}")
     if (
         family.image_recipe == "neuron"
         and settings.os_name != family.os

@@ -102,6 +102,9 @@ class Family(Strict):
     official_image_refused: str | None = Field(
         None, description="why ParallelCluster's own AMI does not run on it; such a family builds one"
     )
+    notice: str | None = Field(
+        None, description="announcement about the software that trains on it, with date and address"
+    )
     capacity: tuple[CapacityType, ...]
     pcluster_min_version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
     head_node_type: str = Field(pattern=INSTANCE_TYPE)

@@ -25,6 +25,14 @@ def test_trainium_runs_on_the_system_that_neuron_is_made_for_and_another_is_a_wa
     assert "-c os=ubuntu2404" in _advice(family="trn1", os="ubuntu2204")["neuron-system"]
 
 
+def test_what_aws_announced_about_trainings_on_trainium_is_a_warning_with_its_source() -> None:
+    for family in ("trn1", "trn1n", "trn2"):
+        notice = _advice(family=family)["family-notice"]
+        assert f"{family}: AWS no longer supports PyTorch/XLA for training" in notice
+        assert "announce-no-support-pytorch-xla-training.html" in notice
+    assert "family-notice" not in _advice(family="p4d")
+
+
 def test_a_head_node_that_is_small_for_the_nodes_is_a_warning_and_never_a_change() -> None:
     small = settings(nodes="600")
     (found,) = [each for each in advice(small) if each.id == "head-node-small"]

@@ -85,14 +85,23 @@ def test_a_shell_reads_the_environment_of_a_partition() -> None:
 
 
 def test_ranks_a_node_are_gpus_neuron_cores_or_one() -> None:
+    """Trainium's as in aws-neuron-sdk, archive/nxd-training/mlp.rst; on trn2 two cores are a logical one."""
     ranks = {
-        family: _sourced(
-            *list(render_job_environments(read_settings({"family": family})).values()),
+        size: _sourced(
+            *render_job_environments(read_settings({"family": family, "instance_type": size})).values(),
             "RANKS_PER_NODE",
         )[0]
-        for family in ("p5", "trn1", "trn2", "m6i")
+        for family, size in (
+            ("p5", "p5.48xlarge"),
+            ("trn1", "trn1.2xlarge"),
+            ("trn1", "trn1.32xlarge"),
+            ("trn1n", "trn1n.32xlarge"),
+            ("trn2", "trn2.3xlarge"),
+            ("trn2", "trn2.48xlarge"),
+            ("m6i", "m6i.32xlarge"),
+        )
     }
-    assert ranks == {"p5": "8", "trn1": "32", "trn2": "64", "m6i": "1"}
+    assert list(ranks.values()) == ["8", "2", "32", "32", "4", "64", "1"]
 
 
 def test_each_partition_has_its_own_environment() -> None:
