@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from rehearsal.bootstrap import node_variables
 from rehearsal.local_aws.address import PROGRAMS, REAL_ACCOUNT_VARIABLES, LocalAwsAddress
@@ -14,13 +15,18 @@ from rehearsal.workspace import PROJECT, VENVS, Workspace
 _OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 
 
+def jobs_tmp(workspace: Workspace) -> Path:
+    """Make and return the jobs' TMPDIR, a folder of its own on each node that is separate."""
+    temporary = workspace.node / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    return temporary
+
+
 def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
     """Return the environment variables with which a job is submitted to the local Slurm.
 
     AWS's variables, which replace a node's instance profile, lead to the local AWS and to no real account.
     """
-    temporary = workspace.node / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
     of_aws = {name: value for name, value in address.client_variables().items() if name.startswith(_OF_AWS)}
     return (
         of_aws
@@ -30,7 +36,7 @@ def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, s
             "TRAINING_REHEARSAL": "1",
             # Replaces CUDA for a library that needs it (gpt2-megatron).
             "PYTHONPATH": str(PROJECT / "rehearsal" / "shims"),
-            "TMPDIR": str(temporary),
+            "TMPDIR": str(jobs_tmp(workspace)),
         }
     )
 

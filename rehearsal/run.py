@@ -11,7 +11,7 @@ from pathlib import Path
 from rehearsal.bootstrap import boot, prolog_folder
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
-from rehearsal.keep_running import job_variables, leave_running
+from rehearsal.keep_running import job_variables, jobs_tmp, leave_running
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
@@ -174,6 +174,7 @@ class Rehearsal:
                 marker=self._workspace.marker,
                 max_node_processes=MAX_NODES,
                 prolog=prolog_folder(self._workspace),
+                private=[jobs_tmp(self._workspace)],
             )
             running.callback(slurm.stop)
             slurm.start()

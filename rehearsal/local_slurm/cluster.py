@@ -6,7 +6,7 @@ import pwd
 import shutil
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -52,7 +52,8 @@ class LocalSlurm(SlurmClient):
 
     It is a context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
     of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
-    Layout. `second_user` may submit jobs beside root; `user_env` is the environment for that.
+    Layout. `second_user` may submit jobs beside root; `user_env` is the environment for that. Each node has
+    the `private` folders, which exist, for itself, where nodes are separate.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class LocalSlurm(SlurmClient):
         prolog: Path | None = None,
         credential_s: int = 70,
         second_user: str | None = None,
+        private: Collection[Path] = (),
     ) -> None:
         self._partitions = tuple(partitions)
         self._children: list[Child] = []
-        self._second_user = second_user
+        self._second_user, self._private = second_user, private
         first_port = find_ports(len(self.node_names) + 1)
         layout = Layout(
             root=root,
@@ -158,7 +160,9 @@ class LocalSlurm(SlurmClient):
         layout.cgroup_conf.write_text(CGROUP_CONF, encoding="utf-8")
         environment = self._identity | {"PATH": SYSTEM_PATH}
         shared = {ROOT, Path(sys.prefix)}
-        starts = node_program(root=layout.root, shared=shared, separate=self.has_separate_nodes)
+        starts = node_program(
+            root=layout.root, shared=shared, separate=self.has_separate_nodes, private=self._private
+        )
         layout.node_program.write_text(starts, encoding="utf-8")
         layout.node_program.chmod(0o755)
         for program in (layout.resume_program, layout.suspend_program, layout.await_program):

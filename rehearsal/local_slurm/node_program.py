@@ -52,13 +52,16 @@ def can_separate(environment: Mapping[str, str]) -> bool:
     return tried.returncode == 0
 
 
-def node_program(*, root: Path, shared: Collection[Path], separate: bool) -> str:
+def node_program(
+    *, root: Path, shared: Collection[Path], separate: bool, private: Collection[Path] = ()
+) -> str:
     """Return the text of the program that power.py calls with a node's name.
 
     Args:
         root: folder of the local Slurm; each node's own files are under `disks` in it.
         shared: folders that all nodes see, although they may be in a folder that each has for itself.
         separate: True for namespaces.
+        private: folders that exist, and that each node has for itself, in the place of this machine's.
     """
     # -b reports that the node has booted, which ends its state "powering up".
     start = 'exec slurmd -N "$1" -b\n'
@@ -66,7 +69,7 @@ def node_program(*, root: Path, shared: Collection[Path], separate: bool) -> str
         return f"#!/bin/sh\n# power.py calls this with a node's name.\n{start}"
     hidden = "".join(
         shlex.join(["hide", folder, *_entries(folder, {root, *shared})]) + "\n" for folder in _ON_DISK
-    )
+    ) + "".join(shlex.join(["hide", str(folder)]) + "\n" for folder in private)
     memory = _entries(_MEMORY, {root, *shared})
     mount = shlex.join(["hide", _MEMORY, *memory] if memory else ["mount", "-t", "tmpfs", "tmpfs", _MEMORY])
     return (

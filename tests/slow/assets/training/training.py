@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ def local_slurm(
     suspend_time_s: int = 20,
     credential_s: int = CREDENTIAL_S,
     second_user: str | None = None,
+    private: Collection[Path] = (),
 ) -> LocalSlurm:
     """A Slurm of two nodes, whose processes carry the test's mark."""
     config = {"Scheduling": {"SlurmQueues": [QUEUE]}}
@@ -49,6 +50,7 @@ def local_slurm(
         suspend_time_s=suspend_time_s,
         credential_s=credential_s,
         second_user=second_user,
+        private=private,
     )
 
 

@@ -22,8 +22,8 @@ USER = "nobody"
 AS_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 # Two nodes write at the same time, and then look.
 LOOK = (
-    "echo $SLURMD_NODENAME >/tmp/mine; echo $SLURMD_NODENAME >/dev/shm/mine; "
-    "sleep 1; echo $SLURMD_NODENAME $(cat /tmp/mine /dev/shm/mine); ls {shared}; sleep 1"
+    "for folder in /tmp /dev/shm {tmp}; do echo $SLURMD_NODENAME >$folder/mine; done; "
+    "sleep 1; echo $SLURMD_NODENAME $(cat /tmp/mine /dev/shm/mine {tmp}/mine); ls {shared}; sleep 1"
 )
 
 
@@ -33,7 +33,9 @@ def slurm() -> Iterator[LocalSlurm]:
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         root = Path(name)
         root.chmod(0o755)
-        with local_slurm(root, mark="hosts", second_user=USER) as started:
+        tmp = root / "tmp"
+        tmp.mkdir()
+        with local_slurm(root, mark="hosts", second_user=USER, private=[tmp]) as started:
             if not started.has_separate_nodes:
                 pytest.skip("this machine refuses namespaces")
             started.layout.jobs.chmod(0o1777)
@@ -56,12 +58,14 @@ def _submit(slurm: LocalSlurm, *argv: str) -> int:
 def test_each_node_has_its_own_tmp_and_memory_and_all_share_the_rest(slurm: LocalSlurm) -> None:
     (slurm.layout.root / "shared").mkdir()
     (slurm.layout.root / "shared" / "of-all").touch()
-    script = f"srun --mpi=none bash -c '{LOOK.format(shared=slurm.layout.root / 'shared')}'"
+    tmp = slurm.layout.root / "tmp"
+    script = f"srun --mpi=none bash -c '{LOOK.format(shared=slurm.layout.root / 'shared', tmp=tmp)}'"
     lines = list[str]()
     slurm.wait(slurm.submit(["--nodes=2", "--wrap", script]), timeout_s=60, on_line=lines.append)
-    assert sorted(lines) == sorted([*(f"{node} {node} {node}" for node in NODES), "of-all", "of-all"])
+    assert sorted(lines) == sorted([*(f"{node} {node} {node} {node}" for node in NODES), "of-all", "of-all"])
     assert not Path("/tmp/mine").exists()
     assert not Path("/dev/shm/mine").exists()
+    assert not any(tmp.iterdir())
 
 
 def test_a_second_user_has_jobs_of_its_own_and_no_power_over_others(slurm: LocalSlurm) -> None:
