@@ -31,7 +31,7 @@ from training_cluster.image.names import image_parameter
 from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
-from training_cluster.pcluster.check import check_rendered_config, override_changes
+from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class TrainingClusterStack(Stack):
             database=accounting.database if accounting else existing_database(settings),
         )
         config = render_cluster_config(settings=settings, ids=ids)
-        check_rendered_config(settings)  # with placeholders, since the ids above are tokens until the deploy
+        check_cluster_config(config, settings)
         cluster = Cluster(
             self,
             "Cluster",

@@ -12,7 +12,7 @@ from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, Verdict
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.flags.settings import Settings
-from training_cluster.pcluster.check import check_rendered_config
+from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STACK_IDS, STORAGE_STACK
 
@@ -29,7 +29,7 @@ def check_config(settings: Settings) -> Iterator[Finding]:
     """Check schema and rules offline, like `cdk synth`."""
     check = "cluster config: schema and rules"
     try:
-        check_rendered_config(settings)
+        check_cluster_config(config_before_deploy(settings), settings)
     except ConfigurationError as error:
         mend = f"correct cluster_configs/{settings.family}.yaml or base.yaml"
         yield Finding(check=check, found=str(error), verdict="problem", mend=mend)

@@ -22,13 +22,13 @@ def config_problems(config: dict[str, Any]) -> list[str]:
     return schema_problems(config) or rule_problems(config)
 
 
-def check_rendered_config(settings: Settings) -> None:
-    """Check the cluster config that is rendered from settings.
+def check_cluster_config(config: dict[str, Any], settings: Settings) -> None:
+    """Check the cluster config that was rendered from settings; its ids may be tokens.
 
     Raises:
         ConfigurationError: ParallelCluster would refuse it, by a mistake in the app or in the family's file.
     """
-    problems = config_problems(_some_config(settings))
+    problems = config_problems(config)
     if problems:
         files = settings.overrides or f"cluster_configs/{settings.family}.yaml and base.yaml"
         raise ConfigurationError(
@@ -37,13 +37,14 @@ def check_rendered_config(settings: Settings) -> None:
         )
 
 
-def override_changes(settings: Settings) -> list[str]:
-    """Return a line for each key that the file of overrides changes: `KEY: OLD -> NEW`."""
-    plain = _some_config(settings.model_copy(update={"overrides": None}))
-    changed = differences(plain, _some_config(settings))
-    return [f"{path}: {shown(old)} -> {shown(new)}" for path, old, new in changed]
-
-
-def _some_config(settings: Settings) -> dict[str, Any]:
+def config_before_deploy(settings: Settings) -> dict[str, Any]:
+    """Render the cluster config with placeholders for the ids of resources that a deploy creates."""
     ids = placeholders(image_id=_SOME_IMAGE, bootstrap_budget_s=bootstrap_budget_s(settings))
     return render_cluster_config(settings=settings, ids=ids)
+
+
+def override_changes(settings: Settings) -> list[str]:
+    """Return a line for each key that the file of overrides changes: `KEY: OLD -> NEW`."""
+    plain = config_before_deploy(settings.model_copy(update={"overrides": None}))
+    changed = differences(plain, config_before_deploy(settings))
+    return [f"{path}: {shown(old)} -> {shown(new)}" for path, old, new in changed]

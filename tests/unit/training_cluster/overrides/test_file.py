@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.training_cluster.overrides.conftest import Write
 from training_cluster.overrides.file import read_overrides, upload_key
-from training_cluster.pcluster.check import check_rendered_config
+from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
@@ -77,7 +77,8 @@ MISTAKES = {
 def test_a_mistake_is_one_message_with_its_line_or_key(text: tuple[str, str], write: Write) -> None:
     content, said = text
     with pytest.raises(ConfigurationError) as error:
-        check_rendered_config(read_settings({"overrides": write(content)}))
+        settings = read_settings({"overrides": write(content)})
+        check_cluster_config(config_before_deploy(settings), settings)
     assert said in str(error.value)
 
 

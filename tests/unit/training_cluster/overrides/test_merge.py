@@ -8,7 +8,7 @@ from tests.unit.training_cluster.overrides.conftest import Write
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.resource_ids import placeholders
 from training_cluster.overrides.merge import merge, scripts_of
-from training_cluster.pcluster.check import check_rendered_config, override_changes
+from training_cluster.pcluster.check import check_cluster_config, config_before_deploy, override_changes
 from training_cluster.rules.context import read_settings
 
 
@@ -87,7 +87,7 @@ def test_the_changes_are_listed_key_by_key(write: Write) -> None:
             )
         }
     )
-    check_rendered_config(settings)
+    check_cluster_config(config_before_deploy(settings), settings)
     assert override_changes(settings) == [
         "SharedStorage[apps]: - -> apps",
         "Monitoring.DetailedMonitoring: - -> true",

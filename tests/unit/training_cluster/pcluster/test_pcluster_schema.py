@@ -11,6 +11,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 import yaml
 
@@ -160,6 +161,14 @@ def test_every_rule_in_code_has_its_example(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_every_golden_config_fits(path: Path) -> None:
     assert schema_problems(yaml.safe_load(path.read_text())) == []
+
+
+def test_a_token_matches_the_pattern_of_an_id_and_a_wrong_text_does_not() -> None:
+    token = cdk.Token.as_string({"Ref": "Policy"})
+    policies = [{"Policy": each} for each in (token, "AdministratorAccess")]
+    config = changed({"path": "HeadNode.Iam", "value": {"AdditionalIamPolicies": policies}})
+    (problem,) = schema_problems(config)
+    assert problem.startswith("HeadNode.Iam.AdditionalIamPolicies[1].Policy: ")
 
 
 def test_all_problems_are_told_at_once() -> None:

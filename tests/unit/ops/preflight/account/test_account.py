@@ -134,10 +134,10 @@ def test_once_network_and_storage_are_there_their_quotas_are_asked_no_more() -> 
 
 
 def test_a_config_that_parallelcluster_would_refuse_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Settings) -> None:
+    def refuse(_: object, __: Settings) -> None:
         raise ConfigurationError("Scheduling: no such key")
 
-    monkeypatch.setattr("ops.preflight.config.check_rendered_config", refuse)
+    monkeypatch.setattr("ops.preflight.config.check_cluster_config", refuse)
     (problem,) = bad(Network())
     assert (problem.check, problem.found) == ("cluster config: schema and rules", "Scheduling: no such key")
 
