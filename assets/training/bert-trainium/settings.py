@@ -80,6 +80,13 @@ def _device(settings: Settings) -> str:
         die(f"PRECOMPILE=1 compiles for Trainium, and DEVICE is {device}: submit it to a Trainium partition.")
     if settings.mixed_precision == "fp16":
         die("MIXED_PRECISION is fp16, which requires a scaled loss: type bf16, which Trainium has, or no.")
+    ranks, cores = os.environ.get("NPROC_PER_NODE"), os.environ.get("RANKS_PER_NODE")
+    # aws-neuron-sdk, archive/nxd-training/mlp.rst: several instances require all NeuronCores of each.
+    if device == "neuron" and int(os.environ.get("NNODES") or 1) > 1 and ranks and cores and ranks != cores:
+        die(
+            f"NPROC_PER_NODE is {ranks}, and Neuron trains on several nodes only with all {cores} cores of "
+            "each: leave NPROC_PER_NODE out, or take --nodes 1."
+        )
     world = int(os.environ.get("EXPECTED_WORLD_SIZE") or 1)
     if device == "xla-cpu" and world > 1:
         die(

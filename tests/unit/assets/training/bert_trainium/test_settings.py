@@ -13,7 +13,8 @@ from tests.unit.assets.training.workload_modules import Import, workload_on_the_
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
-    for name in ("DEVICE", "MIXED_PRECISION", "PRECOMPILE", "PREPARE_ONLY", "EXPECTED_WORLD_SIZE"):
+    job = ("EXPECTED_WORLD_SIZE", "NNODES", "NPROC_PER_NODE", "RANKS_PER_NODE", "PREPARE_ONLY")
+    for name in ("DEVICE", "MIXED_PRECISION", "PRECOMPILE", *job):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ACCELERATOR_KIND", "neuron")
     monkeypatch.setenv("FAMILY", "trn1")
@@ -48,6 +49,10 @@ def test_an_argument_wins_over_the_environment(load: Import, monkeypatch: pytest
         ({"VERIFY_DATA": "maybe"}, 'VERIFY_DATA is "maybe"; allowed: yes, no'),
         ({"PRECOMPILE": "1", "DEVICE": "cpu"}, "PRECOMPILE=1 compiles for Trainium, and DEVICE is cpu"),
         ({"DEVICE": "xla-cpu", "EXPECTED_WORLD_SIZE": "2"}, "DEVICE=xla-cpu trains in one process"),
+        (
+            {"NNODES": "2", "NPROC_PER_NODE": "8", "RANKS_PER_NODE": "32"},
+            "NPROC_PER_NODE is 8, and Neuron trains on several nodes only with all 32 cores of each",
+        ),
         ({"ACCELERATOR_KIND": "gpu", "FAMILY": "p4d"}, "bert-trainium runs on Trainium, and p4d has none"),
         (
             {"ACCELERATOR_KIND": "gpu", "FAMILY": "p4d", "DEVICE": "neuron"},
@@ -67,6 +72,15 @@ def test_a_wrong_setting_ends_in_one_sentence(
         load("settings").read_settings([])
     assert said in str(ended.value)
     assert "\n" not in str(ended.value)
+
+
+@pytest.mark.parametrize(("nodes", "ranks"), [("1", "8"), ("2", "32")])
+def test_one_node_may_train_with_fewer_neuron_cores(
+    load: Import, monkeypatch: pytest.MonkeyPatch, nodes: str, ranks: str
+) -> None:
+    for name, value in {"NNODES": nodes, "NPROC_PER_NODE": ranks, "RANKS_PER_NODE": "32"}.items():
+        monkeypatch.setenv(name, value)
+    assert load("settings").read_settings([]).device == "neuron"
 
 
 def test_a_cpu_node_prepares_data_without_a_device_being_named(
