@@ -93,13 +93,20 @@ def _logs_before_calls(resources: Resources, dependencies: Dependencies) -> _Nee
     groups = of_type(resources, _LOG_GROUP)
     for name in _custom(resources):
         for function in _functions_called(name, resources, dependencies):
-            wanted = {*referred(properties(resources[function]).get("LoggingConfig"))}
+            of_function = properties(resources[function])
+            wanted = {*referred(of_function.get("LoggingConfig"))}
+            names = [
+                f"/aws/lambda/{of_function.get('FunctionName')}",
+                of_function.get("LoggingConfig", {}).get("LogGroup", ""),
+            ]
             yield (
                 name,
                 {
                     group
                     for group, each in groups.items()
-                    if group in wanted or function in {*referred(properties(each))}
+                    if group in wanted
+                    or function in {*referred(properties(each))}
+                    or properties(each).get("LogGroupName", "without a name") in names
                 },
             )
 

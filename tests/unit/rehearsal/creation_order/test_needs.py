@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rehearsal.creation_order.needs import missing
 
 
@@ -36,3 +38,26 @@ def test_associations_of_two_file_systems_do_not_wait_for_each_other() -> None:
 
     assert _found({"A": association("One"), "B": association("Two")}) == []
     assert _found({"A": association("One"), "B": association("One")}) == [("association-series", "B", ["A"])]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        {"FunctionName": "copy"},
+        {"LoggingConfig": {"LogGroup": "/aws/lambda/copy"}},
+        {"LoggingConfig": {"LogGroup": {"Ref": "Log"}}},
+    ],
+)
+def test_a_log_group_is_found_by_its_name_too(function: dict[str, Any]) -> None:
+    template = {
+        "Copy": {"Type": "AWS::Lambda::Function", "Properties": function},
+        "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/aws/lambda/copy"}},
+        "Other": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/aws/lambda/other"}},
+        "Files": {"Type": "Custom::Copy", "Properties": {"ServiceToken": {"Fn::GetAtt": ["Copy", "Arn"]}}},
+    }
+    before_the_function = "LoggingConfig" in function and "Ref" in str(function)
+    assert [(each.resource, set(each.needed)) for each in missing(template)] == (
+        [] if before_the_function else [("Files", {"Log"})]
+    )
+    template["Files"]["DependsOn"] = "Log"
+    assert missing(template) == []
