@@ -11,6 +11,7 @@ _MEASURES = {
     "tokens_per_s": "tokens_per_s",
     "seq_per_s": "seq_per_s",
     "loss": "last_loss",
+    "val_loss": "last_val_loss",
     "mfu": "mfu",
     "busbw_gb_per_s": "busbw_gb_per_s",
 }

@@ -141,7 +141,9 @@
       const found = run.series[panel.series], xs = run.axes[over];
       if (!found || !xs || xs.every((x) => x == null)) return;
       const banded = found.low.length > 0, column = series.length, stroke = ofRun(index);
-      const there = xs.map((_, i) => i).filter((i) => xs[i] != null);
+      // Most steps have no validation; a line connects those that have one.
+      const sparse = panel.series === "val_loss";
+      const there = xs.map((_, i) => i).filter((i) => xs[i] != null && !(sparse && found.mean[i] == null));
       const columns = [xs, found.mean, ...(banded ? [found.low, found.high] : [])];
       const table = columns.map((values) => there.map((i) => values[i]));
       if (over === "seconds") run.restarts.forEach((start) => breakAt(table, start.seconds));

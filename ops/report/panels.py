@@ -43,6 +43,7 @@ class Panel:
 
 PANELS = (
     Panel(series="loss", title="Loss", kind="number", shown="{:.4g}".format, from_zero=False),
+    Panel(series="val_loss", title="Validation loss", kind="number", shown="{:.4g}".format, from_zero=False),
     Panel(series="tokens_per_s", title="Tokens per second", kind="count", shown=count),
     Panel(series="seq_per_s", title="Sequences per second", kind="count", shown=count),
     Panel(series="mfu", title="Model FLOPs utilisation (MFU)", kind="share", shown=share),

@@ -94,6 +94,8 @@ class Summary(_Record):
     world_size: int | None = None
     first_loss: float | None = None
     last_loss: float | None = None
+    first_val_loss: float | None = None
+    last_val_loss: float | None = None
     tokens_per_s: float | None = None
     seq_per_s: float | None = None
     mfu: float | None = None

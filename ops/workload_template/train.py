@@ -38,6 +38,8 @@ from trainkit.run.world import check_world
 # The model reads bytes, so it needs no tokenizer and accepts any text.
 VOCABULARY = 256
 GRADIENT_CLIP = 1.0
+# One byte of so many is for validation.
+VALIDATION_EVERY = 20
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32}
 
 
@@ -45,7 +47,7 @@ PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32
 class Settings(TrainSettings):
     """Settings of a run.
 
-    eval_batches and verify_data, which all trainers have, are for a validation and checksums that you add.
+    verify_data, which all trainers have, is for checksums that you add.
     """
 
     model_layers: int = 2
@@ -111,15 +113,17 @@ def open_device(settings: Settings, run: Run) -> torch.device:
     return device
 
 
-def open_text(folder: Path, settings: Settings) -> torch.Tensor:
-    """Map the bytes that prepare.sh put together, without reading them."""
+def open_text(folder: Path, settings: Settings) -> tuple[torch.Tensor, torch.Tensor]:
+    """Map the bytes that prepare.sh put together, without reading them; the last are for validation."""
     file = folder / "text.bin"
     if not file.is_file():
         die(f"{file} is missing: prepare.sh makes it.")
     size = file.stat().st_size
-    if size <= settings.model_context + 1:
-        die(f"{file} has {size} bytes, fewer than a sequence takes: put more text into {folder / 'raw'}.")
-    return torch.from_file(str(file), size=size, dtype=torch.uint8)
+    training = size - size // VALIDATION_EVERY
+    if min(training, size - training) <= settings.model_context + 1:
+        die(f"{file} has {size} bytes, too few for validation: put more text into {folder / 'raw'}.")
+    text = torch.from_file(str(file), size=size, dtype=torch.uint8)
+    return text[:training], text[training:]
 
 
 def batch(text: torch.Tensor, settings: Settings, *, step: int, rank: int) -> torch.Tensor:
@@ -153,17 +157,20 @@ class Trainer:
         numbers = sum(each.numel() for each in self.model.parameters())
         return int(numbers - self.model.positions.weight.numel())
 
+    def loss(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss of (sequences, model_context + 1) bytes, in nats per byte."""
+        rows, precision = rows.to(self._device), self._settings.mixed_precision
+        with torch.autocast(self._device.type, PRECISIONS[precision], enabled=precision != "no"):
+            logits = self._parallel(rows[:, :-1])
+        return nn.functional.cross_entropy(logits.flatten(0, 1).float(), rows[:, 1:].flatten())
+
     def train_step(self, rows: torch.Tensor) -> tuple[float, float]:
         """Make one update; return this rank's loss in nats per byte, and the norm of all ranks' gradients."""
         self.step += 1
         rate = self._settings.learning_rate * min(1.0, self.step / max(1, self._settings.warmup_steps))
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        rows = rows.to(self._device)
-        precision = self._settings.mixed_precision
-        with torch.autocast(self._device.type, PRECISIONS[precision], enabled=precision != "no"):
-            logits = self._parallel(rows[:, :-1])
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), rows[:, 1:].flatten())
+        loss = self.loss(rows)
         self._optimizer.zero_grad(set_to_none=True)
         self._scaler.scale(loss).backward()
         self._scaler.unscale_(self._optimizer)
@@ -222,7 +229,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
     """Train from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
     stop = Stop()
     trainer.resume()
-    text = open_text(run.data_dir, settings)
+    text, held_back = open_text(run.data_dir, settings)
     metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=trainer.step) if run.is_first else None
     flops = flops_per_token(
         trainer.parameters, settings.model_layers, settings.model_width, settings.model_context
@@ -266,9 +273,28 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         if is_stop and not is_last:
             outcome.stopped(run, trainer.step)
             return
+        if settings.validates_after(trainer.step):
+            validate(trainer, held_back, settings, run, metrics)
+    validate(trainer, held_back, settings, run, metrics)
     outcome.finished(run)
     if metrics:
         print(f"finished: {metrics.summary()}")
+
+
+def validate(
+    trainer: Trainer, text: torch.Tensor, settings: Settings, run: Run, metrics: Metrics | None
+) -> None:
+    """Record the mean loss over eval_batches of each rank, always the same ones."""
+    if not settings.eval_batches:
+        return
+    started = time.perf_counter()
+    with process_group.patient(run, "validating"), torch.no_grad():
+        rows = (batch(text, settings, step=i, rank=run.rank) for i in range(settings.eval_batches))
+        total = torch.stack([trainer.loss(each) for each in rows]).mean().double()
+        dist.all_reduce(total)
+    if metrics:
+        loss, seconds = total.item() / run.world_size, time.perf_counter() - started
+        print(metrics.add_validation(step=trainer.step, loss=loss, seconds=seconds))
 
 
 def main() -> None:

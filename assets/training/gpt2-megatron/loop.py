@@ -66,8 +66,8 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
     )
     stopped_at = train_steps(rank, core, data_sum(data))
     if stopped_at is None:
-        with process_group.patient(run, "validating"):
-            finish(rank)
+        outcome.finished(run)
+        rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
     else:
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
@@ -129,6 +129,9 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
                 save(rank, core, data, step=step)
         if stopping:
             return step
+        if settings.validates_after(step):
+            validate(rank, metrics, step=step)
+    validate(rank, metrics, step=max(first, settings.max_steps))
     return None
 
 
@@ -145,17 +148,17 @@ def update(rank: Rank, batches: list[dict[str, torch.Tensor]], stop: Stop) -> tu
     return loss / losses, math.nan if norm is None else float(norm), asked > 0
 
 
-def finish(rank: Rank) -> None:
-    """Validate, always on the same samples, and report the end."""
-    rank.model.eval()
-    found = []
-    with torch.no_grad():
+def validate(rank: Rank, metrics: Metrics | None, *, step: int) -> None:
+    """Record the mean loss over eval_batches, always the same samples."""
+    if not rank.settings.eval_batches:
+        return
+    started, found = time.perf_counter(), []
+    with process_group.patient(rank.run, "validating"), torch.no_grad():
+        rank.model.eval()
         for number in range(rank.settings.eval_batches):
             first = number * rank.settings.micro_batch_size * rank.sizes.data
             found.append(rank.forward(rank.batches("val", first=first, count=1), backward=False))
-    loss, count = rank.sum(sum(loss for loss, _ in found), sum(count for _, count in found))
-    outcome.finished(rank.run)
-    if rank.run.is_first:
-        summary = summary_of(rank.run.run_dir / METRICS)
-        validation = f", validation loss {loss / count:.4f}" if count else ""
-        print(f"finished: {summary}{validation}")
+        loss, count = rank.sum(sum(loss for loss, _ in found), sum(count for _, count in found))
+        rank.model.train()
+    if metrics:
+        print(metrics.add_validation(step=step, loss=loss / count, seconds=time.perf_counter() - started))

@@ -116,8 +116,8 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     model, optimizer = accelerator.prepare(model, optimizer)
     stopped_at = train_steps(rank, model, optimizer, flops)
     if stopped_at is None:
-        with process_group.patient(run, "validating"):
-            finish(rank, model)
+        outcome.finished(run)
+        rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
     else:
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
@@ -175,6 +175,9 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
                 save(rank, model, step=step, tokens=tokens_seen)
         if stopping:
             return step
+        if settings.validates_after(step):
+            validate(rank, model, metrics, step=step)
+    validate(rank, model, metrics, step=max(first, settings.max_steps))
     return None
 
 
@@ -199,19 +202,21 @@ def update(
     return total, float(norm)
 
 
-def finish(rank: Rank, model: Any) -> None:
-    """Validate: report the mean loss over eval_batches a rank, always the same ones, and the end."""
-    tokens, batches = rank.tokens("val"), rank.settings.eval_batches
-    model.eval()
-    total = 0.0
-    with torch.no_grad():
-        for i in range(batches):
-            total += loss_of(model, rank.batch(tokens, [rank.settings.seed, 0, i, rank.run.rank])).item()
-    (loss,) = rank.mean(total / max(1, batches))
-    outcome.finished(rank.run)
-    if rank.run.is_first:
-        summary = summary_of(rank.run.run_dir / METRICS)
-        print(f"finished: {summary}, validation loss {loss:.4f}")
+def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> None:
+    """Record the mean loss over eval_batches of each rank, always the same ones."""
+    batches, total = rank.settings.eval_batches, 0.0
+    if not batches:
+        return
+    started = time.perf_counter()
+    with process_group.patient(rank.run, "validating"):
+        tokens = rank.tokens("val")
+        model.eval()
+        with torch.no_grad():
+            for i in range(batches):
+                total += loss_of(model, rank.batch(tokens, [rank.settings.seed, 0, i, rank.run.rank])).item()
+        (loss,) = rank.mean(total / batches)
+    if metrics:
+        print(metrics.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started))
 
 
 def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:

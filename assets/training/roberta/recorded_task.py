@@ -9,6 +9,7 @@ gigabytes, and overwrites the very file that a resume reads.
 # No `from __future__ import annotations`: fairseq reads the types of its configuration's fields.
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -128,6 +129,12 @@ class Recorder:
         self._data_s = None
         self.restart_clock()
 
+    def validated(self, loss: float) -> None:
+        """Write a validation: its mean loss over the masked tokens of all ranks, in nats."""
+        if self._metrics:
+            seconds = time.perf_counter() - (self._idle_since or time.perf_counter())
+            print(self._metrics.add_validation(step=self.step, loss=loss, seconds=seconds))
+
     def _end_here(self) -> None:
         """Tell fairseq to save and leave; every rank has the same sum, so all change the same."""
         self.stopped = True
@@ -212,6 +219,7 @@ class RecordedMaskedLM(MaskedLMTask):
         if any("stop" in output for output in logging_outputs):
             self.recorder.end(logging_outputs)
 
-    def post_validate(self, *_: Any) -> None:
-        """Leave validation out of a step's time."""
+    def post_validate(self, _model: Any, stats: Mapping[str, Any], _agg: Any) -> None:
+        """Record the loss of a validation, and leave its time out of a step's; fairseq's loss is in bits."""
+        self.recorder.validated(float(stats["loss"]) * math.log(2))
         self.recorder.restart_clock()

@@ -68,7 +68,7 @@ class Settings(TrainSettings):
     checkpoint_every: int = 100
     log_every: int = 25
     eval_batches: int = 20
-    """Validation batches of a rank at each checkpoint; 0: none."""
+    """Batches of a rank in a validation, which each checkpoint and EVAL_EVERY steps have; 0 for none."""
 
 
 WORDS = {
@@ -186,6 +186,7 @@ def fairseq_arguments(
         "save-interval": NEVER,
         "save-interval-updates": settings.checkpoint_every,
         "validate-interval": NEVER,
+        "validate-interval-updates": settings.eval_every,
         "max-valid-steps": max(0, settings.eval_batches - 1),
         "distributed-world-size": world_size,
         "distributed-rank": rank,

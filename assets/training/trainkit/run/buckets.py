@@ -66,12 +66,21 @@ class Buckets:
                 self._buckets = list(_grouped(self._buckets, 2))
                 self._rows_a_bucket *= 2
             self._buckets.append(Bucket(at=at))
-        spans = {name: Span(value, value, value, 1) for name, value in values.items() if math.isfinite(value)}
-        self._buckets[-1].take(Bucket(at=at, spans=spans, rows=1))
+        self._buckets[-1].take(Bucket(at=at, spans=_spans(values), rows=1))
+
+    def add_to_last(self, values: Mapping[str, float]) -> None:
+        """Add more series to the place of the last row; nothing before the first row."""
+        if self._buckets:
+            last = self._buckets[-1]
+            last.take(Bucket(at=last.at, spans=_spans(values)))
 
     def at_most(self, limit: int) -> list[Bucket]:
         """Return all rows in at most `limit` buckets, which have equally many rows except the last."""
         return list(_grouped(self._buckets, max(1, math.ceil(len(self._buckets) / limit))))
+
+
+def _spans(values: Mapping[str, float]) -> dict[str, Span]:
+    return {name: Span(value, value, value, 1) for name, value in values.items() if math.isfinite(value)}
 
 
 def _grouped(buckets: Sequence[Bucket], size: int) -> Iterator[Bucket]:

@@ -1,5 +1,7 @@
 """File metrics.jsonl of a run: rank 0 writes a JSON line for each step, null for numbers not finite.
 
+A validation has a line of its own behind that of its step, with val_loss and no loss.
+
 Lines are read one at a time, and damaged ones (NULs, half a line, another encoding, no row) are left out and
 counted. Only the standard library, and Python 3.9: the head node's python3 runs the reading part.
 """
@@ -23,6 +25,8 @@ DAMAGED = "damaged_rows"
 NUMBERS = {
     "step",
     "loss",
+    "val_loss",
+    "val_s",
     "learning_rate",
     "tokens",
     "tokens_per_s",
@@ -141,15 +145,27 @@ class Metrics:
             row["mfu"] = mfu
         if seq_per_s is not None:
             row["seq_per_s"] = seq_per_s
-        now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.10 runs this too)
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
+        self._write(row)
         used = "" if mfu is None else f", MFU {mfu:.1%}"
         return (
             f"step {step}: loss {loss:.4f}, {tokens_per_s:,.0f} tokens/s{used}, {step_s:.3f} s a step "
             f"({data_s / step_s if step_s else 0:.0%} data), {memory_bytes / 2**30:.1f} GiB, "
             f"learning rate {learning_rate:.2e}"
         )
+
+    def add_validation(self, *, step: int, loss: float, seconds: float) -> str:
+        """Append the validation after a step; return it as a line for people.
+
+        The loss is the mean over the validation batches of all ranks, with the unit of the training's loss.
+        `seconds` belong to no step.
+        """
+        self._write({"step": step, "val_loss": loss, "val_s": seconds})
+        return f"step {step}: validation loss {loss:.4f} ({seconds:.1f} s)"
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.10 runs this too)
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
 
     def summary(self) -> str:
         """Return the last step and the losses in one line."""
@@ -161,20 +177,30 @@ def summary_of(file: Path) -> str:
     first: dict[str, Any] = {}
     last: dict[str, Any] = {}
     for row in Rows(file):
-        first, last = first or row, row
+        if not is_validation(row):
+            first, last = first or row, row
     if not last:
         return "no step was left to do"
     return f"step {last['step']}, first loss {_loss_text(first)}, last loss {_loss_text(last)}"
 
 
-def last_row(file: Path) -> dict[str, Any]:
-    """Read the last undamaged row among the newest lines of a metrics file; empty if there is none."""
+def is_validation(row: Mapping[str, Any]) -> bool:
+    """Tell if a row is of a validation, and not of a step."""
+    return "val_loss" in row
+
+
+def last_row(file: Path, *, of_step: bool = False) -> dict[str, Any]:
+    """Read the last undamaged row among the newest lines of a metrics file; empty if there is none.
+
+    Args:
+        of_step: True to leave out validations.
+    """
     if not file.is_file():
         return {}
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - _LONGEST_LINE))
         rows = (row_of(line) for line in reversed(stream.read().splitlines()))
-        return next((row for row in rows if row is not None), {})
+        return next((row for row in rows if row is not None and not (of_step and is_validation(row))), {})
 
 
 def line_of(row: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from trainkit.run.run_record import pack, published, read_run
 MEASURES = {
     "tokens_per_s": "tokens_per_s",
     "loss": "last_loss",
+    "val_loss": "last_val_loss",
     "mfu": "mfu",
     "seq_per_s": "seq_per_s",
     "busbw_gb_per_s": "busbw_gb_per_s",
@@ -62,6 +63,12 @@ def _parts(summary: dict[str, Any]) -> list[str]:
     if "first_loss" in summary:
         last = f"{summary['last_loss']:.4f}" if "last_loss" in summary else "not a number"
         parts.append(f"loss {summary['first_loss']:.4f} -> {last}")
+    if "last_val_loss" in summary:
+        first, last = (
+            summary.get(f"{which}_val_loss", summary["last_val_loss"]) for which in ("first", "last")
+        )
+        reach = f"{first:.4f} -> {last:.4f}" if first != last else f"{last:.4f}"
+        parts.append(f"validation loss {reach}")
     if "tokens_per_s" in summary:
         parts.append(f"{summary['tokens_per_s']:,.0f} tokens/s (median)")
     if "mfu" in summary:

@@ -28,6 +28,7 @@ _MOST_OF_A_VALUE = 300
 WARM_UP_ROWS = 3
 SERIES = (
     "loss",
+    "val_loss",
     "tokens_per_s",
     "seq_per_s",
     "mfu",
@@ -50,6 +51,8 @@ class Reading:
         self.rows = 0
         self.first: Row = {}
         self.last: Row = {}
+        self.validations: list[Row] = []
+        """The first and the newest validation."""
         self.buckets = Buckets()
         self.highest: dict[str, tuple[float, Row]] = {}
         self.medians = {name: Median() for name in MEDIANS}
@@ -61,9 +64,14 @@ class Reading:
     def add(self, row: Row) -> None:
         """Add the next row of the run."""
         values = values_of(row)
-        self.rows += 1
-        self.first, self.last = self.first or row, row
-        self.buckets.add(self._place(row), values)
+        if metrics.is_validation(row):
+            # It is of the step before, whose place on the axes it shares.
+            self.validations = [*self.validations[:1], row]
+            self.buckets.add_to_last(values)
+        else:
+            self.rows += 1
+            self.first, self.last = self.first or row, row
+            self.buckets.add(self._place(row), values)
         for name, value in values.items():
             if not math.isfinite(value):
                 wrong = self.wrong.setdefault(name, {"count": 0, "first_step": row["step"]})
@@ -138,6 +146,12 @@ def summary_of(reading: Reading, *, start_count: int) -> dict[str, Any]:
     found = {"steps": last["step"], "tokens": last.get("tokens"), "world_size": last.get("world_size")}
     if "loss" in first:
         found |= {"first_loss": _finite(first["loss"]), "last_loss": _finite(last.get("loss"))}
+    if reading.validations:
+        first_val, *_, last_val = [*reading.validations, reading.validations[-1]]
+        found |= {
+            "first_val_loss": _finite(first_val["val_loss"]),
+            "last_val_loss": _finite(last_val["val_loss"]),
+        }
     found |= {name: median.value() for name, median in reading.medians.items()}
     if "memory_bytes" in reading.highest:
         found["memory_bytes"] = int(reading.highest["memory_bytes"][0])

@@ -30,8 +30,10 @@ class TrainSettings:
     keep_checkpoints: int = 2
     log_every: int = 10
     """Steps between two printed lines; metrics.jsonl has every step."""
+    eval_every: int = 0
+    """Steps between two validations; 0 for the one after the last step alone."""
     eval_batches: int = 20
-    """Validation batches of a rank."""
+    """Batches of a rank in each validation; 0 for none."""
     verify_data: str = "yes"
     """yes or no; no leaves the checksums of the data unread."""
     device: str = ""
@@ -39,8 +41,12 @@ class TrainSettings:
     mixed_precision: str = "no"
     """bf16, fp16 or no; job.slurm sets the precision of the instance family."""
 
+    def validates_after(self, step: int) -> bool:
+        """Tell if a validation follows a step; after the last one a validation follows anyway."""
+        return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps
 
-MAY_BE_ZERO = frozenset({"warmup_steps", "eval_batches", "seed"})
+
+MAY_BE_ZERO = frozenset({"warmup_steps", "eval_every", "eval_batches", "seed"})
 """Shared whole numbers that may be 0; all others begin at 1."""
 VERIFY_DATA = ("yes", "no")
 

@@ -41,7 +41,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None
     if known is None:
         return
     save_s, how = known
-    step_s = float(metrics.last_row(run.run_dir / metrics.FILE).get("step_s") or 0.0)
+    step_s = float(metrics.last_row(run.run_dir / metrics.FILE, of_step=True).get("step_s") or 0.0)
     minutes = f" ({every * step_s / 60:,.0f} minutes)" if step_s else ""
     stops = []
     if os.environ.get("CAPACITY") == "spot":

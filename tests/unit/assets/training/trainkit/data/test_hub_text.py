@@ -62,7 +62,7 @@ def test_a_unit_is_downloaded_when_it_is_read_and_resumed_and_kept(
     (unit.file.parent / f".{unit.file.name}.part").write_bytes(b"0123456789" * 300)
     assert text.downloaded(tmp_path) == "; 0.0 MB downloaded"
     for _ in range(2):
-        assert next(module.Reader()(unit)) == ("0123456789" * 1000, 1)
+        assert next(module.fetched_documents(unit)) == ("0123456789" * 1000, 1)
     path = f"/datasets/{REPOSITORY}/resolve/{'0' * 40}/en/train-1.parquet"
     assert served.requests == [(path, "bytes=3000-")]
 

@@ -176,3 +176,21 @@ def test_a_hundred_thousand_rows_are_read_in_flat_memory(long_run: Path, read: C
     finally:
         tracemalloc.stop()
     assert most < MOST_BYTES, f"{most:,} bytes"
+
+
+def test_a_validation_has_a_row_of_its_own_that_is_no_step(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    found = metrics.Metrics(file, after_step=0)
+    found.add(**row(1))
+    line = found.add_validation(step=1, loss=2.5, seconds=3.0)
+    found.add(**row(2))
+    found.add_validation(step=2, loss=math.inf, seconds=3.0)
+    assert line == "step 1: validation loss 2.5000 (3.0 s)"
+    rows = list(metrics.Rows(file))
+    assert [each.get("val_loss") for each in rows] == [None, 2.5, None, None]
+    assert [metrics.is_validation(each) for each in rows] == [False, True, False, True]
+    assert metrics.summary_of(file) == "step 2, first loss 8.0000, last loss 4.0000"
+    assert metrics.is_validation(metrics.last_row(file))
+    assert metrics.last_row(file, of_step=True)["step_s"] == 0.1
+    metrics.Metrics(file, after_step=1)
+    assert [each["step"] for each in metrics.Rows(file)] == [1, 1], "a resume keeps what it does not repeat"

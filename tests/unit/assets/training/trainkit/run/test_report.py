@@ -219,3 +219,23 @@ def test_it_needs_no_newer_python_than_a_head_node_has() -> None:
         assert "from __future__ import annotations" in text
         for newer in ("strict=", "kw_only", "slots=", "pairwise", "datetime.UTC"):
             assert newer not in text, f"{file.name}: {newer}"
+
+
+def test_validations_are_measured_beside_the_steps_and_compared_with_validations(tmp_path: Path) -> None:
+    rows = [row(step, loss=4.0 - step / 10) for step in range(1, 11)]
+    for at, loss in ((10, 3.5), (5, 3.9)):
+        rows.insert(at, {"step": at, "val_loss": loss, "val_s": 2.0, "time": rows[at - 1]["time"]})
+    run_dir = write(tmp_path / "runs" / "gpt2" / "job-7", rows)
+    figures = tmp_path / "figures.json"
+    figure = {"what": "a model", "family": "p4d", "nodes": 1, "unit": "nats", "source": "paper"}
+    losses = [{"metric": "val_loss", "value": 3.4}, {"metric": "loss", "value": 2.9}]
+    figures.write_text(json.dumps([{**figure, **loss, "reproduced": False} for loss in losses]))
+    run = recorded(run_dir)
+    assert (run.rows, run.summary.steps) == (10, 10)
+    assert (run.summary.last_loss, run.summary.first_val_loss, run.summary.last_val_loss) == (3.0, 3.9, 3.5)
+    places = dict(zip(run.axes["step"], run.series["val_loss"].mean, strict=True))
+    assert {step: loss for step, loss in places.items() if loss is not None} == {5: 3.9, 10: 3.5}
+    assert None not in run.series["loss"].mean, "a validation leaves no gap in the training's curve"
+    said = tell(run_dir, "--figures", str(figures), "--family", "p4d").stdout
+    assert "loss 3.9000 -> 3.0000, validation loss 3.9000 -> 3.5000," in said
+    assert "3.4 nats; this run: 3.5" in said.replace(" (paper; not reproduced here)", "")
