@@ -149,6 +149,7 @@ def test_each_chart_has_a_heading_a_label_and_a_table(runs: list[Run]) -> None:
         f"chart-{name}"
         for name in (
             "loss",
+            "val_loss",
             "tokens_per_s",
             "mfu",
             "data_share",

@@ -53,7 +53,7 @@ def test_it_draws_every_chart_fits_the_window_and_complains_of_nothing(
     width: int, dark: bool, page: Path, window: Browser
 ) -> None:
     window.open(page, width=width, dark=dark)
-    assert window.evaluate(DRAWN) == [True] * 7
+    assert window.evaluate(DRAWN) == [True] * 8
     assert window.evaluate("document.documentElement.scrollWidth") == width
     assert window.evaluate("document.querySelectorAll('b').length > 0 && !document.querySelector('h1 b')")
     background = window.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -105,7 +105,7 @@ def test_spot_says_that_it_costs_less(run_of: Callable[[str], Run]) -> None:
 
 def test_a_published_figure_stands_beside_the_runs_own(run_of: Callable[[str], Run]) -> None:
     loss, rate = compare(run_of("gpt2/job-17"))
-    assert loss.share == pytest.approx((run_of("gpt2/job-17").summary.last_loss or 0) / 2.85)
+    assert loss.share == pytest.approx((run_of("gpt2/job-17").summary.last_val_loss or 0) / 2.85)
     assert loss.sentence().startswith("published 2.85 nats a token, this run ")
     assert loss.sentence().endswith("%; not reproduced here")
     assert rate.share is None
