@@ -11,14 +11,14 @@ from pathlib import Path
 CPUS = Path("/sys/devices/system/cpu")
 
 
-def pin(local_rank: int, ranks: int, *, cpus: Path = CPUS, of: int | None = None) -> set[int]:
+def pin(local_rank: int, ranks: int, *, of: int | None = None) -> set[int]:
     """Keep this process to its share of the node's cores, and return these.
 
     What mpirun or srun has cut to a share already is left as it is; `of` is how many CPUs the node has.
     """
     allowed = os.sched_getaffinity(0)
     if ranks > 1 and len(allowed) * ranks > (of or os.cpu_count() or 1) and len(allowed) >= ranks:
-        os.sched_setaffinity(0, share(local_rank, ranks, sorted(allowed, key=lambda cpu: place(cpu, cpus))))
+        os.sched_setaffinity(0, share(local_rank, ranks, sorted(allowed, key=place)))
     return os.sched_getaffinity(0)
 
 

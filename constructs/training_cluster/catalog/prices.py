@@ -37,8 +37,6 @@ class Prices(Strict):
     fsx_persistent2_gb_month: dict[str, Price] = Field(description="by MB/s for each TiB")
     fsx_scratch2_gb_month: Price
     efs_gb_month: Price
-    efs_read_gb: Price = Field(description="elastic throughput")
-    efs_write_gb: Price = Field(description="elastic throughput")
     efs_mibps_month: Price = Field(description="provisioned throughput")
     s3_gb_month: Price
     aurora_acu_hour: Price

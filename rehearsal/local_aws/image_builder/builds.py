@@ -25,7 +25,6 @@ class BuildRequest:
     """Inputs of a build, by ARN."""
 
     recipe: str
-    infrastructure: str
     distribution: str | None
     execution_role: str | None
     log_group: str | None
@@ -40,15 +39,13 @@ class BuildRequest:
             RefusedError: a resource that it names does not exist.
         """
         recipe = find(properties["ImageRecipeArn"], "image-recipe").arn
-        infrastructure = properties["InfrastructureConfigurationArn"]
         distribution = properties.get("DistributionConfigurationArn")
         logs = properties.get("LoggingConfiguration") or {}
-        find(infrastructure, "infrastructure-configuration")
+        find(properties["InfrastructureConfigurationArn"], "infrastructure-configuration")
         if distribution:
             find(distribution, "distribution-configuration")
         return cls(
             recipe=recipe,
-            infrastructure=infrastructure,
             distribution=distribution,
             execution_role=properties.get("ExecutionRole"),
             log_group=logs.get("LogGroupName") or logs.get("ImageLogGroupName"),
