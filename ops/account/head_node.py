@@ -16,15 +16,10 @@ from ops.account.clusters import describe_cluster
 from ops.account.session import ClientOf, unless
 from ops.printable import printable
 from ops.usage import OpsError
+from training_cluster.cluster.session_command import RUN_AS_USER
 
 # Systems Manager keeps this much of a command's output (GetCommandInvocation).
 MAX_OUTPUT_BYTES = 24_000
-# cfnconfig is ParallelCluster's, and names the cluster's user: ubuntu, ec2-user. The login shell has Slurm on
-# its PATH. sudo passes the words unchanged; its own --login would expand a $ in them.
-_AS_USER = (
-    '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
-    "bash --login -c 'cd && exec \"$@\"' trainctl "
-)
 _SCRIPTS = Path(__file__).with_name("head_node_scripts")
 _ENDED = frozenset({"Success", "Failed", "Cancelled", "TimedOut"})
 _FIRST_POLL_S, _LAST_POLL_S = 0.3, 2.0
@@ -57,7 +52,7 @@ class NoEndError(OpsError):
 
 def as_user(*argv: str) -> str:
     """Return the script that runs a command as the cluster's user, with every word unchanged."""
-    return _AS_USER + shlex.join(argv)
+    return RUN_AS_USER + shlex.join(argv)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,21 @@
-"""Command that opens a shell of the cluster's user on the head node through Session Manager."""
+"""Commands of the cluster's user on the head node, through Session Manager and Run Command."""
 
 from __future__ import annotations
 
 # The user that owns a ParallelCluster node, by the first word of its os (pcluster.constants.OS_MAPPING).
 _USERS = {"alinux": "ec2-user", "rhel": "ec2-user", "ubuntu": "ubuntu", "rocky": "rocky"}
+
+RUN_AS_USER = (
+    "user=$(sed -n 's/^cfn_cluster_user=//p' /etc/parallelcluster/cfnconfig) && "
+    'exec sudo --set-home --user "${user:?is not in cfnconfig}" -- '
+    "bash --login -c 'cd && exec \"$@\"' trainctl "
+)
+"""Beginning of a script for Run Command, which runs the words that follow as the cluster's user.
+
+ParallelCluster names the user (ubuntu, ec2-user) in cfnconfig. That file has lists of bash, so it is not
+sourced: the agent runs scripts with `sh`, which is dash on Ubuntu and ends with a syntax error there. The
+login shell has Slurm on its PATH. sudo passes the words unchanged; its own --login would expand a $ in them.
+"""
 
 
 def cluster_user(os: str) -> str | None:

@@ -5,7 +5,8 @@ As in amazon-ssm-agent 3.3, five commands run at a time, and five more are accep
 (task/pool.go); their status is then unknown, and is TimedOut here. When a command is cancelled, or runs
 longer than its executionTimeout, the agent kills its process group and does not wait for it
 (executers/executers.go). The standard error of a failed command ends with a line of the agent
-(plugins/runscript/runscript.go).
+(plugins/runscript/runscript.go). Of either output it sends 24,000 bytes at most, the last of which are then
+its mark (framework/runpluginutil/runpluginutil.go, plugins/pluginutil/pluginutil.go).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from typing import IO
 
 WORKERS = 5
 BUFFER = 5
+MOST_BYTES = 24_000
+CUT = b"--output truncated--"
 _STOPPED = 137
 _POLL_S = 0.02
 # Time to report a command that was killed at its limit.
@@ -123,14 +126,16 @@ def _run(task: Task) -> Outcome:
                 start_new_session=True,
             )
         except OSError as error:
-            return _ended(127, "", str(error))
+            return _ended(127, b"", str(error).encode())
         status = _wait(process, task)
         if status is None:
-            return _ended(process.returncode, _text(out), _text(err))
+            return _ended(process.returncode, _read(out), _read(err))
         os.killpg(process.pid, signal.SIGKILL)
         threading.Thread(target=process.wait, daemon=True).start()  # avoids a zombie without waiting
         details = "Execution Timed Out" if status == "TimedOut" else status
-        return Outcome(status=status, details=details, code=_STOPPED, stdout=_text(out), stderr=_text(err))
+        return Outcome(
+            status=status, details=details, code=_STOPPED, stdout=_sent(_read(out)), stderr=_sent(_read(err))
+        )
 
 
 def _wait(process: subprocess.Popen[bytes], task: Task) -> str | None:
@@ -148,13 +153,22 @@ def _wait(process: subprocess.Popen[bytes], task: Task) -> str | None:
             return None
 
 
-def _ended(code: int, stdout: str, stderr: str) -> Outcome:
+def _ended(code: int, stdout: bytes, stderr: bytes) -> Outcome:
     if code == 0:
-        return Outcome(status="Success", details="Success", code=0, stdout=stdout, stderr=stderr)
-    said = f"{stderr}failed to run commands: exit status {code}"
-    return Outcome(status="Failed", details="Failed", code=code, stdout=stdout, stderr=said)
+        return Outcome(
+            status="Success", details="Success", code=0, stdout=_sent(stdout), stderr=_sent(stderr)
+        )
+    said = stderr + f"failed to run commands: exit status {code}".encode()
+    return Outcome(status="Failed", details="Failed", code=code, stdout=_sent(stdout), stderr=_sent(said))
 
 
-def _text(file: IO[bytes]) -> str:
+def _read(file: IO[bytes]) -> bytes:
     file.seek(0)
-    return file.read().decode(errors="replace")
+    return file.read()
+
+
+def _sent(output: bytes) -> str:
+    """Return an output as the agent sends it. Text of exactly MOST_BYTES is cut as well."""
+    if len(output) >= MOST_BYTES:
+        output = output[: MOST_BYTES - len(CUT)] + CUT
+    return output.decode(errors="replace")

@@ -24,24 +24,21 @@ from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.session_command import RUN_AS_USER
 from training_cluster.paths import ROOT
 
-# The provider's commands run as root, trainctl's as the cluster's user (ops/account/head_node.py).
+# The provider's commands run as root, trainctl's as the cluster's user (RUN_AS_USER).
 _ROOT = "PATH=$PATH:/opt/slurm/bin "
-_USER = (
-    '. /etc/parallelcluster/cfnconfig && exec sudo --set-home --user "$cfn_cluster_user" -- '
-    "bash --login -c 'cd && exec \"$@\"' trainctl "
-)
 _ASKS = frozenset({"squeue", "sinfo"})
 _PROGRAMS = _ASKS | frozenset({"sbatch", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat"})
 _MODULES = ("python3", "-B", "-m", "trainkit.run.report")
 SCRIPTS = ROOT / "ops" / "account" / "head_node_scripts"
-_EFS = "/efs"
+_EFS, _ETC = "/efs", "/etc/training-cluster"
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 # Default limits of AWS-RunShellScript, and of SendCommand.
 _EXECUTION_S, _DELIVERY_S = 3600.0, 3600.0
-# Characters of a command's output that GetCommandInvocation returns.
-_STDOUT, _STDERR = 24_000, 8_000
+# Characters of a command's errors that GetCommandInvocation returns; the agent has cut both.
+_STDERR = 8_000
 _REFUSED = 126
 _HEAD_NODE = ("parallelcluster:node-type", "HeadNode")
 
@@ -97,7 +94,7 @@ def _finish(
     )
     invocation |= {
         "ResponseCode": outcome.code,
-        "StandardOutputContent": outcome.stdout[:_STDOUT],
+        "StandardOutputContent": outcome.stdout,
         "StandardErrorContent": outcome.stderr[:_STDERR],
         "ExecutionEndDateTime": _now(),
         "StatusDetails": outcome.details,
@@ -173,6 +170,7 @@ def run(
     folders = {
         load_base().shared_dir: environment.get("TRAINING_SHARED", ""),
         _EFS: environment.get("TRAINING_EFS", ""),
+        _ETC: environment.get("TRAINING_ETC", ""),
     }
     assignments, argv = _split([_on_this_machine(word, folders) for word in command])
     outcome = agent.run(
@@ -197,7 +195,11 @@ def run(
 def _allowed(script: str) -> list[str] | None:
     """Return the command in an allowed script; None for any other script."""
     prefix, programs = next(
-        ((each, names) for each, names in ((_ROOT, _ASKS), (_USER, _PROGRAMS)) if script.startswith(each)),
+        (
+            (each, names)
+            for each, names in ((_ROOT, _ASKS), (RUN_AS_USER, _PROGRAMS))
+            if script.startswith(each)
+        ),
         (None, frozenset[str]()),
     )
     if prefix is None:
@@ -207,7 +209,7 @@ def _allowed(script: str) -> list[str] | None:
     except ValueError:
         return None
     _, argv = _split(command)
-    known = bool(argv) and (argv[0] in programs or (prefix == _USER and _is_ours(argv)))
+    known = bool(argv) and (argv[0] in programs or (prefix == RUN_AS_USER and _is_ours(argv)))
     return command if known else None
 
 

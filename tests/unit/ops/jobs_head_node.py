@@ -35,6 +35,7 @@ class PlayedCluster:
             "PATH": f"{self._bin}:{os.environ['PATH']}",
             "TRAINING_SHARED": str(self.shared),
             "TRAINING_EFS": str(root / "efs"),
+            "TRAINING_ETC": str(root / "etc"),
             "TMPDIR": str(root),
         }
         self.sent: list[dict[str, Any]] = []
@@ -47,6 +48,7 @@ class PlayedCluster:
         self._began: set[str] = set()
         self._cancelled: dict[str, threading.Event] = {}
         self._ended: dict[str, Outcome] = {}
+        self.has_nodes("p4d.24xlarge", recipe="gpu")
         self.says("sinfo", SINFO)
         self.says("squeue", "")
         self.answers = {
@@ -79,6 +81,13 @@ class PlayedCluster:
         note = f'printf "%s\\n" "$(printf "%q " {program} "$@")" >>{self._calls}'
         path.write_text(f"#!/bin/bash\n{note}\n{script}\n")
         path.chmod(0o755)
+
+    def has_nodes(self, instance_type: str, *, recipe: str) -> None:
+        """Set the facts about the nodes of SINFO's partition, as in job_environment.py."""
+        file = self.shared.parent / "etc" / "partitions" / "gpu.env"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = f"# Facts.\nexport INSTANCE_TYPE='{instance_type}'\nexport IMAGE_RECIPE='{recipe}'\n"
+        file.write_text(text)
 
     def has_workload(self, name: str) -> None:
         (self.shared / "training" / name).mkdir()
@@ -123,7 +132,7 @@ class PlayedCluster:
             "Status": ended.status,
             "StatusDetails": ended.details,
             "ResponseCode": ended.code,
-            "StandardOutputContent": ended.stdout[:24_000],
+            "StandardOutputContent": ended.stdout,
             "StandardErrorContent": ended.stderr[:8_000],
             **began,
         }

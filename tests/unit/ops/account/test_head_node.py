@@ -32,9 +32,9 @@ def test_each_command_has_an_end_on_the_head_node(cluster: PlayedCluster) -> Non
 
 @pytest.mark.parametrize("shell", [("sh",), ("bash", "--posix")])
 def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell: tuple[str, ...]) -> None:
-    """Ubuntu's sh is dash, Amazon Linux's is bash; the agent runs scripts with `sh`."""
+    """Ubuntu's sh is dash, Amazon Linux's is bash; the agent runs `sh`. cfnconfig has lists of bash."""
     words = ["a b", "$HOME", "it's", 'a"b', "`id`", "\\n", "*", "", "line\nend", "!x", "ü", "-n"]
-    (tmp_path / "cfnconfig").write_text("cfn_cluster_user=ubuntu\n")
+    (tmp_path / "cfnconfig").write_text("cfn_preinstall_args=()\ncfn_cluster_user=ubuntu\n")
     (tmp_path / "sudo").write_text('#!/bin/sh\n[ "$3" = ubuntu ] && shift 4 && exec "$@"\n')
     (tmp_path / "sudo").chmod(0o755)
     script = as_user("printf", "%s\\0", *words)

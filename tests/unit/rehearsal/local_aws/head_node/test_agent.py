@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ops.account.head_node import as_user
-from rehearsal.local_aws.head_node.agent import BUFFER, WORKERS, Agent, Outcome
+from rehearsal.local_aws.head_node.agent import BUFFER, MOST_BYTES, WORKERS, Agent, Outcome
 from rehearsal.local_aws.head_node.run_commands import run
 
 
@@ -34,6 +34,18 @@ def test_a_command_that_runs_too_long_is_killed_with_all_that_it_started(tmp_pat
             return
         time.sleep(0.05)
     pytest.fail("what the command started lives on")
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+@pytest.mark.parametrize(("bytes_", "is_cut"), [(MOST_BYTES - 1, False), (MOST_BYTES, True), (90_000, True)])
+def test_long_output_ends_with_the_agents_mark(
+    tmp_path: Path, bytes_: int, is_cut: bool, stream: str
+) -> None:
+    shell = played(tmp_path, f"head -c {bytes_} /dev/zero | tr '\\0' a >&{stream}")
+    ended = run(as_user("squeue"), shell, agent=Agent())
+    said = ended.stdout or ended.stderr
+    assert len(said) == min(bytes_, MOST_BYTES)
+    assert said.endswith("a--output truncated--") is is_cut
 
 
 def test_a_command_that_is_cancelled_ends(tmp_path: Path) -> None:
