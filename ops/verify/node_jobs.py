@@ -13,11 +13,9 @@ from ops.jobs.output import Output
 from ops.jobs.slurm import Job
 from ops.jobs.submit import RUN_NAME, JobRequest, output_path, submit
 from ops.verify.scene import Say, Scene
+from ops.verify.workloads import LIMIT_MIN, MOST_WAIT_MIN, settings_of
 
-_TIME_LIMIT = "60"
 _STEP = re.compile(r"^step \d+", re.MULTILINE)
-# Text that needs no download: random weights, and the text of the node itself.
-_SETTINGS = {"CORPUS": "machine", "INIT_FROM": "scratch", "MAX_RESTARTS": "0"}
 
 
 @dataclass
@@ -74,8 +72,9 @@ def run_job(workload: str, scene: Scene, *, most_trained_s: float | None = None)
     request = JobRequest(
         workload=workload,
         nodes=scene.nodes,
-        settings={**_SETTINGS, RUN_NAME: name},
-        time_limit=_TIME_LIMIT,
+        settings={**settings_of(workload), RUN_NAME: name},
+        time_limit=str(LIMIT_MIN),
+        deadline=f"now+{LIMIT_MIN + MOST_WAIT_MIN}minutes",
     )
     seen = JobSeen(id=submit(request, head_node).job_id, run=f"{workload}/{name}")
     scene.jobs.append((seen.id, seen.run))

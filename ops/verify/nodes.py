@@ -10,9 +10,9 @@ from ops.verify.check import Check, Result
 from ops.verify.cleaning import remove_runs
 from ops.verify.node_jobs import JobSeen, run_job
 from ops.verify.scene import Scene, UnseenError
+from ops.verify.workloads import nodes_of, say_price
 from training_cluster.catalog.families import instance_hour, load_base
 
-NETWORK, TRAINING = "nccl-tests", "gpt2"
 _MOST_START_MIN = 15
 _TRAINING_S = 600.0
 _JUDGED = "all-reduce as it should be: "
@@ -23,13 +23,23 @@ _PROVIDER = re.compile(r"NET/OFI Selected provider is (\S+?),")
 
 
 def _network_job(scene: Scene) -> JobSeen:
-    found: JobSeen = scene.once("network job", lambda: run_job(NETWORK, scene))
+    workload = nodes_of(scene).network
+    if workload is None:
+        raise UnseenError("NCCL is not for Trainium; nccom-test of the Neuron tools measures its network")
+    found: JobSeen = scene.once("network job", lambda: run_job(workload, scene))
     return found
 
 
 def _training_job(scene: Scene) -> JobSeen:
-    found: JobSeen = scene.once("training job", lambda: run_job(TRAINING, scene, most_trained_s=_TRAINING_S))
+    workload = nodes_of(scene).training
+    found: JobSeen = scene.once("training job", lambda: run_job(workload, scene, most_trained_s=_TRAINING_S))
     return found
+
+
+def _jobs(scene: Scene) -> list[JobSeen]:
+    """Return the jobs in the order in which they run."""
+    network = [_network_job(scene)] if nodes_of(scene).network else []
+    return [*network, _training_job(scene)]
 
 
 def _record(job: JobSeen, scene: Scene) -> Run:
@@ -38,7 +48,7 @@ def _record(job: JobSeen, scene: Scene) -> Run:
 
 
 def _starts_in_time(scene: Scene) -> tuple[bool, str]:
-    job = _network_job(scene)
+    job = _network_job(scene) if nodes_of(scene).network else _training_job(scene)
     if job.began_s is None:
         return False, f"job {job.id} wrote nothing: {job.ended.ending if job.ended else 'forgotten'}"
     minutes = job.began_s / 60
@@ -94,7 +104,7 @@ def _has_all_ranks(scene: Scene) -> tuple[bool, str]:
 
 
 def _cost_of_nodes(scene: Scene) -> tuple[bool, str]:
-    runs = [_record(job, scene) for job in (_network_job(scene), _training_job(scene))]
+    runs = [_record(job, scene) for job in _jobs(scene)]
     use = [each for run in runs for each in run.use if each.instance_type]
     if not use:
         raise UnseenError("the runs recorded no instance type")
@@ -125,7 +135,7 @@ NODE_CHECKS = (
     Check(
         id="efa",
         claim="NCCL goes over EFA.",
-        expected="NCCL over Libfabric; libfabric's provider: efa",
+        expected="NCCL over Libfabric; libfabric's provider: efa (not on Trainium, which has no NCCL)",
         not_in_rehearsal="EFA and NCCL: the local job runs over gloo.",
         look=_goes_over_efa,
     ),
@@ -138,7 +148,7 @@ NODE_CHECKS = (
     ),
     Check(
         id="training",
-        claim="A training of ten minutes makes steps, and its loss falls.",
+        claim="A training of ten minutes (gpt2; bert-trainium on Trainium) makes steps, and its loss falls.",
         expected="steps, and a lower last loss",
         not_in_rehearsal="Accelerators: a tiny model trains on the CPU.",
         look=_trained,
@@ -172,6 +182,7 @@ NODE_CHECKS = (
 def run_node_checks(scene: Scene) -> list[Result]:
     """Run the checks that start scene.nodes nodes, and remove what their jobs wrote."""
     results: list[Result] = []
+    say_price(scene)
     try:
         results += (check.run(scene) for check in NODE_CHECKS)
     finally:

@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from ops.jobs.settings import check_job_settings
 from ops.jobs.slurm import Job
 from ops.report.record import Run, Summary, Use
-from ops.verify import nodes
 from ops.verify.check import Result
 from ops.verify.node_jobs import JobSeen, run_job
-from ops.verify.nodes import NODE_CHECKS
+from ops.verify.nodes import NODE_CHECKS, run_node_checks
 from ops.verify.scene import Scene, open_scene
+from ops.verify.workloads import NETWORK, say_price, settings_of
 from tests.unit.ops.jobs.test_slurm import job_text
 from tests.unit.ops.jobs_head_node import PlayedCluster
+from training_cluster.catalog.families import instance_hour
 
+TRAINING = "gpt2"
 GOOD = "2 ranks\nNCCL INFO via NET/Libfabric/0\nNET/OFI Selected provider is efa, fabric is efa\n"
 GOOD += "all-reduce as it should be: 2 nodes, 16 ranks: 45 GB/s at 1 GiB\n"
 
@@ -66,8 +69,8 @@ def results(
     record: Run | None = None,
 ) -> dict[str, Result]:
     jobs = {
-        nodes.NETWORK: network or seen(),
-        nodes.TRAINING: training or seen("", was_stopped=True, state="CANCELLED"),
+        NETWORK: network or seen(),
+        TRAINING: training or seen("", was_stopped=True, state="CANCELLED"),
     }
     monkeypatch.setattr("ops.verify.nodes.run_job", lambda workload, _scene, **_: jobs[workload])
     monkeypatch.setattr("ops.verify.nodes.read_on_cluster", lambda _run, _node: record or run())
@@ -123,7 +126,7 @@ def test_a_fault_of_the_nodes_is_seen(
 
 
 def running(cluster: PlayedCluster, state: str) -> None:
-    for workload in (nodes.NETWORK, nodes.TRAINING):
+    for workload in (NETWORK, TRAINING):
         cluster.has_workload(workload)
     cluster.says("sbatch", "31\n")
     cluster.does("scontrol", f"printf %s {job_text(state)!r}")
@@ -132,7 +135,7 @@ def running(cluster: PlayedCluster, state: str) -> None:
 
 def test_a_job_is_watched_to_its_end(cluster: PlayedCluster) -> None:
     running(cluster, "COMPLETED")
-    found = run_job(nodes.NETWORK, scene_of(cluster))
+    found = run_job(NETWORK, scene_of(cluster))
     assert found.text == "step 10: loss 5\n"
     assert found.began_s is not None
     assert found.ended is not None
@@ -148,7 +151,7 @@ def test_a_training_that_was_long_enough_is_cancelled(cluster: PlayedCluster) ->
     cluster.does(
         "scontrol", f"if [[ -e {ended} ]]; then printf %s {states[0]!r}; else printf %s {states[1]!r}; fi"
     )
-    found = run_job(nodes.TRAINING, scene_of(cluster), most_trained_s=0.05)
+    found = run_job(TRAINING, scene_of(cluster), most_trained_s=0.05)
     assert found.was_stopped
     assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
 
@@ -162,5 +165,71 @@ def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("ops.verify.node_jobs.follow", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_job(nodes.TRAINING, scene_of(cluster))
+        run_job(TRAINING, scene_of(cluster))
     assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+
+
+def test_trainium_trains_its_own_workload_and_measures_no_nccl(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.has_nodes("trn1.32xlarge", recipe="neuron")
+    asked = list[str]()
+
+    def play(workload: str, _scene: Scene, **_: Any) -> JobSeen:
+        asked.append(workload)
+        return seen("", was_stopped=True, state="CANCELLED")
+
+    monkeypatch.setattr("ops.verify.nodes.run_job", play)
+    monkeypatch.setattr("ops.verify.nodes.read_on_cluster", lambda _run, _node: run())
+    scene = scene_of(cluster)
+    found = {check.id: check.run(scene) for check in NODE_CHECKS}
+    assert asked == ["bert-trainium"]
+    assert {name for name, each in found.items() if each.verdict == "could not look"} == {
+        "efa",
+        "bandwidth",
+        "scaled-down-later",
+    }
+    assert "nccom-test" in found["efa"].seen
+    assert found["node-start"].seen.startswith("4.0 minutes")
+
+
+@pytest.mark.parametrize("workload", ["gpt2", "bert-trainium"])
+def test_a_training_takes_the_nodes_own_text_and_only_settings_that_it_reads(
+    cluster: PlayedCluster, workload: str
+) -> None:
+    running(cluster, "COMPLETED")
+    (cluster.shared / "training" / "bert-trainium").mkdir()
+    (cluster.shared / "training" / "bert-trainium" / "train.sh").touch()
+    cluster.does("sbatch", 'echo "$CORPUS" >"$TRAINING_SHARED/corpus"; echo 31')
+    run_job(workload, scene_of(cluster))
+    assert (cluster.shared / "corpus").read_text() == "machine\n"
+    assert check_job_settings(workload, settings_of(workload), ()) == ""
+
+
+def test_a_job_whose_nodes_never_come_is_removed(cluster: PlayedCluster) -> None:
+    running(cluster, "DEADLINE")
+    found = run_job(NETWORK, scene_of(cluster))
+    (sbatch,) = [each for each in cluster.calls if each[0] == "sbatch"]
+    assert {"--time=60", "--deadline=now+120minutes"} <= set(sbatch)
+    assert found.ended is not None
+    assert found.ended.state == "DEADLINE"
+
+
+def test_the_price_is_said_before_the_first_job(cluster: PlayedCluster) -> None:
+    said: list[str] = []
+    scene = open_scene("training", cluster.client, said.append, nodes=2)
+    say_price(scene)
+    price = instance_hour("p4d.24xlarge")
+    assert price is not None
+    usd = price.usd * 2 * 130 / 60
+    assert said == [
+        f"2 x p4d.24xlarge for nccl-tests and gpt2: {usd:.2f} USD on demand at most, if each job runs "
+        "for its 60 minutes, and 10 idle ones follow. Ctrl-C ends them"
+    ]
+
+
+def test_a_cluster_without_facts_about_its_nodes_gets_no_job(cluster: PlayedCluster) -> None:
+    (cluster.shared.parent / "etc" / "partitions" / "gpu.env").unlink()
+    found = run_node_checks(scene_of(cluster))
+    assert {each.verdict for each in found} == {"could not look"}
+    assert all(each[0] != "sbatch" for each in cluster.calls)
