@@ -1,47 +1,19 @@
-"""Calls of the provider, and the IAM actions that they take."""
+"""A recording of the provider's work, as it is added up, written and read."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from rehearsal.recording.actions import actions_of
-from rehearsal.recording.provider import CODE
-from rehearsal.recording.provider_calls import provider_calls
-from training_cluster.permissions.table import load
+from rehearsal.recording.recording import Recording
 
 
-def test_the_providers_own_calls_are_those_of_its_source() -> None:
-    source = {
-        (action, f"{file} {operation}")
-        for file, service, operation in provider_calls(CODE)
-        for action in actions_of(service, operation, "")
-    }
-    assert {(row.action, call) for row in load() for call in row.provider} == source, "type: make permissions"
-
-
-def test_a_call_is_found_in_a_file_by_its_client_and_its_name(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(
-        'boto3.client("s3").get_paginator("list_objects_v2")\nboto3.client("ssm").put_parameter()\nput_object()\n'
-    )
-    assert list(provider_calls(tmp_path)) == [
-        ("own.py", "s3", "ListObjectsV2"),
-        ("own.py", "ssm", "PutParameter"),
+def test_recordings_add_up_and_a_written_one_is_read_with_calls_and_types() -> None:
+    recording = Recording(calls={"library ec2 DescribeVpcs -"}, types={"AWS::EC2::VPC": {"CidrBlock"}})
+    more = {"AWS::EC2::VPC": {"CidrBlock", "Tags"}, "AWS::EC2::EIP": set[str]()}
+    recording.add(Recording(calls={"record.py ssm PutParameter Name"}, types=more))
+    log = recording.dump()
+    assert log.splitlines() == [
+        "call library ec2 DescribeVpcs -",
+        "call record.py ssm PutParameter Name",
+        "type AWS::EC2::EIP",
+        "type AWS::EC2::VPC CidrBlock,Tags",
     ]
-
-
-@pytest.mark.parametrize(
-    ("call", "actions"),
-    [
-        ("ec2 DescribeSubnets SubnetIds", {"ec2:DescribeSubnets"}),
-        ("s3 HeadBucket Bucket", {"s3:ListBucket"}),
-        ("s3 GetObject Bucket,Key,VersionId", {"s3:GetObjectVersion"}),
-        ("s3 DeleteObjects Bucket,Delete", {"s3:DeleteObject", "s3:DeleteObjectVersion"}),
-        ("ec2 RunInstances DryRun,TagSpecifications", {"ec2:RunInstances", "ec2:CreateTags"}),
-        ("tagging GetResources -", {"tag:GetResources"}),
-        ("sts GetCallerIdentity -", set()),
-    ],
-)
-def test_a_call_takes_the_actions_that_iam_names(call: str, actions: set[str]) -> None:
-    assert actions_of(*call.split()) == actions
+    assert Recording.parse(log) == recording
