@@ -24,7 +24,7 @@ from pairs import FORMAT, ROW_HEAD
 from settings import Settings, read_settings
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
-from trainkit.data.hub_text import Download, Reader
+from trainkit.data.hub_text import Download, fetched_documents
 from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
@@ -105,7 +105,7 @@ def run() -> None:
         workers=worker_count(),
     )
     row = settings.bert_context + ROW_HEAD
-    ensure_shards(config, bucket, make=lambda: make(config), unit="pairs", unit_ids=row)
+    ensure_shards(config, bucket, make=lambda: make(config), counted="pairs", ids_each=row)
     note_for_training(shards=str(config.folder))
 
 
@@ -119,7 +119,7 @@ def make(config: DataConfig) -> Manifest:
     recipe = Recipe(
         folder=config.folder,
         units=units,
-        read=Reader(),
+        read=fetched_documents,
         encoder=PairEncoder(tokenizer_file, config.settings.bert_context, config.validation_every),
         vocab_size=tokenizer.get_vocab_size(),
         tokenizer_sha256=sha256_of(tokenizer_file),
@@ -165,7 +165,7 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
 
     def train_on_units(to: Path) -> None:
         print(f"data: training a vocabulary of {size:,} tokens")
-        train(sample(units, read=Reader()), to, vocab_size=size)
+        train(sample(units, read=fetched_documents), to, vocab_size=size)
 
     return made_once(file, f"{config.fingerprint} {size}\n", train_on_units)
 

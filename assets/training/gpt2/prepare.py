@@ -20,7 +20,7 @@ import corpus
 from trainkit.data import bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
-from trainkit.data.hub_text import Download, Reader
+from trainkit.data.hub_text import Download, fetched_documents
 from trainkit.data.lifecycle import (
     check_space,
     ensure_shards,
@@ -122,7 +122,7 @@ def make(config: DataConfig) -> Manifest:
     recipe = Recipe(
         folder=config.folder,
         units=units,
-        read=Reader(),
+        read=fetched_documents,
         encoder=tokenizer,
         vocab_size=tokenizer.vocab_size,
         tokenizer_sha256=tokenizer.sha256,
@@ -154,7 +154,7 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
     made_of = f"{config.fingerprint} {config.vocab_size}\n"
 
     def train(to: Path) -> None:
-        bpe.train(bpe.Bpe((to,)), sample(units, read=Reader()), vocab_size=config.vocab_size)
+        bpe.train(bpe.Bpe((to,)), sample(units, read=fetched_documents), vocab_size=config.vocab_size)
 
     return made_once(file, made_of, train)
 

@@ -44,7 +44,7 @@ LEAST_VOCABULARY = 257
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be prepared."""
+    """The text and the tokenizer to prepare."""
 
     data: Path
     corpus: str
@@ -54,19 +54,19 @@ class Order:
 
     @property
     def folder(self) -> Path:
-        """Where the shards are, or will be."""
+        """Folder of the shards, which may not exist yet."""
         if self.given_tokenizer:
             return self.data / f"{self.corpus}-bpe-{sha256_of(self.given_tokenizer)[:8]}"
         return self.data / f"{self.corpus}-vocab-{self.vocab_size}"
 
     def fits(self, manifest: Manifest) -> bool:
-        """Whether shards are made from this text."""
+        """Return True if shards are made from this text."""
         made_of = text.fingerprint(self.corpus, data=self.data)
         return made_of is None or manifest.source.get("fingerprint") == made_of
 
 
 def main() -> None:
-    """Prepare once; one sentence if it cannot be."""
+    """Prepare the shards; end the program with one sentence where it fails."""
     try:
         run()
     except ShardError as error:
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """Make or find the shards, and note for train.py where they are."""
+    """Find or make the shards, and note their folder for train.py."""
     order = read_order()
     bucket = DatasetBucket.of_workload(WORKLOAD)
     if is_done(order):
@@ -94,7 +94,7 @@ def run() -> None:
 
 
 def read_order() -> Order:
-    """What the environment asks for.
+    """Read the order from environment variables.
 
     Raises:
         ShardError: it makes no sense.
@@ -134,7 +134,7 @@ def make(order: Order) -> None:
     recipe = Recipe(
         folder=order.folder,
         units=units,
-        read=text.Reader(),
+        read=text.documents_of,
         encoder=tokenizer.Encoder(file),
         vocab_size=tokenizer.open_tokenizer(file).get_vocab_size(),
         tokenizer_sha256=sha256_of(file),
@@ -154,7 +154,7 @@ def make(order: Order) -> None:
 
 
 def tokenizer_of(order: Order, units: tuple[text.File, ...]) -> Path:
-    """tokenizer.json beside the shards: the one that is given, or one trained here, once for a text."""
+    """Put tokenizer.json beside the shards: the given one, or one that is trained once for a text."""
     file, note = order.folder / TOKENIZER, order.folder / ".tokenizer-of"
     if order.given_tokenizer:
         tokenizer.open_tokenizer(order.given_tokenizer)
@@ -168,7 +168,7 @@ def tokenizer_of(order: Order, units: tuple[text.File, ...]) -> Path:
 
 
 def check_space(folder: Path, text_bytes: int) -> None:
-    """Say now that a file system is too small, and not in an hour; tokens take no more bytes than text."""
+    """Refuse a file system that is too small, before an hour of work; tokens take no more bytes than text."""
     free = shutil.disk_usage(folder).free
     if free < text_bytes:
         raise ShardError(

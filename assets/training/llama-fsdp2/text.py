@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainkit.data import machine_text
 from trainkit.data.documents import blocks
@@ -31,15 +30,11 @@ class File(Unit):
     file: Path
 
 
-@dataclass(frozen=True)
-class Reader:
-    """The documents of a file."""
-
-    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
-        """Read each JSON line's "text", or blocks of a plain text, with the bytes read for each."""
-        if unit.file.suffix == ".jsonl":
-            return json_lines(unit.file)
-        return ((block, len(block.encode())) for block in blocks(lines(unit.file)))
+def documents_of(unit: File) -> Iterator[tuple[str, int]]:
+    """Read each JSON line's "text", or blocks of a plain text, with the bytes read for each."""
+    if unit.file.suffix == ".jsonl":
+        return json_lines(unit.file)
+    return ((block, len(block.encode())) for block in blocks(lines(unit.file)))
 
 
 def lines(file: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from text import File, Reader
+from text import File, documents_of
 from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import Encode
 from trainkit.run.files import write_whole
@@ -29,7 +29,7 @@ class Encoder:
     file: Path
 
     def load(self) -> Encode:
-        """Documents to ids, the end of text behind each; what looks like a special token there is text."""
+        """Return a function from documents to ids, the end of text behind each; special tokens are text."""
         # One process a core: threads of their own would only be in each other's way.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = open_tokenizer(self.file)
@@ -64,7 +64,7 @@ def open_tokenizer(file: Path) -> Tokenizer:
 
 
 def end_of_text(tokenizer: Tokenizer) -> int:
-    """The id of the end of a text.
+    """Return the id of the end of a text.
 
     Raises:
         ShardError: the tokenizer has none that is known here.
@@ -96,10 +96,10 @@ def train(units: Sequence[File], file: Path, *, vocab_size: int, say: Callable[[
 
 
 def sample(units: Sequence[File], *, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:
-    """The beginnings of all files: all of a small corpus."""
+    """Read the beginnings of all files: all of a small corpus."""
     for unit in units:
         left = characters // len(units)
-        for text, _ in Reader()(unit):
+        for text, _ in documents_of(unit):
             yield text
             left -= len(text)
             if left <= 0:

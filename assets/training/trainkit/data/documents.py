@@ -1,4 +1,4 @@
-"""Reader of raw/, a user's own text in DATA_DIR: *.txt, *.jsonl and *.parquet, for every workload.
+"""Documents of raw/, a user's own text in DATA_DIR: *.txt, *.jsonl and *.parquet, for every workload.
 
 Big text files are cut into pieces, so that several processes can read one of them. A line belongs to the
 piece in which it begins. Only parquet needs a package.
@@ -11,13 +11,13 @@ import hashlib
 import itertools
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainkit.data.shards import ShardError
-from trainkit.data.tokenize_unit import Unit
+from trainkit.data.tokenize_unit import ReadUnit, Unit
 
 OWN = "raw"
 """The folder of one's own text, and the value of CORPUS that takes it."""
@@ -181,7 +181,7 @@ def parquet_rows(file: Path) -> Iterator[tuple[str, int]]:
 def sample(
     units: Sequence[Any],
     *,
-    read: Callable[[Any], Iterator[tuple[str, int]]] = documents_of,
+    read: ReadUnit = documents_of,
     characters: int = SAMPLE_CHARACTERS,
 ) -> Iterator[str]:
     """Read the beginnings of a few units, spread over the corpus: all of a small one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainkit.data import hub
 from trainkit.data.documents import OWN, Piece, documents_of
@@ -22,18 +21,14 @@ class Download(Unit):
     file: Path
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A reader of any unit of a corpus."""
-
-    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
-        """Download the unit if it is a download, then read its documents."""
-        if isinstance(unit, Download):
-            hub.fetch(unit.remote, unit.file)
-            unit = Piece(
-                name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file
-            )
+def fetched_documents(unit: Download | Piece) -> Iterator[tuple[str, int]]:
+    """Read the documents of a unit, after its download if it is a file of the hub."""
+    if isinstance(unit, Piece):
         return documents_of(unit)
+    hub.fetch(unit.remote, unit.file)
+    return documents_of(
+        Piece(name=unit.name, size_bytes=unit.size_bytes, fingerprint=unit.fingerprint, file=unit.file)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,24 +116,24 @@ def ensure_shards(
     bucket: DatasetBucket | None,
     *,
     make: Callable[[], Manifest],
-    unit: str = "tokens",
-    unit_ids: int = 1,
+    counted: str = "tokens",
+    ids_each: int = 1,
 ) -> Manifest:
     """Find, download or make the shards, and upload them; training goes on without the upload.
 
     Args:
         bucket: None where the shards belong to no bucket: text of a machine exists on every machine.
-        unit: name of what is counted in the message, of `unit_ids` ids each.
+        counted: name of the things that the message counts, of `ids_each` ids each.
     """
     if is_done(config):
         print(f"data: {config.folder} is there")
     elif bucket is None or not download(config, bucket):
         started = time.monotonic()
         made = make()
-        counts = ", ".join(f"{split} {made.tokens(split) // unit_ids:,}" for split in made.splits)
+        counts = ", ".join(f"{split} {made.tokens(split) // ids_each:,}" for split in made.splits)
         print(
             f"data: {config.folder} made in {time.monotonic() - started:.1f} s: vocabulary "
-            f"{made.vocab_size:,}, {unit}: {counts}"
+            f"{made.vocab_size:,}, {counted}: {counts}"
         )
     manifest = read_manifest(config.folder)
     if bucket:

@@ -36,18 +36,11 @@ class Unit:
     """A sum that changes when the text would."""
 
 
-class Reader(Protocol):
-    """A function that reads the documents of a unit; it is sent to other processes."""
+ReadUnit = Callable[[Any], Iterator[tuple[str, int]]]
+"""A module's function that reads the documents of a unit, each with the bytes that were read for it.
 
-    def __call__(self, unit: Any, /) -> Iterator[tuple[str, int]]:
-        """Read each document, with the bytes of the unit that were read since the one before.
-
-        Raises:
-            ShardError: the unit cannot be read.
-        """
-        ...
-
-
+Raises ShardError, if the unit cannot be read.
+"""
 Encode = Callable[[list[str]], list[Sequence[int]]]
 
 
@@ -65,7 +58,7 @@ class Recipe:
 
     folder: Path
     units: tuple[Unit, ...]
-    read: Reader
+    read: ReadUnit
     encoder: Encoder
     vocab_size: int
     tokenizer_sha256: str

@@ -60,7 +60,7 @@ def prepare(data: Path, tmp_path: Path) -> Prepare:
 
 def test_own_files_are_read_as_blocks_and_as_json_lines(load: Import, data: Path) -> None:
     text = load("text")
-    blocks, lines = (list(text.Reader()(unit)) for unit in text.units("raw", data=data))
+    blocks, lines = (list(text.documents_of(unit)) for unit in text.units("raw", data=data))
     assert "".join(block for block, _ in blocks) == "A line of text.\n\n" * 1000
     assert len(blocks) > 3
     assert sum(size for _, size in blocks) == 17_000
