@@ -1,4 +1,4 @@
-"""Which tokens a rank trains on: decided by seed and step alone, so that a resume has nothing to remember."""
+"""The tokens that a rank trains on, decided by seed and step alone, so that a resume needs no state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TRAINING, VALIDATION = 0, 1
 def starts_of(
     key: list[int], *, tokens: int, length: int, ranks: int, micro_steps: int, batch_size: int
 ) -> npt.NDArray[np.int64]:
-    """(micro_steps, ranks, batch_size) first tokens of the sequences of one step.
+    """Draw the (micro_steps, ranks, batch_size) first tokens of the sequences of one step.
 
     All ranks draw the same ones and take their own: as many sequences a step on fewer ranks, in more
     micro-steps, are the same sequences.
@@ -23,5 +23,5 @@ def starts_of(
 
 
 def rows_of(tokens: Tokens, starts: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
-    """(batch_size, length) token ids."""
+    """Read (batch_size, length) token ids."""
     return np.stack([tokens.window(int(start), length) for start in starts])

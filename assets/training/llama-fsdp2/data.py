@@ -1,4 +1,4 @@
-"""The token shards of a run, looked at before training begins. Needs no package."""
+"""The token shards of a run, which are checked before training begins. Needs no package."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from trainkit.run.run import Run, data_note, die
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """A folder of shards, and what it holds."""
+    """A folder of shards, with its manifest."""
 
     folder: Path
     manifest: Manifest
 
     def sum(self) -> str:
-        """Of all shards' sums: two data sets with the same have the same content."""
+        """Return a sum of all shards' sums: data sets with the same sum have the same content."""
         return hashlib.sha256("".join(each.sha256 for each in self.manifest.shards()).encode()).hexdigest()
 
 
 def open_data(run: Run, settings: Settings, shape: Shape) -> Data:
-    """The shards that prepare.py noted for this run; dies unless they are whole and fit the model."""
+    """Open the shards that prepare.py noted for this run; die unless they are whole and fit the model."""
     folder = Path(data_note(run)["shards"])
     try:
         manifest = read_manifest(folder)
@@ -49,7 +49,7 @@ def open_data(run: Run, settings: Settings, shape: Shape) -> Data:
 
 
 def verify(run: Run, settings: Settings, data: Data) -> None:
-    """Read all shards once, the nodes sharing the work; dies if one is corrupt."""
+    """Read all shards once, a share on each node; die if one is corrupt."""
     if settings.verify_data == "no" or run.local_rank:
         return
     nodes, node = int(os.environ.get("NNODES", "1")), run.rank // int(os.environ.get("NPROC_PER_NODE", "1"))

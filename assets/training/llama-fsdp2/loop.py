@@ -32,7 +32,7 @@ GRADIENT_CLIP = 1.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rank:
-    """What this rank trains with."""
+    """Run, settings, sizes, data and device of one rank."""
 
     run: Run
     settings: Settings
@@ -41,22 +41,22 @@ class Rank:
     device: torch.device
 
     def say(self, text: str) -> None:
-        """Print once."""
+        """Print a line, on the first rank only."""
         if self.run.is_first:
             print(text)
 
     def mean(self, *values: float) -> list[float]:
-        """The mean over ranks of each value; one exchange."""
+        """Return the mean over ranks of each value, in one exchange."""
         own = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(own)
         return [float(value) / self.run.world_size for value in own.tolist()]
 
     def tokens(self, split: str) -> Tokens:
-        """The tokens of one split."""
+        """Open the tokens of one split."""
         return Tokens(self.data.folder, self.data.manifest, split)
 
     def batches(self, tokens: Tokens, *, what: int, step: int, micro_steps: int) -> list[torch.Tensor]:
-        """This rank's (batch_size, context + 1) token ids of each micro-step."""
+        """Read this rank's (batch_size, context + 1) token ids of each micro-step."""
         length = self.settings.llama_context + 1
         starts = starts_of(
             [what, self.settings.seed, step],
@@ -107,7 +107,7 @@ def train(run: Run, settings: Settings, shape: Shape, data: Data, checkpoint: Pa
 
 
 def open_device(run: Run, settings: Settings) -> torch.device:
-    """The device of this rank."""
+    """Return the device of this rank."""
     if settings.device == "cpu":
         return torch.device("cpu")
     torch.cuda.set_device(run.local_rank)
@@ -171,7 +171,7 @@ def train_steps(rank: Rank, update: Update, saver: Saver, checkpoint: Path | Non
 
 
 def finish(rank: Rank, model: Llama) -> None:
-    """Validate: mean loss over eval_batches a rank, always the same ones; then say that all is done."""
+    """Print the mean loss over eval_batches a rank, always the same ones, and the end of the training."""
     tokens = rank.tokens("val")
     model.eval()
     total = 0.0
@@ -187,7 +187,7 @@ def finish(rank: Rank, model: Llama) -> None:
 
 
 def resume(rank: Rank, saver: Saver, checkpoint: Path | None) -> tuple[int, int]:
-    """Load a checkpoint; the step and the tokens it stands at, or (0, 0)."""
+    """Load a checkpoint; return its step and its number of tokens, or (0, 0) without one."""
     if rank.run.is_first:
         checkpoints.clear_partials(rank.run.checkpoint_dir)
     # Nobody writes before that is done.

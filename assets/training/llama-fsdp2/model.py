@@ -32,7 +32,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(shape.width, shape.width, bias=False)
 
     def forward(self, x: Tensor, rope: Tensor) -> Tensor:
-        """(batch, tokens, width) to the same."""
+        """Map (batch, tokens, width) to the same."""
         query, key, value = (
             layer(x).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
@@ -46,7 +46,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """SwiGLU."""
+    """The feed-forward part of a layer (SwiGLU)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -55,13 +55,13 @@ class FeedForward(nn.Module):
         self.output = nn.Linear(shape.hidden, shape.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, tokens, width) to the same."""
+        """Map (batch, tokens, width) to the same."""
         changed: Tensor = self.output(functional.silu(self.gate(x)) * self.up(x))
         return changed
 
 
 class Block(nn.Module):
-    """One layer."""
+    """One layer: attention, then the feed-forward part."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -74,21 +74,21 @@ class Block(nn.Module):
         self.compute = self.forward_once
 
     def forward(self, x: Tensor, rope: Tensor) -> Tensor:
-        """(batch, tokens, width) to the same. What FSDP does is outside of what is recomputed."""
+        """Map (batch, tokens, width) to the same; FSDP's exchanges are not recomputed."""
         if self.recompute and self.training:
             again: Tensor = checkpoint(self.compute, x, rope, use_reentrant=False)
             return again
         return self.compute(x, rope)
 
     def forward_once(self, x: Tensor, rope: Tensor) -> Tensor:
-        """What the layer computes."""
+        """Compute the layer, whose activations may be computed again."""
         x = x + self.attention(self.attention_norm(x), rope)
         added: Tensor = x + self.feed_forward(self.feed_forward_norm(x))
         return added
 
 
 class Llama(nn.Module):
-    """Token ids to logits."""
+    """The model, from token ids to logits."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Llama(nn.Module):
         self.head = None if shape.tied else nn.Linear(shape.width, shape.vocab_size, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """(batch, tokens) to (batch, tokens, vocabulary)."""
+        """Map (batch, tokens) to (batch, tokens, vocabulary)."""
         rope = rope_table(ids.shape[1], self.shape, ids.device)
         x = self.embedding(ids)
         for block in self.blocks:
@@ -110,7 +110,7 @@ class Llama(nn.Module):
         return logits
 
     def initialise(self, *, seed: int) -> None:
-        """Random weights, the same however the model is spread: each is drawn whole, from its own numbers.
+        """Draw random weights, the same however the model is spread: each whole, from its own numbers.
 
         Normal with 0.02; less for what adds to the residual stream, by the root of the additions (GPT-2).
         """
@@ -130,7 +130,7 @@ class Llama(nn.Module):
 
 
 def rope_table(tokens: int, shape: Shape, device: torch.device) -> Tensor:
-    """(2, tokens, head width / 2) in fp32: cosine and sine of position / theta^(2i / head width)."""
+    """Return (2, tokens, head width / 2) in fp32: cosine and sine of position / theta^(2i / head width)."""
     pairs = torch.arange(0, shape.head_width, 2, device=device, dtype=torch.float32)
     angles = torch.outer(
         torch.arange(tokens, device=device, dtype=torch.float32),
@@ -148,5 +148,5 @@ def rotate(x: Tensor, rope: Tensor) -> Tensor:
 
 
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy in nats a token, in fp32."""
+    """Return the mean cross-entropy in nats a token, in fp32."""
     return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())

@@ -1,4 +1,4 @@
-"""How the model is spread over the ranks: FSDP2, precision, what is recomputed, what is compiled."""
+"""The model, spread over the ranks: FSDP2, precision, recomputed activations, compilation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainkit.run.run import Run
 
 
 def make_mesh(run: Run, settings: Settings) -> DeviceMesh:
-    """One dimension of all ranks, or replicas by shards: then weights are gathered within a node only."""
+    """Make a mesh of all ranks, or of replicas by shards: then weights are gathered within a node only."""
     if settings.shard == "all":
         return init_device_mesh(settings.device, (run.world_size,), mesh_dim_names=("shard",))
     a_node = int(os.environ.get("NPROC_PER_NODE", "1"))
@@ -25,7 +25,7 @@ def make_mesh(run: Run, settings: Settings) -> DeviceMesh:
 
 
 def make_model(shape: Shape, settings: Settings, mesh: DeviceMesh, device: torch.device) -> Llama:
-    """A model whose ranks hold their parts only, at no time the whole."""
+    """Make a model of which each rank holds its part only, at no time the whole."""
     with torch.device("meta"):
         model = Llama(shape)
     # Room for checkpoints and MFU were worked out from the sizes alone.
@@ -51,7 +51,7 @@ def make_model(shape: Shape, settings: Settings, mesh: DeviceMesh, device: torch
 
 
 def make_optimizer(model: Llama, settings: Settings) -> torch.optim.AdamW:
-    """AdamW: matrices decay, norms do not. The learning rate is set in each step."""
+    """Make AdamW, which decays matrices and no norms; each step sets its learning rate."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": settings.weight_decay},
@@ -72,7 +72,7 @@ class Update:
     def __call__(
         self, micro_batches: list[Tensor], *, clip: float, learning_rate: float
     ) -> tuple[float, float]:
-        """Update the weights; this rank's mean loss, and the norm of all ranks' gradients.
+        """Update the weights; return this rank's mean loss, and the norm of all ranks' gradients.
 
         Gradients are summed over the shards in each micro-step, so that no rank ever holds whole ones, and
         over the replicas in the last one only.

@@ -1,4 +1,4 @@
-"""What a checkpoint says about itself, in a file that needs no torch to be read."""
+"""The progress of a run in its checkpoint: a file that is read without torch."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Progress:
     step: int
     tokens: int
     world_size: int
-    """Ranks that wrote it; as many others can read it."""
+    """Number of the ranks that wrote it; another number of ranks can read it."""
     shape: dict[str, Any]
     data: str
     """Data.sum()."""
 
     def write(self, folder: Path) -> None:
-        """Into a checkpoint that has no name yet."""
+        """Write the progress into the folder of an unfinished checkpoint."""
         (folder / FILE).write_text(json.dumps(dataclasses.asdict(self)) + "\n", encoding="utf-8")
 
 
 def read_progress(checkpoint: Path) -> Progress:
-    """What a checkpoint noted; dies if it is none of this workload."""
+    """Read the progress of a checkpoint; die if it is none of this workload."""
     try:
         return Progress(**json.loads((checkpoint / FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
@@ -45,7 +45,7 @@ def read_progress(checkpoint: Path) -> Progress:
 
 
 def find_checkpoint(run: Run, shape: Shape, data: Data) -> Path | None:
-    """The run's newest checkpoint; dies if it is of another model or other data."""
+    """Find the run's newest checkpoint; die if it is of another model or other data."""
     found = checkpoints.resume_from(run)
     if found is None:
         return None

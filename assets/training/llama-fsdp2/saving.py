@@ -1,4 +1,4 @@
-"""Checkpoints while the training goes on: copied to host memory at once, written in the background.
+"""Checkpoints that do not stop the training: copied to host memory at once, written in the background.
 
 Distributed: each rank writes what it holds, and any number of ranks can read it. A checkpoint has its name,
 step-000123, when all ranks have written; at most one is on its way.
@@ -68,7 +68,7 @@ class Saver:
         )
 
     def wait(self) -> None:
-        """Wait until the checkpoint that is on its way is whole; dies if it cannot be."""
+        """Wait until the checkpoint that is being written is whole; die if that fails."""
         if self._on_its_way is None:
             return
         try:
@@ -113,7 +113,7 @@ class Saver:
             self._set_random(state["random"][str(self._run.rank)])
 
     def close(self) -> None:
-        """Wait, and end the background."""
+        """Wait for the last checkpoint, and end the thread that writes."""
         self.wait()
         self._background.shutdown()
         self._stager.close()
@@ -121,7 +121,7 @@ class Saver:
     def _end(
         self, written: Future[Any], folder: Path, progress: Progress, started: float, stood_still_s: float
     ) -> None:
-        """In the background: when all ranks have written, the first gives the checkpoint its name."""
+        """Give the checkpoint its name when all ranks have written; the first rank's thread does it."""
         written.result()
         if not self._run.is_first:
             return
@@ -143,7 +143,7 @@ class Saver:
         return {"model": model, "optimizer": optimizer}
 
     def _random(self) -> dict[str, torch.Tensor]:
-        """Nothing draws numbers after the start today; a dropout that someone adds would."""
+        """Return the states of the random numbers, for a dropout that someone adds; nothing draws now."""
         state = {"host": torch.get_rng_state()}
         if self._device.type == "cuda":
             state["device"] = torch.cuda.get_rng_state(self._device)
@@ -156,6 +156,6 @@ class Saver:
 
 
 def reason(error: Exception) -> str:
-    """The end of a long message of several ranks: why, in a line."""
+    """Return the last line of a long message of several ranks, which has the reason."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return textwrap.shorten(lines[-1], 160, placeholder=" ...")

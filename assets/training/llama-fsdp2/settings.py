@@ -13,7 +13,7 @@ from trainkit.run.settings import check_words, family_device, fill_settings
 
 @dataclass(frozen=True)
 class Settings:
-    """What may differ between runs."""
+    """Settings of one run."""
 
     llama_size: str = "1b"
     """A name of sizes.py; the next six replace single sizes of it, 0 (or nothing) leaves them."""
@@ -57,7 +57,7 @@ class Settings:
 
     @property
     def recompute_every(self) -> int:
-        """Every so manyth layer keeps no activations; 0: all keep them."""
+        """Distance of the layers that keep no activations: 1 for each layer, 0 for none."""
         named = {"none": 0, "full": 1}
         given = self.activation_checkpointing
         return named[given] if given in named else int(given)
@@ -77,7 +77,7 @@ ALLOWED = {
 
 
 def read_settings(arguments: list[str] | None = None) -> Settings:
-    """Arguments win over the environment, the environment over the defaults; dies on what makes no sense."""
+    """Read the settings: arguments win over the environment, that over the defaults; die on a wrong one."""
     settings = fill_settings(Settings, arguments, about="Trains a Llama.", may_be_zero=MAY_BE_ZERO)
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, ALLOWED)
@@ -91,7 +91,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
 
 
 def refuse_fp16(settings: Settings) -> None:
-    """Die on fp16. Not in prepare.py, which does not see the arguments that win over the family's fp16."""
+    """Die on fp16; prepare.py cannot, since it does not see arguments, which win over the family's fp16."""
     if settings.mixed_precision == "fp16":
         die(
             "MIXED_PRECISION is fp16, for which the loss would have to be scaled, and here it is not: give "
@@ -100,7 +100,7 @@ def refuse_fp16(settings: Settings) -> None:
 
 
 def shape_of(settings: Settings) -> Shape:
-    """The model's sizes; dies unless heads and widths fit each other."""
+    """Return the model's sizes; die unless heads and widths fit each other."""
     replaced = {
         name.removeprefix("llama_"): value for name in SIZE_NAMES if (value := getattr(settings, name))
     }
@@ -118,7 +118,7 @@ def shape_of(settings: Settings) -> Shape:
 
 
 def learning_rate(step: int, settings: Settings) -> float:
-    """Linear warm-up, then a cosine from the highest down to a tenth of it at max_steps."""
+    """Return the rate of a step: linear warm-up, then a cosine down to a tenth of it at max_steps."""
     if step <= settings.warmup_steps:
         return settings.learning_rate * step / settings.warmup_steps
     done = (step - settings.warmup_steps) / max(1, settings.max_steps - settings.warmup_steps)

@@ -1,4 +1,4 @@
-"""The sizes that a Llama may have, and how many parameters that makes. Needs no package."""
+"""The sizes of the Llama models, and their numbers of parameters. Needs no package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The model's sizes: what has to be equal for a checkpoint to fit."""
+    """The model's sizes; a checkpoint fits only a model of the same sizes."""
 
     layers: int
     width: int
@@ -18,23 +18,23 @@ class Shape:
     """Width inside of the feed-forward part, which has three matrices (SwiGLU, arXiv 2002.05202)."""
     vocab_size: int
     tied: bool
-    """Whether the matrix of the embeddings is that of the output, too."""
+    """True if the matrix of the embeddings is that of the output, too."""
     rope_theta: float
     """Base of the rotary embeddings' wavelengths (arXiv 2104.09864)."""
 
     @property
     def head_width(self) -> int:
-        """Of one head."""
+        """Width of one head."""
         return self.width // self.heads
 
     @property
     def embedding(self) -> int:
-        """Parameters of one matrix of the vocabulary."""
+        """Number of parameters of one matrix of the vocabulary."""
         return self.vocab_size * self.width
 
     @property
     def parameters(self) -> int:
-        """All of them."""
+        """Number of all parameters."""
         attention = 2 * self.width**2 + 2 * self.width * self.kv_heads * self.head_width
         block = attention + 3 * self.width * self.hidden + 2 * self.width
         matrices = 1 if self.tied else 2
@@ -42,7 +42,7 @@ class Shape:
 
     @property
     def computing_parameters(self) -> int:
-        """Those that a token is multiplied with: embeddings are looked up, but for tied ones."""
+        """Number of the parameters that multiply a token: embeddings are looked up, unless they are tied."""
         return self.parameters - (0 if self.tied else self.embedding)
 
 

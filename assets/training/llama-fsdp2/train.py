@@ -38,7 +38,7 @@ def check_space(run: Run, settings: Settings, shape: Shape) -> None:
 
 
 def main() -> None:
-    """One rank's whole life."""
+    """Check settings, data and free space on one rank, then train."""
     settings, run = read_settings(), Run.from_environment()
     refuse_fp16(settings)
     shape = shape_of(settings)
