@@ -11,7 +11,7 @@ from rehearsal.cdk import CdkCli
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,6 @@ def local_account(
     folder.mkdir(parents=True, exist_ok=True)
     with LocalAws(folder=folder, marker=marker, region=region) as address:
         environment = address.client_environment() | dict([marker])
-        cdk = CdkCli(project=PROJECT, environment=environment, logs=logs or folder, narrator=narrator)
+        cdk = CdkCli(project=ROOT, environment=environment, logs=logs or folder, narrator=narrator)
         cdk.run("bootstrap", f"aws://{ACCOUNT}/{region}", output=folder / "cdk.out")
         yield LocalAccount(address=address, environment=environment, cdk=cdk)

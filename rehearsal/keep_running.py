@@ -9,7 +9,8 @@ from rehearsal.bootstrap import node_variables
 from rehearsal.local_aws.address import PROGRAMS, REAL_ACCOUNT_VARIABLES, LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import PROJECT, VENVS, Workspace
+from rehearsal.workspace import VENVS, Workspace
+from training_cluster.paths import ROOT
 
 # On a machine with a proxy, its own ports are reached without it.
 _OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
@@ -35,7 +36,7 @@ def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, s
             "TRAINING_VENVS": str(VENVS),
             "TRAINING_REHEARSAL": "1",
             # Replaces CUDA for a library that needs it (gpt2-megatron).
-            "PYTHONPATH": str(PROJECT / "rehearsal" / "shims"),
+            "PYTHONPATH": str(ROOT / "rehearsal" / "shims"),
             "TMPDIR": str(jobs_tmp(workspace)),
         }
     )
@@ -49,7 +50,7 @@ def leave_running(
     variables["SLURM_CONF"] = slurm.client_env()["SLURM_CONF"]
     lines = [f"unset {' '.join(REAL_ACCOUNT_VARIABLES)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
-    tools = f"{PROJECT / '.venv' / 'bin'}:{PROGRAMS}:{PROJECT / 'node_modules' / '.bin'}"
+    tools = f"{ROOT / '.venv' / 'bin'}:{PROGRAMS}:{ROOT / 'node_modules' / '.bin'}"
     lines.append(f'export PATH={shlex.quote(tools)}:"$PATH":/usr/sbin')
     workspace.env_file.touch(mode=0o600)  # it names the access key of the local AWS
     workspace.env_file.write_text("\n".join(lines) + "\n")

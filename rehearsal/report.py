@@ -9,7 +9,8 @@ from rich.markup import escape
 
 from rehearsal.metrics import Curve, Measured
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import PROJECT, Workspace
+from rehearsal.workspace import Workspace
+from training_cluster.paths import ROOT
 
 REAL = (
     "the CDK app, its templates and the CDK CLI",
@@ -62,7 +63,7 @@ def draw_terminal_curve(curve: Curve, *, width: int = 72, height: int = 14) -> s
 
 def draw_png_curve(curve: Curve, *, title: str, path: Path) -> None:
     """Draw the curve as a PNG."""
-    os.environ.setdefault("MPLCONFIGDIR", str(PROJECT / ".cache" / "matplotlib"))
+    os.environ.setdefault("MPLCONFIGDIR", str(ROOT / ".cache" / "matplotlib"))
     import matplotlib as mpl  # noqa: PLC0415
 
     mpl.use("Agg")

@@ -20,9 +20,10 @@ from rehearsal.metrics import Measured, read_metrics
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
-from rehearsal.workspace import PROJECT, Workspace
+from rehearsal.workspace import Workspace
 from training_cluster.catalog.family import Family
 from training_cluster.flags.settings import Settings
+from training_cluster.paths import ROOT
 
 MAX_NODES = 8
 """Largest number of nodes; more slurmd processes show nothing new on one machine."""
@@ -64,7 +65,7 @@ def ignore_interrupts() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def workloads(assets: Path = PROJECT / "assets" / "training") -> tuple[str, ...]:
+def workloads(assets: Path = ROOT / "assets" / "training") -> tuple[str, ...]:
     """List the workloads that can run: folders with a train.sh."""
     return tuple(sorted(path.parent.name for path in assets.glob("*/train.sh")))
 
@@ -95,7 +96,7 @@ class Rehearsal:
     def _steps(self, running: ExitStack) -> None:
         address = self._start_local_aws(running)
         cdk = CdkCli(
-            project=PROJECT,
+            project=ROOT,
             environment=address.client_environment() | dict([self._workspace.marker]),
             logs=self._workspace.logs,
             narrator=self._narrator,

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rehearsal.local_slurm.layout import UNWRITABLE
 from rehearsal.problems import RehearsalError
+from training_cluster.paths import ROOT
 
-PROJECT = Path(__file__).resolve().parents[1]
 MARKER = "TRAINING_CLUSTER_REHEARSAL"
 """Environment variable of every process of a rehearsal, by which all of them are found."""
 
 
 # Python environments of the workloads, which are kept between rehearsals, since they take minutes.
-VENVS = PROJECT / ".rehearsal" / "venvs"
+VENVS = ROOT / ".rehearsal" / "venvs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Workspace:
         root: absolute path of the folder.
     """
 
-    root: Path = PROJECT / ".rehearsal"
+    root: Path = ROOT / ".rehearsal"
 
     @property
     def aws(self) -> Path:

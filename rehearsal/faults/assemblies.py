@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rehearsal.cdk import CdkCli
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
 # Keeps jsii's unpacked files between runs; by default they would be in the HOME of each local AWS.
-_JSII = {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(PROJECT / ".cache" / "jsii")}
+_JSII = {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / ".cache" / "jsii")}
 
 
 class Assemblies:
@@ -45,7 +45,7 @@ class Assemblies:
         folder = self._folder / (",".join(given) or "defaults")
         folder.mkdir(parents=True, exist_ok=True)
         cdk = CdkCli(
-            project=PROJECT,
+            project=ROOT,
             environment={**environment, **_JSII},
             logs=folder,
             narrator=self._narrator,

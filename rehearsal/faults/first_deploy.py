@@ -20,7 +20,7 @@ from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.rights.denied import denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 from training_cluster.stack_names import STORAGE_STACK
 
 CASE = Case(id="stacks: the first deploy of StorageStack fails", question={"first": True})
@@ -100,7 +100,7 @@ def _printed(environment: dict[str, str]) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "ops", "status"],
         env=environment,
-        cwd=PROJECT,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
 _REASON_SHOWN = 90
 # A result is valid only as long as none of these changes.
@@ -64,7 +64,7 @@ def fingerprint() -> str:
     """Return a hash of all files that determine how a case ends."""
     digest = hashlib.sha256()
     for name in _DECIDING:
-        place = PROJECT / name
+        place = ROOT / name
         files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
         for file in files:
             if "__pycache__" in file.parts:

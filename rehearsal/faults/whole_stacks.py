@@ -22,7 +22,7 @@ from rehearsal.faults.scene import Scene
 from rehearsal.faults.verdict import Verdict
 from rehearsal.faults.worker import BYSTANDER, Site
 from rehearsal.pcluster_process import PclusterProcess
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
 _TIMEOUT_S = 120.0
 
@@ -63,11 +63,11 @@ def _killed(scene: Scene) -> None:
 
 
 def _quiet(scene: Scene) -> dict[str, Any]:
-    cli = PROJECT / "node_modules" / ".bin"
+    cli = ROOT / "node_modules" / ".bin"
     path = f"{cli}{os.pathsep}{scene.site.environment['PATH']}"
     nothing = subprocess.DEVNULL
     environment = {**scene.site.environment, "PATH": path}
-    return {"cwd": PROJECT, "env": environment, "stdin": nothing, "stdout": nothing, "stderr": nothing}
+    return {"cwd": ROOT, "env": environment, "stdin": nothing, "stdout": nothing, "stderr": nothing}
 
 
 def _kill_functions(scene: Scene) -> None:

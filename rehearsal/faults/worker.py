@@ -17,7 +17,7 @@ from rehearsal.faults.assemblies import Assemblies
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.narrator import Narrator
 from rehearsal.pcluster_process import PclusterProcess
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 from training_cluster.stack_names import STORAGE_STACK
 
 BYSTANDER = "training"
@@ -66,7 +66,7 @@ def deployed_site(
 def driver(site: Site, log: Path) -> Iterator[PclusterProcess]:
     """Start the driver of this site, which takes one case after another."""
     environment = site.environment | {
-        "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
+        "PYTHONPATH": str(ROOT / "assets" / "cluster_provider"),
         "PROGRESS_LOG_GROUP": "faults",
         "LOGS_BUCKET": site.bucket,
         "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),

@@ -14,8 +14,7 @@ from types import TracebackType
 from rehearsal.local_aws.access_keys import new_access_key
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT
-from training_cluster.paths import PCLUSTER_PYTHON
+from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 # Printed by rehearsal.local_aws.server when every service answers.
 READY = "local AWS ready"
@@ -24,7 +23,7 @@ GRACE_S = 5.0
 _POLL_S = 0.1
 
 # SDK of its Lambda functions in JavaScript; those in Python run on PCLUSTER_PYTHON.
-_NODE_MODULES = PROJECT / "node_modules"
+_NODE_MODULES = ROOT / "node_modules"
 
 
 class LocalAws:

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
-FOLDER = PROJECT / ".cache" / "node-root"
+FOLDER = ROOT / ".cache" / "node-root"
 CLUSTER_USER = "ubuntu"
 
 # Packages of ParallelCluster's images that our steps use. Python has no venv, as in those images.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.pcluster_process import PclusterProcess
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
-CODE = PROJECT / "assets" / "cluster_provider"
+CODE = ROOT / "assets" / "cluster_provider"
 _RECORDER = Path(__file__).with_name("recorder.py")
 
 

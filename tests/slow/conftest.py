@@ -20,14 +20,13 @@ from rehearsal.deployed import client_options
 from rehearsal.local_aws.address import LocalAwsAddress, tools_path
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import PROJECT
-from training_cluster.paths import PCLUSTER_PYTHON
+from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 # Scripts of nodes call `aws`.
 os.environ["PATH"] = tools_path()
 
 PROVIDER_ENVIRONMENT = {
-    "PYTHONPATH": str(PROJECT / "assets" / "cluster_provider"),
+    "PYTHONPATH": str(ROOT / "assets" / "cluster_provider"),
     "PROGRESS_PARAMETER": "/training-cluster/tests/progress",
     "PROGRESS_LOG_GROUP": "tests",
     "LOGS_BUCKET": "tests",
@@ -73,7 +72,7 @@ class Cloud:
         """Run `trainctl` with this account."""
         return subprocess.run(
             [sys.executable, "-m", "ops", *arguments],
-            cwd=PROJECT,
+            cwd=ROOT,
             env=self.address.client_environment(),
             capture_output=True,
             text=True,

@@ -16,8 +16,9 @@ import pytest
 from ops.verify.checks import CHECKS
 from ops.verify.nodes import NODE_CHECKS
 from rehearsal.processes import find
-from rehearsal.workspace import MARKER, PROJECT
+from rehearsal.workspace import MARKER
 from tests.slow.assets.training.training import wait_until
+from training_cluster.paths import ROOT
 
 # Its first job makes the Python environment of gpt2, which takes minutes where others work beside it.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -36,7 +37,7 @@ class Terminal:
     def type(self, *words: str, code: int = 0) -> str:
         """Run one line; what it printed on stdout. It must end with this code, and show no traceback."""
         line = f"source {self.folder}/env.sh && exec {shlex.join(words)}"
-        done = subprocess.run(["bash", "-c", line], cwd=PROJECT, capture_output=True, text=True, timeout=800)
+        done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=800)
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout if code in (0, 1) and done.stdout else done.stderr
@@ -54,12 +55,12 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     rehearse = [sys.executable, "-m", "ops", "rehearse", "--folder", str(folder)]
     run = [*rehearse, "--family", "p5", "--workload", "nccl-tests", "--keep"]
     try:
-        done = subprocess.run(run, cwd=PROJECT, capture_output=True, text=True)
+        done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
         assert "Left running" in done.stdout
         yield Terminal(folder)
     finally:
-        subprocess.run([*rehearse, "--stop"], cwd=PROJECT, check=True)
+        subprocess.run([*rehearse, "--stop"], cwd=ROOT, check=True)
     assert find({MARKER: str(folder)}) == set()
 
 
@@ -200,7 +201,7 @@ def test_a_wrong_input_is_one_message(
     terminal: Terminal, words: tuple[str, ...], code: Any, said: str
 ) -> None:
     line = f"source {terminal.folder}/env.sh && exec trainctl {shlex.join(words)}"
-    done = subprocess.run(["bash", "-c", line], cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode in (code if isinstance(code, tuple) else (code,)), done.stdout + done.stderr
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

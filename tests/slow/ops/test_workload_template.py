@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rehearsal.workspace import PROJECT
 from tests.slow.assets.training.training import (
     Training,
     check_that_divergence_ends_a_run,
     training_on_slurm,
     wait_until,
 )
+from training_cluster.paths import ROOT
 
 # Minutes, most of them the start of programs: make test-all.
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -29,7 +29,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     with training_on_slurm(tmp_path_factory.mktemp(NAME), workload=NAME, env=SETTINGS) as training:
         into = str(training.shared / "training")
         subprocess.run(
-            [sys.executable, "-m", "ops", "new-workload", NAME, "--into", into], cwd=PROJECT, check=True
+            [sys.executable, "-m", "ops", "new-workload", NAME, "--into", into], cwd=ROOT, check=True
         )
         yield training
 

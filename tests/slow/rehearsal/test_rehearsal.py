@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from rehearsal.processes import find
-from rehearsal.workspace import MARKER, PROJECT
+from rehearsal.workspace import MARKER
+from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ def _files_elsewhere() -> set[Path]:
 
 def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
     before = _files_elsewhere()
-    done = subprocess.run(_command(folder, "--family", "p5"), cwd=PROJECT, capture_output=True, text=True)
+    done = subprocess.run(_command(folder, "--family", "p5"), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     for words in (
         "ParallelCluster's own stack: CREATE_COMPLETE",
@@ -65,7 +66,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
 @pytest.mark.parametrize("step", ["1. Local AWS", "TrainingCluster-Network: CREATE_COMPLETE", "4. Train"])
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(
-        _command(folder), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        _command(folder), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout
         for line in process.stdout:
@@ -93,7 +94,7 @@ def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> N
 def test_a_wrong_option_says_what_is_allowed_and_starts_nothing(
     folder: Path, arguments: list[str], words: list[str]
 ) -> None:
-    done = subprocess.run(_command(folder, *arguments), cwd=PROJECT, capture_output=True, text=True)
+    done = subprocess.run(_command(folder, *arguments), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     for word in words:

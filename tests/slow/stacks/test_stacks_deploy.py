@@ -20,12 +20,12 @@ from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.recording import judged_calls
-from rehearsal.workspace import PROJECT
 from tests.slow.conftest import Cloud
+from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-RECORDING = PROJECT / "tests" / "unit" / "rehearsal" / "recording" / "judged-calls.jsonl"
+RECORDING = ROOT / "tests" / "unit" / "rehearsal" / "recording" / "judged-calls.jsonl"
 
 OTHER_STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/Somebody/00000000"
 
@@ -224,7 +224,7 @@ def test_a_change_that_no_cluster_can_take_is_refused_with_its_name_and_rolled_b
 def test_status_tells_the_stages_of_the_last_deploy(cloud: Cloud) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ops", "status"],
-        cwd=PROJECT,
+        cwd=ROOT,
         env=cloud.address.client_environment(),
         capture_output=True,
         text=True,
@@ -286,10 +286,10 @@ def test_a_changed_script_is_one_deploy_on_the_same_head_node(cloud: Cloud, tmp_
     """From a copy of the project in which somebody edited a bootstrap step."""
     copy = tmp_path / "project"
     for name in ("assets", "cluster_configs", "constructs", "stacks"):
-        shutil.copytree(PROJECT / name, copy / name)
+        shutil.copytree(ROOT / name, copy / name)
     for name in ("app.py", "cdk.json", "requirements-pcluster.txt"):
-        shutil.copy(PROJECT / name, copy)
-    (copy / "node_modules").symlink_to(PROJECT / "node_modules")
+        shutil.copy(ROOT / name, copy)
+    (copy / "node_modules").symlink_to(ROOT / "node_modules")
     step = next((copy / "assets" / "bootstrap" / "steps").glob("30-*.sh"))
     step.write_text(step.read_text() + "# edited\n")
     before = _head_node(cloud)

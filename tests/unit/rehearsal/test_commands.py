@@ -15,7 +15,8 @@ from rehearsal import commands
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.run import INTERRUPTS
-from rehearsal.workspace import PROJECT, Workspace
+from rehearsal.workspace import Workspace
+from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 
 
@@ -55,7 +56,7 @@ def test_each_signal_that_ends_a_program_interrupts_the_work(number: signal.Sign
 
 def _trainctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ops", "rehearse", "--folder", str(folder), *arguments]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_as_json_only_the_object_is_on_stdout(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 from rehearsal.commands import run_alone
 from rehearsal.local_slurm.layout import UNWRITABLE
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import PROJECT, Workspace
+from rehearsal.workspace import Workspace
+from training_cluster.paths import ROOT
 
 # Of a minimal Debian; Slurm, munge, curl, sudo and mmdebstrap are none of them.
 ESSENTIAL = "bash dirname mkdir df tail cat sha256sum env rm grep sed"
@@ -23,8 +24,8 @@ class Machine:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.folder, self._programs = folder, programs
-        shutil.copytree(PROJECT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(PROJECT / "Makefile", folder)
+        shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "Makefile", folder)
         programs.mkdir()
         for name in ESSENTIAL.split():
             (programs / name).symlink_to(str(shutil.which(name)))
@@ -103,10 +104,10 @@ def test_what_the_tests_call_comes_from_the_distribution_before_anything_else(
 def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -> None:
     folder = tmp_path / "my project"
     for name in ("rehearsal", "constructs"):
-        shutil.copytree(PROJECT / name, folder / name)
+        shutil.copytree(ROOT / name, folder / name)
     for name in ("Makefile", "requirements-pcluster.txt"):
-        shutil.copy(PROJECT / name, folder)
-    (folder / ".venv").symlink_to(PROJECT / ".venv")
+        shutil.copy(ROOT / name, folder)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
     done = subprocess.run(["make", "clean"], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing was running.\n", "")
     assert not (folder / ".venv").is_symlink()

@@ -14,9 +14,8 @@ import pytest
 from ops.account.head_node import as_user
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
-from rehearsal.workspace import PROJECT
 from tests.slow.account import Account
-from training_cluster.paths import PCLUSTER_PYTHON
+from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +40,7 @@ def _head_node(account: Account) -> str:
 def _asked(account: Account, head_node: str) -> Any:
     done = subprocess.run(
         [PCLUSTER_PYTHON, "-c", ASK, head_node],
-        env=account.address.client_environment()
-        | {"PYTHONPATH": str(PROJECT / "assets" / "cluster_provider")},
+        env=account.address.client_environment() | {"PYTHONPATH": str(ROOT / "assets" / "cluster_provider")},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from rehearsal.local_slurm import LocalSlurm
-from rehearsal.workspace import PROJECT
 from tests.slow.assets.training.training import NODES, local_slurm, marked
+from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +92,7 @@ def test_a_machine_without_a_network_is_enough(tmp_path: Path, ipv6: int) -> Non
             tmp_path,
             f"lo{ipv6}",
         ],
-        cwd=PROJECT,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

@@ -16,7 +16,7 @@ import pytest
 
 from rehearsal.node_root.disk import DISKS, remove_orphans
 from rehearsal.node_root.machine import Machine, new_machine
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
 pytestmark = [
     pytest.mark.slow,
@@ -136,7 +136,7 @@ def test_when_somebody_is_killed_nothing_stays(killed: str) -> None:
             "    machine.run('bash', '-c', 'setsid sleep $0 & sleep $0', sys.argv[1])\n",
             word,
         ],
-        cwd=PROJECT,
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -21,15 +21,15 @@ from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
 from packaging.utils import canonicalize_name
 
 from rehearsal.local_aws.process import LocalAws
-from rehearsal.workspace import PROJECT
 from tests.slow.account import Account
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions.built_layer import PYTHON
+from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-PROVIDER = PROJECT / "assets" / "cluster_provider"
+PROVIDER = ROOT / "assets" / "cluster_provider"
 LAMBDA_LIMIT = 250 * 2**20
 PROVIDER_ROOM = 2**20
 X86_64 = 62  # e_machine of ELF
@@ -59,7 +59,7 @@ def layers() -> dict[str, Path]:
     """Build the archives for Lambda's Python and this machine's, in parallel, unless they exist."""
     builder = [sys.executable, "-m", "tools.build_layer", "--python"]
     builds = {
-        python: subprocess.Popen([*builder, python], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+        python: subprocess.Popen([*builder, python], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for python in {PYTHON, HERE}
     }
     said = {python: build.communicate()[0].strip() for python, build in builds.items()}

@@ -12,11 +12,11 @@ import pytest
 from rehearsal.cdk import CdkCli
 from rehearsal.faults import assemblies
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import PROJECT
+from training_cluster.paths import ROOT
 
 # Stands for the CLI: writes down what it was asked, and takes a moment.
 _CLI = '#!/bin/sh\nprintf "%s|" "$@" >> asked\necho >> asked\nsleep 0.2\n'
-_HASTE = PROJECT / "rehearsal" / "cdk_poll_interval.cjs"
+_HASTE = ROOT / "rehearsal" / "cdk_poll_interval.cjs"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def _asked(project: Path) -> list[str]:
 def test_workers_that_want_the_same_flags_share_one_synth(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assemblies, "PROJECT", project)
+    monkeypatch.setattr(assemblies, "ROOT", project)
     shared = assemblies.Assemblies(project / "assemblies", Narrator())
     wanted = [{"family": "m6i", "nodes": "5"}, {"nodes": "5", "family": "m6i"}, {"family": "m6i"}, {}]
     with ThreadPoolExecutor(4) as workers:
