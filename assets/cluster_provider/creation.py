@@ -10,7 +10,7 @@ import failure_logs
 import library
 import messages
 import parent_stack
-import stages
+import stack_stage
 from cluster_state import ClusterState
 from errors import ClusterNotFoundError, RefusedError, TransientError
 from record import LostError, Record, SupersededError
@@ -26,7 +26,7 @@ def check(request: Request, record: Record) -> None:
     if state and not request.owns(state):
         raise RuntimeError(messages.not_ours(request.cluster_name))
     if state and state.status in _COMPLETE:
-        record.adopts = not record.begun  # else CloudFormation sent the event twice
+        record.adopts = not record.accepted  # else CloudFormation sent the event twice
         record.save()
         return
     if state and state.is_changing and not _is_being_deleted(state):
@@ -56,7 +56,7 @@ def step(request: Request, record: Record) -> bool:
     name = request.cluster_name
     state = library.find(name)
     if state is None:
-        if record.begun:
+        if record.accepted:
             raise RuntimeError(messages.disappeared(name))
         _begin(request, record)
         return False
@@ -64,12 +64,12 @@ def step(request: Request, record: Record) -> bool:
         raise RuntimeError(messages.not_ours(name))
     if _is_being_deleted(state) and not record.replaces:
         mark_for_replacement(record, state)
-    if not record.begun and not record.replaces and library.stored_config(name) is None:
+    if not record.accepted and not record.replaces and library.stored_config(name) is None:
         # The answer to its creation was lost, and the library has removed the files of the cluster's stack.
         mark_for_replacement(record, state)
     if state.created == record.replaces:
         return _remove(request, record, state)
-    record.begun = True
+    record.accepted = True
     if state.is_changing:
         record.enter(stage_of(name))
         return False
@@ -90,7 +90,7 @@ def _begin(request: Request, record: Record) -> None:
         if not begun or not request.owns(begun):
             raise
         return  # another poll was faster, or the answer was lost: the next step finds the stack
-    record.begun = True
+    record.accepted = True
     try:
         record.save()
     except SupersededError:  # a Delete began meanwhile, and found no cluster to delete
@@ -122,7 +122,7 @@ def _remove(request: Request, record: Record, state: ClusterState) -> bool:
 def stage_of(name: str) -> str:
     """Return the stage of the cluster's stack; `in progress` if AWS does not answer."""
     try:
-        return stages.latest(library.stack_events(name))
+        return stack_stage.current(library.stack_events(name))
     except (ClusterNotFoundError, TransientError, RefusedError) as error:
         print(f"{name}: its stack's events are unknown: {error}")
         return "in progress"

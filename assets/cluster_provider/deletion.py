@@ -29,10 +29,10 @@ def step(request: Request, record: Record) -> bool:
         print(f"{name} works and stays: CloudFormation cleans up after the update that created it")
         return True
     if state.status == "DELETE_IN_PROGRESS":
-        record.begun = True
+        record.accepted = True
         record.enter("deleting")
         return False
-    if state.status == "DELETE_FAILED" and record.begun:
+    if state.status == "DELETE_FAILED" and record.accepted:
         raise failure_logs.failure(name, state)
     if state.status not in _WORKING:
         record.enter("saving the failure's logs")
@@ -42,7 +42,7 @@ def step(request: Request, record: Record) -> bool:
         library.delete(name)
     except ClusterNotFoundError:
         return True
-    record.begun = True
+    record.accepted = True
     record.save()
     return False
 

@@ -23,7 +23,7 @@ from request import Request
 from request_record import find_record, open_record
 from retry import retry
 
-_REQUESTS = {"Create": creation, "Update": updating, "Delete": deletion}
+_MODULES = {"Create": creation, "Update": updating, "Delete": deletion}
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     record = None
     try:
         record = open_record(request)
-        _REQUESTS[request.kind].check(request, record)
+        _MODULES[request.kind].check(request, record)
     except (RefusedError, TransientError, SupersededError) as error:
         _withdraw(request, record)
         raise RuntimeError(_explain(request, error)) from None
@@ -46,7 +46,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
         raise
     return {
         "PhysicalResourceId": request.physical_id,
-        "Began": record.began,
+        "Began": record.received,
         "Adopts": record.adopts,
         "FleetBefore": _fleet_before(request, record),
     }
@@ -62,7 +62,7 @@ def _fleet_before(request: Request, record: Record) -> str | None:
 def _withdraw(request: Request, record: Record | None) -> None:
     """Delete the record of a Create that on_event refuses: CDK's framework sends no Delete for it."""
     if request.kind == "Create" and record and record.is_new:
-        _delete(record)
+        _delete_record(record)
 
 
 def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 def _step(request: Request, record: Record) -> dict[str, Any] | None:
     """Take one step; return the answer's attributes after the last one, else None."""
-    module = updating if record.adopts else _REQUESTS[request.kind]
+    module = updating if record.adopts else _MODULES[request.kind]
     try:
         done = not _is_too_late_to_begin(record) and module.step(request, record)
     except (TransientError, ClusterNotFoundError) as error:
@@ -100,7 +100,7 @@ def _step(request: Request, record: Record) -> dict[str, Any] | None:
         if not done:
             return None
         if request.kind == "Delete":
-            _delete(record)
+            _delete_record(record)
             return {}
         attributes = _attributes(request)
         record.enter("done")
@@ -112,7 +112,7 @@ def _step(request: Request, record: Record) -> dict[str, Any] | None:
 
 def _is_too_late_to_begin(record: Record) -> bool:
     """Return True for late work that has not begun: it could only end half done."""
-    return record.is_late and not record.begun
+    return record.is_late and not record.accepted
 
 
 def _give_up(request: Request, record: Record) -> bool:
@@ -128,7 +128,7 @@ def _give_up(request: Request, record: Record) -> bool:
     raise RuntimeError(messages.fit(f"{late} | {failure_logs.failure(request.cluster_name, state)}"))
 
 
-def _delete(record: Record) -> None:
+def _delete_record(record: Record) -> None:
     """Delete the record; a failure is only logged, since it must not fail the cluster's deletion."""
     try:
         retry(record.cluster_name, record.delete)

@@ -19,6 +19,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from errors import TransientError
 
 _STREAM = "progress"
+_STORED_KEYS = {"kind": "request", "received": "began", "accepted": "begun"}
+"""Keys of the stored value that differ from the fields; `trainctl status` and earlier deploys have these."""
 # A standard parameter holds 4 KB; stages and names need little of them.
 _MAX_MESSAGES_BYTES = 1600
 _MAX_STAGES = 24
@@ -45,10 +47,10 @@ class Record:
     """State of one request. `save` stores it in SSM; `enter` too, unless SSM fails."""
 
     request_id: str
-    request: str
+    kind: str
     """Create, Update or Delete."""
     cluster_name: str
-    began: str
+    received: str
     """UTC time (ISO 8601) at which on_event got the request."""
     stages: list[tuple[str, str]] = field(default_factory=list)
     """Name and UTC time (ISO 8601) of each stage, in order."""
@@ -56,7 +58,7 @@ class Record:
     """Messages of the library's validators and of the provider."""
     adopts: bool = False
     """A Create that found a working cluster of this stack, which it updates to its config."""
-    begun: bool = False
+    accepted: bool = False
     """The library accepted the request: a stack is being created, updated or deleted."""
     checked: bool = False
     """A dry run of this request passed, or was refused only because the fleet runs."""
@@ -85,8 +87,8 @@ class Record:
             raise RecordError(f"{_parameter()}: {error}") from error
         try:
             written = json.loads(value)
-            known = [each.name for each in fields(cls) if each.init]
-            return cls(**{name: written[name] for name in known if name in written})
+            keys = {each.name: _STORED_KEYS.get(each.name, each.name) for each in fields(cls) if each.init}
+            return cls(**{name: written[key] for name, key in keys.items() if key in written})
         except (TypeError, ValueError):
             return None
 
@@ -113,7 +115,7 @@ class Record:
             return
         if not self.stages or self.stages[-1][0] != stage:
             self.stages = [*self.stages, (stage, now())][-_MAX_STAGES:]
-        line = f"{self.request} {self.cluster_name}: {stage}{': ' if message else ''}{message}"
+        line = f"{self.kind} {self.cluster_name}: {stage}{': ' if message else ''}{message}"
         print(line)
         try:
             self.save()
@@ -138,17 +140,17 @@ class Record:
 
     @property
     def _age(self) -> datetime.timedelta:
-        began, at = (datetime.datetime.fromisoformat(time) for time in (self.began, now()))
-        return at - began
+        received, at = (datetime.datetime.fromisoformat(time) for time in (self.received, now()))
+        return at - received
 
     def save(self) -> None:
         """Write the record to SSM. Raises RecordError, LostError, SupersededError."""
         # No request follows a Delete; and SSM may not yet return a value that was written a moment ago.
-        if self.request != "Delete" and not self._is_fresh:
+        if self.kind != "Delete" and not self._is_fresh:
             found = Record.load()
             if not found:
                 raise LostError(f"{_parameter()} was removed")
-            if found.began > self.began:
+            if found.received > self.received:
                 raise SupersededError(self.cluster_name)
         self._write()
 
@@ -163,7 +165,8 @@ class Record:
             raise RecordError(f"{_parameter()} stays: {error}") from error
 
     def _write(self) -> None:
-        value = json.dumps({name: value for name, value in asdict(self).items() if not name.startswith("_")})
+        values = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+        value = json.dumps({_STORED_KEYS.get(name, name): value for name, value in values.items()})
         try:
             boto3.client("ssm").put_parameter(Name=_parameter(), Value=value, Type="String", Overwrite=True)
         except (ClientError, BotoCoreError) as error:

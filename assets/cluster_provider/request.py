@@ -26,7 +26,7 @@ class Request:
     """Create, Update or Delete."""
     id: str
     """CloudFormation's RequestId: the same when it sends an event twice."""
-    began: str
+    received: str
     """UTC time (ISO 8601) at which on_event got the request: shows which of two requests is later."""
     stack_id: str
     physical_id: str
@@ -53,7 +53,7 @@ class Request:
         return cls(
             kind=kind,
             id=event["RequestId"],
-            began=event.get("Began") or record.now("microseconds"),
+            received=event.get("Began") or record.now("microseconds"),
             stack_id=event["StackId"],
             physical_id=physical_id,
             cluster_name=physical_id if _CLUSTER_NAME.fullmatch(physical_id) else new_name,

@@ -41,7 +41,10 @@ def _find_or_open(request: Request, new: Record) -> Record:
 
 def _new(request: Request) -> Record:
     return Record(
-        request_id=request.id, request=request.kind, cluster_name=request.cluster_name, began=request.began
+        request_id=request.id,
+        kind=request.kind,
+        cluster_name=request.cluster_name,
+        received=request.received,
     )
 
 
@@ -62,7 +65,7 @@ def find_record(request: Request) -> Record:
         return found
     if request.kind == "Delete":
         return _new(request)
-    if found and found.began > request.began:
+    if found and found.received > request.received:
         raise SupersededError(request.cluster_name)
     return _restore(request, found)
 

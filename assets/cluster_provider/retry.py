@@ -15,11 +15,11 @@ _PAUSES_S = (2, 4, 8, 16)  # 30 s in all, of the 15 minutes that a function has
 _Answer = TypeVar("_Answer")
 
 
-def retry(name: str, call: Callable[[], _Answer]) -> _Answer:
+def retry(subject: str, call: Callable[[], _Answer]) -> _Answer:
     """Repeat a throttled call for up to half a minute.
 
     Args:
-        name: of the call, for the function's log.
+        subject: name of the cluster, or of the library's operation; each line in the log begins with it.
 
     Raises:
         TransientError: AWS did not answer within half a minute.
@@ -28,6 +28,6 @@ def retry(name: str, call: Callable[[], _Answer]) -> _Answer:
         try:
             return call()
         except TransientError as error:
-            print(f"{name}: asking again in {pause_s} s: {error}")
+            print(f"{subject}: asking again in {pause_s} s: {error}")
             time.sleep(pause_s)
     return call()

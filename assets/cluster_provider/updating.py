@@ -44,7 +44,7 @@ def step(request: Request, record: Record) -> bool:
         return True
     if state is None or record.replaces:
         return creation.step(request, record)  # the cluster was deleted by hand: this deploy creates it again
-    if _creation_failed(state) and not record.begun:
+    if _creation_failed(state) and not record.accepted:
         creation.mark_for_replacement(record, state)
         return creation.step(request, record)
     if not request.owns(state):
@@ -52,7 +52,7 @@ def step(request: Request, record: Record) -> bool:
     if state.is_changing:
         record.enter(creation.stage_of(name))
         return False
-    if record.begun:
+    if record.accepted:
         return _end(record, state, is_rollback=is_rollback)
     try:
         _begin(request, record, state)
@@ -61,7 +61,7 @@ def step(request: Request, record: Record) -> bool:
             _restart(record)
             raise
         why = messages.refusal(name, error) if isinstance(error, RefusedError) else str(error)
-        record.begun = record.unchanged = True
+        record.accepted = record.unchanged = True
         record.enter("left unchanged", f"The rollback left {name} as it is: {why}")
         record.save()
     return False
@@ -94,7 +94,7 @@ def _begin(request: Request, record: Record, state: ClusterState) -> None:
         record.checked = True
         fleet.stop(request, record, refused=refused, head_node=state.head_node_instance_id)
         return
-    record.begun = True
+    record.accepted = True
     record.save()
 
 

@@ -222,16 +222,16 @@ def test_a_record_in_an_unknown_format_is_none(provider: Provider, text: str) ->
 def _another(provider: Provider, began: str) -> Any:
     """Have another request's record."""
     another = provider.record.Record(
-        request_id="Another-1", request="Update", cluster_name="training", began=began
+        request_id="Another-1", kind="Update", cluster_name="training", received=began
     )
-    provider.aws.parameters[PARAMETER] = json.dumps(vars(another))
+    another.open()
     return another
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provider, kind: str) -> None:
     began = "2026-01-01T12:00:00.000000+00:00"
-    own = provider.record.Record(request_id="Own-1", request=kind, cluster_name="training", began=began)
+    own = provider.record.Record(request_id="Own-1", kind=kind, cluster_name="training", received=began)
     _another(provider, LATER)
     with pytest.raises(provider.record.SupersededError):
         own.save()
@@ -244,7 +244,7 @@ def test_notes_are_superseded_by_those_of_a_later_request_only(provider: Provide
 def test_the_notes_of_a_delete_take_the_place_of_all_others(provider: Provider) -> None:
     _another(provider, LATER)
     own = provider.record.Record(
-        request_id="Delete-1", request="Delete", cluster_name="training", began=BEFORE
+        request_id="Delete-1", kind="Delete", cluster_name="training", received=BEFORE
     )
     own.save()
     assert provider.record_value["request_id"] == "Delete-1"

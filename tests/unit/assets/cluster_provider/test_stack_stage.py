@@ -1,4 +1,4 @@
-"""One word for what a cluster's stack is busy with, from its events."""
+"""The stage of a cluster's stack, from its events."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ ROLE = _event("Role", "AWS::IAM::Role")
     ],
 )
 def test_each_kind_of_resource_has_its_stage(provider: Provider, type_: str, stage: str) -> None:
-    assert provider.modules["stages"].latest([_event("R", type_)]) == stage
+    assert provider.modules["stack_stage"].current([_event("R", type_)]) == stage
 
 
 def test_the_newest_of_what_is_under_way_counts(provider: Provider) -> None:
-    assert provider.modules["stages"].latest([ROLE, HEAD_NODE, STACK]) == "cluster resources"
-    assert provider.modules["stages"].latest([HEAD_NODE, ROLE, STACK]) == "head node booting"
+    assert provider.modules["stack_stage"].current([ROLE, HEAD_NODE, STACK]) == "cluster resources"
+    assert provider.modules["stack_stage"].current([HEAD_NODE, ROLE, STACK]) == "head node booting"
 
 
 @pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_FAILED", "DELETE_COMPLETE"])
 def test_what_has_ended_does_not_count(provider: Provider, status: str) -> None:
     ended = _event("HeadNode", "AWS::EC2::Instance", status)
     volume = _event("Volume", "AWS::EC2::Volume")
-    assert provider.modules["stages"].latest([ended, HEAD_NODE, volume, STACK]) == "storage"
+    assert provider.modules["stack_stage"].current([ended, HEAD_NODE, volume, STACK]) == "storage"
 
 
 def test_what_is_begun_again_counts_again(provider: Provider) -> None:
     ended = _event("HeadNode", "AWS::EC2::Instance", "CREATE_COMPLETE")
     again = _event("HeadNode", "AWS::EC2::Instance", "DELETE_IN_PROGRESS")
-    assert provider.modules["stages"].latest([again, ended, HEAD_NODE]) == "head node booting"
+    assert provider.modules["stack_stage"].current([again, ended, HEAD_NODE]) == "head node booting"
 
 
 def test_the_stack_itself_is_no_stage(provider: Provider) -> None:
-    assert provider.modules["stages"].latest([STACK]) == "cluster resources"
+    assert provider.modules["stack_stage"].current([STACK]) == "cluster resources"
 
 
 def test_no_events_are_a_stage_too(provider: Provider) -> None:
-    assert provider.modules["stages"].latest([]) == "cluster resources"
+    assert provider.modules["stack_stage"].current([]) == "cluster resources"
 
 
 def test_a_resource_that_has_no_id_yet_is_under_way(provider: Provider) -> None:
     begun = _event("HeadNode", "AWS::EC2::Instance")
     del begun["physicalResourceId"]
-    assert provider.modules["stages"].latest([begun]) == "head node booting"
+    assert provider.modules["stack_stage"].current([begun]) == "head node booting"

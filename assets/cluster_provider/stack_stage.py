@@ -22,7 +22,7 @@ _STAGES = {
 }
 
 
-def latest(events: Iterable[dict[str, Any]]) -> str:
+def current(events: Iterable[dict[str, Any]]) -> str:
     """Name the stage of the resource that is being created, updated or deleted now.
 
     Args:
