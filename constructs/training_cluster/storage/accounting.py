@@ -95,7 +95,7 @@ class Accounting(Construct):
             self,
             "Parameters",
             engine=ENGINE,
-            description="Slurm accounting: TLS only, and slurmdbd's own wish for long transactions",
+            description="Slurm accounting: TLS only, and slurmdbd's lock wait timeout",
             # From ParallelCluster's own template of such a database (cloudformation/database).
             parameters={"require_secure_transport": "ON", "innodb_lock_wait_timeout": "900"},
         )

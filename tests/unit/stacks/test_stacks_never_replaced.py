@@ -131,7 +131,7 @@ STAYS: dict[str, dict[str, dict[str, Any]]] = {
             "VpcId": IMPORTED_VPC,
         },
         "AccountingParameters23E7102D": {
-            "Description": "Slurm accounting: TLS only, and slurmdbd's own wish for long transactions",
+            "Description": "Slurm accounting: TLS only, and slurmdbd's lock wait timeout",
             "Family": "aurora-mysql8.0",
         },
         "AccountingDatabase4284BBE7": {
