@@ -41,11 +41,14 @@ def read_metrics(metrics: Path, *, expected_world_size: int) -> Measured:
     """Read metrics.jsonl: steps of training, or message sizes of an all-reduce test.
 
     Raises:
-        RehearsalError: no line, another world size than expected, a loss that did not fall, no bandwidth.
+        RehearsalError: no step, another world size than expected, a loss that did not fall, no bandwidth.
     """
     if not metrics.is_file() or not (lines := metrics.read_text().splitlines()):
         raise RehearsalError(f"The job wrote no metrics: {metrics} is missing or empty")
-    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    # A validation has a row of its own.
+    rows: list[dict[str, Any]] = [row for line in lines if "val_loss" not in (row := json.loads(line))]
+    if not rows:
+        raise RehearsalError(f"The job made no step: {metrics} has only validations")
     sizes = {int(row["world_size"]) for row in rows}
     if sizes != {expected_world_size}:
         raise RehearsalError(f"{metrics}: world size {sorted(sizes)}, expected {expected_world_size}")

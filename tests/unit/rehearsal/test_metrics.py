@@ -18,3 +18,17 @@ def test_a_loss_that_is_not_finite_is_no_loss_that_fell(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(RehearsalError, match=r"The loss did not fall: 3\.000 at first, nan at last"):
         read_metrics(file, expected_world_size=2)
+
+
+def test_a_row_of_a_validation_is_no_step(tmp_path: Path) -> None:
+    rows = [
+        {"step": 1, "loss": 3.0, "world_size": 2, "tokens_per_s": 1.0},
+        {"step": 2, "loss": 2.0, "world_size": 2, "tokens_per_s": 1.0},
+        {"step": 2, "val_loss": 2.5, "val_s": 0.2},
+    ]
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_metrics(file, expected_world_size=2).curve.values == (3.0, 2.0)
+    file.write_text(json.dumps(rows[-1]) + "\n")
+    with pytest.raises(RehearsalError, match="The job made no step"):
+        read_metrics(file, expected_world_size=2)
