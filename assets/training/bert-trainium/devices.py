@@ -30,6 +30,8 @@ class CpuDevice:
     torch_device = torch.device("cpu")
     extracting = False
     """True in a trial run for the compiler, which computes nothing."""
+    compiling_steps = 0
+    """First steps of a start in which graphs are compiled, for minutes each without a filled cache."""
 
     def __init__(self, run: Run, precision: str) -> None:
         self._run, self._precision = run, precision
@@ -91,6 +93,11 @@ class CpuDevice:
         """Let all ranks wait longer, for `work` that is no step."""
         return process_group.patient(self._run, work)
 
+    def compiling(self, step: int) -> contextlib.AbstractContextManager[None]:
+        """Let the watch for hangs wait in the steps of a start, from 1 on, that compile graphs."""
+        compiles = step <= self.compiling_steps
+        return heartbeat.busy(self._run, "compiling") if compiles else contextlib.nullcontext()
+
     def leave(self) -> None:
         """End this rank when all have arrived here."""
         process_group.leave()
@@ -100,6 +107,7 @@ class XlaDevice(CpuDevice):
     """XLA on this machine's CPU, in one process: the code path of Trainium without one."""
 
     kind = "xla-cpu"
+    compiling_steps = 2
 
     def __init__(self, run: Run, precision: str) -> None:
         os.environ["PJRT_DEVICE"] = "CPU"

@@ -137,9 +137,10 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
     data = rank.tokens("train")
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
-        own_loss, norm, data_s = update(rank, model, optimizer, data, step)
-        # The losses, and whether any rank was asked to stop: all ranks then decide the same.
-        loss, stopping = device.mean(own_loss, stop.asked)
+        with device.compiling(step - first):
+            own_loss, norm, data_s = update(rank, model, optimizer, data, step)
+            # The losses, and whether any rank was asked to stop: all ranks then decide the same.
+            loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
         if step == first + 1 and device.kind == "cpu":  # XLA compiles later, too
             process_group.shorten()

@@ -116,22 +116,57 @@ def test_nodes_that_would_train_alone_are_refused_in_the_first_step(
     assert "the world size is 1 and EXPECTED_WORLD_SIZE is 2, so nodes would train alone" in said
 
 
+def python_of(training: Training) -> Path:
+    """The interpreter of the workload's environment for CPUs."""
+    return (
+        Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs")))
+        / "bert-trainium-cpu/bin/python"
+    )
+
+
 def test_a_checkpoint_is_a_folder_that_transformers_reads(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
     folder = training.checkpoints("whole") / f"step-{STEPS:06d}"
-    python = (
-        Path(os.environ.get("TRAINING_VENVS", str(training.shared / "venvs")))
-        / "bert-trainium-cpu/bin/python"
-    )
     script = (
         "import sys; from transformers import BertForPreTraining as B; "
         "m, i = B.from_pretrained(sys.argv[1], output_loading_info=True); "
         "e = m.bert.embeddings.word_embeddings.weight; "
         "print(not i['missing_keys'], not i['unexpected_keys'], m.cls.predictions.decoder.weight is e)"
     )
-    done = subprocess.run([python, "-c", script, folder], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [python_of(training), "-c", script, folder], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["True", "True", "True"]
+
+
+def test_the_watch_for_hangs_waits_in_the_steps_in_which_xla_compiles(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    script = """
+from types import SimpleNamespace
+from pathlib import Path
+from devices import CpuDevice, XlaDevice
+run = SimpleNamespace(run_dir=Path.cwd(), is_first=True)
+for kind in (CpuDevice, XlaDevice):
+    device = object.__new__(kind)
+    device._run = run
+    for step in (1, 2, 3):
+        with device.compiling(step):
+            print(kind.kind, step, Path("busy").exists())
+        assert not Path("busy").exists()
+"""
+    environment = os.environ | {"PYTHONPATH": f"{BERT}:{TRAINING}", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [python_of(training), "-c", script],
+        cwd=training.run_dir("whole"),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    waits = [line for line in done.stdout.splitlines() if line.endswith("True")]
+    assert waits == ["xla-cpu 1 True", "xla-cpu 2 True"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +196,34 @@ def test_a_corrupt_shard_is_named(training: Training, whole_run: list[dict[str, 
     assert f"{file} is corrupt: its sha256 is" in said
 
 
-@pytest.mark.skipif(os.environ.get("XLA") != "1", reason="XLA=1 and XLA_PYTHON name an environment of 7 GB")
+with_xla = pytest.mark.skipif(
+    os.environ.get("XLA") != "1", reason="XLA=1 and XLA_PYTHON name an environment of 7 GB"
+)
+
+
+@with_xla
+def test_two_processes_of_xla_on_cpus_are_refused_since_each_would_train_a_model_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """The settings refuse them earlier; this is the check of the first step, which NeuronCores have, too."""
+    script = tmp_path / "two.py"
+    script.write_text("""
+from pathlib import Path
+from devices import XlaDevice
+from trainkit.run.run import Run
+run = Run.from_environment()
+XlaDevice(run, "no").check()
+""")
+    env = os.environ | {"PYTHONPATH": f"{BERT}:{TRAINING}", "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {"RUN_DIR": str(tmp_path), "DATA_DIR": str(tmp_path), "CHECKPOINT_DIR": str(tmp_path)}
+    env |= {"EXPECTED_WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
+    command = f'"$XLA_PYTHON" -m torch.distributed.run --nproc-per-node 2 --master-port 11934 {script}'
+    done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0
+    assert "XLA's world size is 1 and EXPECTED_WORLD_SIZE is 2, so ranks would train alone" in done.stderr
+
+
+@with_xla
 def test_bert_trains_by_xla_on_a_cpu_and_a_resumed_run_gives_the_very_same_losses(
     training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
 ) -> None:
