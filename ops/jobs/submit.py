@@ -41,6 +41,8 @@ class JobRequest:
     """Id of a job that has to succeed first."""
     time_limit: str | None = None
     """Time limit in a form of sbatch: minutes, or [days-]hours:minutes:seconds."""
+    deadline: str | None = None
+    """Time in a form of sbatch after which Slurm removes the job, if it has not ended by then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +140,7 @@ def sbatch_command(request: JobRequest, token: str) -> list[str]:
         *([f"--partition={request.partition}"] if request.partition else []),
         *([f"--dependency=afterok:{request.after}"] if request.after else []),
         *([f"--time={request.time_limit}"] if request.time_limit else []),
+        *([f"--deadline={request.deadline}"] if request.deadline else []),
         *(f"--output={output_path('%j')}", f"--comment={token}"),
         *(f"{shared}/training/job.slurm", request.workload, *request.arguments),
     ]
