@@ -163,7 +163,7 @@ class Metrics:
         return f"step {step}: validation loss {loss:.4f} ({seconds:.1f} s)"
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.10 runs this too)
+        now = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 (Python 3.9 and 3.10 have no UTC)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(line_of({**row, "time": now.isoformat(timespec="milliseconds")}))
 

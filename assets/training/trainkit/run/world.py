@@ -1,4 +1,4 @@
-"""Check that all ranks of the job train together."""
+"""The check that all ranks of the job train together."""
 
 from __future__ import annotations
 
