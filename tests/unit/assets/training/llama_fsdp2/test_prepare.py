@@ -89,7 +89,7 @@ def test_a_line_without_a_text_is_named(load: Import, data: Path, line: str, sai
         ({"CORPUS": "wikipedia"}, 'CORPUS is "wikipedia"; allowed: raw, machine.'),
         ({"TOKENIZER": "/nowhere/tokenizer.json"}, "there is no file /nowhere/tokenizer.json: give the path"),
         ({"VOCAB_SIZE": "200"}, "VOCAB_SIZE is 200: give 257 or more."),
-        ({"PREPARE_WORKERS": "two"}, 'PREPARE_WORKERS is "two": give a number of processes.'),
+        ({"PREPARE_WORKERS": "two"}, "PREPARE_WORKERS is 'two': give a whole number from 1 to 1024."),
         ({"LLAMA_SIZE": "13b"}, 'LLAMA_SIZE is "13b"; allowed: tiny, 125m, 1b, 8b.'),
     ],
 )
