@@ -100,6 +100,7 @@ def _runs() -> list[dict[str, float]]:
         assets = Path(folder) / "assets"
         shutil.copytree(ASSETS, assets, ignore=shutil.ignore_patterns("__pycache__"))
         (assets / "training" / WORKLOAD / "requirements.txt").write_text(_REQUIREMENTS, encoding="utf-8")
+        (assets / "training" / WORKLOAD / "requirements.lock").unlink()
         bucket = Bucket(folder=Path(folder) / "s3", settings=settings, assets=assets)
         sha256 = bucket.publish()
         with new_node(bucket=bucket) as builder:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 #
-# Pins every package of both Python environments, with hashes, in locks/.
+# Pins every package of both Python environments, with hashes, in locks/, and those of the workloads beside their
+# requirements.txt.
 #
 # Called by: `make lock`, after a change of requirements*.txt. Safe to run again.
 set -euo pipefail
@@ -27,3 +28,4 @@ compile() {
 
 compile locks/dev.txt requirements.txt requirements-dev.txt
 compile locks/pcluster.txt requirements-pcluster.txt
+.venv/bin/python -m tools.workload_locks

@@ -10,8 +10,9 @@
 #   from TORCH_VOLTA_INDEX in TORCH_VOLTA_VERSION; default: as pinned in the node's bundle. All else comes from pip's
 #   usual index.
 #
-# A workload's folder has requirements.txt and, for what pip cannot do in one go, install.sh, which is called with the
-# environment's folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
+# A workload's folder has requirements.txt, requirements.lock ("make lock": all packages with their hashes, without which
+# they are installed unchecked) and, for what pip cannot do in one go, install.sh, which is called with the environment's
+# folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
 # `# Moment: image` in install.sh means an image build only. `# Variants: -NAME` in install.sh means that it does not put
 # the same into every environment: called with --variant, it prints -NAME, or nothing, for this node and these settings.
 
@@ -56,6 +57,7 @@ torch_build() {
 environment_content() {
   {
     grep -v '^#' "$1/requirements.txt"
+    if [[ -f $1/requirements.lock ]]; then cat "$1/requirements.lock"; fi
     if [[ -f $1/install.sh ]]; then cat "$1/install.sh"; fi
     torch_build "$1"
   } | sha256sum
@@ -191,7 +193,7 @@ fill_environment() {
       export PIP_CONSTRAINT="$2/torch.txt ${PIP_CONSTRAINT:-}"
       environment_pip "$2" --no-deps --index-url "${environment_torch#* }" --requirement "$2/torch.txt"
     fi &&
-      environment_pip "$2" --requirement "$1/requirements.txt" &&
+      install_packages "$1" "$2" "$environment_torch" &&
       if [[ -f $1/install.sh ]]; then bash "$1/install.sh" "$2"; fi
   ) >&2 || {
     printf 'could not install %s into %s: see the lines above\n' "$1/requirements.txt" "$2" >&2
@@ -201,6 +203,59 @@ fill_environment() {
   # The stamp is written last, so that an interrupted installation has none.
   environment_content "$1" >"$2/.requirements.sha256"
   mv -f "$2/.requirements.sha256" "$2/requirements.sha256"
+}
+
+# install_packages FOLDER VENV TORCH: installs wheels of the lock alone, if it is for this Python; TORCH is empty, or
+# names a build of another index.
+install_packages() {
+  local environment_lock=""
+  environment_lock="$(environment_lock_of "$1" "$2")" || return 1
+  if [[ -z $environment_lock ]]; then
+    environment_pip "$2" --requirement "$1/requirements.txt"
+    return
+  fi
+  if grep -q '^--no-binary ' "$environment_lock"; then
+    # pip would download what builds source archives without a check of hashes.
+    grep -E '^(setuptools|wheel)==' "$environment_lock" >"$2/locked.txt" || return 1
+    environment_pip "$2" --no-deps --require-hashes --only-binary :all: --requirement "$2/locked.txt" || return 1
+  fi
+  if [[ -z $3 && ${TRAINING_REHEARSAL:-0} != 1 ]]; then
+    environment_pip "$2" --require-hashes --no-build-isolation --requirement "$environment_lock"
+  else
+    # The lock has PyPI's torch. One of another index, for V100 or CPUs, asks for other libraries, or for none.
+    grep -Ev '^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==' "$environment_lock" >"$2/locked.txt" || return 1
+    environment_pip "$2" --no-deps --require-hashes --no-build-isolation --requirement "$2/locked.txt" &&
+      environment_pip "$2" --requirement "$1/requirements.txt"
+  fi
+}
+
+# environment_lock_of FOLDER VENV: prints the lock's path, or nothing where packages are installed unchecked: without a
+# lock, and in a rehearsal on a machine that the lock does not serve.
+environment_lock_of() {
+  local -r environment_lock_file="$1/requirements.lock"
+  local environment_sum environment_version
+  if [[ ! -f $environment_lock_file ]]; then
+    environment_log "$1 has no requirements.lock, so its packages are installed unchecked; make lock writes it"
+    return
+  fi
+  environment_sum="$(grep -v '^#' "$1/requirements.txt" | sha256sum)"
+  if ! grep -qx "# Of: ${environment_sum%% *}" "$environment_lock_file"; then
+    printf '%s was not made from the requirements.txt beside it.\n  %s\n' "$environment_lock_file" \
+      'Type "make lock" and deploy, or remove it: packages are then installed without a check of their hashes' >&2
+    return 1
+  fi
+  environment_version="$("$2/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" || return 1
+  if [[ " $(sed -n 's/^# Pythons: //p' "$environment_lock_file") " == *" $environment_version "* &&
+  $HOSTTYPE == x86_64 ]]; then
+    printf '%s\n' "$environment_lock_file"
+  elif [[ ${TRAINING_REHEARSAL:-0} == 1 ]]; then
+    environment_log "$environment_lock_file is not for Python $environment_version on $HOSTTYPE: no hash is checked"
+  else
+    printf '%s is not for Python %s on %s. Allowed, on x86_64: %s.\n  %s\n' "$environment_lock_file" \
+      "$environment_version" "$HOSTTYPE" "$(sed -n 's/^# Pythons: //p' "$environment_lock_file")" \
+      'Name another Python: TRAINING_PYTHON=/usr/bin/python3.12 sbatch ...' >&2
+    return 1
+  fi
 }
 
 # environment_pip VENV ARGUMENT...

@@ -14,7 +14,7 @@
 # Where: node
 # Required: yes
 # Budget: 3600 s
-# Reads: training/environment.sh training/*/requirements.txt training/*/install.sh
+# Reads: training/environment.sh training/*/requirements.txt training/*/requirements.lock training/*/install.sh
 set -euo pipefail
 shopt -s inherit_errexit
 

@@ -22,6 +22,7 @@ FILES = {
     "prepare.sh",
     "train.sh",
     "train.py",
+    "requirements.lock",
     "requirements.txt",
     "rehearsal.env",
     "figures.json",

@@ -68,6 +68,7 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ASSETS, tmp_path_factory.mktemp("bundle") / "assets", ignore=shutil.ignore_patterns("__pycache__")
     )
     (copy / "training" / WORKLOAD / "requirements.txt").write_text(REQUIREMENTS)
+    (copy / "training" / WORKLOAD / "requirements.lock").unlink()
     return copy
 
 
