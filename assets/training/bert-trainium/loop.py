@@ -222,7 +222,7 @@ def finish(rank: Rank, model: Any, stopped_at: int | None) -> None:
 
 
 def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int) -> None:
-    """Rank 0 writes, since all hold the same; the others wait.
+    """Write a checkpoint on rank 0, since all ranks hold the same; the others wait.
 
     A checkpoint is also a folder that transformers reads (BertForPreTraining.from_pretrained).
     """
