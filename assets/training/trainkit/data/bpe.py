@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 END_OF_TEXT = "<|endoftext|>"
+# The end of a text in other published tokenizers: Llama 3, Llama 2, DeepSeek.
+ENDS = (END_OF_TEXT, "<|end_of_text|>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>")
 GPT2_VOCAB_SIZE = 50257
 # OpenAI's vocabulary and merges, with the checksums that tiktoken has recorded.
 GPT2_SHA256 = {
@@ -50,7 +52,7 @@ class Bpe:
     @property
     def end_of_text(self) -> int:
         """Id of the end of text."""
-        return int(self.open().token_to_id(END_OF_TEXT))
+        return _end_of(self.open())
 
     def open(self) -> Tokenizer:
         """Open the tokenizer; a special token's name in a text is read as text.
@@ -70,8 +72,8 @@ class Bpe:
                 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         except Exception as error:  # the library raises nothing narrower
             raise ShardError(f"{first} is no tokenizer ({error}): replace it, and submit again.") from error
-        if tokenizer.token_to_id(END_OF_TEXT) is None:
-            raise ShardError(f"{first} has no token {END_OF_TEXT}, so it is not GPT-2's kind: take another.")
+        if all(tokenizer.token_to_id(name) is None for name in ENDS):
+            raise ShardError(f"{first} has no end of text, none of {', '.join(ENDS)}: take another.")
         tokenizer.encode_special_tokens = True
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -82,13 +84,18 @@ class Bpe:
         # Each core has a process, so threads of the library would only compete with them.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = self.open()
-        end = tokenizer.token_to_id(END_OF_TEXT)
+        end = _end_of(tokenizer)
 
         def encode(texts: list[str]) -> list[Sequence[int]]:
             found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
             return [[*each.ids, end] for each in found]
 
         return encode
+
+
+def _end_of(tokenizer: Tokenizer) -> int:
+    """Return the id of the end of text, which an opened tokenizer has."""
+    return next(int(at) for name in ENDS if (at := tokenizer.token_to_id(name)) is not None)
 
 
 def ensure_gpt2(bpe: Bpe, *, url: str, key: str, bucket: DatasetBucket | None) -> Bpe:

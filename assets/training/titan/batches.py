@@ -1,0 +1,92 @@
+"""Batches of token shards as torchtitan's data loader: decided by seed and position alone.
+
+The state is one number, the sequences that all ranks have taken, so a resume goes on with the next one on any
+number of data-parallel ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torchtitan.components.dataloader import BaseDataLoader
+from torchtitan.components.loss import IGNORE_INDEX
+from trainkit.data.shards import Tokens, read_manifest
+
+
+class ShardLoader(BaseDataLoader):
+    """Data loader of one split of a folder of token shards."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(BaseDataLoader.Config):
+        """Where the shards are, and which of them are read."""
+
+        split: str = "train"
+        seed: int = 1337
+        end_of_text: int = -1
+        """Id behind each document; attention and loss do not cross it."""
+        infinite: bool = True
+        """torchtitan's validator sets it; this loader never ends."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        dp_world_size: int,
+        dp_rank: int,
+        seq_len: int,
+        local_batch_size: int,
+        **_: Any,
+    ) -> None:
+        folder = Path(config.dataset_path or "")
+        self._tokens = Tokens(folder, read_manifest(folder), config.split)
+        self._config, self._length = config, seq_len
+        self._ranks, self._rank, self._rows = dp_world_size, dp_rank, local_batch_size
+        self._windows = (len(self._tokens) - 1) // seq_len
+        self._taken = 0
+        self._order: tuple[int, Any] = (-1, None)
+
+    def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
+        """Yield inputs and positions, and labels: each (local batch, sequence) int64."""
+        while True:
+            first = self._taken + self._rank * self._rows
+            # The position is that of the next batch before this one is trained on: a checkpoint has it.
+            self._taken += self._ranks * self._rows
+            rows = np.stack([self._row(first + row) for row in range(self._rows)])
+            yield self._example(rows)
+
+    def _row(self, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the tokens of a sequence, and the one after it."""
+        epoch, place = divmod(number, self._windows)
+        if self._order[0] != epoch:
+            self._order = (
+                epoch,
+                np.random.default_rng([self._config.seed, epoch]).permutation(self._windows),
+            )
+        return self._tokens.window(int(self._order[1][place]) * self._length, self._length + 1)
+
+    def _example(
+        self, rows: np.ndarray[Any, np.dtype[np.int64]]
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        inputs, labels = rows[:, :-1], rows[:, 1:].copy()
+        is_end = inputs == self._config.end_of_text
+        # The next document's first token does not follow from this one.
+        labels[is_end] = IGNORE_INDEX
+        places = np.broadcast_to(np.arange(self._length), inputs.shape)
+        begins = np.zeros_like(inputs)
+        begins[:, 1:] = np.where(is_end[:, :-1], places[:, 1:], 0)
+        positions = places - np.maximum.accumulate(begins, axis=1)
+        given = {"input": torch.from_numpy(inputs.copy()), "positions": torch.from_numpy(positions.copy())}
+        return given, torch.from_numpy(labels)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the number of sequences that all ranks have taken."""
+        return {"sequences": self._taken}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on behind that number."""
+        self._taken = int(state_dict.get("sequences", 0))

@@ -1,0 +1,194 @@
+"""Settings as a torchtitan Trainer.Config: its model by name, its options from ours, the cluster's parts."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import tyro
+from batches import ShardLoader
+from chats import messages_in
+from rows import Rows
+from saving import Checkpoints
+from settings import Settings
+from torchtitan.components.lora import LoRAConverter
+from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
+from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
+from torchtitan.components.quantization import Float8LinearConverter
+from torchtitan.components.validate import Validator
+from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
+from torchtitan.config.manager import custom_registry
+from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
+from torchtitan.hf_datasets.text_datasets import ChatDataLoader
+from torchtitan.models.common.config_utils import decoder_vocab_size
+from torchtitan.protocols.model_spec import ModelSpec
+from torchtitan.tools.profiler import Profiler
+from torchtitan.trainer import Trainer
+from trainkit.run import process_group
+from trainkit.run.run import Run, die
+
+SIZES = {
+    "deepseek_v3": "deepseekv3_configs",
+    "gpt_oss": "gptoss_configs",
+    "llama3": "llama3_configs",
+    "qwen3": "qwen3_configs",
+}
+"""Names of torchtitan's tables of sizes."""
+DEBUG = "debugmodel"
+
+
+def sizes_of(model: str) -> list[str]:
+    """List the sizes of a model: the published ones as torchtitan orders them, then those for tests."""
+    table = getattr(importlib.import_module(f"torchtitan.models.{model}"), SIZES[model])
+    return sorted(table, key=lambda size: size.startswith(DEBUG))
+
+
+def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
+    """Return torchtitan's description of the model, with LoRA and float8 if they are asked for.
+
+    Dies on a size that torchtitan lacks, or that is not that of the weights.
+    """
+    package = importlib.import_module(f"torchtitan.models.{settings.model}")
+    sizes = sizes_of(settings.model)
+    fitting = [size for size in sizes if not weights or fits(package.model_registry(size).model, weights)]
+    size = settings.size or next(iter(fitting), None)
+    if settings.size and size not in sizes:
+        die(f'SIZE is "{size}"; torchtitan has {settings.model} in {", ".join(sizes)}.')
+    if size not in fitting:
+        others = (
+            f"SIZE={' or '.join(fitting)}"
+            if fitting
+            else f"another MODEL: none of {', '.join(sizes)} is of this size"
+        )
+        die(f"the weights {weights} are not those of {settings.model} {size or ''}: give {others}.")
+    converters: list[Any] = []
+    if settings.float8 == "yes":
+        converters.append(Float8LinearConverter.Config(model_compile_enabled=compiles(settings)))
+    if settings.lora_rank:
+        converters.append(LoRAConverter.Config(rank=settings.lora_rank, alpha=2.0 * settings.lora_rank))
+    return package.model_registry(size, attn_backend="flex", converters=converters or None)
+
+
+def fits(model: Any, weights: Path) -> bool:
+    """Return True if width, layers and vocabulary of published weights are those of a model."""
+    found = json.loads((weights / "config.json").read_text(encoding="utf-8"))
+    own = {"hidden_size": model.dim, "num_hidden_layers": len(model.layers), "vocab_size": model.vocab_size}
+    return all(found.get(name) == value for name, value in own.items())
+
+
+def compiles(settings: Settings) -> bool:
+    """Return True if layers and loss are compiled: by default where there are GPUs."""
+    return settings.compile == "yes" or (not settings.compile and not settings.is_cpu)
+
+
+def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
+    """Return the user's own config, or one of the model; dies if there is no such function."""
+    if settings.config:
+        package, _, function = settings.config.partition(":")
+        try:
+            config = getattr(importlib.import_module(package), function)()
+        except (ImportError, AttributeError) as error:
+            die(f"CONFIG={settings.config} cannot be taken: {error}.")
+        if not isinstance(config, Trainer.Config):
+            die(f"CONFIG={settings.config} returned {type(config).__name__}, not a Trainer.Config.")
+        return config
+    model = model_of(settings, weights)
+    return Trainer.Config(
+        model_spec=model,
+        loss=ChunkedLossWrapper.Config(
+            loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(model))
+        ),
+        optimizer=default_adamw(lr=settings.learning_rate, weight_decay=settings.weight_decay),
+        lr_scheduler=LRSchedulersContainer.Config(
+            warmup_steps=settings.warmup_steps, decay_type="cosine", min_lr_factor=0.1
+        ),
+        activation_checkpoint={"full": FullAC.Config(), "selective": SelectiveAC.Config(), "none": None}[
+            settings.activation_checkpointing
+        ],
+        compile=CompileConfig(enable=compiles(settings)),
+    )
+
+
+def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]) -> Trainer.Config:
+    """Return the config of a run.
+
+    Args:
+        data: what prepare.py noted: `shards` or `chats`, `tokenizer` and `weights`, folders.
+        options: torchtitan's own options, which win over everything else.
+    """
+    weights = Path(data["weights"]) if data.get("weights") else None
+    config = base_of(settings, weights)
+    replicas = run.world_size // int(os.environ.get("NPROC_PER_NODE", "1")) if settings.shard == "node" else 1
+    config.hf_assets_path = data["tokenizer"]
+    config.dump_folder = str(run.run_dir)
+    config.training = TrainingConfig(
+        local_batch_size=settings.batch_size,
+        global_batch_size=settings.global_batch or -1,
+        seq_len=settings.seq_len,
+        steps=settings.max_steps,
+        mixed_precision_param="bfloat16" if settings.mixed_precision == "bf16" else "float32",
+        disable_cuda_graphs=True,
+    )
+    config.parallelism = ParallelismConfig(
+        data_parallel_replicate_degree=replicas,
+        tensor_parallel_degree=settings.tp,
+        context_parallel_degree=settings.cp,
+        expert_parallel_degree=settings.ep,
+        spmd_backend="partial_dtensor" if settings.is_cpu else "spmd_types",
+    )
+    config.dataloader = loader(settings, data, split="train")
+    config.validator = Validator.Config(
+        enable=bool(settings.eval_every),
+        freq=settings.eval_every or 1,
+        steps=max(1, settings.eval_batches),
+        dataloader=loader(settings, data, split="val"),
+    )
+    config.checkpoint = Checkpoints.Config(
+        enable=True,
+        folder=str(run.checkpoint_dir),
+        interval=settings.checkpoint_every,
+        keep=settings.keep_checkpoints,
+        keep_latest_k=0,
+        last_save_model_only=False,
+        initial_load_path=str(weights) if weights else None,
+        initial_load_in_hf=bool(weights),
+        async_mode="disabled" if settings.is_cpu else "async",
+    )
+    config.metrics = Rows.Config(
+        log_freq=1,
+        print_every=settings.log_every,
+        last_step=settings.max_steps,
+        enable_tensorboard=True,
+        disable_color_printing=True,
+    )
+    config.profiler = Profiler.Config(
+        enable_profiling=bool(settings.profile_every), profile_freq=settings.profile_every or 10
+    )
+    config.comm.train_timeout_seconds = int(process_group.STEP.total_seconds())
+    config.debug.seed = settings.seed
+    config.debug.enable_structured_logging = False
+    return with_options(config, options)
+
+
+def loader(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
+    """Return the config of the data loader of one split."""
+    if settings.task == "sft":
+        file = str(Path(data["chats"]) / f"{split}.jsonl")
+        return ChatDataLoader.Config(
+            dataset_path="json",
+            load_dataset_kwargs={"data_files": file, "split": "train"},
+            sample_processor=messages_in,
+        )
+    return ShardLoader.Config(
+        dataset_path=data["shards"], split=split, seed=settings.seed, end_of_text=int(data["end_of_text"])
+    )
+
+
+def with_options(config: Trainer.Config, options: list[str]) -> Trainer.Config:
+    """Apply torchtitan's own options; dies on one that it does not know, in its words."""
+    if not options:
+        return config
+    return tyro.cli(type(config), args=options, default=config, registry=custom_registry, prog="titan --")

@@ -1,0 +1,108 @@
+"""Weights of a finished run in Hugging Face's format: $RUN_DIR/export, written whole or not at all."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torchtitan.components.checkpointer.base import MODEL
+from torchtitan.components.checkpointer.dcp import AsyncMode
+from torchtitan.trainer import Trainer
+from trainkit.run.run import Run
+
+FOLDER = "export"
+# Files beside the weights that a program needs to load them.
+TOKENIZER_FILES = ("tokenizer*", "special_tokens_map.json", "chat_template*", "generation_config.json")
+ADAPTERS = (".lora_a.", ".lora_b.")
+
+
+def export(trainer: Trainer, run: Run, *, weights: Path | None, tokenizer: Path, dtype: torch.dtype) -> None:
+    """Write the weights; all ranks call it."""
+    final, written = run.run_dir / FOLDER, run.run_dir / f".{FOLDER}.partial"
+    if run.is_first:
+        shutil.rmtree(written, ignore_errors=True)
+        written.mkdir()
+    dist.barrier()
+    merge_lora(trainer.model_parts)
+    states = {
+        name: value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+        for name, value in trainer.checkpointer.states[MODEL].state_dict().items()
+        if not any(adapter in name for adapter in ADAPTERS)
+    }
+    trainer.checkpointer.dcp_save(states, str(written), AsyncMode.DISABLED, to_hf=True)
+    dist.barrier()
+    if not run.is_first:
+        return
+    shutil.rmtree(written / "sharded", ignore_errors=True)
+    for pattern in TOKENIZER_FILES:
+        for file in tokenizer.glob(pattern):
+            shutil.copyfile(file, written / file.name)
+    config = json.loads((weights / "config.json").read_text()) if weights else hf_config(trainer)
+    if config:
+        config |= {
+            "dtype": str(dtype).removeprefix("torch."),
+            "torch_dtype": str(dtype).removeprefix("torch."),
+        }
+        (written / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    else:
+        print(
+            f"export: {final} has no config.json, which is written for llama3, dense qwen3 and INIT_FROM only"
+        )
+    shutil.rmtree(final, ignore_errors=True)
+    written.rename(final)
+    print(f"export: {final}")
+
+
+@torch.no_grad()
+def merge_lora(parts: list[torch.nn.Module]) -> None:
+    """Add LoRA's matrices to the weights that they belong to, and make them zero."""
+    for module in (each for part in parts for each in part.modules() if hasattr(each, "_lora_scaling")):
+        product = (module.lora_b.weight @ module.lora_a.weight) * module._lora_scaling
+        if hasattr(product, "redistribute"):
+            product = product.redistribute(placements=module.weight.placements)
+        module.weight.add_(product)
+        module.lora_b.weight.zero_()
+
+
+def hf_config(trainer: Trainer) -> dict[str, Any]:
+    """Return config.json of a llama3 or a dense qwen3 as transformers reads it; nothing for other models."""
+    spec = trainer.config.model_spec
+    if spec.name not in {"llama3", "qwen3"}:
+        return {}
+    # As published: the trainer has set the length of its own sequences, and LoRA.
+    model: Any = importlib.import_module(f"torchtitan.models.{spec.name}").model_registry(spec.flavor).model
+    layer = model.layers[0]
+    if getattr(layer, "moe", None):
+        return {}
+    attention, rope = layer.attention, layer.attention.rope
+    config = {
+        "architectures": ["LlamaForCausalLM" if spec.name == "llama3" else "Qwen3ForCausalLM"],
+        "model_type": spec.name.removesuffix("3") if spec.name == "llama3" else spec.name,
+        "hidden_size": model.dim,
+        "num_hidden_layers": len(model.layers),
+        "num_attention_heads": attention.n_heads,
+        "num_key_value_heads": attention.qkv_linear.n_kv_heads,
+        "head_dim": attention.qkv_linear.head_dim,
+        "intermediate_size": layer.feed_forward.w1.out_features,
+        "vocab_size": model.vocab_size,
+        "rms_norm_eps": model.norm.eps,
+        "rope_theta": rope.theta,
+        "max_position_embeddings": rope.max_seq_len,
+        "tie_word_embeddings": model.enable_weight_tying,
+        "hidden_act": "silu",
+        "attention_bias": False,
+    }
+    if rope.scaling == "llama":
+        config["rope_scaling"] = {
+            "rope_type": "llama3",
+            "factor": rope.scaling_factor,
+            "low_freq_factor": rope.low_freq_factor,
+            "high_freq_factor": rope.high_freq_factor,
+            "original_max_position_embeddings": rope.original_max_position_embeddings,
+        }
+    return config

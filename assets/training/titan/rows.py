@@ -1,0 +1,101 @@
+"""Metrics of torchtitan as the rows of metrics.jsonl; its own loggers (TensorBoard, W&B) write as well."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torchtitan.components.metrics import MetricsProcessor
+from torchtitan.tools import utils
+from trainkit.run.finite import check_finite
+from trainkit.run.memory import peak_bytes
+from trainkit.run.metrics import FILE, Metrics
+from trainkit.run.mfu import mfu
+from trainkit.run.run import Run
+
+
+class Rows(MetricsProcessor):
+    """torchtitan's metrics, with a row of ours for each step."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(MetricsProcessor.Config):
+        """torchtitan's options, and the steps between two printed lines."""
+
+        print_every: int = 10
+        last_step: int = 0
+
+    def __init__(self, config: Config, **parts: Any) -> None:
+        super().__init__(config, **parts)
+        self._run = Run.from_environment()
+        self._print_every, self._last_step = config.print_every, config.last_step
+        self._metrics: Metrics | None = None
+        self._began = time.perf_counter()
+        self._checkpoints: Any = None
+
+    def begin(self, step: int, checkpoints: Any) -> None:
+        """Remove the rows behind the step from which the run goes on; the next step begins now."""
+        self._checkpoints = checkpoints
+        if self._run.is_first:
+            self._metrics = Metrics(self._run.run_dir / FILE, after_step=step)
+        self._first_step = step + 1
+        self._began = time.perf_counter()
+
+    def log(
+        self,
+        step: int,
+        global_avg_loss: float,
+        global_max_loss: float,  # noqa: ARG002
+        grad_norm: float,
+        extra_metrics: dict[str, Any] | None = None,
+    ) -> None:
+        """Write one step, and die unless its numbers are finite."""
+        step_s = time.perf_counter() - self._began
+        data_s = sum(self.data_loading_times)
+        extra = dict(extra_metrics or {})
+        # All ranks have as many tokens a step; those of a replica share theirs.
+        ranks = self._run.world_size / self.parallel_dims.non_data_parallel_size
+        rate = self.ntokens_since_last_log * ranks / step_s
+        used = mfu(rate, self.num_flops_per_token, self._run.peak_tflops, self._run.world_size)
+        if self._metrics:
+            line = self._metrics.add(
+                step=step,
+                loss=global_avg_loss,
+                learning_rate=next((float(v) for name, v in extra.items() if "lr" in name.lower()), 0.0),
+                tokens=int(extra.get("n_tokens_seen", 0)),
+                tokens_per_s=rate,
+                step_s=step_s,
+                data_s=data_s,
+                memory_bytes=peak_bytes(torch.device(utils.device_type)),
+                world_size=self._run.world_size,
+                mfu=None if self.has_quantization else used,
+            )
+            if step % self._print_every == 0 or step in {self._first_step, self._last_step}:
+                print(line)
+        check_finite(
+            self._run,
+            step=step,
+            loss=global_avg_loss,
+            gradient_norm=grad_norm,
+            finish_saving=self._checkpoints.maybe_wait_for_saving,
+        )
+        self.logger.log(
+            {"loss": global_avg_loss, "grad_norm": grad_norm, "tokens_per_s": rate, **extra}, step
+        )
+        self.ntokens_since_last_log = 0
+        self.data_loading_times.clear()
+        self._began = time.perf_counter()
+
+    def log_validation(
+        self,
+        loss: float,
+        step: int,
+        extra_metrics: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> None:
+        """Write the validation loss of a step; its time belongs to no step."""
+        if self._metrics:
+            print(f"step {step}: validation loss {loss:.4f}")
+        self.logger.log({"val_loss": loss}, step)
+        self.ntokens_since_last_log = 0
+        self._began = time.perf_counter()

@@ -1,0 +1,118 @@
+"""Checkpoints of torchtitan in the layout of every workload here: complete as soon as they have a name."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torchtitan.components.checkpoint import CheckpointManager
+from torchtitan.tools import utils
+from trainkit.run import checkpoints, process_group
+from trainkit.run.run import Run, die
+from trainkit.run.stopping import Stop
+
+
+class Checkpoints(CheckpointManager):
+    """torchtitan's checkpoints, written beside their place and published by the first rank."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(CheckpointManager.Config):
+        """torchtitan's options, and the number of checkpoints that are kept."""
+
+        keep: int = 2
+
+    def __init__(self, config: Config, **parts: Any) -> None:
+        super().__init__(config, **parts)
+        self._run, self._keep = Run.from_environment(), config.keep
+        self._stop, self._is_saving = Stop(), False
+        self.is_stopping = False
+        if self.pg is not None:
+            self.pg = process_group.background_group()
+        if self._run.is_first:
+            checkpoints.clear_partials(self._run.checkpoint_dir)
+        dist.barrier()
+
+    def agree_to_stop(self) -> None:
+        """Note if any rank was asked to stop; all ranks call it in each step."""
+        asked = torch.tensor(float(self._stop.asked), device=utils.device_type)
+        dist.all_reduce(asked)
+        self.is_stopping = bool(asked.item())
+
+    def _should_save(self, curr_step: int, last_step: bool = False) -> bool:
+        return self.is_stopping or super()._should_save(curr_step, last_step)
+
+    def _save(self, curr_step: int, last_step: bool = False) -> bool:
+        if not self._should_save(curr_step, last_step):
+            return False
+        started = time.monotonic()
+        with process_group.patient(self._run, "saving"):
+            self._is_saving = True
+            try:
+                super()._save(curr_step, last_step)
+            except (OSError, RuntimeError) as error:
+                free = shutil.disk_usage(self._run.checkpoint_dir).free
+                die(
+                    f"a checkpoint could not be written into {self._run.checkpoint_dir}, which has "
+                    f"{free / 1e9:.1f} GB free ({_last_line(error)}): mend that, and submit again with the "
+                    "same RUN_NAME."
+                )
+            finally:
+                self._is_saving = False
+            if self.save_future is None:
+                self._publish(curr_step, started)
+            else:
+                self.save_future.add_done_callback(lambda done: self._publish(curr_step, started, done))
+        return True
+
+    def _publish(self, step: int, started: float, done: Future[Any] | None = None) -> None:
+        """Give a checkpoint its name. Its metadata, written last, says that all ranks have written."""
+        written = checkpoints.partial(self._run.checkpoint_dir, step)
+        if self._run.is_first and (done is None or not done.exception()):
+            final = checkpoints.publish(written, step, run=self._run, keep=self._keep, started=started)
+            print(f"step {step}: checkpoint {final} after {time.monotonic() - started:.2f} s")
+
+    def _load(self, step: int = -1) -> bool:
+        newest = checkpoints.resume_from(self._run)
+        try:
+            return super()._load(step)
+        except Exception as error:
+            if "dataloader resharding" in str(error):
+                die(
+                    f"{newest} was written by another number of data-parallel ranks, and torchtitan's "
+                    "loader of chats cannot change that: submit on as many nodes as before."
+                )
+            if newest is None:
+                die(f"{self.initial_load_path} cannot be loaded into this model ({_last_line(error)}).")
+            die(
+                f"{newest} cannot be loaded ({_last_line(error)}). If it is of another model, give its MODEL "
+                "and SIZE or another RUN_NAME; if it is damaged, move it away, and the run goes on from the "
+                "one before."
+            )
+
+    def dcp_load(
+        self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool
+    ) -> None:
+        """Load, LoRA's own matrices only from our checkpoints."""
+        if from_hf:
+            state_dict = {name: value for name, value in state_dict.items() if ".lora_" not in name}
+        super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)
+
+    def _create_checkpoint_id(self, step: int, folder: str = "") -> str:  # noqa: ARG002
+        where = checkpoints.partial if self._is_saving else checkpoints.path_of
+        return str(where(self._run.checkpoint_dir, step))
+
+    def _find_load_step(self, folder: str = "") -> int:  # noqa: ARG002
+        found = checkpoints.resume_from(self._run)
+        return checkpoints.step_of(found) if found else -1
+
+    def _purge_stale_checkpoints(self) -> None:
+        """Remove nothing: publishing removes the oldest."""
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]

@@ -1,0 +1,167 @@
+"""Settings of a run of titan: environment variables that are arguments as well. Needs no package."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from dataclasses import dataclass
+
+from trainkit.run.run import die
+from trainkit.run.settings import (
+    MAY_BE_ZERO,
+    VERIFY_DATA,
+    TrainSettings,
+    check_words,
+    family_device,
+    fill_settings,
+)
+
+MODELS = ("deepseek_v3", "gpt_oss", "llama3", "qwen3")
+"""Language models of torchtitan; others, which train on images too, are taken by CONFIG."""
+OLD_MODEL_NAMES = {"llama": "llama3", "llama-3": "llama3", "qwen-3": "qwen3", "deepseek": "deepseek_v3"}
+
+MASK_BLOCK = 128
+"""Tokens of a block of torchtitan's attention mask."""
+
+
+@dataclass(frozen=True)
+class Settings(TrainSettings):
+    """What may differ between runs. Degrees of parallelism are numbers of ranks."""
+
+    model: str = "llama3"
+    """Model of torchtitan."""
+    size: str = ""
+    """Size of the model, as torchtitan names it; empty for the smallest published one."""
+    config: str = ""
+    """PACKAGE:FUNCTION that returns a torchtitan Trainer.Config; replaces MODEL and SIZE."""
+    task: str = "pretrain"
+    """pretrain, or sft for chats in raw/*.jsonl."""
+    init_from: str = ""
+    """Weights to start from: a repository of the Hugging Face hub, or a folder; empty for random weights."""
+    lora_rank: int = 0
+    """Rank of LoRA's matrices; 0 trains all weights."""
+    seq_len: int = 4096
+    """Tokens of a training sequence."""
+    batch_size: int = 1
+    """Sequences of a data-parallel rank and micro-step."""
+    global_batch: int = 0
+    """Sequences of a step over all ranks; 0 for one micro-step a step."""
+    tp: int = 1
+    """Degree of tensor parallelism."""
+    cp: int = 1
+    """Degree of context parallelism."""
+    ep: int = 1
+    """Degree of expert parallelism."""
+    shard: str = "all"
+    """all: each rank holds 1/ranks of the state (FSDP); node: 1/ranks of a node (HSDP)."""
+    activation_checkpointing: str = "selective"
+    """none, selective or full: how many activations the backward pass computes again."""
+    compile: str = ""
+    """yes or no; empty for yes on GPUs."""
+    float8: str = "no"
+    """yes: matrix products in float8, for Hopper GPUs and newer."""
+    learning_rate: float = 3e-4
+    checkpoint_every: int = 500
+    eval_every: int = 0
+    """Steps between two validations; 0 for none."""
+    profile_every: int = 0
+    """Steps between two traces of PyTorch's profiler; 0 for none."""
+    export: str = "yes"
+    """yes: write the weights in Hugging Face's format after the last step."""
+
+    @property
+    def is_cpu(self) -> bool:
+        """True for ranks on CPUs."""
+        return self.device == "cpu"
+
+    @property
+    def ranks_a_replica(self) -> int:
+        """The number of ranks that work on the same sequences."""
+        return self.tp * self.cp
+
+
+ALLOWED = {
+    "task": ("pretrain", "sft"),
+    "shard": ("all", "node"),
+    "activation_checkpointing": ("none", "selective", "full"),
+    "compile": ("", "yes", "no"),
+    "float8": ("yes", "no"),
+    "export": ("yes", "no"),
+    "verify_data": VERIFY_DATA,
+    "device": ("cpu", "cuda"),
+    "mixed_precision": ("bf16", "no"),
+}
+ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "profile_every", "eval_every"}
+
+
+def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Split a command line at `--` into our arguments and torchtitan's."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
+
+
+def read_settings(arguments: list[str] | None = None) -> Settings:
+    """Read the settings; dies on what makes no sense.
+
+    Args:
+        arguments: ours, without torchtitan's; by default those of the command line.
+    """
+    if arguments is None:
+        arguments, _ = split_arguments(sys.argv[1:])
+    settings = fill_settings(
+        Settings, arguments, about="Trains a model of torchtitan.", may_be_zero=frozenset(ZEROS)
+    )
+    settings = dataclasses.replace(settings, device=settings.device or family_device())
+    check_words(settings, ALLOWED)
+    check_model(settings)
+    return settings
+
+
+def check_model(settings: Settings) -> None:
+    """Die unless the model is one of torchtitan's, or a function is given instead."""
+    if settings.config:
+        if not re.fullmatch(r"[\w.]+:\w+", settings.config):
+            die(
+                f'CONFIG is "{settings.config}": give PACKAGE:FUNCTION, such as '
+                "torchtitan.models.qwen3.config_registry:qwen3_14b."
+            )
+        return
+    if settings.model not in MODELS:
+        meant = OLD_MODEL_NAMES.get(settings.model.lower())
+        hint = f" Did you mean {meant}?" if meant else ""
+        die(f'MODEL is "{settings.model}"; allowed: {", ".join(MODELS)}, or another by CONFIG.{hint}')
+
+
+def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
+    """Die unless the degrees of parallelism fit the number of ranks, and the batch fits both."""
+    together = settings.ranks_a_replica
+    if world_size % together:
+        die(
+            f"TP {settings.tp} x CP {settings.cp} are {together} ranks, which do not divide the {world_size} "
+            f"ranks of this job: give degrees whose product divides {world_size}."
+        )
+    if settings.tp > ranks_a_node:
+        die(
+            f"TP is {settings.tp} and a node has {ranks_a_node} ranks; tensor parallelism waits for the "
+            f"network in each layer: give at most {ranks_a_node}."
+        )
+    if settings.shard == "node" and (ranks_a_node % settings.tp or together > ranks_a_node):
+        die(
+            f"SHARD=node needs a product of TP and CP that divides a node's {ranks_a_node} ranks: give one, "
+            "or SHARD=all."
+        )
+    sequences = world_size // together * settings.batch_size
+    if settings.global_batch % sequences:
+        near = max(1, settings.global_batch // sequences) * sequences
+        die(
+            f"GLOBAL_BATCH is {settings.global_batch}, and a micro-step of all ranks has {sequences} "
+            f"sequences: give a multiple of it, such as {near}."
+        )
+    # The attention mask has blocks of 128 tokens, and context parallelism cuts it into two parts a rank.
+    divisor = settings.tp * (2 * settings.cp * MASK_BLOCK if settings.cp > 1 else 1)
+    if settings.seq_len % divisor:
+        die(
+            f"SEQ_LEN is {settings.seq_len}; with TP {settings.tp} and CP {settings.cp} it must be a "
+            f"multiple of {divisor}."
+        )

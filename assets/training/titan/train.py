@@ -1,0 +1,102 @@
+"""Language models of torchtitan over several nodes: pretraining, fine-tuning, LoRA.
+
+A small Llama:             sbatch --nodes 2 /fsx/training/job.slurm titan --model llama3 --size 1B
+Published weights:         MODEL=qwen3 INIT_FROM=Qwen/Qwen3-8B sbatch --nodes 4 /fsx/training/job.slurm titan
+torchtitan's own options:  sbatch --nodes 4 /fsx/training/job.slurm titan --size 8B -- --training.max-norm 0.5
+Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm titan
+
+train.sh starts this once a rank. Every setting (settings.py) is an environment variable (SEQ_LEN=8192) and
+an argument (--seq-len 8192). Folders and the world come from job.slurm, data and weights from prepare.py.
+
+Here are the checks that need no package, so that wrong input is reported at once. Writes
+$RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/, torchtitan's checkpoints; starts from
+the newest of those.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+from settings import Settings, check_world, read_settings, split_arguments
+from trainkit.data.shards import ShardError, check_sizes, check_sums, read_manifest
+from trainkit.run.precision import check_precision
+from trainkit.run.run import Run, data_note, die
+from trainkit.run.world import check_world as check_all_ranks
+
+
+def verify(run: Run, settings: Settings, folder: Path) -> None:
+    """Die unless the shards are whole; the nodes share the reading."""
+    try:
+        manifest = read_manifest(folder)
+        check_sizes(folder, manifest)
+        if settings.verify_data == "yes" and not run.local_rank:
+            nodes = int(os.environ.get("NNODES", "1"))
+            check_sums(
+                folder, manifest, part=run.rank // int(os.environ.get("NPROC_PER_NODE", "1")), parts=nodes
+            )
+    except ShardError as error:
+        die(str(error))
+    for split in ("train", "val"):
+        if manifest.tokens(split) <= settings.seq_len:
+            die(
+                f"{folder} has {manifest.tokens(split)} tokens in {split}, fewer than SEQ_LEN "
+                f"({settings.seq_len}) takes: take more text, or lower it (for val also VALIDATION_EVERY)."
+            )
+
+
+def main() -> None:
+    """Train as one rank."""
+    ours, options = split_arguments(sys.argv[1:])
+    settings, run = read_settings(ours), Run.from_environment()
+    check_world(settings, run.world_size, int(os.environ.get("NPROC_PER_NODE", "1")))
+    data = data_note(run)
+    if ("chats" in data) != (settings.task == "sft"):
+        die(
+            "TASK differs between prepare.sh and the ranks: give it as a variable (TASK=sft), not as an "
+            "argument."
+        )
+    if settings.task == "pretrain":
+        verify(run, settings, Path(data["shards"]))
+    device = "cpu" if settings.is_cpu else f"cuda:{run.local_rank}"
+    check_precision(settings.mixed_precision, device)
+
+    # torch and torchtitan take seconds, and the checks above none.
+    import torch  # noqa: PLC0415
+
+    if settings.is_cpu:
+        import cpu  # noqa: PLC0415
+
+        cpu.install()
+    else:
+        torch.cuda.set_device(run.local_rank)
+    from config import build  # noqa: PLC0415
+    from exporting import export  # noqa: PLC0415
+    from torchtitan.tools.logging import init_logger  # noqa: PLC0415
+    from trainer import ClusterTrainer  # noqa: PLC0415
+    from trainkit.run import process_group  # noqa: PLC0415
+
+    init_logger()
+    if not run.is_first:
+        logging.getLogger().setLevel(logging.WARNING)
+    config = build(settings, run, data, options)
+    process_group.join(run, "gloo" if settings.is_cpu else "cpu:gloo,cuda:nccl")
+    check_all_ranks("cpu" if settings.is_cpu else device)
+    trainer = ClusterTrainer(config, run)
+    trainer.train()
+    is_done = trainer.finish()
+    if is_done and settings.export == "yes":
+        dtype = torch.bfloat16 if settings.mixed_precision == "bf16" else torch.float32
+        weights = Path(data["weights"]) if data.get("weights") else None
+        with process_group.patient(run, "exporting"):
+            export(trainer, run, weights=weights, tokenizer=Path(data["tokenizer"]), dtype=dtype)
+    trainer.close()
+    if is_done:
+        trainer.end()
+    process_group.leave()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""torchtitan's trainer under this cluster's contract: world, stop, resume, outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+from torchtitan.trainer import Trainer
+from trainkit.run import outcome, process_group
+from trainkit.run.finite import end_diverged
+from trainkit.run.metrics import FILE, summary_of
+from trainkit.run.run import Run
+
+
+class ClusterTrainer(Trainer):
+    """torchtitan's trainer, which stops when Slurm asks for it and says how it ended."""
+
+    def __init__(self, config: Trainer.Config, run: Run) -> None:
+        self._run = run
+        if not hasattr(dist, "set_timeout"):  # torch 2.13 has it under this name only
+            dist.set_timeout = lambda timeout, group=None: distributed_c10d._set_pg_timeout(timeout, group)
+        # torchtitan does the same where it makes the process group itself.
+        torch.autograd.set_multithreading_enabled(False)
+        super().__init__(config)
+
+    def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
+        """Begin the rows behind the loaded checkpoint, then yield the batches."""
+        self.metrics_processor.begin(self.step, self.checkpointer)
+        return super().batch_generator(data_iterable)
+
+    def train_step(self, data_iterator: Iterator[Any]) -> None:
+        """Do one step, and agree with the other ranks whether to go on."""
+        try:
+            super().train_step(data_iterator)
+        except RuntimeError as error:
+            if "Loss is not finite" not in str(error):
+                raise
+            self.checkpointer.maybe_wait_for_saving()
+            end_diverged(self._run, step=self.step, found=str(error).partition(" at ")[0])
+        self.checkpointer.agree_to_stop()
+
+    def should_continue_training(self) -> bool:
+        """Return False behind the last step, and behind the one in which a stop was asked for."""
+        return super().should_continue_training() and not self.checkpointer.is_stopping
+
+    def finish(self) -> bool:
+        """Wait for the last checkpoint, and record a stop that was asked for.
+
+        Returns:
+            True if every step is done.
+        """
+        with process_group.patient(self._run, "saving"):
+            self.checkpointer.maybe_wait_for_saving()
+        if self.step >= self.config.training.steps:
+            return True
+        outcome.stopped(self._run, self.step)
+        if self._run.is_first:
+            print(f"stopped on request, saved at step {self.step}: submit with the same RUN_NAME to go on")
+        return False
+
+    def end(self) -> None:
+        """Record that all is done."""
+        outcome.finished(self._run)
+        if self._run.is_first:
+            print(f"finished: {summary_of(self._run.run_dir / FILE)}")

@@ -1,0 +1,79 @@
+"""INIT_FROM: published weights as a folder with safetensors, config.json and tokenizer.json.
+
+A path is a folder on the shared file system (an export of titan is one, too); anything else is a repository
+of the Hugging Face hub, downloaded once into DATA_DIR/models/ by huggingface_hub, which goes on where it was
+interrupted. HF_TOKEN opens gated models, HF_ENDPOINT names a mirror.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+# Weights in other formats, and pictures, stay on the hub.
+PATTERNS = ["*.safetensors", "*.json", "tokenizer*", "LICENSE*"]
+STAMP = ".revision"
+
+
+class WeightsError(Exception):
+    """An error in the weights: what is wrong and how to mend it, in one sentence."""
+
+
+def find_weights(init_from: str, *, data: Path) -> Path | None:
+    """Return the folder of the weights, downloaded if need be; None for random ones.
+
+    Raises:
+        WeightsError: they cannot be had.
+    """
+    if not init_from:
+        return None
+    if init_from.startswith(("/", "./", "../", "~")):
+        return _checked(Path(init_from).expanduser().absolute(), init_from)
+    repository, _, revision = init_from.partition("@")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise WeightsError(
+            f'INIT_FROM is "{init_from}"; allowed: ORGANISATION/NAME or ORGANISATION/NAME@REVISION of the '
+            "Hugging Face hub, the path of a folder, or nothing for random weights."
+        )
+    folder = data / "models" / init_from.replace("/", "--")
+    if not (folder / STAMP).is_file():
+        _download(repository, revision or None, folder)
+    return _checked(folder, init_from)
+
+
+def _download(repository: str, revision: str | None, folder: Path) -> None:
+    """Download a repository; the stamp is written last."""
+    from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415 (not needed for a folder)
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError  # noqa: PLC0415
+
+    print(f"weights: downloading {repository} into {folder}")
+    try:
+        commit = HfApi().model_info(repository, revision=revision).sha
+        snapshot_download(repository, revision=commit, local_dir=folder, allow_patterns=PATTERNS)
+    except GatedRepoError as error:
+        raise WeightsError(
+            f"{repository} is gated: accept its terms on its page on the Hugging Face hub, and submit again "
+            "with HF_TOKEN (trainctl submit titan --env HF_TOKEN=...)."
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise WeightsError(
+            f"the Hugging Face hub has no {repository} that this token may see: compare the name, or give "
+            "HF_TOKEN."
+        ) from error
+    except (HfHubHTTPError, OSError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise WeightsError(
+            f"{repository} cannot be downloaded ({reason[:160]}): have a way to the hub (NAT, or a mirror by "
+            f"HF_ENDPOINT), or copy it to the shared file system and give INIT_FROM=/FOLDER."
+        ) from error
+    (folder / STAMP).write_text(f"{commit}\n", encoding="utf-8")
+
+
+def _checked(folder: Path, init_from: str) -> Path:
+    lacking = [name for name in (CONFIG, TOKENIZER) if not (folder / name).is_file()]
+    if not any(folder.glob("*.safetensors")):
+        lacking.append("*.safetensors")
+    if lacking:
+        raise WeightsError(f"INIT_FROM={init_from}: {folder} has no {', '.join(lacking)}.")
+    return folder
