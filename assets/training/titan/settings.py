@@ -115,6 +115,8 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, ALLOWED)
     check_model(settings)
+    if settings.float8 == "yes" and (settings.is_cpu or settings.config):
+        die("FLOAT8=yes is for torchtitan's models on Hopper GPUs and newer (p5, p5e, p6): give FLOAT8=no.")
     return settings
 
 

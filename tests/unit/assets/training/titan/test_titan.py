@@ -39,6 +39,7 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         (["--tp", "0"], "TP is 0: give 1 or more"),
         (["--seq-len", "long"], "--seq-len"),
         (["--seqlen", "64"], "--seqlen"),
+        (["--float8", "yes"], "Hopper"),
         (["--lora-rank", "-1"], "LORA_RANK is -1"),
     ],
 )
@@ -54,7 +55,7 @@ def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sen
     [
         (["--tp", "3"], "give degrees whose product divides 16"),
         (["--tp", "16"], "give at most 8"),
-        (["--tp", "8", "--cp", "2", "--seq-len", "16384", "--shard", "node"], "give SHARD=all"),
+        (["--tp", "8", "--cp", "2", "--seq-len", "16384", "--shard", "node"], "or SHARD=all"),
         (["--global-batch", "17"], "such as 16"),
         (["--cp", "2", "--seq-len", "1000"], "must be a multiple of 512"),
         (["--tp", "8", "--seq-len", "4100"], "must be a multiple of 8"),
