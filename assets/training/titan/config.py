@@ -121,6 +121,7 @@ def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]
     """
     weights = Path(data["weights"]) if data.get("weights") else None
     config = base_of(settings, weights)
+    check_vocabulary(config.model_spec.model, data)
     replicas = run.world_size // int(os.environ.get("NPROC_PER_NODE", "1")) if settings.shard == "node" else 1
     config.hf_assets_path = data["tokenizer"]
     config.dump_folder = str(run.run_dir)
@@ -171,6 +172,15 @@ def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]
     config.debug.seed = settings.seed
     config.debug.enable_structured_logging = False
     return with_options(config, options)
+
+
+def check_vocabulary(model: Any, data: dict[str, Any]) -> None:
+    """Die if the data have ids that the model lacks."""
+    if int(data.get("vocab_size", 0)) > model.vocab_size:
+        die(
+            f"{data['shards']} has a vocabulary of {data['vocab_size']} tokens and the model one of "
+            f"{model.vocab_size}: give at most that as VOCAB_SIZE, a variable, or the model's TOKENIZER."
+        )
 
 
 def loader(settings: Settings, data: dict[str, Any], *, split: str) -> Any:

@@ -117,12 +117,13 @@ def run() -> None:
         validation_every=validation_every,
         workers=worker_count(),
     )
-    ensure_shards(config, None if name == MACHINE else bucket, make=lambda: make(config))
+    manifest = ensure_shards(config, None if name == MACHINE else bucket, make=lambda: make(config))
     note_for_training(
         corpus=name,
         shards=str(config.folder),
         tokenizer=str(weights or config.folder),
         weights=str(weights) if weights else None,
+        vocab_size=str(manifest.vocab_size),
         end_of_text=str(bpe.Bpe((config.folder / TOKENIZER,)).end_of_text),
     )
 
