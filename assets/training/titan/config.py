@@ -11,14 +11,13 @@ from typing import Any
 import tyro
 from batches import ShardLoader
 from chats import messages_in
-from rows import Rows
+from rows import Rows, Validation
 from saving import Checkpoints
 from settings import Settings
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.quantization import Float8LinearConverter
-from torchtitan.components.validate import Validator
 from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
 from torchtitan.config.manager import custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
@@ -141,9 +140,10 @@ def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]
         spmd_backend="partial_dtensor" if settings.is_cpu else "spmd_types",
     )
     config.dataloader = loader(settings, data, split="train")
-    config.validator = Validator.Config(
-        enable=bool(settings.eval_every),
-        freq=settings.eval_every or 1,
+    config.validator = Validation.Config(
+        enable=bool(settings.eval_batches),
+        every=settings.eval_every,
+        last_step=settings.max_steps,
         steps=max(1, settings.eval_batches),
         dataloader=loader(settings, data, split="val"),
     )

@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 from torchtitan.components.metrics import MetricsProcessor
+from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
+from trainkit.run import process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE, Metrics
@@ -95,7 +97,29 @@ class Rows(MetricsProcessor):
     ) -> None:
         """Write the validation loss of a step; its time belongs to no step."""
         if self._metrics:
-            print(f"step {step}: validation loss {loss:.4f}")
+            seconds = time.perf_counter() - self._began
+            print(self._metrics.add_validation(step=step, loss=loss, seconds=seconds))
         self.logger.log({"val_loss": loss}, step)
         self.ntokens_since_last_log = 0
         self._began = time.perf_counter()
+
+
+class Validation(Validator):
+    """torchtitan's validator at the steps of EVAL_EVERY, and after the last one."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(Validator.Config):
+        """torchtitan's options, and the steps after which it validates."""
+
+        every: int = 0
+        last_step: int = 0
+
+    def should_validate(self, step: int) -> bool:
+        """Tell if a validation follows a step."""
+        every = self.config.every
+        return step == self.config.last_step or (every > 0 and step % every == 0)
+
+    def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
+        """Validate, while the watch for hangs waits."""
+        with process_group.patient(Run.from_environment(), "validating"):
+            super().validate(model_parts, step)

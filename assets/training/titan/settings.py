@@ -63,8 +63,6 @@ class Settings(TrainSettings):
     """yes: matrix products in float8, for Hopper GPUs and newer."""
     learning_rate: float = 3e-4
     checkpoint_every: int = 500
-    eval_every: int = 0
-    """Steps between two validations; 0 for none."""
     profile_every: int = 0
     """Steps between two traces of PyTorch's profiler; 0 for none."""
     export: str = "yes"
@@ -92,7 +90,7 @@ ALLOWED = {
     "device": ("cpu", "cuda"),
     "mixed_precision": ("bf16", "no"),
 }
-ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "profile_every", "eval_every"}
+ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "profile_every"}
 
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
