@@ -88,7 +88,7 @@ def test_titan_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sa
     victim, *others = ranks("titan")
     assert len(others) == 1, "a rank a node"
     latest = training.checkpoints("killed") / "latest_step"
-    wait_until(lambda: latest.is_file(), timeout_s=240, what="the first checkpoint is complete")
+    wait_until(latest.is_file, timeout_s=240, what="the first checkpoint is complete")
     victim.kill()
     training.wait(job_id, state="COMPLETED")
     assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
