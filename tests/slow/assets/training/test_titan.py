@@ -108,15 +108,6 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
 
 
-def test_tensor_parallel_ranks_train_one_model(training: Training) -> None:
-    # Two nodes of one rank each refuse it: tensor parallelism stays within a node.
-    job_id = training.submit("tp-nodes", TP="2", MAX_RESTARTS="0")
-    assert "TP is 2 and a node has 1 ranks" in training.wait(job_id, state="FAILED")
-    job_id = training.submit("tp", "--nodes=1", TP="2", NPROC_PER_NODE="2", MAX_STEPS="3", EXPORT="no")
-    training.wait(job_id, state="COMPLETED")
-    assert {row["world_size"] for row in steps(training, "tp")} == {2}
-
-
 def test_a_mixture_of_experts_trains(training: Training) -> None:
     training.run("moe", MODEL="deepseek_v3", MAX_STEPS="3", EVAL_EVERY="0", EXPORT="no")
     rows = steps(training, "moe")
@@ -146,6 +137,7 @@ def test_wrong_settings_end_before_the_ranks_meet(training: Training) -> None:
         ({"MODEL": "llama"}, "Did you mean llama3?"),
         ({"SIZE": "9B"}, "torchtitan has llama3 in 1B, 3B, 8B"),
         ({"CP": "2"}, "must be a multiple of 512"),
+        ({"TP": "2"}, "TP is 2 and a node has 1 ranks"),
     ):
         job_id = training.submit("wrong", MAX_RESTARTS="0", **env)
         assert sentence in training.wait(job_id, state="FAILED")
