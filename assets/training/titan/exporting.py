@@ -58,15 +58,16 @@ def export(trainer: Trainer, run: Run, *, weights: Path | None, tokenizer: Path,
     print(f"export: {final}")
 
 
-@torch.no_grad()
 def merge_lora(parts: list[torch.nn.Module]) -> None:
     """Add LoRA's matrices to the weights that they belong to, and make them zero."""
-    for module in (each for part in parts for each in part.modules() if hasattr(each, "_lora_scaling")):
-        product = (module.lora_b.weight @ module.lora_a.weight) * module._lora_scaling
-        if hasattr(product, "redistribute"):
-            product = product.redistribute(placements=module.weight.placements)
-        module.weight.add_(product)
-        module.lora_b.weight.zero_()
+    modules: list[Any] = [each for part in parts for each in part.modules() if hasattr(each, "_lora_scaling")]
+    with torch.no_grad():
+        for module in modules:
+            product = (module.lora_b.weight @ module.lora_a.weight) * module._lora_scaling
+            if hasattr(product, "redistribute"):
+                product = product.redistribute(placements=module.weight.placements)
+            module.weight.add_(product)
+            module.lora_b.weight.zero_()
 
 
 def hf_config(trainer: Trainer) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Rows(MetricsProcessor):
         print_every: int = 10
         last_step: int = 0
 
+    ntokens_since_last_log: int
+
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
         self._run = Run.from_environment()
@@ -116,8 +118,9 @@ class Validation(Validator):
 
     def should_validate(self, step: int) -> bool:
         """Tell if a validation follows a step."""
-        every = self.config.every
-        return step == self.config.last_step or (every > 0 and step % every == 0)
+        every: int = self.config.every
+        last_step: int = self.config.last_step
+        return step == last_step or (every > 0 and step % every == 0)
 
     def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
         """Validate, while the watch for hangs waits."""

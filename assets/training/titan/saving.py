@@ -26,6 +26,8 @@ class Checkpoints(CheckpointManager):
 
         keep: int = 2
 
+    pg: dist.ProcessGroup | None
+
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
         self._run, self._keep = Run.from_environment(), config.keep
@@ -44,7 +46,7 @@ class Checkpoints(CheckpointManager):
         self.is_stopping = bool(asked.item())
 
     def _should_save(self, curr_step: int, last_step: bool = False) -> bool:
-        return self.is_stopping or super()._should_save(curr_step, last_step)
+        return self.is_stopping or bool(super()._should_save(curr_step, last_step))
 
     def _save(self, curr_step: int, last_step: bool = False) -> bool:
         if not self._should_save(curr_step, last_step):
@@ -79,7 +81,7 @@ class Checkpoints(CheckpointManager):
     def _load(self, step: int = -1) -> bool:
         newest = checkpoints.resume_from(self._run)
         try:
-            return super()._load(step)
+            return bool(super()._load(step))
         except Exception as error:
             if "dataloader resharding" in str(error):
                 die(

@@ -27,9 +27,10 @@ class ClusterTrainer(Trainer):
         super().__init__(config)
 
     def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
-        """Begin the rows behind the loaded checkpoint, then yield the batches."""
+        """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches."""
         self.metrics_processor.begin(self.step, self.checkpointer)
-        return super().batch_generator(data_iterable)
+        batches: Iterator[Any] = super().batch_generator(data_iterable)
+        return batches
 
     def train_step(self, data_iterator: Iterator[Any]) -> None:
         """Do one step, and agree with the other ranks whether to go on."""
