@@ -53,6 +53,12 @@ def requirement_files() -> list[Path]:
     return [*sorted(TRAINING.glob("*/requirements.txt")), ROOT / "ops/workload_template/requirements.txt"]
 
 
+def pythons_of(requirements: str) -> tuple[str, ...]:
+    """Return the Pythons of a requirements.txt: all, or those that `# Pythons:` names."""
+    named = re.search(r"^# Pythons: (.+)$", requirements, re.MULTILINE)
+    return tuple(named[1].split()) if named else PYTHONS
+
+
 def content_sum(requirements: str) -> str:
     """Return the SHA-256 of the requirements without their comments, as environment.sh calculates it."""
     kept = [line for line in requirements.splitlines() if not line.startswith("#")]
@@ -151,9 +157,10 @@ def main(names: Collection[str]) -> int:
         return 2
     try:
         for file in files:
-            with ThreadPoolExecutor(len(PYTHONS)) as threads:
-                found = threads.map(partial(resolve, file), PYTHONS)
-                resolved = dict(zip(PYTHONS, found, strict=True))
+            pythons = pythons_of(file.read_text("utf-8"))
+            with ThreadPoolExecutor(len(pythons)) as threads:
+                found = threads.map(partial(resolve, file), pythons)
+                resolved = dict(zip(pythons, found, strict=True))
             file.with_name(LOCK).write_text(render(file.read_text("utf-8"), resolved), encoding="utf-8")
             print(f"wrote {file.with_name(LOCK).relative_to(ROOT)}", file=sys.stderr)
     except LockError as error:
