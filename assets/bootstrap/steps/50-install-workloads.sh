@@ -13,7 +13,7 @@
 # Nodes: ComputeFleet
 # Where: node
 # Required: yes
-# Budget: 3600 s
+# Budget: 4200 s
 # Reads: training/environment.sh training/*/requirements.txt training/*/requirements.lock training/*/install.sh
 set -euo pipefail
 shopt -s inherit_errexit
