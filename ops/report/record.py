@@ -51,6 +51,18 @@ class Checkpoint(_Record):
     bytes: int
 
 
+class Network(_Record):
+    """Network that NCCL took between the nodes in the last start."""
+
+    transports: list[str]
+    """Libfabric (EFA), Socket (TCP) or IB."""
+    hosts_on_tcp: list[str]
+    providers: list[str]
+    nics: list[int]
+    complaint: str
+    """What is wrong with it; empty if nothing is."""
+
+
 class NotFinite(_Record):
     """Values of a measure that were not finite."""
 
@@ -129,6 +141,8 @@ class Run(_Record):
     """Settings of the last start; empty for a run of older scripts."""
     summary: Summary
     damaged_rows: int = 0
+    network: Network | None = None
+    """None of a run on one node or on CPUs, or of older scripts."""
     """Damaged lines of metrics, starts and ends, which are left out; 0 from older scripts."""
     not_finite: dict[str, NotFinite]
     figures: list[Figure]

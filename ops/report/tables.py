@@ -73,6 +73,9 @@ def summary_table(runs: Sequence[Run]) -> Table:
         found = [measure(run.summary) for run in runs]
         if any(value is not None for value in found):
             rows.append((name, *("" if value is None else shown(value) for value in found)))
+    networks = [", ".join(run.network.transports) if run.network else "" for run in runs]
+    if any(networks):
+        rows.append(("network between the nodes", *networks))
     costs = [cost_of(run).usd for run in runs]
     if any(usd is not None for usd in costs):
         rows.append(
@@ -154,5 +157,7 @@ def warnings_of(run: Run) -> Iterator[str]:
         yield f"{wrong.count} values of {name} are not finite, {first}; the curves omit them."
     if run.damaged_rows:
         yield f"{run.damaged_rows:,} damaged rows skipped, of metrics, starts and ends."
+    if run.network and run.network.complaint:
+        yield run.network.complaint
     if not run.rows:
         yield "The run wrote no metrics."

@@ -79,6 +79,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     # Gradients are exchanged in place, which saves a copy of each; GPT-2 has no buffer that changes.
     exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
     stacks.register(run)
+    process_group.record_network(run)
     accelerator = Accelerator(
         cpu=settings.device == "cpu",
         mixed_precision=settings.mixed_precision,

@@ -22,6 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+# By hand, and in finish.sh, nothing sets the path of trainkit.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from trainkit.nccl import NICS, TRANSPORT
+
 _GIB = 2**30
 _NUMBER = r"\d+(?:\.\d+)?"
 # size count type redop root | time algbw busbw #wrong | the same in place. mpirun may put a word before it.
@@ -31,8 +35,6 @@ _ROW = re.compile(
 )
 _RANK = re.compile(r"#\s+Rank\s+(\d+)\s+Group\s+\d+\s+Pid\s+\d+\s+on\s+(\S+)")
 _CONCLUDED = re.compile(r"#\s*Out of bounds values\s*:\s*(\d+)\s+(OK|FAILED)")
-_TRANSPORT = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
-_NICS = re.compile(r"NET/OFI Selected provider is (\S+?),.*\(found (\d+) nics\)")
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,10 @@ def read(lines: Iterable[str]) -> Output:
         elif match := _CONCLUDED.search(line):
             is_concluded = True
             wrong += int(match[1])
-        elif match := _NICS.search(line):
+        elif match := NICS.search(line):
             providers.add(match[1])
             nics.append(int(match[2]))
-        elif match := _TRANSPORT.search(line):
+        elif match := TRANSPORT.search(line):
             networks.add(match[1])
     rows.sort(key=lambda row: row.message_bytes)
     return Output(

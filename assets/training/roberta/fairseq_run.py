@@ -91,6 +91,7 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
     program.validate = patient(run, "validating", program.validate)
 
     stacks.register(run)
+    process_group.record_network(run)
 
     def checked_world(cfg: Any) -> Any:
         check_world(device)

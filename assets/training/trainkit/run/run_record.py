@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainkit import nccl
 from trainkit.run import metrics, run_files
 from trainkit.run.buckets import Bucket, Buckets, Median
 
@@ -132,6 +133,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "settings": {name: value[:_MOST_OF_A_VALUE] for name, value in settings.items()},
         "summary": summary_of(reading, start_count=len(starts)),
         "damaged_rows": damaged,
+        "network": nccl.noted(run_dir),
         "not_finite": reading.wrong,
         "figures": published(figures, settings.get("FAMILY")),
     }

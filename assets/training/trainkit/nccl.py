@@ -1,0 +1,131 @@
+"""Network that NCCL took between the nodes, by its own lines: recorded on each node, read after a step.
+
+Only the standard library, and Python 3.9. Formats: NCCL 2.2x ("via NET/<network>/<device>"), aws-ofi-nccl
+1.16 and newer ("NET/OFI Selected provider is efa, fabric is efa (found 4 nics)").
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+TRANSPORT = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
+NICS = re.compile(r"NET/OFI Selected provider is (\S+?),.*\(found (\d+) nics\)")
+SOCKET = "Socket"
+FOLDER, FILE = "network", "network.json"
+STRICT = "STRICT_NETWORK"
+
+
+@dataclass(frozen=True)
+class Network:
+    """Transports that NCCL took between nodes, and libfabric's providers, by host."""
+
+    transports: Mapping[str, tuple[str, ...]]
+    """Libfabric (EFA), Socket (TCP) or IB, by host; hosts without a line are left out."""
+    providers: tuple[str, ...] = ()
+    nics: tuple[int, ...] = ()
+    """Numbers of EFA cards that the hosts found."""
+
+    @property
+    def on_tcp(self) -> list[str]:
+        """Hosts whose NCCL sends over TCP."""
+        return sorted(host for host, taken in self.transports.items() if SOCKET in taken)
+
+    @property
+    def names(self) -> list[str]:
+        """Transports of all hosts."""
+        return sorted({name for taken in self.transports.values() for name in taken})
+
+
+def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
+    """Have NCCL write its choice of network into a file of this node; settings of the user's own are kept.
+
+    To be called by one rank a node, before the process group is made: NCCL reads the variables once.
+    """
+    if int(environment.get("NNODES", "1")) < 2 or "NCCL_DEBUG" in environment:  # noqa: PLR2004
+        return
+    folder = _folder(run_dir, environment)
+    folder.mkdir(parents=True, exist_ok=True)
+    environment.update(
+        NCCL_DEBUG="INFO",
+        NCCL_DEBUG_SUBSYS="INIT,NET",
+        NCCL_DEBUG_FILE=str(folder / f"{socket.gethostname()}.log"),
+    )
+
+
+def read(run_dir: Path, environment: Mapping[str, str]) -> Optional[Network]:  # noqa: UP045 (Python 3.9)
+    """Read what the nodes of this start have recorded; None without a line about a network."""
+    transports: dict[str, tuple[str, ...]] = {}
+    providers: set[str] = set()
+    nics: set[int] = set()
+    for file in sorted(_folder(run_dir, environment).glob("*.log")):
+        taken, found = _lines(file.read_text(encoding="utf-8", errors="replace").splitlines())
+        if taken:
+            transports[file.stem] = tuple(sorted(taken))
+        providers |= {provider for provider, _ in found}
+        nics |= {count for _, count in found}
+    if not transports:
+        return None
+    return Network(transports=transports, providers=tuple(sorted(providers)), nics=tuple(sorted(nics)))
+
+
+def _lines(lines: Iterable[str]) -> tuple[set[str], set[tuple[str, int]]]:
+    taken, found = set(), set()
+    for line in lines:
+        if match := NICS.search(line):
+            found.add((match[1], int(match[2])))
+        elif match := TRANSPORT.search(line):
+            taken.add(match[1])
+    return taken, found
+
+
+def note(run_dir: Path, network: Network, environment: Mapping[str, str]) -> None:
+    """Write the network of a run, and what is wrong with it, for its report."""
+    content: dict[str, Any] = {
+        "transports": network.names,
+        "providers": list(network.providers),
+        "nics": list(network.nics),
+        "hosts_on_tcp": network.on_tcp,
+        "complaint": complaint(network, environment),
+    }
+    (run_dir / FILE).write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def noted(run_dir: Path) -> Optional[dict[str, Any]]:  # noqa: UP045 (Python 3.9)
+    """Read what `note` wrote; None without it, or if it is damaged."""
+    try:
+        found: dict[str, Any] = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def complaint(network: Network, environment: Mapping[str, str]) -> str:
+    """Return the sentence about hosts that have EFA and send over TCP; empty if there are none."""
+    cards = int(environment.get("EFA_INTERFACES") or 0)
+    if not cards or not network.on_tcp:
+        return ""
+    hosts = network.on_tcp
+    named = ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")  # noqa: PLR2004
+    return (
+        f"NCCL sends over TCP (NET/Socket) on {named}, and these nodes have {cards} EFA card"
+        f"{'s' if cards > 1 else ''} each: the training is many times slower than it could be. Submit "
+        "nccl-tests, which names the cause; usual ones are a security group without a rule for itself and an "
+        "aws-ofi-nccl plugin that is not found."
+    )
+
+
+def _folder(run_dir: Path, environment: Mapping[str, str]) -> Path:
+    start = f"{environment.get('SLURM_JOB_ID', '0')}-{environment.get('SLURM_RESTART_COUNT', '0')}"
+    return run_dir / FOLDER / start
+
+
+def is_strict(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell if a run on TCP where EFA exists has to end (STRICT_NETWORK=1)."""
+    return environment.get(STRICT) == "1"

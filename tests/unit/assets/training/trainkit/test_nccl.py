@@ -1,0 +1,88 @@
+"""The network that NCCL took, read from its own lines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from ops.report.record import unpack
+from ops.report.tables import summary_table, warnings_of
+from tests.unit.assets.training.trainkit.run.runs import report, row
+from training_cluster.paths import TRAINING
+
+sys.path.insert(0, str(TRAINING))
+try:
+    from trainkit import nccl
+finally:
+    sys.path.remove(str(TRAINING))
+
+LOGS = Path(__file__).parents[1] / "nccl_tests" / "logs"
+JOB = {"NNODES": "2", "SLURM_JOB_ID": "7", "EFA_INTERFACES": "4"}
+
+
+def recorded(run_dir: Path, **logs: str) -> nccl.Network | None:
+    folder = run_dir / "network" / "7-0"
+    folder.mkdir(parents=True)
+    for host, log in logs.items():
+        shutil.copyfile(LOGS / f"{log}.log", folder / f"{host}.log")
+    return nccl.read(run_dir, JOB)
+
+
+def test_each_node_of_a_job_of_several_records_into_a_file_of_its_own(tmp_path: Path) -> None:
+    environment = dict(JOB)
+    nccl.record(tmp_path, environment)
+    file = Path(environment["NCCL_DEBUG_FILE"])
+    assert file.parent == tmp_path / "network" / "7-0"
+    assert file.parent.is_dir()
+    assert (environment["NCCL_DEBUG"], environment["NCCL_DEBUG_SUBSYS"]) == ("INFO", "INIT,NET")
+
+
+@pytest.mark.parametrize("given", [{"NNODES": "1"}, {"NCCL_DEBUG": "WARN"}])
+def test_one_node_and_settings_of_the_users_own_are_left_alone(tmp_path: Path, given: dict[str, str]) -> None:
+    environment = JOB | given
+    nccl.record(tmp_path, environment)
+    assert environment == JOB | given
+    assert not list(tmp_path.iterdir())
+
+
+def test_efa_on_all_nodes_is_no_complaint(tmp_path: Path) -> None:
+    network = recorded(tmp_path, one="good-p4d-2-nodes", two="good-p4d-2-nodes")
+    assert network is not None
+    assert (network.names, network.providers, network.nics, network.on_tcp) == (
+        ["Libfabric"],
+        ("efa",),
+        (4,),
+        [],
+    )
+    assert nccl.complaint(network, JOB) == ""
+
+
+def test_a_node_that_sends_over_tcp_is_named_where_it_has_efa(tmp_path: Path) -> None:
+    network = recorded(tmp_path, one="good-p4d-2-nodes", two="bad-efa-unused")
+    assert network is not None
+    assert network.on_tcp == ["two"]
+    assert nccl.complaint(network, JOB).startswith(
+        "NCCL sends over TCP (NET/Socket) on two, and these nodes have 4 EFA"
+    )
+    assert nccl.complaint(network, JOB | {"EFA_INTERFACES": "0"}) == "", "TCP is all that such nodes have"
+
+
+def test_lines_of_another_start_are_not_read(tmp_path: Path) -> None:
+    assert recorded(tmp_path, one="bad-efa-unused") is not None
+    assert nccl.read(tmp_path, JOB | {"SLURM_RESTART_COUNT": "1"}) is None
+
+
+def test_a_report_warns_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = tmp_path / "runs" / "gpt2" / "job-7"
+    network = recorded(run_dir, one="bad-efa-unused")
+    assert network is not None
+    nccl.note(run_dir, network, JOB)
+    (run_dir / "metrics.jsonl").write_text(json.dumps(row(1)) + "\n")
+    assert report.main([str(run_dir), "--record"]) == 0
+    run = unpack(capsys.readouterr().out)
+    assert any(warning.startswith("NCCL sends over TCP") for warning in warnings_of(run))
+    assert ("network between the nodes", "Socket") in summary_table([run]).rows
