@@ -44,9 +44,10 @@ class Workload:
         return self.shared / "runs" / run
 
     def metrics(self, run: str) -> list[dict[str, Any]]:
-        """Read the lines of a run's metrics.jsonl."""
+        """Read the rows of the steps in a run's metrics.jsonl, without those of validations."""
         text = (self.run_dir(run) / "metrics.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        rows = [json.loads(line) for line in text.splitlines()]
+        return [row for row in rows if "val_loss" not in row]
 
     def prepare(self, run: str, settings: Settings, *, memory: bool = False) -> Watched:
         """Run the workload's prepare.sh."""

@@ -56,7 +56,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
     assert _files_elsewhere() <= before
 
     metrics = next((folder / "shared" / "runs" / "gpt2").glob("*/metrics.jsonl"))
-    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    rows = [row for row in map(json.loads, metrics.read_text().splitlines()) if "val_loss" not in row]
     assert {row["world_size"] for row in rows} == {2}
     assert rows[-1]["loss"] < rows[0]["loss"] - 1
     assert (folder / "report" / "loss.png").read_bytes().startswith(b"\x89PNG")

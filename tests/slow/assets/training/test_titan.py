@@ -45,7 +45,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
 def whole_run(training: Training) -> list[dict[str, Any]]:
     """The rows of the steps of a run that nothing interrupts."""
     training.run("whole")
-    return steps(training, "whole")
+    return training.metrics("whole")
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,6 @@ def weights(training: Training, whole_run: list[dict[str, Any]]) -> Path:
     return folder
 
 
-def steps(training: Training, run: str) -> list[dict[str, Any]]:
-    """The rows that are steps, and no validation."""
-    return [row for row in training.metrics(run) if "val_loss" not in row]
-
-
 def test_titan_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     training: Training, whole_run: list[dict[str, Any]]
 ) -> None:
@@ -68,9 +63,9 @@ def test_titan_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert {row["world_size"] for row in whole_run} == {2}
     assert whole_run[-1]["loss"] < whole_run[0]["loss"] - 0.5
     assert (training.run_dir("whole") / "outcome").read_text() == "finished\n"
-    validated = [row["val_loss"] for row in training.metrics("whole") if "val_loss" in row]
-    assert len(validated) == 2, "at steps 6 and 12"
-    assert validated[-1] < validated[0]
+    first, last = training.validations("whole")
+    assert (first["step"], last["step"]) == (6, 12)
+    assert last["val_loss"] < first["val_loss"]
 
 
 def test_titan_exports_what_transformers_loads(training: Training, weights: Path) -> None:
@@ -92,7 +87,7 @@ def test_titan_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sa
     victim.kill()
     training.wait(job_id, state="COMPLETED")
     assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
-    assert losses(steps(training, "killed")) == losses(whole_run)
+    assert losses(training.metrics("killed")) == losses(whole_run)
 
 
 def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
@@ -103,14 +98,14 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
     # As many sequences a step as two ranks had.
     job_id = training.submit("fewer", "--nodes=1", GLOBAL_BATCH="8", EXPORT="no")
     training.wait(job_id, state="COMPLETED")
-    rows = steps(training, "fewer")
+    rows = training.metrics("fewer")
     assert [(row["step"], row["world_size"]) for row in rows] == [(11, 1), (12, 1)]
     assert [row["loss"] for row in rows] == pytest.approx([row["loss"] for row in whole_run[10:]], rel=1e-5)
 
 
 def test_a_mixture_of_experts_trains(training: Training) -> None:
     training.run("moe", MODEL="deepseek_v3", MAX_STEPS="3", EVAL_EVERY="0", EXPORT="no")
-    rows = steps(training, "moe")
+    rows = training.metrics("moe")
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
@@ -122,7 +117,7 @@ def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
     rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
     (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     training.run("chats", TASK="sft", INIT_FROM=str(weights), LORA_RANK="4", LEARNING_RATE="3e-3")
-    found = steps(training, "chats")
+    found = training.metrics("chats")
     assert found[-1]["loss"] < found[0]["loss"] - 0.5
     names = (training.run_dir("chats") / "export" / "model.safetensors.index.json").read_text()
     assert "lora" not in names

@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from packaging.requirements import Requirement
 
+from tools.workload_locks import pythons_of, requirement_files
 from training_cluster.catalog.versions import load_versions
-from training_cluster.paths import ROOT, TRAINING
+from training_cluster.paths import TRAINING
 
 pytestmark = pytest.mark.slow
 
-TEMPLATE = ROOT / "ops" / "workload_template"
 # Nodes have 3.10 (Ubuntu 22.04) or 3.12 (Ubuntu 24.04; Amazon Linux 2023 by step 20); rehearsals have any.
 PYTHONS = sorted(
     set(re.findall(r"python(3\.\d+)", (TRAINING / "environment.sh").read_text(encoding="utf-8"))),
@@ -41,8 +41,9 @@ def pins_of(python: str) -> Iterator[tuple[str, str]]:
         "python_full_version": f"{python}.0",
         "platform_machine": "x86_64",
     }
-    for file in (*TRAINING.glob("*/requirements.txt"), TEMPLATE / "requirements.txt"):
-        for line in file.read_text(encoding="utf-8").splitlines():
+    for file in requirement_files():
+        text = file.read_text(encoding="utf-8")
+        for line in text.splitlines() if python in pythons_of(text) else ():
             if line and not line.startswith("#"):
                 requirement = Requirement(line)
                 if not requirement.marker or requirement.marker.evaluate(environment):

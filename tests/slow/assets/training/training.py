@@ -151,7 +151,14 @@ class Training:
         return self.shared / "checkpoints" / self.workload / run
 
     def metrics(self, run: str) -> list[dict[str, Any]]:
-        """The rows that a run has written so far."""
+        """The rows of the steps that a run has written so far."""
+        return [row for row in self._rows(run) if "val_loss" not in row]
+
+    def validations(self, run: str) -> list[dict[str, Any]]:
+        """The rows of its validations."""
+        return [row for row in self._rows(run) if "val_loss" in row]
+
+    def _rows(self, run: str) -> list[dict[str, Any]]:
         file = self.run_dir(run) / "metrics.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
 
