@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from trainkit.data.order import Order
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
@@ -126,14 +126,22 @@ def open_text(folder: Path, settings: Settings) -> tuple[torch.Tensor, torch.Ten
     return text[:training], text[training:]
 
 
-def batch(text: torch.Tensor, settings: Settings, *, step: int, rank: int) -> torch.Tensor:
-    """Draw (batch_size, model_context + 1) bytes.
+def order_of(text: torch.Tensor, settings: Settings) -> Order:
+    """Return the order in which the sequences of a text are read: each one once in an epoch."""
+    return Order(sequences=(len(text) - 1) // settings.model_context, seed=settings.seed)
 
-    They depend on the seed, step and rank alone, so a resume needs no state of the data.
+
+def batch(text: torch.Tensor, settings: Settings, run: Run, *, first: int, number: int = 0) -> torch.Tensor:
+    """Read (batch_size, model_context + 1) bytes: the `number`-th batch of this rank.
+
+    They depend on the seed and the position of the first sequence alone, so a resume on any number of ranks
+    needs no other state of the data.
     """
-    random = np.random.default_rng([settings.seed, step, rank])
-    starts = random.integers(0, len(text) - settings.model_context, (settings.batch_size, 1))
-    return text[torch.from_numpy(starts) + torch.arange(settings.model_context + 1)].long()
+    sequences = order_of(text, settings).batch(
+        first, size=settings.batch_size, rank=run.rank, ranks=run.world_size, micro_step=number
+    )
+    starts = torch.tensor(sequences)[:, None] * settings.model_context
+    return text[starts + torch.arange(settings.model_context + 1)].long()
 
 
 class Trainer:
@@ -188,18 +196,18 @@ class Trainer:
         rate: float = self._optimizer.param_groups[0]["lr"]
         return rate
 
-    def save(self) -> None:
+    def save(self, order: Order) -> None:
         """Write a checkpoint on the first rank; all ranks hold the same, and wait in the next step."""
         if self._run.is_first:
             started = time.monotonic()
             folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
             folder.mkdir(parents=True, exist_ok=True)
-            torch.save(self._state(), folder / "state.pt")
+            torch.save(self._state() | {"order": order.note()}, folder / "state.pt")
             keep = self._settings.keep_checkpoints
             checkpoints.publish(folder, self.step, run=self._run, keep=keep, started=started)
 
-    def resume(self) -> None:
-        """Load the newest checkpoint, if there is one."""
+    def resume(self, order: Order) -> None:
+        """Load the newest checkpoint, if there is one; dies if it was trained in another order."""
         found = checkpoints.resume_from(self._run)
         if found is None:
             return
@@ -207,6 +215,7 @@ class Trainer:
             state = torch.load(found / "state.pt", map_location=self._device, weights_only=True)
         if state["shape"] != self._settings.shape:
             die(f"{found} holds another model ({state['shape']}): give its settings, or another RUN_NAME.")
+        order.check(found, state.get("order"))
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
@@ -228,8 +237,9 @@ class Trainer:
 def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) -> None:
     """Train from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
     stop = Stop()
-    trainer.resume()
     text, held_back = open_text(run.data_dir, settings)
+    order = order_of(text, settings)
+    trainer.resume(order)
     metrics = Metrics(run.run_dir / "metrics.jsonl", after_step=trainer.step) if run.is_first else None
     flops = flops_per_token(
         trainer.parameters, settings.model_layers, settings.model_width, settings.model_context
@@ -238,7 +248,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
     first = trainer.step + 1
     while trainer.step < settings.max_steps:
         started = time.perf_counter()
-        rows = batch(text, settings, step=trainer.step + 1, rank=run.rank)
+        rows = batch(text, settings, run, first=trainer.tokens // settings.model_context)
         data_s = time.perf_counter() - started
         own_loss, norm = trainer.train_step(rows)
         # All ranks sum the losses and the requests to stop, so they all decide the same.
@@ -269,7 +279,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         is_last = trainer.step == settings.max_steps
         if is_last or is_stop or trainer.step % settings.checkpoint_every == 0:
             with process_group.patient(run, "saving"):
-                trainer.save()
+                trainer.save(order)
         if is_stop and not is_last:
             outcome.stopped(run, trainer.step)
             return
@@ -289,7 +299,7 @@ def validate(
         return
     started = time.perf_counter()
     with process_group.patient(run, "validating"), torch.no_grad():
-        rows = (batch(text, settings, step=i, rank=run.rank) for i in range(settings.eval_batches))
+        rows = (batch(text, settings, run, first=0, number=i) for i in range(settings.eval_batches))
         total = torch.stack([trainer.loss(each) for each in rows]).mean().double()
         dist.all_reduce(total)
     if metrics:

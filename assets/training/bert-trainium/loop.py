@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from compile_cache import describe
 from devices import DEVICES, CpuDevice, to_host
-from masking import Batch, draw
+from masking import Batch, mask
 from model import load_weights, loss_of, make_model, make_optimizer, weights_of
-from pairs import Special
+from pairs import ROW_HEAD, Special
 from safetensors.torch import load_file, save_file
 from settings import Settings, learning_rate
+from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import check_finite
@@ -59,16 +60,19 @@ class Rank:
         """Open the rows of one split."""
         return Tokens(self.shards, self.manifest, split)
 
-    def batch(self, tokens: Tokens, key: list[int]) -> Batch:
-        """Draw a batch by the key (seed, step, micro-step, rank) alone, so that a resume needs no state."""
-        return draw(
-            tokens,
-            key,
-            sequences=self.settings.batch_size,
-            context=self.settings.bert_context,
-            special=self.special,
-            vocab_size=self.manifest.vocab_size,
-        )
+    def order(self, split: str) -> Order:
+        """Return the order in which the rows of one split are read."""
+        rows = self.manifest.tokens(split) // (self.settings.bert_context + ROW_HEAD)
+        return Order(sequences=rows, seed=self.settings.seed)
+
+    def batch(self, split: str, tokens: Tokens, *, first: int, micro_step: int) -> Batch:
+        """Read a batch and mask it, decided by the seed and the position `first` of the step."""
+        settings, length = self.settings, self.settings.bert_context + ROW_HEAD
+        size, rank, ranks = settings.batch_size, self.run.rank, self.run.world_size
+        chosen = self.order(split).batch(first, size=size, rank=rank, ranks=ranks, micro_step=micro_step)
+        found = tokens.windows((each * length for each in chosen), length)
+        generator = np.random.default_rng([settings.seed, first, micro_step, rank])
+        return mask(found, generator, special=self.special, vocab_size=self.manifest.vocab_size)
 
     def identity(self) -> dict[str, Any]:
         """Return the values that a checkpoint has to share: the model's sizes and the content of the data."""
@@ -76,6 +80,11 @@ class Rank:
         sums = "".join(shard.sha256 for shard in self.manifest.shards())
         shape = {name: getattr(self.settings, name) for name in names}
         return {"shape": shape, "data": hashlib.sha256(sums.encode()).hexdigest()}
+
+    def sequences_a_step(self) -> int:
+        """Return the number of rows that all ranks read in a step."""
+        settings = self.settings
+        return self.run.world_size * settings.gradient_accumulation * settings.batch_size
 
 
 def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> None:
@@ -96,7 +105,7 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     )
     if device.kind == "neuron":
         rank.say(describe(os.environ["NEURON_COMPILE_CACHE_URL"]))
-    first, optimizer_state = (0, None) if settings.precompile else resume(rank, model)
+    first, taken, optimizer_state = (0, 0, None) if settings.precompile else resume(rank, model)
     device.place(model)
     optimizer = make_optimizer(model, settings)
     if optimizer_state is not None:
@@ -107,9 +116,8 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     if settings.precompile:
         precompile(rank, model, optimizer)
     else:
-        stopped_at = train_steps(rank, model, optimizer, first)
-        with device.patient("validating"):
-            finish(rank, model, stopped_at)
+        stopped_at = train_steps(rank, model, optimizer, first, taken)
+        finish(rank, stopped_at)
     device.leave()
 
 
@@ -117,18 +125,23 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
     """Do a few steps and a validation as in a run, without results."""
     data = rank.tokens("train")
     for step in range(1, rank.settings.precompile_steps + 1):
-        update(rank, model, optimizer, data, step)
-    validate(rank, model, batches=1)
+        update(rank, model, optimizer, data, step=step, taken=step * rank.sequences_a_step())
+    validation_loss(rank, model, batches=1)
     rank.say(f"precompile: {rank.settings.precompile_steps} steps, nothing trained")
 
 
-def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first: int) -> int | None:
-    """Do all steps after `first`; return the step in which a rank was asked to stop, or None."""
+def train_steps(
+    rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first: int, taken: int
+) -> int | None:
+    """Do all steps after `first`; return the step in which a rank was asked to stop, or None.
+
+    Args:
+        taken: the number of rows that all ranks have read until then.
+    """
     run, settings, device = rank.run, rank.settings, rank.device
     stop = Stop()
-    tokens_a_step = (
-        run.world_size * settings.gradient_accumulation * settings.batch_size * settings.bert_context
-    )
+    sequences = rank.sequences_a_step()
+    tokens_a_step = sequences * settings.bert_context
     positions = model.bert.embeddings.position_embeddings.weight.numel()
     flops = flops_per_token(
         model.num_parameters() - positions, settings.bert_layers, settings.bert_width, settings.bert_context
@@ -138,10 +151,11 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
         with device.compiling(step - first):
-            own_loss, norm, data_s = update(rank, model, optimizer, data, step)
+            own_loss, norm, data_s = update(rank, model, optimizer, data, step=step, taken=taken)
             # The losses, and whether any rank was asked to stop: all ranks then decide the same.
             loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
+        taken += sequences
         if step == first + 1 and device.kind == "cpu":  # XLA compiles later, too
             process_group.shorten()
         if metrics:
@@ -149,28 +163,31 @@ def train_steps(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first:
                 step=step,
                 loss=loss,
                 learning_rate=learning_rate(step, settings),
-                tokens=step * tokens_a_step,
+                tokens=taken * settings.bert_context,
                 tokens_per_s=tokens_a_step / step_s,
                 step_s=step_s,
                 data_s=data_s,
                 memory_bytes=peak_bytes(device.torch_device),
                 world_size=run.world_size,
                 mfu=mfu(tokens_a_step / step_s, flops, run.peak_tflops, run.world_size),
-                seq_per_s=tokens_a_step / settings.bert_context / step_s,
+                seq_per_s=sequences / step_s,
             )
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
-                print(f"{line}, {tokens_a_step / settings.bert_context / step_s:,.1f} seq/s")
+                print(f"{line}, {sequences / step_s:,.1f} seq/s")
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
             with device.patient("saving"):
-                save(rank, model, optimizer, step=step)
+                save(rank, model, optimizer, step=step, taken=taken)
         if stopping:
             return step
+        if settings.validates_after(step):
+            validate(rank, model, metrics, step=step)
+    validate(rank, model, metrics, step=max(first, settings.max_steps))
     return None
 
 
 def update(
-    rank: Rank, model: Any, optimizer: torch.optim.Optimizer, data: Tokens, step: int
+    rank: Rank, model: Any, optimizer: torch.optim.Optimizer, data: Tokens, *, step: int, taken: int
 ) -> tuple[float, float, float]:
     """Make one update; return this rank's loss, the norm of all ranks' gradients, and the batches' seconds.
 
@@ -183,7 +200,7 @@ def update(
     total, data_s = torch.zeros((), device=device.torch_device), 0.0
     for micro_step in range(settings.gradient_accumulation):
         started = time.perf_counter()
-        batch = rank.batch(data, [settings.seed, step, micro_step, rank.run.rank])
+        batch = rank.batch("train", data, first=taken, micro_step=micro_step)
         data_s += time.perf_counter() - started
         loss = loss_of(model, batch, device) / settings.gradient_accumulation
         loss.backward()
@@ -197,31 +214,40 @@ def update(
     return total.item(), norm.item(), data_s
 
 
-def validate(rank: Rank, model: Any, *, batches: int) -> float:
+def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> None:
+    """Record the mean loss over eval_batches of each rank."""
+    if not rank.settings.eval_batches:
+        return
+    started = time.perf_counter()
+    with rank.device.patient("validating"):
+        (loss,) = rank.device.mean(validation_loss(rank, model, batches=rank.settings.eval_batches))
+    if metrics:
+        print(metrics.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started))
+
+
+def validation_loss(rank: Rank, model: Any, *, batches: int) -> float:
     """Return the mean loss of this rank over some validation batches, always the same ones."""
     tokens, total = rank.tokens("val"), 0.0
     model.eval()
     with torch.no_grad():
         for i in range(batches):
-            batch = rank.batch(tokens, [rank.settings.seed, 0, i, rank.run.rank])
+            batch = rank.batch("val", tokens, first=0, micro_step=i)
             total += loss_of(model, batch, rank.device).item()
-    return total / max(1, batches)
+    model.train()
+    return total / batches
 
 
-def finish(rank: Rank, model: Any, stopped_at: int | None) -> None:
+def finish(rank: Rank, stopped_at: int | None) -> None:
     """Report the end of the run, to people and to job.slurm."""
     if stopped_at is not None:
         outcome.stopped(rank.run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
         return
-    (loss,) = rank.device.mean(validate(rank, model, batches=rank.settings.eval_batches))
     outcome.finished(rank.run)
-    if rank.run.is_first:
-        summary = summary_of(rank.run.run_dir / METRICS)
-        print(f"finished: {summary}, validation loss {loss:.4f}")
+    rank.say(f"finished: {summary_of(rank.run.run_dir / METRICS)}")
 
 
-def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int) -> None:
+def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int, taken: int) -> None:
     """Write a checkpoint on rank 0, since all ranks hold the same; the others wait.
 
     A checkpoint is also a folder that transformers reads (BertForPreTraining.from_pretrained).
@@ -235,7 +261,8 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int)
         model.config.save_pretrained(str(folder))
         save_file(to_host(weights_of(model)), folder / WEIGHTS, metadata={"format": "pt"})
         torch.save(to_host(optimizer.state_dict()), folder / OPTIMIZER)
-        progress = {"step": step, **rank.identity()}
+        order = rank.order("train").note()
+        progress = {"step": step, "sequences": taken, "order": order, **rank.identity()}
         (folder / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
         keep = rank.settings.keep_checkpoints
         final = checkpoints.publish(folder, step, run=run, keep=keep, started=started)
@@ -243,18 +270,20 @@ def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int)
     rank.device.wait_for_everyone()
 
 
-def resume(rank: Rank, model: Any) -> tuple[int, dict[str, Any] | None]:
-    """Load the newest checkpoint; return its step and the optimizer's state."""
+def resume(rank: Rank, model: Any) -> tuple[int, int, dict[str, Any] | None]:
+    """Load the newest checkpoint; return its step, the rows read until then, and the optimizer's state."""
     found = checkpoints.resume_from(rank.run)
     if found is None:
-        return 0, None
+        return 0, 0, None
     with checkpoints.loading(found):
         progress = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
-        step = int(progress.pop("step"))
+        step, taken = int(progress.pop("step")), int(progress.pop("sequences", 0))
+        order = progress.pop("order", None)
         if (wanted := rank.identity()) != progress:
             what = "another model" if progress.get("shape") != wanted["shape"] else "a model of other data"
             die(f"{found} holds {what}: give its settings and text, or another RUN_NAME.")
+        rank.order("train").check(found, order)
         load_weights(model, load_file(found / WEIGHTS))
         state: dict[str, Any] = torch.load(found / OPTIMIZER, map_location="cpu", weights_only=True)
     rank.say(f"resuming from {found}")
-    return step, state
+    return step, taken, state

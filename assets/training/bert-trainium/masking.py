@@ -1,8 +1,8 @@
 """Batches of masked language modelling and next sentence prediction, made of rows of sentence pairs.
 
-Masks are drawn anew whenever a row is read, from a key (seed, step, micro-step, rank): a text that is read
-forty times is masked in forty ways, the shards are a fifth of the size of masked ones, and a resumed run
-has nothing to remember. Static masks would have to be made many times over, as BERT's were.
+Masks are drawn anew whenever a row is read, from a key (seed, rows read before the step, micro-step, rank):
+a text that is read forty times is masked in forty ways, the shards are a fifth of the size of masked ones,
+and a resumed run has nothing to remember. Static masks would have to be made many times over, as BERT's were.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from pairs import ROW_HEAD, Special
-from trainkit.data.shards import Tokens
 
 Ids = npt.NDArray[np.int64]
 # arXiv 1810.04805, section 3.1: of the tokens 15 % are predicted, at most 20 in a sequence of 128; of those
@@ -34,22 +33,6 @@ class Batch:
     labels: Ids
     next_sentence_label: Ids
     """0: the second segment follows the first; 1: it comes from elsewhere."""
-
-
-def rows(tokens: Tokens, *, context: int) -> int:
-    """Count the rows of a split."""
-    return len(tokens) // (context + ROW_HEAD)
-
-
-def draw(
-    tokens: Tokens, key: list[int], *, sequences: int, context: int, special: Special, vocab_size: int
-) -> Batch:
-    """Return a batch that depends on the key alone."""
-    generator = np.random.default_rng(key)
-    length = context + ROW_HEAD
-    chosen = generator.integers(0, rows(tokens, context=context), sequences)
-    found = np.stack([tokens.window(int(row) * length, length) for row in chosen])
-    return mask(found, generator, special=special, vocab_size=vocab_size)
 
 
 def mask(found: Ids, generator: np.random.Generator, *, special: Special, vocab_size: int) -> Batch:

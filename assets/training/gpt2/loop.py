@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, InitProcessGroupKwargs
 from accelerate.utils import set_seed
 from model import learning_rate, loss_of, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
+from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.finite import check_finite
@@ -64,13 +64,18 @@ class Rank:
         """Return the sum of the tokens: data sets with the same sum have the same content."""
         return hashlib.sha256("".join(shard.sha256 for shard in self.manifest.shards()).encode()).hexdigest()
 
-    def batch(self, tokens: Tokens, key: list[int]) -> torch.Tensor:
-        """Draw (batch_size, context) token ids by the key (seed, step, micro-step, rank) alone, so that a
-        resume needs no state.
-        """
-        length = self.shape.context
-        starts = np.random.default_rng(key).integers(0, len(tokens) - length, self.settings.batch_size)
-        rows = np.stack([tokens.window(int(start), length) for start in starts])
+    def order(self, split: str) -> Order:
+        """Return the order in which the sequences of one split are read."""
+        sequences = self.manifest.tokens(split) // self.shape.context
+        return Order(sequences=sequences, seed=self.settings.seed)
+
+    def batch(self, split: str, tokens: Tokens, *, first: int, micro_step: int) -> torch.Tensor:
+        """Read (batch_size, context) token ids, decided by the seed and the position `first` of the step."""
+        size, length = self.settings.batch_size, self.shape.context
+        sequences = self.order(split).batch(
+            first, size=size, rank=self.run.rank, ranks=self.run.world_size, micro_step=micro_step
+        )
+        rows = tokens.windows((each * length for each in sequences), length)
         return torch.from_numpy(rows).to(self.accelerator.device)
 
 
@@ -144,8 +149,8 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
         rate = learning_rate(step, settings, highest)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        keys = [[settings.seed, step, micro_step, run.rank] for micro_step in micro_steps]
-        micro_batches = [rank.batch(data, key) for key in keys]
+        taken = tokens_seen // rank.shape.context
+        micro_batches = [rank.batch("train", data, first=taken, micro_step=each) for each in micro_steps]
         data_s = time.perf_counter() - started
         own_loss, norm = update(accelerator, model, optimizer, micro_batches)
         # The losses, and whether any rank was asked to stop: all ranks then decide the same.
@@ -214,7 +219,7 @@ def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> N
         model.eval()
         with torch.no_grad():
             for i in range(batches):
-                total += loss_of(model, rank.batch(tokens, [rank.settings.seed, 0, i, rank.run.rank])).item()
+                total += loss_of(model, rank.batch("val", tokens, first=0, micro_step=i)).item()
         (loss,) = rank.mean(total / batches)
     if metrics:
         print(metrics.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started))
@@ -240,6 +245,7 @@ def save(rank: Rank, model: Any, *, step: int, tokens: int) -> None:
             "tokens": tokens,
             "shape": dataclasses.asdict(rank.shape),
             "data": rank.data_sum(),
+            "order": rank.order("train").note(),
         }
         (folder / "progress.json").write_text(json.dumps(progress) + "\n", encoding="utf-8")
     accelerator.wait_for_everyone()
@@ -266,6 +272,7 @@ def resume(rank: Rank) -> tuple[int, int]:
             f"{found} was trained on other data than {rank.prepared.shards}: give its CORPUS and text, or "
             f"begin another RUN_NAME with its weights (INIT_FROM={found})."
         )
+    rank.order("train").check(found, progress.get("order"))
     with checkpoints.loading(found):
         rank.accelerator.load_state(str(found))
     rank.say(f"resuming from {found}")

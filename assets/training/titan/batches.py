@@ -1,7 +1,7 @@
 """Batches of token shards as torchtitan's data loader: decided by seed and position alone.
 
 The state is one number, the sequences that all ranks have taken, so a resume goes on with the next one on any
-number of data-parallel ranks.
+number of data-parallel ranks; the order beside it is compared.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
+from trainkit.data.order import Order
 from trainkit.data.shards import Tokens, read_manifest
 
 
@@ -46,28 +47,18 @@ class ShardLoader(BaseDataLoader):
         self._tokens = Tokens(folder, read_manifest(folder), config.split)
         self._config, self._length = config, seq_len
         self._ranks, self._rank, self._rows = dp_world_size, dp_rank, local_batch_size
-        self._windows = (len(self._tokens) - 1) // seq_len
+        self._order = Order(sequences=(len(self._tokens) - 1) // seq_len, seed=config.seed)
         self._taken = 0
-        self._order: tuple[int, Any] = (-1, None)
 
     def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
         """Yield inputs and positions, and labels: each (local batch, sequence) int64."""
         while True:
-            first = self._taken + self._rank * self._rows
+            sequences = self._order.batch(self._taken, size=self._rows, rank=self._rank, ranks=self._ranks)
             # The position is that of the next batch before this one is trained on: a checkpoint has it.
             self._taken += self._ranks * self._rows
-            rows = np.stack([self._row(first + row) for row in range(self._rows)])
-            yield self._example(rows)
-
-    def _row(self, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the tokens of a sequence, and the one after it."""
-        epoch, place = divmod(number, self._windows)
-        if self._order[0] != epoch:
-            self._order = (
-                epoch,
-                np.random.default_rng([self._config.seed, epoch]).permutation(self._windows),
-            )
-        return self._tokens.window(int(self._order[1][place]) * self._length, self._length + 1)
+            # The tokens of each sequence, and the one after it.
+            starts = (each * self._length for each in sequences)
+            yield self._example(self._tokens.windows(starts, self._length + 1))
 
     def _example(
         self, rows: np.ndarray[Any, np.dtype[np.int64]]
@@ -84,9 +75,10 @@ class ShardLoader(BaseDataLoader):
         return given, torch.from_numpy(labels)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of sequences that all ranks have taken."""
-        return {"sequences": self._taken}
+        """Return the number of sequences that all ranks have taken, and their order."""
+        return {"sequences": self._taken, "order": self._order.note()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on behind that number."""
+        """Go on behind that number; die if the sequences were taken in another order."""
+        self._order.check("the checkpoint", state_dict.get("order"))
         self._taken = int(state_dict.get("sequences", 0))

@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.checkpoint.api import CheckpointException
 from torchtitan.components.checkpoint import CheckpointManager
 from torchtitan.tools import utils
+from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die
 from trainkit.run.stopping import Stop
@@ -56,7 +58,7 @@ class Checkpoints(CheckpointManager):
             self._is_saving = True
             try:
                 super()._save(curr_step, last_step)
-            except (OSError, RuntimeError) as error:
+            except (OSError, RuntimeError, CheckpointException) as error:
                 free = shutil.disk_usage(self._run.checkpoint_dir).free
                 die(
                     f"a checkpoint could not be written into {self._run.checkpoint_dir}, which has "
@@ -82,12 +84,14 @@ class Checkpoints(CheckpointManager):
         newest = checkpoints.resume_from(self._run)
         try:
             return bool(super()._load(step))
-        except Exception as error:
+        except (Exception, CheckpointException) as error:  # that is a BaseException
             if "dataloader resharding" in str(error):
                 die(
                     f"{newest} was written by another number of data-parallel ranks, and torchtitan's "
                     "loader of chats cannot change that: submit on as many nodes as before."
                 )
+            if "dataloader.order" in str(error):
+                die_of_old_order(newest)
             if newest is None:
                 die(f"{self.initial_load_path} cannot be loaded into this model ({_last_line(error)}).")
             die(

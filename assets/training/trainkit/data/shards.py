@@ -169,6 +169,12 @@ class Tokens:
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
+    def windows(self, starts: Iterable[int], length: int) -> npt.NDArray[np.int64]:
+        """Return (starts, length) ids."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.stack([self.window(start, length) for start in starts])
+
     def window(self, start: int, length: int) -> npt.NDArray[np.int64]:
         """Return `length` ids from `start` on, which may reach into the next shards.
 

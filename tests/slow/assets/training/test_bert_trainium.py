@@ -34,6 +34,7 @@ SETTINGS = {
     "CHECKPOINT_EVERY": str(SAVED_EVERY),
     "WARMUP_STEPS": "2",
     "LEARNING_RATE": "4e-3",
+    "EVAL_EVERY": "6",
     # Dropout draws random numbers: equal losses then show that these are drawn again.
     "BERT_DROPOUT": "0.1",
 }
@@ -65,6 +66,9 @@ def test_bert_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert (training.checkpoints("whole") / "latest_step").read_text() == f"{STEPS}\n"
     kept = sorted(folder.name for folder in training.checkpoints("whole").glob("step-*"))
     assert kept == ["step-000010", f"step-{STEPS:06d}"]
+    validations = training.validations("whole")
+    assert [row["step"] for row in validations] == [6, 12, STEPS]
+    assert validations[-1]["val_loss"] < validations[0]["val_loss"]
 
 
 def test_bert_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_same_losses(
@@ -81,6 +85,8 @@ def test_bert_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     assert f"resuming from {training.checkpoints('killed') / 'step-000005'}" in said
     assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
     assert losses(training.metrics("killed")) == losses(whole_run)
+    whole, killed = training.validations("whole"), training.validations("killed")
+    assert [row["val_loss"] for row in killed] == [row["val_loss"] for row in whole]
 
 
 def test_bert_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
@@ -251,4 +257,5 @@ def train_by_xla(training: Training, folder: Path) -> list[dict[str, Any]]:
     env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "11933", "GLOO_SOCKET_IFNAME": "lo"}
     script = f'source "{BERT}/rehearsal.env"; exec "$XLA_PYTHON" -B "{BERT}/train.py"'
     subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, check=True)
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if "val_loss" not in row]
