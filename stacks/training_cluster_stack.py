@@ -32,6 +32,7 @@ from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
 from training_cluster.pcluster.check import check_cluster_config, override_changes
+from training_cluster.queues.queue import Queue
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -77,7 +78,12 @@ class TrainingClusterStack(Stack):
             bundle_sha256=scripts.sha256,
             bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
-            placement_group_name=self._placement_group_name(settings),
+            placement_group_name=self._placement_group_name(settings.first_queue, "PlacementGroup"),
+            more_placement_groups={
+                queue.name: group
+                for queue in settings.all_queues[1:]
+                if (group := self._placement_group_name(queue, f"PlacementGroup-{queue.name}"))
+            },
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
             buckets_policy_arn=self._buckets_policy_arn(settings),
             database=accounting.database if accounting else existing_database(settings),
@@ -97,9 +103,10 @@ class TrainingClusterStack(Stack):
             node_policies=settings.own_policies,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
-        if settings.node_image.startswith("ami-"):
-            # Checked before the cluster changes: a node with a wrong image fails only after half an hour.
-            cluster.resource.node.add_dependency(self._checked_image(settings).resource)
+        # Checked before the cluster changes: a node with a wrong image fails only after half an hour.
+        for image, root_gib in settings.own_images.items():
+            checked = self._checked_image(settings, image, root_gib)
+            cluster.resource.node.add_dependency(checked.resource)
         monitoring = Monitoring(
             self,
             "Monitoring",
@@ -155,21 +162,25 @@ class TrainingClusterStack(Stack):
             )
         return None if settings.node_image == "official" else settings.node_image
 
-    def _checked_image(self, settings: Settings) -> ClusterImage:
+    def _checked_image(self, settings: Settings, image_id: str, root_gib: int) -> ClusterImage:
+        suffix = "" if image_id == settings.node_image else image_id.replace("ami-", "Ami")
         image = ClusterImage(
             self,
-            "Image",
-            wanted=settings.node_image,
+            f"Image{suffix}",
+            wanted=image_id,
             os=settings.os_name,
-            root_gib=settings.family_facts.compute_root_gib,
+            architecture=settings.family_facts.architecture,
+            root_gib=root_gib,
         )
-        CfnOutput(self, "ImageNote", value=f"{image.name} {image.note}", description="The nodes' image")
+        words = f"An image of nodes, {image_id}" if suffix else "The nodes' image"
+        CfnOutput(self, f"ImageNote{suffix}", value=f"{image.name} {image.note}", description=words)
         return image
 
-    def _placement_group_name(self, settings: Settings) -> str | None:
-        if not settings.wants_new_placement_group:
+    def _placement_group_name(self, queue: Queue, id_: str) -> str | None:
+        """Add the new placement group of a queue that needs one; return its name."""
+        if not queue.wants_new_placement_group:
             return None
-        group = ec2.PlacementGroup(self, "PlacementGroup", strategy=ec2.PlacementGroupStrategy.CLUSTER)
+        group = ec2.PlacementGroup(self, id_, strategy=ec2.PlacementGroupStrategy.CLUSTER)
         return group.placement_group_name
 
     def _outputs(self, cluster: Cluster, settings: Settings) -> None:

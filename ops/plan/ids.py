@@ -84,6 +84,16 @@ def _ids(settings: Settings, deployed: Deployed, client: ClientOf) -> tuple[Reso
             ids = replace(ids, placement_group_name=deployed.placement_group)
         else:
             not_created.append("the placement group")
+    groups = {
+        each["Name"]: each["Networking"].get("PlacementGroup", {}).get("Name")
+        for each in stored["Scheduling"]["SlurmQueues"]
+    }
+    for queue in settings.all_queues[1:]:
+        if queue.wants_new_placement_group:
+            name_of_group = groups.get(queue.name) or ids.placement_group_name or ""
+            ids = replace(ids, more_placement_groups={**ids.more_placement_groups, queue.name: name_of_group})
+            if not groups.get(queue.name):
+                not_created.append(f"the placement group of {queue.name}")
     if settings.node_image != "official":
         image = _image(settings, client)
         not_created += [] if image else ["the image"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from typing import Any
 
 from ops.account.session import ClientOf
 from ops.preflight.account.access import (
@@ -42,10 +43,12 @@ from ops.preflight.finding import Finding
 from ops.preflight.image import check_image
 from ops.preflight.network.network import check_network
 from ops.preflight.network.private_endpoints import check_endpoints
+from ops.preflight.network.queue_subnets import check_queue_subnets
 from ops.preflight.network.security_groups import check_node_group
 from ops.preflight.not_checked import not_checked, run_isolated
 from ops.preflight.storage import check_storage
 from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import Queue
 
 Check = tuple[str, Callable[[], Iterable[Finding]]]
 """Name of the check, and its function."""
@@ -98,7 +101,7 @@ def _checks(
     qualifier: str,
 ) -> Iterator[Check]:
     ec2, account = client("ec2"), identity.account
-    reserved = cache(lambda: read_reservation(settings, ec2))
+    reserved = cache(lambda: read_reservation(settings.first_queue, ec2))
     now = datetime.datetime.now(datetime.UTC)
 
     @cache
@@ -112,10 +115,17 @@ def _checks(
     yield "budget_usd", partial(check_budget, settings, account, client)
     yield "zone", partial(check_zone, zone, settings, existing)
     yield "network", partial(check_network, settings, existing, account, ec2)
+    yield "subnets of queues", partial(check_queue_subnets, settings, existing, ec2)
     yield "security group", partial(check_node_group, settings, ec2)
     yield "instance types", partial(check_instance_types, settings, existing, ec2)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)
-    yield "capacity", lambda: check_reservation(reserved(), settings, existing, now)
+    yield (
+        "capacity",
+        lambda: check_reservation(reserved(), settings.first_queue, settings, existing, now),
+    )
+    for queue in settings.all_queues[1:]:
+        if queue.reservation_id:
+            yield f"capacity of queue {queue.name}", partial(_reservation_of, queue, settings, existing, ec2)
     yield "quota of vCPUs", partial(check_vcpu_quotas, settings, account, client)
     yield "quota of VPCs", partial(check_vpc_quota, settings, existing, client)
     yield "quota of elastic IP addresses", partial(check_address_quota, settings, existing, client)
@@ -137,3 +147,10 @@ def _checks(
             "cluster config: ParallelCluster's validators, up to a minute",
             partial(check_validators, settings, existing, client),
         )
+
+
+def _reservation_of(
+    queue: Queue, settings: Settings, existing: ExistingNetwork, ec2: Any
+) -> Iterator[Finding]:
+    now = datetime.datetime.now(datetime.UTC)
+    yield from check_reservation(read_reservation(queue, ec2), queue, settings, existing, now)

@@ -41,7 +41,9 @@ def known_ids(settings: Settings, existing: ExistingNetwork, client: ClientOf) -
         database=_database(settings, existing),
     )
     own = existing.stacks.get(settings.stack_name)
-    return _with_own(ids, own) if own else ids
+    # Not looked up: the validators get a group of ParallelCluster's own in their place.
+    groups = {queue.name: start.placement_group_name or "" for queue in settings.all_queues[1:]}
+    return replace(_with_own(ids, own) if own else ids, more_placement_groups=groups)
 
 
 def _with_own(ids: ResourceIds, own: Stack) -> ResourceIds:

@@ -56,8 +56,8 @@ def read_existing_network(settings: Settings, client: ClientOf) -> ExistingNetwo
         made = {}  # the NetworkStack has another network
     return ExistingNetwork(
         vpc_id=settings.vpc_id or made.get("VpcId"),
-        public=_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
-        private=_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
+        public=read_subnet(settings.public_subnet_id or made.get("PublicSubnetId"), client("ec2")),
+        private=read_subnet(settings.private_subnet_id or made.get("PrivateSubnetId"), client("ec2")),
         node_group_id=settings.security_group_id or made.get("NodeSecurityGroupId"),
         image_stack=ours.get(image_stack_name(settings)),
         stacks=ours,
@@ -72,7 +72,8 @@ def unknown_network(settings: Settings) -> ExistingNetwork:
     )
 
 
-def _subnet(id_: str | None, ec2: Any) -> Subnet | None:
+def read_subnet(id_: str | None, ec2: Any) -> Subnet | None:
+    """Return a subnet as EC2 describes it; None without an id, or if it does not exist."""
     if id_ is None:
         return None
     found: list[Subnet] = ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": [id_]}])["Subnets"]

@@ -12,8 +12,9 @@ from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.flags.settings import Settings
-from training_cluster.image.names import NODE_ARCHITECTURE, image_parameter, image_stack_name
+from training_cluster.image.names import image_parameter, image_stack_name
 from training_cluster.image.plan import image_plan
+from training_cluster.queues.queue import OFFICIAL
 
 
 def check_image(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> Iterator[Finding]:
@@ -23,18 +24,18 @@ def check_image(settings: Settings, existing: ExistingNetwork, client: ClientOf)
             "official image",
             _deploy_code().request.OFFICIAL,
             _least_root_gib(settings),
-            os=settings.os_name,
+            settings=settings,
             ec2=client("ec2"),
             mend="-c os=..., or another region: export AWS_REGION=...",
         )
     if settings.node_image == "build":
         yield from _built(settings, existing, client)
-    elif settings.node_image != "official":
+    for image, root_gib in settings.own_images.items():
         yield _look(
-            f"image {settings.node_image}",
-            settings.node_image,
-            settings.family_facts.compute_root_gib,
-            os=settings.os_name,
+            f"image {image}",
+            image,
+            root_gib,
+            settings=settings,
             ec2=client("ec2"),
             mend="aws ec2 describe-images --owners self, then -c image=ami-...",
         )
@@ -48,7 +49,7 @@ def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> I
             f"{name}: made from",
             _deploy_code().request.OFFICIAL,
             plan.recipe.root_gib,
-            os=settings.os_name,
+            settings=settings,
             ec2=ec2,
             mend="-c os=..., or -c image=ami-...",
         )
@@ -66,7 +67,7 @@ def _built(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> I
         f"{name}: newest image",
         image_id,
         settings.family_facts.compute_root_gib,
-        os=settings.os_name,
+        settings=settings,
         ec2=ec2,
         mend=again,
     )
@@ -79,7 +80,7 @@ def _deploy_code() -> SimpleNamespace:
 def _least_root_gib(settings: Settings) -> int:
     """Return the size of the smallest root volume with the official image."""
     head = settings.head_root_gib or settings.family_facts.head_root_gib
-    return min(head, settings.family_facts.compute_root_gib) if settings.node_image == "official" else head
+    return min(head, *(queue.root_gib for queue in settings.all_queues if queue.image == OFFICIAL), head)
 
 
 def _was_built(existing: ExistingNetwork) -> bool:
@@ -91,11 +92,15 @@ def _published(parameter: str, ssm: Any) -> str | None:
     return str(answer["Parameter"]["Value"]) if answer else None
 
 
-def _look(check: str, wanted: str, root_gib: int, *, os: str, ec2: Any, mend: str) -> Finding:
+def _look(check: str, wanted: str, root_gib: int, *, settings: Settings, ec2: Any, mend: str) -> Finding:
     """Check an image with the deploy's own code, assets/cluster_image."""
     code = _deploy_code()
     request = code.request.ImageRequest(
-        wanted=wanted, version=PCLUSTER_VERSION, os_name=os, architecture=NODE_ARCHITECTURE, root_gib=root_gib
+        wanted=wanted,
+        version=PCLUSTER_VERSION,
+        os_name=settings.os_name,
+        architecture=settings.family_facts.architecture,
+        root_gib=root_gib,
     )
     find = code.official.choose if wanted == code.request.OFFICIAL else code.custom_ami.check
     try:

@@ -68,9 +68,9 @@ def ask_prices(
 
 def running_types(settings: Settings) -> set[str]:
     """Return the instance types that can run at the same time, without the one that builds images."""
-    login = load_base().login_node.instance_type if settings.login_nodes else None
-    types = {settings.compute_type, settings.head_type, settings.cpu_queue_type, login}
-    return {each for each in types if each}
+    login = {settings.login_type} if settings.login_nodes else set()
+    nodes = {each.name for queue in settings.all_queues for each in queue.types}
+    return {*nodes, settings.head_type, *login}
 
 
 def _on_demand(types: list[str], region: str, pricing: Callable[[], Any]) -> tuple[dict[str, Price], str]:
@@ -91,14 +91,15 @@ def _spot(wanted: list[Settings], client: ClientOf) -> tuple[dict[str, Price], s
     now, missing = datetime.datetime.now(datetime.UTC), []
     try:
         for settings in wanted:
-            type_ = settings.compute_type
-            if settings.capacity_type != "spot" or type_ in found:
-                continue
-            zone = _zone(settings, client)
-            if price := spot_price(type_, zone=zone, ec2=client("ec2"), now=now):
-                found[type_] = price
-            else:
-                missing.append(type_)
+            spot = (queue for queue in settings.all_queues if queue.capacity_type == "spot")
+            for type_ in (each.name for queue in spot for each in queue.types):
+                if type_ in found:
+                    continue
+                zone = _zone(settings, client)
+                if price := spot_price(type_, zone=zone, ec2=client("ec2"), now=now):
+                    found[type_] = price
+                else:
+                    missing.append(type_)
     except (BotoCoreError, ClientError) as error:
         return found, _reason(error)
     return found, f"EC2 has no {SPOT} of {', '.join(missing)} here" if missing else ""

@@ -13,6 +13,7 @@ from training_cluster.advice.idle_cost import Item, instances, permanent_items
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.prices import Price
 from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import Queue
 
 _ASKED = (PRICE_LIST, SPOT)
 _KINDS = {
@@ -66,7 +67,7 @@ def make_quote(settings: Settings, book: PriceBook) -> Quote:
     standing = [_row(item, hours) for item in permanent_items(settings, book.hour)]
     nodes, node_month = _nodes(settings, book, hours)
     rows = (*sorted(standing, key=lambda row: -(row.idle_usd_per_hour or 0)), nodes)
-    rows += tuple(_cpu_queue(settings, book, hours))
+    rows += tuple(row for queue in settings.all_queues[1:] for row in _beside(queue, settings, book, hours))
     idle = sum(row.idle_usd_per_hour or 0 for row in rows)
     return Quote(
         cluster_name=settings.cluster_name,
@@ -125,19 +126,30 @@ def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float 
     return row, one.usd_per_month
 
 
-def _cpu_queue(settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]:
-    if type_ := settings.cpu_queue_type:
-        queue = load_base().cpu_queue
-        item = instances(
-            queue.nodes, queue.root_gib, book.hour(type_), what=f"{queue.nodes} x {type_}, cpu_queue"
-        )
-        full = None if item.usd_per_month is None else item.usd_per_month / hours
+def _beside(queue: Queue, settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]:
+    """Yield a row for each compute resource of a queue beside that of the flags."""
+    kind = queue.capacity_type
+    is_cpu_queue = queue.name == load_base().cpu_queue.name and settings.cpu_queue != "off"
+    for resource in queue.compute_resources:
+        type_, count = resource.types[0].name, resource.max_count
+        words = "cpu_queue" if is_cpu_queue else f"queue {queue.name}, {_KINDS[kind]}"
+        what = f"{count} x {type_}, {words}"
+        if kind == "capacity-block":
+            why = "paid in advance, with the purchase of the block"
+            yield Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why)
+            continue
+        price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
+        one = instances(1, queue.root_gib, price, what=what)
+        hour = None if one.usd_per_month is None else one.usd_per_month / hours
+        always = count if kind == "reservation" else resource.min_count
+        others = f"; or as many of {', '.join(each.name for each in resource.types[1:])}"
+        note = one.why_unknown if kind != "spot" or hour is not None else book.why_no_spot
         yield Row(
-            what=item.what,
-            idle_usd_per_hour=None if full is None else 0.0,
-            full_usd_per_hour=full,
-            source=_sources(item.prices),
-            note=item.why_unknown,
+            what=what + (others if len(resource.types) > 1 else ""),
+            idle_usd_per_hour=None if hour is None else always * hour,
+            full_usd_per_hour=None if hour is None else count * hour,
+            source=_sources(one.prices),
+            note=note,
         )
 
 

@@ -46,6 +46,9 @@ FEATURES: dict[str, dict[str, str]] = {
     "small head node": {"head_node_type": "t3.medium", "nodes": "200"},
     "a name of 60 letters": {"cluster_name": "a" * 60},
     "41 letters, accounting": {"cluster_name": "a" * 41, "accounting": "new"},
+    "queues": {"queues": "rehearsal/validation/queues/several.yaml", "queue_name": "train"},
+    "a type without a file": {"instance_type": "g4dn.12xlarge"},
+    "arm64": {"family": "m7g", "login_nodes": "1", "cpu_queue": "c7g.4xlarge", "queue_name": "train"},
     **{
         f"overrides: {file.stem}": {"overrides": f"rehearsal/validation/overrides/{file.name}"}
         for file in sorted(Path(__file__).with_name("overrides").glob("*.yaml"))

@@ -81,8 +81,10 @@ def _placement_group(settings: Settings) -> Iterator[Advice]:
 
 def _system(settings: Settings) -> Iterator[Advice]:
     family = settings.family_facts
-    if family.notice:
-        yield Advice(id="family-notice", text=f"{family.name}: {family.notice}")
+    families = [each.family for queue in settings.all_queues for each in queue.types]
+    for each in {each.name: each for each in families}.values():
+        if each.notice:
+            yield Advice(id="family-notice", text=f"{each.name}: {each.notice}")
     if (
         family.image_recipe == "neuron"
         and settings.os_name != family.os
@@ -98,9 +100,9 @@ def _system(settings: Settings) -> Iterator[Advice]:
 def _zone(settings: Settings) -> Iterator[Advice]:
     if settings.vpc_id or (settings.zone == "auto" and settings.reservation_id):
         return  # the zone is given: by your subnets, or by the reservation
-    yield from _zone_of(settings, settings.family_facts)
-    if beside := settings.cpu_queue_facts:
-        yield from _zone_of(settings, beside[0])
+    families = [each.family for queue in settings.all_queues if not queue.subnet_ids for each in queue.types]
+    for family in {each.name: each for each in families}.values():
+        yield from _zone_of(settings, family)
 
 
 def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
@@ -176,7 +178,7 @@ def _lustre_efa(settings: Settings) -> Iterator[Advice]:
 
 
 def _spot(settings: Settings) -> Iterator[Advice]:
-    if settings.capacity_type == "spot":
+    if any(queue.capacity_type == "spot" for queue in settings.all_queues):
         yield Advice(
             id="spot-role",
             text=f"capacity=spot: without the role {SPOT_ROLE} in the account no node starts. trainctl "

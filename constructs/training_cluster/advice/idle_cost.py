@@ -19,6 +19,7 @@ from training_cluster.catalog.monthly_costs import (
 from training_cluster.catalog.prices import Price, Prices
 from training_cluster.flags.network import INTERFACE_ENDPOINTS
 from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import Queue
 
 DAYS_PER_MONTH = 365 / 12
 
@@ -104,7 +105,7 @@ def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
 def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> Iterator[Item]:
     if count := settings.login_nodes:
         # The AMI decides how large their disks are, which is not known here: some 3 USD each.
-        type_ = load_base().login_node.instance_type
+        type_ = settings.login_type
         what = f"login nodes, {count} x {type_}"
         yield instances(count, 0, hour_of(type_), public=True, what=what)
         month = hourly_month(prices, prices.load_balancer_hour, prices.public_ipv4_hour)
@@ -112,15 +113,22 @@ def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> I
 
 
 def _nodes(settings: Settings) -> Iterator[Item]:
-    kind, count, type_ = settings.capacity_type, settings.static_nodes, settings.compute_type
-    if kind == "reservation":
-        what, why = f"the reservation {settings.reservation_id}", "billed whether used or not"
+    for queue in settings.all_queues:
+        yield from _nodes_of(queue)
+
+
+def _nodes_of(queue: Queue) -> Iterator[Item]:
+    if queue.capacity_type == "reservation":
+        what, why = f"the reservation {queue.reservation_id}", "billed whether used or not"
         yield Item(what=what, usd_per_month=None, why_unknown=why)
-    elif count and kind == "spot":
-        yield Item(what=f"{count} x {type_}", usd_per_month=None, why_unknown="at the spot price")
-    elif count and kind == "ondemand":
-        what = f"{count} x {type_} (min_nodes)"
-        yield instances(count, settings.family_facts.compute_root_gib, instance_hour(type_), what=what)
+        return
+    for resource in queue.compute_resources:
+        count, type_ = resource.min_count, resource.types[0].name
+        if count and queue.capacity_type == "spot":
+            yield Item(what=f"{count} x {type_}", usd_per_month=None, why_unknown="at the spot price")
+        elif count and queue.capacity_type == "ondemand":
+            what = f"{count} x {type_} (min_nodes)"
+            yield instances(count, queue.root_gib, instance_hour(type_), what=what)
 
 
 def _network(settings: Settings, prices: Prices) -> Iterator[Item]:

@@ -20,6 +20,7 @@ from training_cluster.catalog.family import (
     Strict,
 )
 from training_cluster.catalog.image_recipe import ImageRecipe
+from training_cluster.catalog.instance_types import family_of_type, make_family, other_families, other_size
 from training_cluster.catalog.prices import Price, Prices
 from training_cluster.catalog.quotas import Quota, Quotas, VcpuQuota
 from training_cluster.catalog.yaml_file import read_yaml
@@ -27,7 +28,7 @@ from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
 
 CATALOG = ROOT / "cluster_configs"
-NO_FAMILIES = ("base", "prices", "quotas", "versions")
+NO_FAMILIES = ("base", "gpus", "prices", "quotas", "versions")
 _Model = TypeVar("_Model", bound=Strict)
 
 
@@ -60,6 +61,7 @@ class CpuQueue(Strict):
 
     name: str = Field(pattern=QUEUE_NAME)
     instance_type: str = Field(pattern=INSTANCE_TYPE)
+    arm_instance_type: str = Field(pattern=INSTANCE_TYPE, description="beside nodes with Arm processors")
     nodes: int = Field(gt=0)
     root_gib: int = Field(gt=0)
 
@@ -68,6 +70,7 @@ class LoginNode(Strict):
     """Settings of every login node."""
 
     instance_type: str = Field(pattern=INSTANCE_TYPE)
+    arm_instance_type: str = Field(pattern=INSTANCE_TYPE, description="with nodes that have Arm processors")
     grace_min: int = Field(ge=3, le=120, description="minutes that people have when a login node goes")
 
 
@@ -152,16 +155,17 @@ def _validated(model: type[_Model], path: Path, loaded: dict[str, Any]) -> _Mode
 
 @cache
 def load_family(name: str, catalog: Path = CATALOG) -> Family:
-    """Read the file of one family.
+    """Read the file of one family; make a family without a file of EC2's facts alone.
 
     Raises:
-        ConfigurationError: no such file, or a key that is missing, unknown or of another type.
+        ConfigurationError: EC2 has no such family, or a key is missing, unknown or of another type.
     """
     names = family_names(catalog)
     if name not in names:
-        raise ConfigurationError(
-            f'"{name}" is no instance family.{did_you_mean(name, names)} Allowed: {", ".join(names)}'
-        )
+        if other := make_family(name):
+            return other
+        hint = did_you_mean(name, (*names, *other_families()))
+        raise ConfigurationError(f'"{name}" is no instance family.{hint} Allowed: {", ".join(names)}')
     path = catalog / f"{name}.yaml"
     return _validated(Family, path, {**_facts(path), "name": name})
 
@@ -186,11 +190,13 @@ def load_base(catalog: Path = CATALOG) -> Base:
 
 
 def find_instance_type(instance_type: str, catalog: Path = CATALOG) -> tuple[Family, Size] | None:
-    """Find the family and the facts of an instance type; None when the catalog does not have it."""
-    for name in family_names(catalog):
-        family = load_family(name, catalog)
-        if instance_type in family.sizes:
-            return family, family.sizes[instance_type]
+    """Find the family and the facts of an instance type; None when EC2 does not have it."""
+    name = family_of_type(instance_type)
+    family = load_family(name, catalog) if name in family_names(catalog) else make_family(name)
+    if family and instance_type in family.sizes:
+        return family, family.sizes[instance_type]
+    if family and (size := other_size(instance_type)):
+        return family.model_copy(update={"sizes": {**family.sizes, instance_type: size}}), size
     return None
 
 

@@ -12,7 +12,10 @@ from training_cluster.problems import ConfigurationError, did_you_mean
 UNCONFIRMED = "unconfirmed"
 CapacityType = Literal["ondemand", "spot", "reservation", "capacity-block"]
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,24}$"
-INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9]+$"
+INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"
+AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
+"""Pattern of the digits of an AWS id: 17, or 8 in old resources."""
+Architecture = Literal["x86_64", "arm64"]
 
 
 class Strict(BaseModel):
@@ -98,6 +101,7 @@ class Family(Strict):
     os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] = Field(
         "ubuntu2204", description="what nodes run unless asked otherwise"
     )
+    architecture: Architecture = Field("x86_64", description="of its processors")
     image_recipe: Literal["gpu", "volta", "neuron", "cpu"]
     official_image_refused: str | None = Field(
         None, description="why ParallelCluster's own AMI does not run on it; such a family builds one"

@@ -17,6 +17,7 @@ from training_cluster.cluster.job_environment import render_job_environments, re
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides, upload_key
 from training_cluster.paths import ASSETS
+from training_cluster.queues.queue import BUILD, Queue
 
 BUNDLED = ("bootstrap", "training")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
@@ -24,13 +25,13 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 def bootstrap_budget_s(settings: Settings) -> int:
     """Return the most seconds that our steps may take on a compute node of any queue."""
-    has_built_image = settings.node_image == "build"
-    main = start_steps(
-        node="ComputeFleet", recipe=settings.family_facts.image_recipe, has_built_image=has_built_image
-    )
-    environments = 0 if has_built_image else environments_budget_s(settings.node_workloads)
-    beside = start_steps(node="ComputeFleet", recipe="cpu") if settings.cpu_queue_facts else []
-    return max(budget_s(main, environments_s=environments), budget_s(beside))
+    return max(map(_start_budget_s, settings.all_queues))
+
+
+def _start_budget_s(queue: Queue) -> int:
+    has_built_image = queue.image == BUILD
+    steps = start_steps(node="ComputeFleet", recipe=queue.image_recipe, has_built_image=has_built_image)
+    return budget_s(steps, environments_s=0 if has_built_image else environments_budget_s(queue.workloads))
 
 
 def _files(assets: Path) -> Iterator[tuple[str, Path]]:

@@ -22,7 +22,7 @@ from training_cluster.cluster.nodes import (
     root_volume,
     scripts_url,
 )
-from training_cluster.cluster.queues import queues, render_queue
+from training_cluster.cluster.queues import render_queue
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
@@ -43,7 +43,10 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
         "Scheduling": {
             "Scheduler": "slurm",
             "SlurmSettings": _slurm_settings(settings, ids),
-            "SlurmQueues": [render_queue(queue, ids=ids) for queue in queues(settings, ids)],
+            "SlurmQueues": [
+                render_queue(queue, cluster_name=settings.cluster_name, ids=ids)
+                for queue in settings.all_queues
+            ],
         },
         "SharedStorage": _shared_storage(settings, ids),
         "Monitoring": {"Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": base.log_retention_days}}},
@@ -100,7 +103,7 @@ def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:
     scripts = [ids.login_policy_arn] if ids.login_policy_arn else []
     return {
         "Name": "login",
-        "InstanceType": login.instance_type,
+        "InstanceType": settings.login_type,
         "Count": settings.login_nodes,
         "GracetimePeriod": login.grace_min,
         "Networking": _public(ids, SubnetIds=[ids.public_subnet_id]),

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from training_cluster.catalog.families import load_base
-from training_cluster.catalog.family import CapacityType, Family, Size
+from training_cluster.catalog.family import EnvironmentVariable
 from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import NodeType, Queue
 
 
 def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
-    family = settings.family_facts
-    placed = settings.wants_new_placement_group or settings.named_placement_group is not None
     shared_mbps = _shared_mbps(settings)
-    main = _render(
-        family,
-        settings.compute_type,
-        settings.size,
-        capacity=settings.capacity_type,
-        shared_mbps=shared_mbps,
-        placed=placed,
-        workloads=settings.node_workloads,
-    )
-    found = {family.queue: main}
-    cpu_type, beside = settings.cpu_queue_type, settings.cpu_queue_facts
-    if cpu_type and beside:
-        cpu_family, cpu_size = beside
-        # Bought on demand and without a placement group, as in queues.py.
-        found[load_base().cpu_queue.name] = _render(
-            cpu_family, cpu_type, cpu_size, capacity="ondemand", shared_mbps=shared_mbps
-        )
-    return found
+    return {queue.name: _render(queue, shared_mbps=shared_mbps) for queue in settings.all_queues}
 
 
 def _shared_mbps(settings: Settings) -> int | None:
@@ -40,20 +24,40 @@ def _shared_mbps(settings: Settings) -> int | None:
     return settings.fsx_gib * per_tib // 1024
 
 
-def _render(
-    family: Family,
-    instance_type: str,
-    size: Size,
-    *,
-    capacity: CapacityType,
-    shared_mbps: int | None,
-    placed: bool = False,
-    workloads: tuple[str, ...] = (),
-) -> str:
+def _render(queue: Queue, *, shared_mbps: int | None) -> str:
+    facts = _common([_facts(each) for each in queue.types]) | {
+        "CAPACITY": queue.capacity_type,
+        # From which the time to save a checkpoint is estimated.
+        "SHARED_MBPS": shared_mbps or "",
+        "PLACEMENT_GROUP": "yes" if queue.wants_new_placement_group or queue.named_placement_group else "no",
+        # For the bootstrap and the node's health, more than for jobs.
+        "IMAGE_RECIPE": queue.image_recipe,
+        "WORKLOADS": " ".join(queue.workloads),
+        "EFA_INTERFACES": _efa_interfaces(queue),
+    }
+    types = ", ".join(each.name for each in queue.types)
+    files = ", ".join(dict.fromkeys(f"cluster_configs/{each.family.name}.yaml" for each in queue.types))
+    lines = [f"# What jobs know of {types}, rendered from {files}."]
+    lines += [f"export {name}='{facts[name]}'" for name in _ORDER]
+    common = load_base().efa_environment if facts["EFA_INTERFACES"] else ()
+    for variable in (*common, *_shared_variables(queue)):
+        lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
+    return "\n".join(lines) + "\n"
+
+
+_ORDER = (
+    *("FAMILY", "INSTANCE_TYPE", "ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "RANKS_PER_NODE"),
+    *("ACCELERATOR_PEAK_TFLOPS", "MIXED_PRECISION", "COMPUTE_CAPABILITY", "NETWORK_GBPS", "NCCL_FLOORS"),
+    *("CAPACITY", "SHARED_MBPS", "PLACEMENT_GROUP", "IMAGE_RECIPE", "WORKLOADS", "EFA_INTERFACES", "SCRATCH"),
+)
+
+
+def _facts(type_: NodeType) -> dict[str, object]:
+    family, size = type_.family, type_.size
     accelerator = family.accelerator
-    facts = {
+    return {
         "FAMILY": family.name,
-        "INSTANCE_TYPE": instance_type,
+        "INSTANCE_TYPE": type_.name,
         "ACCELERATOR_KIND": accelerator.kind,
         "ACCELERATORS_PER_NODE": size.accelerators,
         # One rank a GPU or a NeuronCore; a CPU node is one rank.
@@ -66,22 +70,39 @@ def _render(
         "NCCL_FLOORS": " ".join(
             f"{floor.nodes}:{floor.message_gib:g}:{floor.busbw_gb_per_s:g}" for floor in family.nccl_floors
         ),
-        "CAPACITY": capacity,
-        # From which the time to save a checkpoint is estimated.
-        "SHARED_MBPS": shared_mbps or "",
-        "PLACEMENT_GROUP": "yes" if placed else "no",
-        # For the bootstrap and the node's health, more than for jobs.
-        "IMAGE_RECIPE": family.image_recipe,
-        "WORKLOADS": " ".join(workloads),
-        "EFA_INTERFACES": size.efa_interfaces,
         "SCRATCH": family.scratch if family.scratch and size.nvme_gb else "",
     }
-    lines = [f"# What jobs know of {instance_type}, rendered from cluster_configs/{family.name}.yaml."]
-    lines += [f"export {name}='{value}'" for name, value in facts.items()]
-    common = load_base().efa_environment if size.efa_interfaces else ()
-    for variable in (*common, *family.job_environment):
-        lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
-    return "\n".join(lines) + "\n"
+
+
+def _common(all_facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return facts that hold for each of the queue's instance types; the rules refuse other accelerators."""
+    common: dict[str, object] = {}
+    for name in all_facts[0]:
+        values = list(dict.fromkeys(facts[name] for facts in all_facts))
+        if len(values) == 1:
+            common[name] = values[0]
+        elif name in {"FAMILY", "INSTANCE_TYPE"}:
+            common[name] = " ".join(map(str, values))
+        elif name == "MIXED_PRECISION":
+            common[name] = next(each for each in ("no", "fp16", "bf16") if each in values)
+        else:
+            common[name] = ""  # unknown, or not on every node
+    return common
+
+
+def _efa_interfaces(queue: Queue) -> int:
+    """Return the EFA interfaces of every node; 0 where they differ: the nodes are not checked for them.
+
+    ParallelCluster gives all types of a compute resource as many as the type with the fewest has
+    (InstancesNetworkingValidator).
+    """
+    found = {min(each.size.efa_interfaces for each in resource.types) for resource in queue.compute_resources}
+    return found.pop() if len(found) == 1 else 0
+
+
+def _shared_variables(queue: Queue) -> list[EnvironmentVariable]:
+    first, *others = [each.family.job_environment for each in queue.types]
+    return [each for each in first if all(each in other for other in others)]
 
 
 def render_links(settings: Settings) -> str:

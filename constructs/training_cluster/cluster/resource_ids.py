@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from training_cluster.catalog.ports import MYSQL_PORT
 from training_cluster.flags.settings import Settings
@@ -52,9 +53,11 @@ class ResourceIds:
     bootstrap_budget_s: int
     """Most seconds that our bootstrap steps may take on a compute node."""
     image_id: str | None = None
-    """AMI of the compute nodes; None for ParallelCluster's own."""
+    """AMI of the queues with image=build, and of the flags' queue; None for ParallelCluster's own."""
     placement_group_name: str | None = None
-    """Name of the new placement group; None when the settings need none."""
+    """Name of the new placement group of the flags' queue; None when it needs none."""
+    more_placement_groups: Mapping[str, str] = field(default_factory=dict)
+    """Names of the new placement groups of other queues, by queue."""
     login_policy_arn: str | None = None
     """Policy that lets login nodes read their scripts; None without login nodes."""
     buckets_policy_arn: str | None = None
@@ -63,6 +66,10 @@ class ResourceIds:
     """Policies of every node beside ours: node_policies, and that of the buckets."""
     database: Database | None = None
     """Database of Slurm's accounting; None with accounting=off."""
+
+    def new_placement_group(self, queue: str) -> str | None:
+        """Return the name of the new placement group of a queue; None when it needs none."""
+        return self.more_placement_groups.get(queue, self.placement_group_name)
 
 
 def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceIds:

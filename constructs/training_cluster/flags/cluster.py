@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from pydantic import BaseModel, field_validator
@@ -27,7 +26,7 @@ class ClusterFlags(BaseModel):
     head_node_type: str | None = flag(
         None,
         pattern=INSTANCE_TYPE,
-        takes="an x86_64 instance type such as c5.4xlarge",
+        takes="an instance type such as c5.4xlarge, of the compute nodes' architecture",
         example="c5.4xlarge",
         description="Instance type of the head node. Kept for a cluster's life. Default: the family's.",
     )
@@ -110,13 +109,6 @@ class ClusterFlags(BaseModel):
         "build, of this app's locked packages, as `make layer` builds it.",
         on_change="live: the provider's functions get another layer",
     )
-
-    @field_validator("head_node_type")
-    @classmethod
-    def _x86_64(cls, value: str | None) -> str | None:
-        if value and re.match(r"^[a-z]+\d+g[a-z]*\.", value):
-            raise ValueError("a Graviton type; every image and every family here is x86_64")
-        return value
 
     @field_validator("pcluster_version")
     @classmethod

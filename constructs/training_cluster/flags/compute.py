@@ -7,8 +7,10 @@ from typing import Literal
 from pydantic import BaseModel, field_validator
 
 from training_cluster.catalog.families import family_names
+from training_cluster.catalog.family import AWS_ID, QUEUE_NAME
+from training_cluster.catalog.instance_types import other_families
 from training_cluster.catalog.workloads import load_workloads
-from training_cluster.flags.flag import AWS_ID, flag
+from training_cluster.flags.flag import flag
 from training_cluster.problems import did_you_mean
 
 NO_WORKLOADS = "none"
@@ -20,14 +22,16 @@ class ComputeFlags(BaseModel):
 
     family: str = flag(
         "p4d",
-        takes=", ".join(family_names()),
-        description="Instance family of the compute nodes: a file of cluster_configs/.",
+        takes=f"{', '.join(family_names())}, or any other of EC2's, such as g4dn",
+        description="Instance family of the compute nodes: a file of cluster_configs/, or any other of "
+        "EC2's, with conservative settings.",
     )
     instance_type: str | None = flag(
         None,
-        takes="a size of the family, as docs/families.md lists them",
+        takes="an instance type of EC2, such as those of docs/families.md",
         example="p4d.24xlarge",
-        description="Another size of the family (docs/families.md). Default: its main size.",
+        description="Another size of the family (docs/families.md), or any instance type without family. "
+        "Default: the family's main size.",
     )
     nodes: int = flag(2, ge=1, le=4096, description="Most compute nodes that run at a time.")
     min_nodes: int = flag(
@@ -78,12 +82,29 @@ class ComputeFlags(BaseModel):
         "new nodes make the environments",
     )
 
+    queue_name: str | None = flag(
+        None,
+        pattern=QUEUE_NAME,
+        takes="a lower-case letter, then letters, digits and hyphens, 25 at most",
+        example="train",
+        description="Name of the queue that these flags describe. Default: the family's, such as gpu.",
+    )
+    queues: str | None = flag(
+        None,
+        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        example="queues.yaml",
+        description="File with more queues beside that of these flags: other instance types, capacity, "
+        "subnets (docs/queues.md). Default: none.",
+        on_change="as ParallelCluster takes each queue: trainctl plan lists them",
+        is_compared=False,
+    )
+
     @field_validator("family")
     @classmethod
     def _known_family(cls, value: str) -> str:
         names = family_names()
-        if value not in names:
-            raise ValueError(f"no such instance family.{did_you_mean(value, names)}")
+        if value not in (*names, *other_families()):
+            raise ValueError(f"no such instance family.{did_you_mean(value, (*names, *other_families()))}")
         return value
 
     @field_validator("workloads")

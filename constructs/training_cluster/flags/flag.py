@@ -7,9 +7,6 @@ from typing import TypeVar
 from pydantic import Field, JsonValue
 from pydantic.fields import FieldInfo
 
-AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
-"""Pattern of the digits of an AWS id: 17, or 8 in old resources."""
-
 _TAKES, _ON_CHANGE, _IS_COMPARED, _REFUSED_WITH = "takes", "on_change", "is_compared", "refused_with"
 Default = TypeVar("Default")
 

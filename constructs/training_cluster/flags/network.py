@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, field_validator
 
-from training_cluster.flags.flag import AWS_ID, flag
+from training_cluster.catalog.family import AWS_ID
+from training_cluster.flags.flag import flag
 
 # APIs that nodes call, beside S3 and DynamoDB, whose gateway endpoints always exist. From ParallelCluster's
 # guide ("a single subnet with no internet access"), its cookbook, and the roles that it gives to nodes.

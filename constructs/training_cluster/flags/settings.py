@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from training_cluster.catalog.families import find_instance_type, load_base, load_family
 from training_cluster.catalog.family import CapacityType, Family, Size
@@ -12,6 +14,8 @@ from training_cluster.flags.cluster import ClusterFlags
 from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
+from training_cluster.queues.file import cpu_queue, make_queue, read_queues
+from training_cluster.queues.queue import ComputeResource, NodeType, Queue
 from training_cluster.stack_names import cluster_stack
 
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
@@ -28,10 +32,19 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _family_of_the_type(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take the family of an instance type that is given alone."""
+        if given.get("family") is None and (found := find_instance_type(str(given.get("instance_type")))):
+            return {**given, "family": found[0].name}
+        return given
+
     @property
     def family_facts(self) -> Family:
         """Catalog's entry of the chosen family."""
-        return load_family(self.family)
+        found = find_instance_type(self.instance_type) if self.instance_type else None
+        return found[0] if found and found[0].name == self.family else load_family(self.family)
 
     @property
     def compute_type(self) -> str:
@@ -59,24 +72,57 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
         return self.nodes if self.capacity_type == "capacity-block" else self.min_nodes
 
     @property
-    def cpu_queue_facts(self) -> tuple[Family, Size] | None:
-        """Catalog's facts of the CPU queue's instance type; the rules refuse types that it lacks."""
-        return find_instance_type(self.cpu_queue_type) if self.cpu_queue_type else None
+    def first_queue(self) -> Queue:
+        """Queue that the flags describe; the default partition."""
+        family = self.family_facts
+        return Queue(
+            name=self.queue_name or family.queue,
+            compute_resources=(
+                ComputeResource(
+                    name=family.name,
+                    types=(NodeType(name=self.compute_type, family=family, size=self.size),),
+                    min_count=self.static_nodes,
+                    max_count=self.nodes,
+                ),
+            ),
+            capacity_type=self.capacity_type,
+            reservation_id=self.reservation_id,
+            placement_group=self.placement_group,
+            image=self.node_image,
+            root_gib=family.compute_root_gib,
+            workloads=self.node_workloads,
+            tells_slurm_topology=family.slurm_topology is not None,
+        )
+
+    @property
+    def all_queues(self) -> tuple[Queue, ...]:
+        """All queues: that of the flags, the CPU queue, those of the file `queues`."""
+        preparation = cpu_queue(self.cpu_queue_type) if self.cpu_queue_type else None
+        listed = read_queues(self.queues) if self.queues else {}
+        return (
+            self.first_queue,
+            *([preparation] if preparation else []),
+            *(make_queue(name, entry) for name, entry in listed.items()),
+        )
+
+    @property
+    def own_images(self) -> dict[str, int]:
+        """The user's own AMIs of nodes, each with the size of the smallest root volume with it, GiB."""
+        found: dict[str, int] = {}
+        for queue in self.all_queues:
+            if queue.image.startswith("ami-"):
+                found[queue.image] = min(queue.root_gib, found.get(queue.image, queue.root_gib))
+        return found
 
     @property
     def most_nodes(self) -> int:
         """Largest number of compute nodes, of all queues together."""
-        return self.nodes + (load_base().cpu_queue.nodes if self.cpu_queue_type else 0)
-
-    @property
-    def named_placement_group(self) -> str | None:
-        """Name of the user's own placement group, if the flag gives one."""
-        return None if self.placement_group in {"auto", "off"} else self.placement_group
+        return sum(queue.nodes for queue in self.all_queues)
 
     @property
     def wants_new_placement_group(self) -> bool:
-        """True when the queue gets a new placement group; its capacity and EFA decide."""
-        return self.placement_group == "auto" and self.size.efa and self.reservation_id is None
+        """True when the first queue gets a new placement group; its capacity and EFA decide."""
+        return self.first_queue.wants_new_placement_group
 
     @property
     def os_name(self) -> str:
@@ -101,19 +147,29 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
         return self.head_node_type or self.family_facts.head_node_type
 
     @property
+    def login_type(self) -> str:
+        """Instance type of the login nodes."""
+        login = load_base().login_node
+        return login.arm_instance_type if self.family_facts.architecture == "arm64" else login.instance_type
+
+    @property
     def cpu_queue_type(self) -> str | None:
         """Instance type of the CPU queue; None without one."""
         if self.cpu_queue == "off":
             return None
-        return load_base().cpu_queue.instance_type if self.cpu_queue == "on" else self.cpu_queue
+        base, is_arm = load_base().cpu_queue, self.family_facts.architecture == "arm64"
+        offered = base.arm_instance_type if is_arm else base.instance_type
+        return offered if self.cpu_queue == "on" else self.cpu_queue
 
     @property
     def instance_types(self) -> list[str]:
         """Instance types of the whole cluster, sorted: its zone has to offer every one."""
         base = load_base()
-        login = base.login_node.instance_type if self.login_nodes else None
+        login = self.login_type if self.login_nodes else None
         builds = base.image_recipes[self.family_facts.image_recipe].build_instance_type
-        used = {self.compute_type, self.head_type, self.cpu_queue_type, login}
+        # Queues with subnets of their own are not in the cluster's zone.
+        nodes = {each.name for queue in self.all_queues if not queue.subnet_ids for each in queue.types}
+        used = {*nodes, self.head_type, login}
         used |= {builds} if self.node_image == "build" else set()
         return sorted(each for each in used if each)
 

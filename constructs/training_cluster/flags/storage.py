@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, field_validator
 
-from training_cluster.flags.flag import AWS_ID, flag
+from training_cluster.catalog.family import AWS_ID
+from training_cluster.flags.flag import flag
 
 # FSx's rule for SCRATCH_2 and PERSISTENT_2 SSD: 1200 GiB, or a multiple of 2400 (API reference,
 # CreateFileSystem's StorageCapacity). Only an account's quota limits the size.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from aws_cdk import Duration
 from constructs import Construct
 
+from training_cluster.catalog.family import Architecture
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 from training_cluster.functions.custom_resource import Ec2Questions, FunctionResource
-from training_cluster.image.names import NODE_ARCHITECTURE
 from training_cluster.paths import ASSETS
 
 CLUSTER_IMAGE_CODE = ASSETS / "cluster_image"
@@ -29,7 +29,16 @@ class ClusterImage(FunctionResource):
         note: text on facts of the image that could not be checked, or empty (a token).
     """
 
-    def __init__(self, scope: Construct, id_: str, *, wanted: str, os: str, root_gib: int) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        wanted: str,
+        os: str,
+        architecture: Architecture = "x86_64",
+        root_gib: int,
+    ) -> None:
         super().__init__(
             scope,
             id_,
@@ -42,7 +51,7 @@ class ClusterImage(FunctionResource):
                 "Wanted": wanted,
                 "PclusterVersion": PCLUSTER_VERSION,
                 "Os": os,
-                "Architecture": NODE_ARCHITECTURE,
+                "Architecture": architecture,
                 "RootGib": root_gib,
             },
             questions=Ec2Questions(actions=["DescribeImages"], purpose="Asks EC2 about images"),

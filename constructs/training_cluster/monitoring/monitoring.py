@@ -5,7 +5,6 @@ from __future__ import annotations
 from aws_cdk import Annotations
 from constructs import Construct
 
-from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
@@ -28,7 +27,7 @@ class Monitoring(Construct):
             cluster_name=settings.cluster_name,
             head_node_instance_id=head_node_instance_id,
             lustre_id=lustre_id,
-            partitions=_partitions(settings),
+            partitions=[queue.name for queue in settings.all_queues],
         )
         accelerator = settings.family_facts.accelerator
         alarms = Alarms(self, "Alarms", metrics=metrics, email=settings.alarm_email)
@@ -53,8 +52,3 @@ class Monitoring(Construct):
                 usd=settings.budget_usd,
                 email=settings.alarm_email,
             )
-
-
-def _partitions(settings: Settings) -> list[str]:
-    beside = [load_base().cpu_queue.name] if settings.cpu_queue_type else []
-    return [settings.family_facts.queue, *beside]

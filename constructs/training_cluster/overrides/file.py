@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
+from training_cluster.user_yaml import UserYamlError, read_user_yaml
 
 LOCAL = "file://"
 """Prefix of a script in the folder of the file of overrides; it is uploaded with the cluster's scripts."""
@@ -52,74 +51,15 @@ def read_overrides(name: str) -> Overrides:
     """
     file = ROOT / name
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise _mistake(name, [f"{file}: {reason}"]) from None
-    overrides = Overrides(file=file, content=_parse(name, text))
+        content = read_user_yaml(file)
+    except UserYamlError as error:
+        raise _mistake(name, error.problems) from None
+    if not isinstance(content, dict):
+        raise _mistake(name, ["the file has no keys of a cluster config, such as HeadNode or Scheduling"])
+    overrides = Overrides(file=file, content=content)
     if found := [*reserved_keys(overrides.content), *_new_storage(overrides.content), *_missing(overrides)]:
         raise _mistake(name, found)
     return overrides
-
-
-def _parse(name: str, text: str) -> dict[str, Any]:
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        if node is None:
-            raise _mistake(name, ["the file is empty"])
-        if twice := list(_duplicates(node)):
-            raise _mistake(name, twice)
-        content = yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise _mistake(name, [f"{line}{error.problem or error.context}"]) from None
-    except yaml.YAMLError as error:
-        raise _mistake(name, [" ".join(str(error).split())]) from None
-    if not isinstance(content, dict):
-        raise _mistake(name, ["the file has no keys of a cluster config, such as HeadNode or Scheduling"])
-    return content
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's types without dates, which no key of a cluster config takes."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _duplicates(node: yaml.Node, within: tuple[yaml.Node, ...] = ()) -> Iterator[str]:
-    """Yield each key and each Name that is given twice: YAML's reader takes the last key in silence."""
-    line = node.start_mark.line + 1
-    if any(node is each for each in within):
-        yield f"line {line}: a value that contains itself"
-        return
-    inner = (*within, node)
-    if isinstance(node, yaml.SequenceNode):
-        yield from _twice((f"Name {key.value}", key) for key in _names(node))
-        for item in node.value:
-            yield from _duplicates(item, inner)
-    elif isinstance(node, yaml.MappingNode):
-        yield from _twice((f"key {key.value}", key) for key, _ in node.value)
-        for _, value in node.value:
-            yield from _duplicates(value, inner)
-
-
-def _twice(given: Iterable[tuple[str, yaml.Node]]) -> Iterator[str]:
-    seen: dict[str, int] = {}
-    for words, node in given:
-        line = node.start_mark.line + 1
-        if words in seen:
-            yield f"line {line}: the {words} is on line {seen[words]} already"
-        seen[words] = line
-
-
-def _names(items: yaml.SequenceNode) -> Iterator[yaml.Node]:
-    for item in items.value:
-        if isinstance(item, yaml.MappingNode):
-            yield from (value for key, value in item.value if key.value == "Name")
 
 
 def _urls(value: Any) -> Iterator[str]:

@@ -58,7 +58,7 @@ def _capacity_block_always_runs(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _capacity_block_has_no_group(settings: Settings) -> Iterator[Contradiction]:
-    if settings.capacity_type == "capacity-block" and settings.named_placement_group:
+    if settings.capacity_type == "capacity-block" and settings.first_queue.named_placement_group:
         yield Contradiction(
             problem=f"placement_group={settings.placement_group}: nodes of a Capacity Block are close "
             "together already, and another group would leave it without its capacity",
@@ -86,20 +86,19 @@ def _family_is_supported(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _cpu_queue_is_beside_accelerators(settings: Settings) -> Iterator[Contradiction]:
-    asked, family = settings.cpu_queue, settings.family_facts
+    asked, ours = settings.cpu_queue, settings.first_queue.name
     if asked == "off":
         return
-    if family.queue == load_base().cpu_queue.name:
+    if ours == load_base().cpu_queue.name:
         yield Contradiction(
-            problem=f"cpu_queue={asked}: the nodes of {family.name} are the queue {family.queue} already",
+            problem=f"cpu_queue={asked}: the nodes of {settings.family} are the queue {ours} already",
             mend="-c cpu_queue=off",
         )
         return
     known = find_instance_type(asked) if asked != "on" else None
     if asked != "on" and (known is None or known[0].accelerator.kind != "none"):
         yield Contradiction(
-            problem=f"cpu_queue={asked}: no instance type of a family without accelerators "
-            "(docs/families.md)",
+            problem=f"cpu_queue={asked}: no instance type without accelerators (docs/families.md)",
             mend="-c cpu_queue=on",
         )
 

@@ -11,6 +11,7 @@ from training_cluster.flags.messages import explain, explain_contradictions
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
 from training_cluster.problems import ConfigurationError, Contradiction
+from training_cluster.queues.file import read_queues
 from training_cluster.rules.contradictions import contradictions
 
 CDKS_BOUNDARY = "@aws-cdk/core:permissionsBoundary"
@@ -33,6 +34,8 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(explain(error, Settings.model_fields)) from None
     if settings.overrides:
         read_overrides(settings.overrides)
+    if settings.queues:
+        read_queues(settings.queues)
     if found := contradictions(settings):
         raise ConfigurationError(explain_contradictions(found))
     return settings

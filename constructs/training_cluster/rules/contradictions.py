@@ -15,6 +15,7 @@ from training_cluster.rules.cluster import CLUSTER_RULES
 from training_cluster.rules.compute import COMPUTE_RULES, size_is_of_the_family
 from training_cluster.rules.image import IMAGE_RULES
 from training_cluster.rules.network import NETWORK_RULES
+from training_cluster.rules.queues import QUEUE_RULES
 from training_cluster.rules.storage import STORAGE_RULES
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _RULES: tuple[Rule, ...] = (
     *STORAGE_RULES,
     *IMAGE_RULES,
     *COMPUTE_RULES,
+    *QUEUE_RULES,
     *CLUSTER_RULES,
     *ACCOUNT_RULES,
 )

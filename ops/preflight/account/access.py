@@ -67,7 +67,7 @@ def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
     """Check the role with which EC2 launches spot instances, because the head node may not create it."""
-    if settings.capacity_type == "spot":
+    if any(queue.capacity_type == "spot" for queue in settings.all_queues):
         found = unless(
             lambda: client("iam").get_role(RoleName=SPOT_ROLE), "NoSuchEntity", "NoSuchEntityException"
         )
@@ -81,19 +81,19 @@ def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
     """Check a placement group of the user's own: EFA needs the strategy cluster."""
-    if settings.named_placement_group is None:
-        return
-    filters = [{"Name": "group-name", "Values": [settings.placement_group]}]
-    found = ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]
-    strategy = found[0]["Strategy"] if found else None
-    yield finding(
-        f"placement_group {settings.placement_group}",
-        strategy or "missing",
-        good=strategy == "cluster",
-        otherwise="problem" if strategy is None else "warning",
-        mend="aws ec2 create-placement-group --strategy cluster --group-name NAME, then -c "
-        "placement_group=NAME",
-    )
+    named = (queue.named_placement_group for queue in settings.all_queues)
+    for name in dict.fromkeys(each for each in named if each):
+        filters = [{"Name": "group-name", "Values": [name]}]
+        found = ec2.describe_placement_groups(Filters=filters)["PlacementGroups"]
+        strategy = found[0]["Strategy"] if found else None
+        yield finding(
+            f"placement_group {name}",
+            strategy or "missing",
+            good=strategy == "cluster",
+            otherwise="problem" if strategy is None else "warning",
+            mend="aws ec2 create-placement-group --strategy cluster --group-name NAME, then -c "
+            "placement_group=NAME",
+        )
 
 
 def _there(check: str, found: Any, mend: str) -> Finding:

@@ -10,6 +10,7 @@ from ops.account.session import unless
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import Queue
 
 Reservation = Mapping[str, Any]
 """Reservation as EC2 describes it."""
@@ -18,9 +19,9 @@ _UNKNOWN = ("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservation
 _WAITS = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 
 
-def read_reservation(settings: Settings, ec2: Any) -> Reservation | None:
-    """Return the reservation that `capacity` names; None if it names none, or it does not exist."""
-    id_ = settings.reservation_id
+def read_reservation(queue: Queue, ec2: Any) -> Reservation | None:
+    """Return the reservation that a queue's capacity names; None if it names none, or it does not exist."""
+    id_ = queue.reservation_id
     if id_ is None:
         return None
     answer = unless(lambda: ec2.describe_capacity_reservations(CapacityReservationIds=[id_]), *_UNKNOWN)
@@ -29,28 +30,32 @@ def read_reservation(settings: Settings, ec2: Any) -> Reservation | None:
 
 
 def check_reservation(
-    found: Reservation | None, settings: Settings, existing: ExistingNetwork, now: datetime.datetime
+    found: Reservation | None,
+    queue: Queue,
+    settings: Settings,
+    existing: ExistingNetwork,
+    now: datetime.datetime,
 ) -> Iterator[Finding]:
-    """Check the reservation; for a network of ours, zone.py checks its zone like the deploy."""
-    id_ = settings.reservation_id
+    """Check a queue's reservation; for a network of ours, zone.py checks its zone like the deploy."""
+    id_ = queue.reservation_id
     if id_ is None:
         return
     check, list_ = f"capacity {id_}", "aws ec2 describe-capacity-reservations"
     if found is None:
-        mend = f"{list_}, then -c capacity={settings.capacity_type}:cr-..."
+        mend = f"{list_}, then {_flag(queue, settings)}{queue.capacity_type}:cr-..."
         yield Finding(check=check, found="missing", verdict="problem", mend=mend)
         return
-    yield _state(check, found, settings, now)
-    yield from _kind(found, settings)
+    yield _state(check, found, queue, settings, now)
+    yield from _kind(found, queue, settings)
     type_ = found["InstanceType"]
     yield finding(
         "reservation: instance type",
         type_,
-        good=type_ == settings.compute_type,
+        good=type_ == queue.first.name,
         mend=f"-c instance_type={type_} (with its family), or another reservation",
     )
     if found["State"] not in _WAITS:  # a reservation that has not started has no instances yet
-        yield from _count(found, settings)
+        yield from _count(found, queue, settings)
     if settings.vpc_id and existing.zone_id:
         zone = found.get("AvailabilityZoneId") or found["AvailabilityZone"]
         names = (existing.zone_id, (existing.private or {}).get("AvailabilityZone"))
@@ -62,10 +67,14 @@ def check_reservation(
         )
 
 
-def _state(check: str, found: Reservation, settings: Settings, now: datetime.datetime) -> Finding:
+def _state(
+    check: str, found: Reservation, queue: Queue, settings: Settings, now: datetime.datetime
+) -> Finding:
     state, until = found["State"], found.get("EndDate")
     start = found.get("StartDate")
-    mend = f"aws ec2 describe-capacity-reservations, then -c capacity={settings.capacity_type}:cr-..."
+    mend = (
+        f"aws ec2 describe-capacity-reservations, then {_flag(queue, settings)}{queue.capacity_type}:cr-..."
+    )
     if state in _WAITS:
         begins = f"starts {_utc(start)}" if start else "its start is unknown"
         wait = "deploy after its start: until then no node starts"
@@ -76,14 +85,14 @@ def _state(check: str, found: Reservation, settings: Settings, now: datetime.dat
     return Finding(check=check, found=f"active, {f'until {_utc(until)}' if until else 'without end'}")
 
 
-def _kind(found: Reservation, settings: Settings) -> Iterator[Finding]:
+def _kind(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Finding]:
     is_block = found.get("ReservationType") == _BLOCK
     kind = _BLOCK if is_block else "reservation"
     yield finding(
         "reservation: kind",
         "a Capacity Block" if is_block else "a reservation",
-        good=settings.capacity_type == kind,
-        mend=f"-c capacity={kind}:{found['CapacityReservationId']}",
+        good=queue.capacity_type == kind,
+        mend=f"{_flag(queue, settings)}{kind}:{found['CapacityReservationId']}",
     )
     tenancy, platform = found.get("Tenancy", "default"), found.get("InstancePlatform", "Linux/UNIX")
     yield finding(
@@ -103,14 +112,24 @@ def _kind(found: Reservation, settings: Settings) -> Iterator[Finding]:
     )
 
 
-def _count(found: Reservation, settings: Settings) -> Iterator[Finding]:
+def _count(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Finding]:
     total, idle = found["TotalInstanceCount"], found["AvailableInstanceCount"]
     yield finding(
         "reservation: instances",
-        f"{total}, {idle} of them idle; the cluster needs {settings.nodes}",
-        good=total >= settings.nodes,
-        mend=f"-c nodes={total}",
+        f"{total}, {idle} of them idle; the cluster needs {queue.nodes}",
+        good=total >= queue.nodes,
+        mend=f"-c nodes={total}" if _is_of_flags(queue, settings) else f"{queue.name}: nodes: {total}",
     )
+
+
+def _is_of_flags(queue: Queue, settings: Settings) -> bool:
+    return queue.name == settings.first_queue.name
+
+
+def _flag(queue: Queue, settings: Settings) -> str:
+    """Return what to type before another capacity."""
+    of_flags = _is_of_flags(queue, settings)
+    return "-c capacity=" if of_flags else f"in {settings.queues}, {queue.name}: capacity: "
 
 
 def _utc(when: datetime.datetime) -> str:

@@ -13,6 +13,7 @@ from ops.preflight.finding import Finding
 from training_cluster.catalog.families import head_node_size, load_base
 from training_cluster.catalog.quotas import QuotaCapacityType, VcpuQuota
 from training_cluster.flags.settings import Settings
+from training_cluster.queues.queue import Queue
 
 _CLUSTER_TAG = "parallelcluster:cluster-name"
 _BLOCK = "capacity-block"
@@ -29,22 +30,23 @@ class Instances:
 
 def wanted_instances(settings: Settings) -> list[Instances]:
     """List a full cluster's instances without reserved ones; the image's builder ends before they run."""
-    base, kind = load_base(), settings.capacity_type
     found = [
         Instances(settings.head_type, 1),
-        Instances(base.login_node.instance_type, settings.login_nodes),
+        Instances(settings.login_type, settings.login_nodes),
     ]
-    if settings.cpu_queue_type:
-        found.append(Instances(settings.cpu_queue_type, base.cpu_queue.nodes))
-    if kind == "ondemand" or kind == "spot":  # noqa: PLR1714 - mypy narrows this
-        found.append(Instances(settings.compute_type, settings.nodes, kind))
+    for queue in reversed(settings.all_queues):
+        kind = queue.capacity_type
+        if kind == "ondemand" or kind == "spot":  # noqa: PLR1714 - mypy narrows this
+            # Of several types the first: they have the same number of vCPUs.
+            found += [Instances(each.types[0].name, each.max_count, kind) for each in queue.compute_resources]
     return [each for each in found if each.count]
 
 
 def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
     """Check every quota against which a full cluster counts."""
-    if reserved := settings.reservation_id:
-        yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(settings))
+    for queue in settings.all_queues:
+        if reserved := queue.reservation_id:
+            yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(queue))
     wanted = wanted_instances(settings)
     ec2 = client("ec2")
     there = [*_running(settings.cluster_name, ec2), *_reserved_and_idle(account, ec2)]
@@ -65,8 +67,8 @@ def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Ite
             )
 
 
-def _of_reserved(settings: Settings) -> str:
-    if settings.capacity_type == _BLOCK:
+def _of_reserved(queue: Queue) -> str:
+    if queue.capacity_type == _BLOCK:
         return "instances of a Capacity Block count against none of these quotas (unconfirmed)"
     return "they counted when the reservation was created, and do not count again when they run"
 

@@ -8,7 +8,6 @@ from typing import Any
 from ops.preflight.existing_network import ExistingNetwork, Subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import WORLD, check_egress, default_route, route_table, s3_endpoint
-from training_cluster.catalog.families import load_base
 from training_cluster.flags.settings import Settings
 from training_cluster.rules.network import RESERVED_ADDRESSES
 
@@ -113,9 +112,8 @@ def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
     table = route_table(subnet, ec2)
     yield check_egress(table)
     yield s3_endpoint(table, subnet["VpcId"], ec2)
-    beside = settings.cpu_queue_facts
-    cpu = load_base().cpu_queue.nodes * beside[1].addresses if beside else 0
-    yield _addresses("private", subnet, settings.nodes * settings.size.addresses + cpu + RESERVED_ADDRESSES)
+    nodes = sum(queue.addresses for queue in settings.all_queues if not queue.subnet_ids)
+    yield _addresses("private", subnet, nodes + RESERVED_ADDRESSES)
 
 
 def _addresses(name: str, subnet: Subnet, needed: int) -> Finding:

@@ -43,9 +43,13 @@ def default_route(table: Table | None) -> Route | None:
     )
 
 
-def check_egress(table: Table | None) -> Finding:
-    """Check that the private subnet reaches the internet, for packages and AWS APIs."""
-    check, route = "private subnet: route to the internet", default_route(table)
+def check_egress(
+    table: Table | None,
+    check: str = "private subnet: route to the internet",
+    instead: str = "-c private_subnet_id=... of a subnet",
+) -> Finding:
+    """Check that a subnet of compute nodes reaches the internet, for packages and AWS APIs."""
+    route = default_route(table)
     if route is None:
         return Finding(
             check=check,
@@ -61,7 +65,7 @@ def check_egress(table: Table | None) -> Finding:
             check=check,
             found=f"{route['GatewayId']}, which compute nodes without public addresses cannot use",
             verdict="problem",
-            mend=f"-c private_subnet_id=... of a subnet whose {WORLD} goes to a NAT gateway",
+            mend=f"{instead} whose {WORLD} goes to a NAT gateway",
         )
     other = next((str(route[key]) for key in sorted(route) if key.endswith("Id")), "something else")
     return Finding(

@@ -30,6 +30,8 @@ SAMPLES = {
         {"capacity": "reservation:cr-0123456789abcdef0"},
         {"family": "p5", "capacity": "capacity-block:cr-0123456789abcdef0"},
     ],
+    "queue_name": [{"queue_name": "train"}],
+    "queues": [{"queues": "rehearsal/validation/queues/several.yaml"}],
     "placement_group": [{"placement_group": "off"}, {"placement_group": "mine"}],
     "image": [{"image": "build"}, {"image": "ami-0123456789abcdef0"}],
     "image_rebuild": [{"image": "build", "image_rebuild": "monthly"}],

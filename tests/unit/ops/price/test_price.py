@@ -53,6 +53,7 @@ def _nodes(quote: Quote) -> Row:
         {"capacity": RESERVED},
         {"family": "p5", "capacity": BLOCK},
         {"head_node_type": "c7i.8xlarge"},
+        {"family": "p5", "queues": "rehearsal/validation/queues/several.yaml"},
     ],
     ids=str,
 )

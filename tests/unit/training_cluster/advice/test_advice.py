@@ -41,7 +41,7 @@ def test_a_head_node_that_is_small_for_the_nodes_is_a_warning_and_never_a_change
     assert "-c head_node_type=m6i.8xlarge" in found.text
     assert small.head_type == "c5.4xlarge"
     assert "head-node-small" not in _advice(nodes="600", head_node_type="m6i.8xlarge")
-    assert "was not checked" in _advice(head_node_type="x2idn.16xlarge")["head-node-unknown"]
+    assert "was not checked" in _advice(head_node_type="x9.16xlarge")["head-node-unknown"]
 
 
 def test_every_family_has_a_head_node_for_every_number_of_nodes() -> None:

@@ -14,10 +14,11 @@ import yaml
 
 from training_cluster.catalog.families import family_names, load_family
 from training_cluster.cluster.config import render_cluster_config
-from training_cluster.cluster.queues import Queue, render_queue
+from training_cluster.cluster.queues import render_queue
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
 from training_cluster.pcluster.schema import SCHEMA as SCHEMA_FILE
+from training_cluster.queues.queue import ComputeResource, NodeType, Queue
 from training_cluster.rules.context import read_settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -54,7 +55,7 @@ def test_the_config_of_a_family_is_the_golden_one(family: str) -> None:
 
 def test_no_golden_config_is_of_nothing() -> None:
     seeds = {"seed-000-p3dn", "seed-001-megatron", "seed-002-xeon", "seed-003-trainium"}
-    assert {path.stem for path in GOLDEN.glob("*.yaml")} == {*family_names(), *seeds, "everything"}
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == {*family_names(), *seeds, "everything", "queues"}
 
 
 def test_a_config_with_everything_is_the_golden_one() -> None:
@@ -64,7 +65,12 @@ def test_a_config_with_everything_is_the_golden_one() -> None:
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text())
 # Of a part that comes or goes whole, its own policy counts, and not those of what is in it.
-COME_AND_GO = ("LoginNodes.", "Scheduling.SlurmQueues[cpu].", "Tags[")
+QUEUES = "rehearsal/validation/queues/several.yaml"
+COME_AND_GO = (
+    "LoginNodes.",
+    "Tags[",
+    *(f"Scheduling.SlurmQueues[{name}]." for name in ("cpu", "burst", "prep", "turing")),
+)
 
 
 def _constant(value: Any, schema: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
@@ -105,6 +111,7 @@ LIVE = {
     "capacity block": {"capacity": f"capacity-block:{CR}"},
     "placement_group": {"placement_group": "mine"},
     "cpu_queue": {"cpu_queue": "on"},
+    "queues": {"queues": QUEUES},
     "login_nodes": {"login_nodes": "1"},
     "accounting": {"accounting": "new"},
     "tags": {"tags": "team=nlp"},
@@ -308,26 +315,24 @@ def test_a_config_that_breaks_a_rule_is_refused(config: Config, said: str) -> No
     assert said in problem
 
 
+def test_queues_of_a_file_are_the_golden_ones() -> None:
+    assert_golden("queues", render(family="p5", queues=QUEUES))
+
+
 def test_fifty_queues_are_the_most(tmp_path: Path) -> None:
     config = render()
     family = load_family("m6i")
+    type_ = NodeType(name=family.main_size, family=family, size=family.sizes[family.main_size])
     many = [
         render_queue(
             Queue(
                 name=f"q{i}",
-                compute_resource=f"c{i}",
-                cluster_name="training",
-                instance_type=family.main_size,
-                size=family.sizes[family.main_size],
-                min_count=0,
-                max_count=1,
+                compute_resources=(ComputeResource(name=f"c{i}", types=(type_,), min_count=0, max_count=1),),
                 capacity_type="ondemand",
                 reservation_id=None,
                 root_gib=100,
-                scratch=None,
-                placement_group=None,
-                image_id=None,
             ),
+            cluster_name="training",
             ids=ids(),
         )
         for i in range(51)

@@ -41,6 +41,25 @@ def test_a_job_knows_how_its_nodes_were_bought() -> None:
     assert (beside["CAPACITY"], beside["PLACEMENT_GROUP"]) == ("ondemand", "no")
 
 
+def test_jobs_of_a_queue_with_several_types_know_what_holds_for_all(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("mixed: {instance_types: [g6.12xlarge, g4dn.12xlarge]}")
+    known = variables("mixed", queues=str(file))
+    assert (known["FAMILY"], known["INSTANCE_TYPE"]) == ("g6 g4dn", "g6.12xlarge g4dn.12xlarge")
+    assert (known["ACCELERATORS_PER_NODE"], known["RANKS_PER_NODE"]) == ("4", "4")
+    assert known["MIXED_PRECISION"] == "fp16"
+    assert (known["COMPUTE_CAPABILITY"], known["ACCELERATOR_PEAK_TFLOPS"]) == ("", "")
+    assert "NCCL_SOCKET_IFNAME" not in known
+
+
+def test_nodes_that_differ_in_efa_are_not_checked_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text(
+        "prep: {compute_resources: [{name: a, family: m6i}, {name: b, instance_types: c5n.18xlarge}]}"
+    )
+    assert variables("prep", queues=str(file))["EFA_INTERFACES"] == "0"
+
+
 @pytest.mark.parametrize(
     ("flags", "mbps"),
     [

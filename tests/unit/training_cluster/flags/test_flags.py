@@ -62,7 +62,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"capacity": "reservation"}, ["capacity=reservation", "reservation:cr-..."]),
         ({"capacity": "reservation:cr-12"}, ["17 hex digits"]),
         ({"image": "ami-1"}, ["image=ami-1", "official, build, an AMI id", "-c image=official"]),
-        ({"head_node_type": "c7g.4xlarge"}, ["a Graviton type", "-c head_node_type=c5.4xlarge"]),
+        ({"head_node_type": "c7g.4xlarge"}, ["c7g.4xlarge is arm64", "-c head_node_type=c5.4xlarge"]),
         ({"head_root_gib": "8"}, ["head_root_gib=8", "from 40 to 16384", "-c head_root_gib=256"]),
         ({"cpu_queue": "yes"}, ["cpu_queue=yes", "off, on, an instance type"]),
         ({"login_nodes": "-1"}, ["login_nodes=-1", "from 0 to 10"]),

@@ -30,7 +30,7 @@ def settings(**flags: str) -> Settings:
             ["alarm_email, which gets its mails, is missing", "-c budget_usd=5000 -c alarm_email="],
         ),
         (
-            {"instance_type": "p5.48xlarge"},
+            {"family": "p4d", "instance_type": "p5.48xlarge"},
             ["instance_type=p5.48xlarge: family p4d has p4d.24xlarge", "-c family=p5 -c instance_type=p5"],
         ),
         ({"family": "g5", "instance_type": "g5.48xlarg"}, ['Did you mean "g5.48xlarge"?']),
@@ -61,9 +61,9 @@ def settings(**flags: str) -> Settings:
         ),
         (
             {"cpu_queue": "p5.48xlarge"},
-            ["no instance type of a family without accelerators", "-c cpu_queue=on"],
+            ["no instance type without accelerators", "-c cpu_queue=on"],
         ),
-        ({"cpu_queue": "m6i.99xlarge"}, ["no instance type of a family without accelerators"]),
+        ({"cpu_queue": "m6i.99xlarge"}, ["no instance type without accelerators"]),
         (
             {"accounting": "db.example.com"},
             ["the password of your database is missing", "accounting_secret="],

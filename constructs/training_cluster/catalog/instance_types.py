@@ -1,0 +1,170 @@
+"""Families that cluster_configs/ has no file of: EC2's facts of their types, and conservative settings.
+
+The facts are EC2's own (instance_types.tsv, written by tools/instance_types.py). Everything else about such
+a family is a default: no job environment, no judged bandwidth, no price.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from training_cluster.catalog.family import UNCONFIRMED, Accelerator, Architecture, Family, Size, Strict
+from training_cluster.catalog.yaml_file import read_yaml
+from training_cluster.paths import ROOT
+
+TABLE = ROOT / "cluster_configs" / "instance_types.tsv"
+GPUS = ROOT / "cluster_configs" / "gpus.yaml"
+
+
+class Row(Strict):
+    """EC2's facts of one instance type; memory in GiB, disks in GB, network in Gbit/s."""
+
+    type: str
+    architecture: Architecture
+    vcpus: int
+    threads_per_core: int
+    memory_gib: int
+    network_cards: int
+    network_gbps: float
+    efa_interfaces: int
+    nvme_gb: int
+    capacity: str
+    accelerator: str
+    accelerators: int
+    accelerator_memory_gib: float
+    accelerator_cores: int
+
+
+COLUMNS = tuple(Row.model_fields)
+
+_BF16_SINCE = 8.0
+# Inferentia's first generation has no software to train with.
+_TRAINS = re.compile(r"AWS (Trainium\d*|Inferentia2)")
+
+
+def family_of_type(instance_type: str) -> str:
+    """Return the name of a type's family: all before the dot."""
+    return instance_type.partition(".")[0]
+
+
+@cache
+def _rows() -> dict[str, dict[str, Row]]:
+    """Read the table: rows by family and type."""
+    found: dict[str, dict[str, Row]] = {}
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        lines = (line for line in file if not line.startswith("#"))
+        for line in csv.DictReader(lines, delimiter="\t"):
+            row = Row.model_validate(line)
+            found.setdefault(family_of_type(row.type), {})[row.type] = row
+    return found
+
+
+def table_source(table: Path = TABLE) -> str:
+    """Return the source of the table's facts: its first line."""
+    with table.open(encoding="utf-8") as file:
+        return file.readline().removeprefix("# ").partition(". ")[0]
+
+
+def other_families() -> tuple[str, ...]:
+    """Return the names of EC2's families, sorted; the catalog has files of some of them."""
+    return tuple(sorted(_rows()))
+
+
+@cache
+def make_family(name: str) -> Family | None:
+    """Make a family of EC2's facts; None if EC2 has no such family."""
+    rows = _rows().get(name)
+    if rows is None:
+        return None
+    largest = max(rows.values(), key=lambda row: ("metal" not in row.type, row.accelerators, row.vcpus))
+    accelerator, precision = _accelerator(largest)
+    sizes = {type_: _size(row, has_accelerators=accelerator.kind != "none") for type_, row in rows.items()}
+    is_arm = largest.architecture == "arm64"
+    unknown = ["sockets", "cores_per_socket", "usd_per_hour"]
+    unknown += ["accelerator.peak_bf16_tflops"] if accelerator.kind != "none" else []
+    family = {
+        "name": name,
+        "main_size": largest.type,
+        "queue": {"gpu": "gpu", "neuron": "trn", "none": "cpu"}[accelerator.kind],
+        "accelerator": accelerator,
+        "mixed_precision": precision,
+        "notice": f"cluster_configs/ has no file of it: the facts are EC2's ({table_source()}), jobs get no "
+        "settings of its own, and its price is unknown",
+        "architecture": largest.architecture,
+        "image_recipe": {"gpu": "gpu", "neuron": "neuron", "none": "cpu"}[accelerator.kind],
+        "capacity": _capacity(rows.values()),
+        "pcluster_min_version": "3.0.0",
+        "head_node_type": "m6g.xlarge" if is_arm else "m6i.xlarge",
+        "head_root_gib": 128,
+        "compute_root_gib": 128,
+        "scratch": "/scratch" if any(size.nvme_gb for size in sizes.values()) else None,
+        "sizes": sizes,
+        "slurm_topology": None,
+        "price_date": datetime.date.min,
+        "zones": {},
+        "job_environment": (),
+        "nccl_floors": (),
+        "sources": dict.fromkeys(unknown, UNCONFIRMED),
+    }
+    return Family.model_validate(family)
+
+
+def other_size(instance_type: str) -> Size | None:
+    """Return EC2's facts of a type that its family's file lacks; None if EC2 has no such type."""
+    row = _rows().get(family_of_type(instance_type), {}).get(instance_type)
+    if row is None:
+        return None
+    return _size(row, has_accelerators=_accelerator(row)[0].kind != "none")
+
+
+def _accelerator(row: Row) -> tuple[Accelerator, str]:
+    """Return the accelerator of a type and the mixed precision that it computes fast."""
+    name = row.accelerator
+    gpus = read_yaml(GPUS)
+    kind, capability = "none", None
+    if name in gpus:
+        kind, capability = "gpu", str(gpus[name])
+    elif _TRAINS.fullmatch(name):
+        kind = "neuron"
+    precision = "no" if kind == "none" else "bf16"
+    if capability and float(capability) < _BF16_SINCE:
+        precision = "fp16"
+    trains = kind != "none"
+    return Accelerator.model_validate(
+        {
+            "kind": kind,
+            "name": name or "no accelerator",
+            "memory_gib": row.accelerator_memory_gib if trains else 0,
+            "cores": row.accelerator_cores if trains else 0,
+            "compute_capability": capability,
+            "peak_bf16_tflops": None,
+        }
+    ), precision
+
+
+def _size(row: Row, *, has_accelerators: bool) -> Size:
+    return Size.model_validate(
+        {
+            "accelerators": row.accelerators if has_accelerators else 0,
+            "vcpus": row.vcpus,
+            "memory_gib": row.memory_gib,
+            "threads_per_core": row.threads_per_core,
+            "network_cards": row.network_cards,
+            "efa_interfaces": row.efa_interfaces,
+            "network_gbps": row.network_gbps or None,
+            "nvme_gb": row.nvme_gb,
+            "sockets": None,
+            "cores_per_socket": None,
+            "usd_per_hour": None,
+            "capacity": _capacity([row]),
+        }
+    )
+
+
+def _capacity(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for row in rows for each in row.capacity.split(",")))

@@ -1,0 +1,270 @@
+"""Reader of the file of queues: more Slurm partitions, beside the one that the flags describe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from training_cluster.catalog.families import family_names, find_instance_type, load_base, load_family
+from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, CapacityType, Strict
+from training_cluster.catalog.instance_types import other_families
+from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ComputeResource, NodeType, Queue
+from training_cluster.user_yaml import UserYamlError, read_user_yaml
+
+AllocationStrategy = Literal[
+    "lowest-price",
+    "capacity-optimized",
+    "price-capacity-optimized",
+    "prioritized",
+    "capacity-optimized-prioritized",
+]
+CAPACITY = rf"^(ondemand|spot|(reservation|capacity-block):cr-{AWS_ID})$"
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _off(value: object) -> object:
+    return OFF if value is False else value
+
+
+# YAML reads a bare `off` as false.
+OrOff = Annotated[str, BeforeValidator(_off)]
+Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""One text, or a list of texts."""
+
+
+class NodesEntry(Strict):
+    """Nodes of one list of instance types, as the user writes them."""
+
+    family: str | None = None
+    instance_types: Listed = ()
+    nodes: int = Field(2, ge=1, le=4096)
+    min_nodes: int = Field(0, ge=0, le=4096)
+
+    @field_validator("family")
+    @classmethod
+    def _known_family(cls, value: str | None) -> str | None:
+        names = (*family_names(), *other_families())
+        if value is not None and value not in names:
+            raise ValueError(f'no such instance family "{value}".{did_you_mean(value, names)}')
+        return value
+
+    @field_validator("instance_types")
+    @classmethod
+    def _known_types(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            if find_instance_type(each) is None:
+                family = each.partition(".")[0]
+                known = family in (*family_names(), *other_families())
+                sizes = sorted(load_family(family).sizes) if known else ()
+                raise ValueError(
+                    f'EC2 has no instance type "{each}".{did_you_mean(each, sizes)}'
+                    + ("" if known else did_you_mean(family, (*family_names(), *other_families())))
+                )
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.min_nodes > self.nodes:
+            raise ValueError(f"min_nodes: {self.min_nodes} is more than nodes: {self.nodes}")
+        if self.family and self.instance_types:
+            raise ValueError("family and instance_types: give one of them")
+        return self
+
+    def types(self) -> tuple[NodeType, ...]:
+        """Return the instance types with the catalog's facts; a family's main size for its name alone."""
+        names = self.instance_types or ((load_family(self.family).main_size,) if self.family else ())
+        found = ((name, find_instance_type(name)) for name in names)
+        return tuple(NodeType(name=name, family=each[0], size=each[1]) for name, each in found if each)
+
+
+class ResourceEntry(NodesEntry):
+    """One of several compute resources."""
+
+    name: str = Field(pattern=QUEUE_NAME)
+
+
+class QueueEntry(NodesEntry):
+    """One queue, as the user writes it: with one compute resource, or a list of them."""
+
+    compute_resources: tuple[ResourceEntry, ...] = ()
+    capacity: str = Field("ondemand", pattern=CAPACITY)
+    allocation_strategy: AllocationStrategy | None = None
+    placement_group: OrOff = Field(AUTO, pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,254}$")
+    image: str = Field(OFFICIAL, pattern=rf"^(official|build|ami-{AWS_ID})$")
+    root_gib: int | None = Field(None, ge=40, le=16384)
+    subnet_ids: Listed = ()
+    partition: dict[str, str | int] = Field(default_factory=dict)
+    exclusive: bool = False
+
+    @field_validator("subnet_ids")
+    @classmethod
+    def _subnets(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            if not re.fullmatch(rf"subnet-{AWS_ID}", each):
+                raise ValueError(f'"{each}" is no id of a subnet (subnet- and 8 or 17 hex digits)')
+        return value
+
+    @model_validator(mode="after")
+    def _has_nodes(self) -> Self:
+        own = {"family", "instance_types", "nodes", "min_nodes"} & self.model_fields_set
+        if self.compute_resources and own:
+            raise ValueError(f"{min(own)}: belongs into the items of compute_resources")
+        for each in self.compute_resources or (self,):
+            if not each.types():
+                where = f"compute resource {each.name}: " if isinstance(each, ResourceEntry) else ""
+                raise ValueError(f"{where}family or instance_types is missing")
+        names = [each.name for each in self.compute_resources]
+        if len(set(names)) < len(names):
+            raise ValueError("compute_resources: two items have the same name")
+        return self
+
+    def resources(self) -> tuple[tuple[str, NodesEntry], ...]:
+        """Return the compute resources by name; a single one has the name of its first type."""
+        if self.compute_resources:
+            return tuple((each.name, each) for each in self.compute_resources)
+        return ((self.types()[0].name.replace(".", "-"), self),)
+
+
+_TAKES = {
+    "family": "a family of docs/families.md, or any other of EC2's, such as g4dn",
+    "instance_types": "instance types of EC2, such as [g6.12xlarge, g5.12xlarge]",
+    "capacity": "ondemand, spot, reservation:cr-..., capacity-block:cr-...",
+    "image": "official, build, an AMI id (ami- and 8 or 17 hex digits)",
+    "placement_group": "auto, off, the name of an existing group",
+    "allocation_strategy": ", ".join(get_args(AllocationStrategy)),
+    "nodes": "a whole number from 1 to 4096",
+    "min_nodes": "a whole number from 0 to 4096",
+    "root_gib": "a whole number of GiB from 40 to 16384",
+    "subnet_ids": "ids of subnets of the cluster's VPC",
+    "partition": "settings of a partition in slurm.conf, such as {MaxTime: 1-00:00:00}",
+    "exclusive": "true, false",
+    "compute_resources": "a list of items with name, instance_types or family, nodes, min_nodes",
+    "name": "a lower-case letter, then letters, digits and hyphens, 25 at most",
+}
+
+
+def read_queues(name: str) -> dict[str, QueueEntry]:
+    """Read a file of queues: the queues by name, in the file's order.
+
+    Args:
+        name: path of the file, absolute or in the folder of cdk.json.
+
+    Raises:
+        ConfigurationError: no such file, no YAML, a key twice, an unknown key, or a wrong value.
+    """
+    try:
+        changed_ns = (ROOT / name).stat().st_mtime_ns
+    except OSError:
+        changed_ns = 0  # the reader says why
+    return _read(name, changed_ns)
+
+
+@cache
+def _read(name: str, _changed_ns: int) -> dict[str, QueueEntry]:
+    try:
+        content = read_user_yaml(ROOT / name)
+    except UserYamlError as error:
+        raise _mistake(name, error.problems) from None
+    if not isinstance(content, dict):
+        raise _mistake(name, ["the file has no queues: each is a name with its keys below it"])
+    found, problems = {}, []
+    for queue, keys in content.items():
+        if not re.fullmatch(QUEUE_NAME, str(queue)):
+            problems.append(f"{queue}: not allowed as a queue's name\n    allowed: {_TAKES['name']}")
+        elif not isinstance(keys, dict):
+            problems.append(f"{queue}: has no keys; instance_types or family is missing")
+        else:
+            try:
+                found[str(queue)] = QueueEntry.model_validate(keys)
+            except ValidationError as error:
+                problems += _explained(str(queue), error)
+    if problems:
+        raise _mistake(name, problems)
+    return found
+
+
+def _explained(queue: str, error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        place = [str(each) for each in problem["loc"]]
+        where = ".".join([queue, *place])
+        key = next((each for each in reversed(place) if not each.isdigit()), "")
+        said = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            known = (QueueEntry if len(place) == 1 else ResourceEntry).model_fields
+            yield f"{where}: no such key.{did_you_mean(key, known)}\n    allowed: {', '.join(known)}"
+        elif problem["type"] == "value_error":
+            yield f"{where}: {said}{_allowed(key)}"
+        else:
+            yield f"{where}: {str(problem['input'])[:60]}: not allowed{_allowed(key)}"
+
+
+def _allowed(key: str) -> str:
+    return f"\n    allowed: {_TAKES[key]}" if key in _TAKES else ""
+
+
+def _mistake(name: str, problems: list[str]) -> ConfigurationError:
+    lines = [f"queues={name} cannot be used, nothing was done:"]
+    lines += [f"  {each}" for each in problems]
+    lines.append("  docs/queues.md has all keys and examples")
+    return ConfigurationError("\n".join(lines))
+
+
+def make_queue(name: str, entry: QueueEntry) -> Queue:
+    """Make a queue of the user's entry."""
+    kind, _, reservation = entry.capacity.partition(":")
+    capacity: CapacityType = kind  # type: ignore[assignment]  # the pattern allows no other
+    resources = tuple(
+        ComputeResource(
+            name=resource,
+            types=each.types(),
+            # All nodes of a Capacity Block always run.
+            min_count=each.nodes if capacity == "capacity-block" else each.min_nodes,
+            max_count=each.nodes,
+        )
+        for resource, each in entry.resources()
+    )
+    first = resources[0].types[0].family
+    return Queue(
+        name=name,
+        compute_resources=resources,
+        capacity_type=capacity,
+        reservation_id=reservation or None,
+        allocation_strategy=entry.allocation_strategy,
+        placement_group=entry.placement_group,
+        image=entry.image,
+        root_gib=entry.root_gib or first.compute_root_gib,
+        subnet_ids=entry.subnet_ids,
+        partition=entry.partition,
+        is_exclusive=entry.exclusive,
+        tells_slurm_topology=len(resources[0].types) == 1 and first.slurm_topology is not None,
+    )
+
+
+def cpu_queue(instance_type: str) -> Queue | None:
+    """Make the queue of `cpu_queue`, for data preparation; None for an unknown instance type."""
+    base, known = load_base().cpu_queue, find_instance_type(instance_type)
+    if known is None:
+        return None
+    type_ = NodeType(name=instance_type, family=known[0], size=known[1])
+    return Queue(
+        name=base.name,
+        compute_resources=(
+            ComputeResource(
+                name=instance_type.replace(".", "-"), types=(type_,), min_count=0, max_count=base.nodes
+            ),
+        ),
+        capacity_type="ondemand",
+        reservation_id=None,
+        # Data preparation runs on single nodes: placed close together they are only harder to get.
+        placement_group=OFF,
+        root_gib=base.root_gib,
+    )

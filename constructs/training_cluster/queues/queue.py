@@ -1,0 +1,119 @@
+"""Model of a queue: a Slurm partition, with the facts of its instance types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from training_cluster.catalog.family import CapacityType, Family, Size
+
+AUTO, OFF = "auto", "off"
+"""Values of `placement_group` that are no group's name."""
+OFFICIAL, BUILD = "official", "build"
+"""Sources of an image that are no AMI's id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeType:
+    """An instance type of a compute resource, with the catalog's facts."""
+
+    name: str
+    family: Family
+    size: Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeResource:
+    """Nodes of a queue that EC2 launches from the same list of instance types."""
+
+    name: str
+    types: tuple[NodeType, ...]
+    """One, or several that are tried by the queue's allocation strategy."""
+    min_count: int
+    max_count: int
+
+    @property
+    def efa(self) -> bool:
+        """True when its nodes communicate over EFA: all of its types can."""
+        return all(each.size.efa for each in self.types)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """One Slurm partition."""
+
+    name: str
+    compute_resources: tuple[ComputeResource, ...]
+    capacity_type: CapacityType
+    reservation_id: str | None
+    """Id of the capacity reservation or Capacity Block (cr-...); None without one."""
+    allocation_strategy: str | None = None
+    """How EC2 chooses among several instance types; None for ParallelCluster's default."""
+    placement_group: str = AUTO
+    """AUTO, OFF, or the name of an existing group."""
+    image: str = OFFICIAL
+    """OFFICIAL, BUILD, or an AMI's id."""
+    root_gib: int
+    subnet_ids: tuple[str, ...] = ()
+    """The user's own subnets; empty for the network's private subnet."""
+    partition: Mapping[str, str | int] = field(default_factory=dict)
+    """Settings of the partition in slurm.conf."""
+    is_exclusive: bool = False
+    """True when a job has its nodes for itself."""
+    workloads: tuple[str, ...] = ()
+    """Workloads whose Python environments new nodes have."""
+    tells_slurm_topology: bool = False
+
+    @property
+    def types(self) -> tuple[NodeType, ...]:
+        """Instance types of all compute resources, each once."""
+        found = {each.name: each for resource in self.compute_resources for each in resource.types}
+        return tuple(found.values())
+
+    @property
+    def first(self) -> NodeType:
+        """Instance type that stands for the queue: the first of the first compute resource."""
+        return self.compute_resources[0].types[0]
+
+    @property
+    def nodes(self) -> int:
+        """Most nodes that run at a time."""
+        return sum(each.max_count for each in self.compute_resources)
+
+    @property
+    def static_nodes(self) -> int:
+        """Nodes that always run."""
+        return sum(each.min_count for each in self.compute_resources)
+
+    @property
+    def efa(self) -> bool:
+        """True when any of its compute resources has EFA."""
+        return any(each.efa for each in self.compute_resources)
+
+    @property
+    def image_recipe(self) -> str:
+        """Recipe of its nodes' bootstrap steps."""
+        return self.first.family.image_recipe
+
+    @property
+    def scratch(self) -> str | None:
+        """Folder where the local NVMe disks are mounted; None without any."""
+        return next((each.family.scratch for each in self.types if each.size.nvme_gb), None)
+
+    @property
+    def named_placement_group(self) -> str | None:
+        """Name of the user's own placement group, if one is given."""
+        return None if self.placement_group in {AUTO, OFF} else self.placement_group
+
+    @property
+    def wants_new_placement_group(self) -> bool:
+        """True when the queue gets a new placement group; its capacity and EFA decide."""
+        return self.placement_group == AUTO and self.efa and self.reservation_id is None
+
+    @property
+    def addresses(self) -> int:
+        """Most private addresses that its nodes take."""
+        return sum(
+            each.max_count * max(type_.size.addresses for type_ in each.types)
+            for each in self.compute_resources
+        )

@@ -1,0 +1,155 @@
+"""Rules about the queues beside that of the flags, and about all queues together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from training_cluster.catalog.families import find_instance_type
+from training_cluster.problems import Contradiction
+from training_cluster.queues.queue import BUILD, OFFICIAL, NodeType, Queue
+
+if TYPE_CHECKING:
+    from training_cluster.flags.settings import Settings
+
+# InstancesAllocationStrategyValidator of ParallelCluster.
+_STRATEGIES = {
+    "ondemand": ("lowest-price", "prioritized"),
+    "reservation": ("lowest-price", "prioritized"),
+    "spot": (
+        "lowest-price",
+        "capacity-optimized",
+        "price-capacity-optimized",
+        "capacity-optimized-prioritized",
+    ),
+    "capacity-block": (),
+}
+
+
+def _names_are_unique(settings: Settings) -> Iterator[Contradiction]:
+    counts = Counter(queue.name for queue in settings.all_queues)
+    for name in (each for each, count in counts.items() if count > 1):
+        yield Contradiction(
+            problem=f"queues={settings.queues}: {name} is the queue of the flags or of cpu_queue already",
+            mend=f"another name in {settings.queues}, or -c queue_name=...",
+        )
+
+
+def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
+    """Refuse nodes of two architectures, as InstanceArchitectureCompatibilityValidator does."""
+    ours = settings.family_facts.architecture
+    for queue in settings.all_queues[1:]:
+        for each in queue.types:
+            if each.family.architecture != ours:
+                yield Contradiction(
+                    problem=f"{_place(settings, queue)}{each.name} is {each.family.architecture}, and "
+                    f"{settings.compute_type} {ours}: a cluster has one architecture",
+                    mend="instance types of one architecture, or a second cluster: -c cluster_name=...",
+                )
+    head = find_instance_type(settings.head_type)
+    if head and head[0].architecture != ours:
+        yield Contradiction(
+            problem=f"head_node_type={settings.head_type} is {head[0].architecture}, and the nodes "
+            f"({settings.compute_type}) {ours}: a cluster has one architecture",
+            mend=f"-c head_node_type={settings.family_facts.head_node_type}",
+        )
+    if ours == "arm64" and settings.node_image == BUILD:
+        yield Contradiction(
+            problem=f"image=build: its content is made for x86_64, and {settings.compute_type} is arm64",
+            mend="-c image=official, or an AMI of yours: -c image=ami-...",
+        )
+
+
+def _types_of_a_resource_agree(settings: Settings) -> Iterator[Contradiction]:
+    """Refuse what ParallelCluster's validators of several instance types refuse."""
+    for queue in settings.all_queues[1:]:
+        for resource in queue.compute_resources:
+            vcpus = {each.size.vcpus for each in resource.types}
+            if len(vcpus) > 1:
+                yield Contradiction(
+                    problem=f"{_place(settings, queue)}{_listed(resource.types)}: one compute resource has "
+                    f"types with one number of vCPUs, and these have {', '.join(map(str, sorted(vcpus)))}",
+                    mend="types of one size, or an item each below compute_resources",
+                )
+
+
+def _accelerators_of_a_queue_agree(settings: Settings) -> Iterator[Contradiction]:
+    """Refuse a partition whose jobs could not know how many ranks a node has."""
+    for queue in settings.all_queues[1:]:
+        kinds = {(each.family.accelerator.kind, each.size.accelerators) for each in queue.types}
+        if len(kinds) > 1:
+            found = ", ".join(f"{each.name} {each.size.accelerators}" for each in queue.types)
+            yield Contradiction(
+                problem=f"{_place(settings, queue)}its types have different accelerators ({found}), and jobs "
+                "start as many ranks on every node",
+                mend="a queue each; a job that may run on both: sbatch --partition a,b",
+            )
+
+
+def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
+    for queue in settings.all_queues[1:]:
+        place = _place(settings, queue)
+        for each in queue.types:
+            sold = each.family.capacity_of(each.name)
+            if queue.capacity_type not in sold:
+                yield Contradiction(
+                    problem=f"{place}EC2 does not sell {each.name} as {queue.capacity_type}, only as "
+                    f"{', '.join(sold)}",
+                    mend="another capacity, or another type",
+                )
+        if queue.reservation_id and len(queue.types) > 1:
+            yield Contradiction(
+                problem=f"{place}{queue.reservation_id} is of one instance type, and the queue has "
+                f"{_listed(queue.types)}",
+                mend="a queue with the reservation's type alone",
+            )
+        if queue.capacity_type == "capacity-block" and queue.named_placement_group:
+            yield Contradiction(
+                problem=f"{place}placement_group: nodes of a Capacity Block are close together already",
+                mend="leave placement_group out",
+            )
+        allowed = _STRATEGIES[queue.capacity_type]
+        if queue.allocation_strategy and queue.allocation_strategy not in allowed:
+            yield Contradiction(
+                problem=f"{place}allocation_strategy: {queue.allocation_strategy} is not for capacity "
+                f"{queue.capacity_type}",
+                mend=f"one of {', '.join(allowed)}" if allowed else "leave allocation_strategy out",
+            )
+
+
+def _images_of_queues(settings: Settings) -> Iterator[Contradiction]:
+    for queue in settings.all_queues[1:]:
+        place, recipe = _place(settings, queue), settings.family_facts.image_recipe
+        built = settings.node_image == BUILD and queue.image_recipe == recipe
+        if queue.image == BUILD and not built:
+            recipe_of = f"an image for {recipe} nodes, and these are {queue.image_recipe}"
+            built_for = recipe_of if settings.node_image == BUILD else "no image"
+            yield Contradiction(
+                problem=f"{place}image: build: this cluster builds {built_for}",
+                mend="image: official, an AMI of yours, or -c image=build with a family of that kind",
+            )
+        for each in queue.types:
+            if queue.image == OFFICIAL and (why := each.family.official_image_refused):
+                yield Contradiction(
+                    problem=f"{place}image: official does not run on {each.name}: {why}",
+                    mend="an AMI of yours" + (", or image: build" if built else ""),
+                )
+
+
+def _place(settings: Settings, queue: Queue) -> str:
+    return f"queues={settings.queues}: {queue.name}: "
+
+
+def _listed(types: Iterable[NodeType]) -> str:
+    return ", ".join(each.name for each in types)
+
+
+QUEUE_RULES = (
+    _names_are_unique,
+    _architecture_is_one,
+    _types_of_a_resource_agree,
+    _accelerators_of_a_queue_agree,
+    _capacity_of_queues,
+    _images_of_queues,
+)

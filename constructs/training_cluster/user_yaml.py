@@ -1,0 +1,91 @@
+"""Reader of the YAML files that a user writes: it reports what YAML's own reader takes in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class UserYamlError(Exception):
+    """Problems of a file: a sentence each, with the line where there is one."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def read_user_yaml(file: Path) -> Any:
+    """Read a file.
+
+    Raises:
+        UserYamlError: no such file, no YAML, an empty file, a key or a Name twice.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UserYamlError([f"{file}: {reason}"]) from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise UserYamlError(["the file is empty"])
+        if twice := list(_duplicates(node)):
+            raise UserYamlError(twice)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise UserYamlError([f"{line}{error.problem or error.context}"]) from None
+    except yaml.YAMLError as error:
+        raise UserYamlError([" ".join(str(error).split())]) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's types without dates and numbers of base 60: a time limit of 12:00:00 is text for Slurm."""
+
+
+_DROPPED = {f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int")}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int",
+    re.compile(r"^[-+]?(0b[01_]+|0[0-7_]*|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
+    list("-+0123456789"),
+)
+
+
+def _duplicates(node: yaml.Node, within: tuple[yaml.Node, ...] = ()) -> Iterator[str]:
+    """Yield each key and each Name that is given twice: YAML's reader takes the last key in silence."""
+    line = node.start_mark.line + 1
+    if any(node is each for each in within):
+        yield f"line {line}: a value that contains itself"
+        return
+    inner = (*within, node)
+    if isinstance(node, yaml.SequenceNode):
+        yield from _twice((f"Name {key.value}", key) for key in _names(node))
+        for item in node.value:
+            yield from _duplicates(item, inner)
+    elif isinstance(node, yaml.MappingNode):
+        yield from _twice((f"key {key.value}", key) for key, _ in node.value)
+        for _, value in node.value:
+            yield from _duplicates(value, inner)
+
+
+def _twice(given: Iterable[tuple[str, yaml.Node]]) -> Iterator[str]:
+    seen: dict[str, int] = {}
+    for words, node in given:
+        line = node.start_mark.line + 1
+        if words in seen:
+            yield f"line {line}: the {words} is on line {seen[words]} already"
+        seen[words] = line
+
+
+def _names(items: yaml.SequenceNode) -> Iterator[yaml.Node]:
+    for item in items.value:
+        if isinstance(item, yaml.MappingNode):
+            yield from (value for key, value in item.value if key.value == "Name")

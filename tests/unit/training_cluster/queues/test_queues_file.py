@@ -1,0 +1,175 @@
+"""The file of queues: what it becomes, and the message for each mistake in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from training_cluster.flags.settings import Settings
+from training_cluster.problems import ConfigurationError
+from training_cluster.queues.file import make_queue, read_queues
+from training_cluster.queues.queue import Queue
+from training_cluster.rules.context import read_settings
+
+Write = Callable[[str], str]
+CR = "cr-0123456789abcdef0"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a file of queues, and return its path."""
+
+    def write(text: str) -> str:
+        file = tmp_path / "queues.yaml"
+        file.write_text(text)
+        return str(file)
+
+    return write
+
+
+def queue(path: str) -> Queue:
+    """Return the only queue of a file."""
+    ((name, entry),) = read_queues(path).items()
+    return make_queue(name, entry)
+
+
+def settings(path: str, **flags: str) -> Settings:
+    return read_settings({"queues": path, **flags})
+
+
+def test_a_family_alone_is_its_main_size_with_two_nodes_on_demand(write: Write) -> None:
+    found = queue(write("big: {family: p5}"))
+    assert (found.name, found.first.name, found.nodes, found.static_nodes) == ("big", "p5.48xlarge", 2, 0)
+    assert (found.capacity_type, found.image, found.wants_new_placement_group) == (
+        "ondemand",
+        "official",
+        True,
+    )
+    assert found.compute_resources[0].name == "p5-48xlarge"
+    assert found.tells_slurm_topology
+
+
+def test_several_types_are_one_compute_resource_and_have_efa_only_if_all_can(write: Write) -> None:
+    both = queue(write("a: {instance_types: [g6.12xlarge, g5.12xlarge], allocation_strategy: prioritized}"))
+    assert [each.name for each in both.types] == ["g6.12xlarge", "g5.12xlarge"]
+    assert both.efa
+    one = queue(write("a: {instance_types: [g6.4xlarge, g5.4xlarge]}"))
+    assert not one.efa
+    assert not one.wants_new_placement_group
+
+
+def test_compute_resources_are_items_with_names(write: Write) -> None:
+    found = queue(
+        write(
+            "prep:\n  compute_resources:\n"
+            "    - {name: small, instance_types: c6i.4xlarge, nodes: 10}\n"
+            "    - {name: large, instance_types: m7i.16xlarge, nodes: 2, min_nodes: 1}\n"
+        )
+    )
+    assert [(each.name, each.min_count, each.max_count) for each in found.compute_resources] == [
+        ("small", 0, 10),
+        ("large", 1, 2),
+    ]
+    assert (found.nodes, found.static_nodes, found.addresses) == (12, 1, 12)
+
+
+def test_all_nodes_of_a_capacity_block_run(write: Write) -> None:
+    found = queue(write(f"block: {{family: p5, nodes: 8, capacity: 'capacity-block:{CR}'}}"))
+    assert (found.static_nodes, found.nodes, found.reservation_id) == (8, 8, CR)
+    assert not found.wants_new_placement_group
+
+
+def test_a_time_limit_is_text_for_slurm(write: Write) -> None:
+    found = queue(write("a: {family: g5, partition: {MaxTime: 12:00:00, PriorityTier: 10}}"))
+    assert dict(found.partition) == {"MaxTime": "12:00:00", "PriorityTier": 10}
+
+
+def test_a_bare_off_is_no_placement_group(write: Write) -> None:
+    found = queue(write("a: {family: p5, placement_group: off}"))
+    assert (found.placement_group, found.wants_new_placement_group) == ("off", False)
+
+
+def test_a_changed_file_is_read_again(write: Write) -> None:
+    assert list(read_queues(write("a: {family: g5}"))) == ["a"]
+    time.sleep(0.01)
+    assert list(read_queues(write("b: {family: g5}"))) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["the file is empty"]),
+        ("- a", ["the file has no queues"]),
+        ("a: [", ["line 1"]),
+        ("a: {family: g5}\na: {family: g6}", ["line 2: the key a is on line 1 already"]),
+        ("a:", ["a: has no keys; instance_types or family is missing"]),
+        ("a: {}", ["a: family or instance_types is missing"]),
+        ("A: {family: g5}", ["A: not allowed as a queue's name", "a lower-case letter"]),
+        (
+            "a: {famly: g5}",
+            ["a.famly: no such key.", 'Did you mean "family"?', "allowed: family, instance_types"],
+        ),
+        ("a: {family: p55}", ['a.family: no such instance family "p55".', "allowed: a family of docs"]),
+        (
+            "a: {instance_types: [g5.13xlarge]}",
+            ['EC2 has no instance type "g5.13xlarge"', "Did you mean"],
+        ),
+        ("a: {instance_types: [gg5.xlarge]}", ['EC2 has no instance type "gg5.xlarge"', "Did you mean"]),
+        ("a: {family: g5, instance_types: g5.xlarge}", ["a: family and instance_types: give one of them"]),
+        ("a: {family: g5, nodes: 0}", ["a.nodes: 0: not allowed", "a whole number from 1 to 4096"]),
+        ("a: {family: g5, nodes: two}", ["a.nodes: two: not allowed", "a whole number from 1 to 4096"]),
+        ("a: {family: g5, min_nodes: 3}", ["a: min_nodes: 3 is more than nodes: 2"]),
+        ("a: {family: g5, capacity: on-demand}", ["a.capacity: on-demand: not allowed", "ondemand, spot"]),
+        ("a: {family: g5, capacity: 'reservation:cr-1'}", ["not allowed", "reservation:cr-..."]),
+        (
+            "a: {family: g5, allocation_strategy: cheapest}",
+            ["not allowed", "lowest-price, capacity-optimized"],
+        ),
+        ("a: {family: g5, image: ami-1}", ["a.image: ami-1: not allowed", "official, build, an AMI id"]),
+        ("a: {family: g5, root_gib: 10}", ["a.root_gib: 10: not allowed", "from 40 to 16384"]),
+        ("a: {family: g5, subnet_ids: subnet-1}", ['"subnet-1" is no id of a subnet']),
+        ("a: {family: g5, exclusive: maybe}", ["a.exclusive: maybe: not allowed", "true, false"]),
+        ("a: {family: g5, partition: fast}", ["a.partition: fast: not allowed", "settings of a partition"]),
+        ("a: {nodes: 3, compute_resources: [{name: x, family: g5}]}", ["nodes: belongs into the items"]),
+        ("a: {compute_resources: [{family: g5}]}", ["a.compute_resources.0.name"]),
+        ("a: {compute_resources: [{name: x}]}", ["compute resource x: family or instance_types is missing"]),
+        (
+            "a: {compute_resources: [{name: x, family: g5}, {name: x, family: g6}]}",
+            ["compute_resources: two items have the same name"],
+        ),
+        (
+            "a: {compute_resources: [{name: x, family: g5, spot: true}]}",
+            ["a.compute_resources.0.spot: no such key"],
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_what_is_allowed(write: Write, text: str, words: list[str]) -> None:
+    path = write(text)
+    with pytest.raises(ConfigurationError) as raised:
+        settings(path)
+    said = str(raised.value)
+    assert said.startswith(f"queues={path} cannot be used, nothing was done:")
+    for word in words:
+        assert word in said
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        settings(str(tmp_path / "none.yaml"))
+
+
+def test_the_queues_come_after_those_of_the_flags_in_the_file_s_order(write: Write) -> None:
+    found = settings(
+        write("z: {family: g5}\na: {family: g6}"), family="p4d", cpu_queue="on", queue_name="train"
+    )
+    assert [each.name for each in found.all_queues] == ["train", "cpu", "z", "a"]
+    assert found.most_nodes == 2 + 4 + 2 + 2
+    assert {"p4d.24xlarge", "m6i.16xlarge", "g5.48xlarge", "g6.48xlarge"} < set(found.instance_types)
+
+
+def test_a_queue_in_subnets_of_its_own_does_not_decide_the_zone(write: Write) -> None:
+    own = settings(write("z: {family: g5, subnet_ids: subnet-0123456789abcdef0}"))
+    assert "g5.48xlarge" not in own.instance_types

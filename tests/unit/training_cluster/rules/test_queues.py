@@ -1,0 +1,90 @@
+"""Queues that do not go together, each refused with what to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+CR = "cr-0123456789abcdef0"
+
+
+@pytest.mark.parametrize(
+    ("flags", "text", "words"),
+    [
+        (
+            {},
+            "gpu: {family: g5}",
+            ["gpu is the queue of the flags or of cpu_queue already", "-c queue_name="],
+        ),
+        ({"cpu_queue": "on"}, "cpu: {family: m7i}", ["cpu is the queue"]),
+        ({}, "a: {instance_types: m7g.4xlarge}", ["a: m7g.4xlarge is arm64, and p4d.24xlarge x86_64"]),
+        (
+            {"instance_type": "m7g.4xlarge", "head_node_type": "m6i.xlarge"},
+            "",
+            ["head_node_type=m6i.xlarge is x86_64"],
+        ),
+        (
+            {"instance_type": "m7g.4xlarge", "image": "build"},
+            "",
+            ["image=build: its content is made for x86_64"],
+        ),
+        (
+            {},
+            "a: {instance_types: [m7i.4xlarge, m7i.8xlarge]}",
+            ["these have 16, 32", "below compute_resources"],
+        ),
+        (
+            {},
+            "a: {compute_resources: [{name: x, family: g5}, {name: y, instance_types: g5.12xlarge}]}",
+            ["different accelerators (g5.48xlarge 8, g5.12xlarge 4)", "--partition a,b"],
+        ),
+        ({}, "a: {family: hpc7a, capacity: spot}", ["EC2 does not sell hpc7a.96xlarge as spot"]),
+        (
+            {},
+            f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{CR}'}}",
+            [f"{CR} is of one instance type"],
+        ),
+        (
+            {},
+            f"a: {{family: p5, capacity: 'capacity-block:{CR}', placement_group: mine}}",
+            ["leave placement_group"],
+        ),
+        (
+            {},
+            "a: {family: g5, allocation_strategy: capacity-optimized}",
+            ["not for capacity ondemand", "prioritized"],
+        ),
+        (
+            {},
+            f"a: {{family: p5, capacity: 'capacity-block:{CR}', allocation_strategy: lowest-price}}",
+            ["leave allocation_strategy out"],
+        ),
+        ({}, "a: {family: g5, image: build}", ["image: build: this cluster builds no image"]),
+        (
+            {"image": "build"},
+            "a: {family: m7i, image: build}",
+            ["builds an image for gpu nodes, and these are cpu"],
+        ),
+        ({}, "a: {family: p3dn}", ["image: official does not run on p3dn.24xlarge"]),
+    ],
+)
+def test_queues_that_do_not_go_together_are_refused(
+    tmp_path: Path, flags: dict[str, str], text: str, words: list[str]
+) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as raised:
+        read_settings({**flags, **({"queues": str(file)} if text else {})})
+    for word in words:
+        assert word in str(raised.value)
+
+
+def test_queues_of_one_recipe_share_the_built_image(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("a: {family: g5, image: build}")
+    found = read_settings({"family": "p5", "image": "build", "queues": str(file)})
+    assert [each.image for each in found.all_queues] == ["build", "build"]

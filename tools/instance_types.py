@@ -1,0 +1,111 @@
+"""Generator of cluster_configs/instance_types.tsv: EC2's own description of its instance types.
+
+    python -m tools.instance_types [us-east-1]
+
+Without a region it reads the description that moto bundles, which needs no account; with one it asks EC2.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import importlib.metadata
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Any
+
+import boto3
+
+from training_cluster.catalog.instance_types import COLUMNS, TABLE
+
+Described = Mapping[str, Any]
+"""Instance type as EC2 describes it."""
+
+_CAPACITY = {
+    "on-demand": ("ondemand", "reservation"),
+    "spot": ("spot",),
+    "capacity-block": ("capacity-block",),
+}
+_ARCHITECTURES = ("x86_64", "arm64")
+_LEAST_MIB = 1024
+
+
+def main(arguments: list[str]) -> None:
+    """Write the table."""
+    if arguments:
+        ec2, where = boto3.client("ec2", region_name=arguments[0]), arguments[0]
+        pages = ec2.get_paginator("describe_instance_types").paginate()
+        described: Iterable[Described] = [each for page in pages for each in page["InstanceTypes"]]
+        source = f"EC2 DescribeInstanceTypes, {where}, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    else:
+        described = _bundled()
+        source = f"EC2 DescribeInstanceTypes, as moto {importlib.metadata.version('moto')} bundles it"
+    rows = sorted(filter(None, map(table_row, described)), key=lambda row: str(row["type"]))
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        file.write(f"# {source}. Written by tools/instance_types.py.\n")
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"{TABLE.name}: {len(rows)} instance types")
+
+
+def _bundled() -> list[Described]:
+    packed = resources.files("moto.ec2.resources").joinpath("instance_types.json.gz").read_bytes()
+    return list(json.loads(gzip.decompress(packed)).values())
+
+
+def table_row(described: Described) -> dict[str, object] | None:
+    """Return a type's row; None for what ParallelCluster cannot run on: a Mac, less than 1 GiB."""
+    architectures = described["ProcessorInfo"]["SupportedArchitectures"]
+    architecture = next((each for each in _ARCHITECTURES if each in architectures), None)
+    if architecture is None or described["MemoryInfo"]["SizeInMiB"] < _LEAST_MIB:
+        return None
+    network = described["NetworkInfo"]
+    cards = network["NetworkCards"]
+    sold = (name for usage in described["SupportedUsageClasses"] for name in _CAPACITY[usage])
+    return {
+        "type": described["InstanceType"],
+        "architecture": architecture,
+        "vcpus": described["VCpuInfo"]["DefaultVCpus"],
+        "threads_per_core": described["VCpuInfo"].get("DefaultThreadsPerCore", 1),
+        "memory_gib": described["MemoryInfo"]["SizeInMiB"] // 1024,
+        "network_cards": network["MaximumNetworkCards"],
+        "network_gbps": f"{sum(card.get('PeakBandwidthInGbps', 0) for card in cards):g}",
+        "efa_interfaces": network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
+        "nvme_gb": _nvme_gb(described),
+        "capacity": ",".join(sold),
+        **_accelerators(described),
+    }
+
+
+def _nvme_gb(described: Described) -> int:
+    storage = described.get("InstanceStorageInfo", {})
+    return int(storage["TotalSizeInGB"]) if storage.get("NvmeSupport") in {"required", "supported"} else 0
+
+
+def _accelerators(described: Described) -> dict[str, object]:
+    for gpu in described.get("GpuInfo", {}).get("Gpus", []):
+        # A part of a GPU counts as one, with its part of the memory.
+        count = int(gpu.get("LogicalGpuCount") or gpu["Count"])
+        gib = described["GpuInfo"]["TotalGpuMemoryInMiB"] / count / 1024
+        return _accelerator(f"{gpu['Manufacturer']} {gpu['Name']}", count, gib, cores=1)
+    for chip in described.get("NeuronInfo", {}).get("NeuronDevices", []):
+        gib = chip["MemoryInfo"]["SizeInMiB"] / 1024
+        return _accelerator(f"AWS {chip['Name']}", chip["Count"], gib, cores=chip["CoreInfo"]["Count"])
+    return _accelerator("", 0, 0, cores=0)
+
+
+def _accelerator(name: str, count: int, memory_gib: float, *, cores: int) -> dict[str, object]:
+    return {
+        "accelerator": name,
+        "accelerators": count,
+        "accelerator_memory_gib": f"{memory_gib:g}",
+        "accelerator_cores": cores,
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
