@@ -4,8 +4,10 @@
 # Sourced by: train.sh of the workloads, as the user, once a node (LAUNCHER=torchrun) or once a rank (srun, mpirun).
 #   Defines functions and does nothing by itself.
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
-#   TRAINING_VENVS), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_NODEID, SLURM_PROCID,
-#   SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID). TRAINING_OPT (default /opt/training-cluster): what the image has.
+#   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
+#   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
+#   TRAINING_OPT (default /opt/training-cluster): what the image has.
+# Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
 #   source "$here/../launch.sh"
 #   start_ranks "$here" "$here/train.py" "$@"
@@ -53,6 +55,57 @@ record_collectives() {
   export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:-$TORCH_FR_DUMP_TEMP_FILE}"
 }
 
+# Prints the folder for the output of this start's ranks.
+log_folder() { printf '%s/logs/%s-%s\n' "$RUN_DIR" "${SLURM_JOB_ID:-0}" "${SLURM_RESTART_COUNT:-0}"; }
+
+# Sets launch_logs to the options by which torchrun writes each rank's output into files. Behind "RANK: ", the job's
+# output has what rank 0 prints, and the errors of all ranks.
+torchrun_logs() {
+  local rank shown=2
+  launch_logs=()
+  if [[ -z ${RUN_DIR:-} ]]; then return; fi
+  if [[ $SLURM_NODEID == 0 ]]; then
+    # torchrun reads ranks of one digit in such a list: of larger nodes (Trainium) the first shows all its ranks.
+    shown=3
+    if ((NPROC_PER_NODE <= 10)); then
+      shown=0:3
+      for ((rank = 1; rank < NPROC_PER_NODE; rank++)); do shown+=",$rank:2"; done
+    fi
+  fi
+  # shellcheck disable=SC2016 # torchrun fills in the rank
+  export TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='${rank}: '
+  launch_logs=(--log-dir "$(log_folder)/${SLURMD_NODENAME:-$(hostname)}" --redirects 3 --tee "$shown")
+}
+
+# keep_output [all]: writes the output of a rank that srun or mpirun started into its file, too. Of the ranks but 0 the
+# job's output then has the errors alone; with `all` everything. The launcher labels the lines.
+keep_output() {
+  local file
+  if [[ -z ${RUN_DIR:-} ]] || ((${#launch_tees[@]})); then return; fi
+  file="$(log_folder)/rank-$RANK.log"
+  mkdir -p "${file%/*}"
+  if [[ $RANK == 0 || ${1:-} == all ]]; then
+    exec > >(trap '' TERM && exec tee -a "$file")
+    launch_tees+=("$!")
+  else
+    exec >>"$file"
+  fi
+  exec 2> >(trap '' TERM && exec tee -a "$file" >&2)
+  launch_tees+=("$!")
+}
+launch_tees=()
+
+# Waits until all output is written, for at most a second: a process that outlives its rank may hold it open.
+finish_output() {
+  local -i tenths
+  if ((${#launch_tees[@]} == 0)); then return; fi
+  exec >/dev/null 2>&1
+  for ((tenths = 0; tenths < 10; tenths++)); do
+    kill -0 "${launch_tees[@]}" || return 0
+    sleep 0.1
+  done
+}
+
 # Preloads on CPU nodes what step 36-install-xeon-libraries.sh installed: an allocator for many threads, and Intel's
 # OpenMP runtime.
 preload_xeon_libraries() {
@@ -86,8 +139,11 @@ start_ranks() {
   process_environment
   record_collectives
   rank_environment
-  if [[ ${LAUNCHER:-torchrun} == torchrun ]]; then
-    torchrun=(-m torch.distributed.run
+  if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then
+    keep_output
+  else
+    torchrun_logs
+    torchrun=(-m torch.distributed.run "${launch_logs[@]}"
       --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"
       --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT")
   fi
@@ -113,6 +169,7 @@ supervise() {
     (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
       2>/dev/null || true
   fi
+  finish_output
   exit "$status"
 }
 

@@ -15,7 +15,8 @@ from ops.jobs.submit import RUN_NAME, JobRequest, output_path, submit
 from ops.verify.scene import Say, Scene
 from ops.verify.workloads import LIMIT_MIN, MOST_WAIT_MIN, settings_of
 
-_STEP = re.compile(r"^step \d+", re.MULTILINE)
+# Lines of ranks begin with their numbers.
+_STEP = re.compile(r"^(?:\d+: )?step \d+", re.MULTILINE)
 
 
 @dataclass

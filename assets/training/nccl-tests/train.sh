@@ -4,7 +4,7 @@
 # Called by: job.slurm through srun, as the user, once a rank. Safe to run again.
 # Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: DEVICE, MIN_BYTES, MAX_BYTES, TRAINING_OPT,
 #   TRAINING_ROOT (a folder in the place of /).
-# Writes: $RUN_DIR/logs/rank-<rank>.log, which finish.sh judges.
+# Writes: $RUN_DIR/logs/<job>-<restart>/rank-<rank>.log, which finish.sh judges.
 # Arguments: of all_reduce_perf between GPUs (-n 50); between CPUs --min-bytes, --max-bytes.
 # Launchers: srun
 # MPI: pmix
@@ -20,9 +20,7 @@ source "$here/device.sh"
 device="$(measured_device)"
 readonly device
 rank_environment
-mkdir -p "$RUN_DIR/logs"
-# Into a file, too. The shell waits for tee: what it replaces itself by does not.
-exec > >(tee "$RUN_DIR/logs/rank-$RANK.log") 2>&1
+keep_output all
 
 if [[ $device != gpu ]]; then
   start_ranks "$here" "$here/all_reduce.py" "$@"
@@ -38,4 +36,4 @@ export LD_LIBRARY_PATH
 # The judge reads the transports and the cards from it.
 export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH
 # -c 1: the values are compared, too.
-exec "$opt/bin/all_reduce_perf" -b "${MIN_BYTES:-8}" -e "${MAX_BYTES:-16G}" -f 2 -g 1 -c 1 -n 20 "$@"
+supervise "$opt/bin/all_reduce_perf" -b "${MIN_BYTES:-8}" -e "${MAX_BYTES:-16G}" -f 2 -g 1 -c 1 -n 20 "$@"

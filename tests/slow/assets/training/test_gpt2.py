@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.slow.assets.training.training import (
+    NODES,
     Training,
     check_that_an_invisible_gpu_is_one_sentence,
     check_that_divergence_ends_a_run,
@@ -66,8 +67,16 @@ def test_gpt2_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_sam
     victim.kill()
     said = training.wait(job_id, state="COMPLETED")
     resumed_from = training.checkpoints("killed") / f"step-{SAVED_EVERY:06d}"
-    assert f"resuming from {resumed_from}" in said
+    assert f"\n0: resuming from {resumed_from}" in said
+    assert "\n0: step 1: loss " in said
     assert len((training.run_dir("killed") / "starts").read_text().splitlines()) == 2
+    # Each start has a folder, and a folder in it for each node.
+    for restart, step in ((0, 1), (1, SAVED_EVERY + 1)):
+        logs = training.run_dir("killed") / "logs" / f"{job_id}-{restart}"
+        assert sorted(each.name for each in logs.iterdir()) == list(NODES)
+        first, other = (next((logs / name).glob("*/attempt_0/0/stdout.log")).read_text() for name in NODES)
+        assert f"\nstep {step}: loss " in first
+        assert "loss" not in other
     assert losses(training.metrics("killed")) == losses(whole_run)
 
 
@@ -79,6 +88,10 @@ def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(
     assert f"2 ranks by {launcher}" in said
     assert {row["world_size"] for row in training.metrics(launcher)} == {2}
     assert losses(training.metrics(launcher)) == losses(whole_run)
+    assert "\n0: step 1: loss " in said
+    (logs,) = (training.run_dir(launcher) / "logs").iterdir()
+    assert sorted(file.name for file in logs.iterdir()) == ["rank-0.log", "rank-1.log"]
+    assert f"\nstep {STEPS}: loss " in (logs / "rank-0.log").read_text()
 
 
 def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training) -> None:

@@ -17,6 +17,11 @@ from ops.diagnose.render import Diagnosis
 CORPUS = Path(__file__).parent / "logs"
 LOGS = sorted(CORPUS.iterdir())
 NOTHING = ("unknown", "healthy")
+# Outputs of jobs; torchrun, srun and mpirun write a rank's number before each of its lines.
+OF_JOBS = [
+    log for log in LOGS if re.search(r"job\.slurm: |\[rank\d|train\.py", log.read_text(encoding="utf-8"))
+]
+_OF_SLURM = re.compile(r"# expected|\d\d:\d\d:\d\d job\.slurm: |slurmstepd: |srun: ")
 
 
 def expected(log: Path) -> str:
@@ -46,6 +51,14 @@ def test_a_log_has_its_cause_on_top_with_a_line_that_is_really_there(log: Path) 
     assert evidence.text == line.strip()
     assert top.mend
     assert not re.search(r"\{[a-z]+\}", "\n".join(top.mend))
+
+
+@pytest.mark.parametrize("log", OF_JOBS, ids=lambda log: log.name)
+def test_the_numbers_before_the_lines_of_ranks_change_no_diagnosis(log: Path, tmp_path: Path) -> None:
+    labelled = tmp_path / log.name
+    lines = log.read_text(encoding="utf-8").splitlines()
+    labelled.write_text("".join(f"{each if _OF_SLURM.match(each) else f'4095: {each}'}\n" for each in lines))
+    assert [cause.id for cause in read(labelled).causes] == [cause.id for cause in read(log).causes]
 
 
 def test_every_cause_is_on_top_of_a_log_and_some_logs_have_none() -> None:

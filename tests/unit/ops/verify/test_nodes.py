@@ -130,13 +130,13 @@ def running(cluster: PlayedCluster, state: str) -> None:
         cluster.has_workload(workload)
     cluster.says("sbatch", "31\n")
     cluster.does("scontrol", f"printf %s {job_text(state)!r}")
-    cluster.has_log("31", "step 10: loss 5\n")
+    cluster.has_log("31", "0: step 10: loss 5\n")
 
 
 def test_a_job_is_watched_to_its_end(cluster: PlayedCluster) -> None:
     running(cluster, "COMPLETED")
     found = run_job(NETWORK, scene_of(cluster))
-    assert found.text == "step 10: loss 5\n"
+    assert found.text == "0: step 10: loss 5\n"
     assert found.began_s is not None
     assert found.ended is not None
     assert found.ended.state == "COMPLETED"

@@ -9,7 +9,8 @@ import sys
 parser = argparse.ArgumentParser()
 for name in ("nnodes", "node-rank", "nproc-per-node", "master-port"):
     parser.add_argument(f"--{name}", type=int, required=True)
-parser.add_argument("--master-addr", required=True)
+for name in ("master-addr", "log-dir", "redirects", "tee"):
+    parser.add_argument(f"--{name}", required=True)
 parser.add_argument("command", nargs=argparse.REMAINDER)
 given = parser.parse_args()
 

@@ -1,0 +1,157 @@
+"""launch.sh: what of each rank's output is in the job's output, and what is in the rank's file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import TRAINING
+
+RANK = """\
+import signal, sys, time
+print("a line of the trainer")
+print("Traceback of the trainer", file=sys.stderr)
+def stop(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("saved")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+open(sys.argv[1], "w").close()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+class Node:
+    """A node with a workload `tiny`; a program in the place of torchrun's Python prints how it is called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run_dir, self._venv, self._ready = folder / "run", folder / "venvs" / "tiny", folder / "ready"
+        self.workload = folder / "tiny"
+        for each in (self.run_dir, self._venv / "bin", self.workload):
+            each.mkdir(parents=True)
+        (self.workload / "train.py").write_text(RANK)
+        (self.workload / "train.sh").write_text(
+            f'set -euo pipefail\nsource "{TRAINING}/launch.sh"\nstart_ranks "$@"\n'
+        )
+        self._env = {
+            "PATH": os.environ["PATH"],
+            "MASTER_ADDR": "10.0.0.7",
+            "MASTER_PORT": "12017",
+            "NNODES": "2",
+            "NPROC_PER_NODE": "1",
+            "EXPECTED_WORLD_SIZE": "2",
+            "RUN_DIR": str(self.run_dir),
+            "SLURM_JOB_ID": "17",
+            "SLURM_RESTART_COUNT": "1",
+            "SLURMD_NODENAME": "train-dy-p4d-2",
+            "SLURM_LOCALID": "0",
+            "TRAINING_VENVS": str(folder / "venvs"),
+            "TRAINING_OPT": str(folder / "opt"),
+        }
+
+    def start(self, *, seconds: float = 0.0, **env: str) -> subprocess.Popen[str]:
+        """Start train.sh as srun or mpirun starts it for a rank, or srun for a node of torchrun."""
+        python = self._venv / "bin" / "python"
+        python.unlink(missing_ok=True)
+        if env["LAUNCHER"] == "torchrun":
+            python.write_text('#!/bin/bash\nprintf "%s\\n" "$TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE" "$@"\n')
+            python.chmod(0o755)
+        else:
+            python.symlink_to(sys.executable)
+        command = ["bash", str(self.workload / "train.sh"), str(self.workload)]
+        return subprocess.Popen(
+            [*command, str(self.workload / "train.py"), str(self._ready), str(seconds)],
+            env=self._env | env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, **env: str) -> tuple[str, str]:
+        """Return what the job's output has of a rank: standard output and standard error."""
+        process = self.start(**env)
+        printed = process.communicate(timeout=60)
+        assert process.returncode == 0, printed
+        return printed
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + 30
+        while not self._ready.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def file_of(self, rank: int) -> str:
+        return (self.run_dir / "logs" / "17-1" / f"rank-{rank}.log").read_text()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+def test_the_job_s_output_has_all_of_rank_0_and_the_errors_of_the_others(node: Node, launcher: str) -> None:
+    shown = {
+        rank: node.run(LAUNCHER=launcher, SLURM_PROCID=str(rank), PMI_RANK=str(rank), MPI_LOCALRANKID="0")
+        for rank in (0, 1)
+    }
+    assert shown[0] == ("a line of the trainer\n", "Traceback of the trainer\n")
+    assert shown[1] == ("", "Traceback of the trainer\n")
+    for rank in (0, 1):
+        assert sorted(node.file_of(rank).splitlines()) == [
+            "Traceback of the trainer",
+            "a line of the trainer",
+        ]
+
+
+def test_what_a_rank_prints_after_sigterm_is_shown_and_kept(node: Node) -> None:
+    process = node.start(seconds=60, LAUNCHER="srun", SLURM_PROCID="0")
+    node.wait_until_ready()
+    # To all processes of the rank, as Slurm signals them without cgroups.
+    os.killpg(process.pid, signal.SIGTERM)
+    assert "saved" in process.communicate(timeout=60)[0]
+    assert "saved" in node.file_of(0)
+
+
+def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:
+    slow = tmp_path / "bin"
+    slow.mkdir()
+    (slow / "tee").write_text('#!/bin/bash\nsleep 0.3\nPATH="${PATH#*:}" exec tee "$@"\n')
+    (slow / "tee").chmod(0o755)
+    process = node.start(LAUNCHER="srun", SLURM_PROCID="0", PATH=f"{slow}:{os.environ['PATH']}")
+    assert process.wait(timeout=20) == 0
+    assert len(node.file_of(0).splitlines()) == 2
+
+
+def test_a_process_that_outlives_its_rank_does_not_hold_up_the_end(node: Node) -> None:
+    left = "import subprocess\nprint(subprocess.Popen(['sleep', '30']).pid)\n"
+    (node.workload / "train.py").write_text(left)
+    began = time.monotonic()
+    process = node.start(LAUNCHER="srun", SLURM_PROCID="1")
+    assert process.wait(timeout=20) == 0
+    assert time.monotonic() - began < 20
+    os.kill(int(node.file_of(1)), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("node_id", "ranks", "shown"),
+    [("0", 1, "0:3"), ("0", 4, "0:3,1:2,2:2,3:2"), ("0", 32, "3"), ("1", 4, "2"), ("1", 32, "2")],
+)
+def test_torchrun_writes_all_and_shows_rank_0_and_errors_behind_the_rank_s_number(
+    node: Node, node_id: str, ranks: int, shown: str
+) -> None:
+    said = node.run(LAUNCHER="torchrun", SLURM_NODEID=node_id, NPROC_PER_NODE=str(ranks))[0].splitlines()
+    assert said[0] == "${rank}: "
+    folder = node.run_dir / "logs" / "17-1" / "train-dy-p4d-2"
+    assert said[said.index("--log-dir") :][:6] == [
+        *("--log-dir", str(folder)),
+        *("--redirects", "3"),
+        *("--tee", shown),
+    ]
