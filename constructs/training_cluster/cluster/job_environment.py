@@ -96,7 +96,10 @@ def _efa_interfaces(queue: Queue) -> int:
     ParallelCluster gives all types of a compute resource as many as the type with the fewest has
     (InstancesNetworkingValidator).
     """
-    found = {min(each.size.efa_interfaces for each in resource.types) for resource in queue.compute_resources}
+    found = {
+        min(each.size.efa_interfaces for each in resource.types) if resource.efa else 0
+        for resource in queue.compute_resources
+    }
     return found.pop() if len(found) == 1 else 0
 
 

@@ -87,7 +87,8 @@ class ComputeFlags(BaseModel):
         pattern=QUEUE_NAME,
         takes="a lower-case letter, then letters, digits and hyphens, 25 at most",
         example="train",
-        description="Name of the queue that these flags describe. Default: the family's, such as gpu.",
+        description="Name of the queue that these flags describe, or of one in the file `queues` that takes "
+        "their place. Default: the family's, such as gpu.",
     )
     queues: str | None = flag(
         None,

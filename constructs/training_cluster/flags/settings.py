@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -14,7 +15,7 @@ from training_cluster.flags.cluster import ClusterFlags
 from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
-from training_cluster.queues.file import cpu_queue, make_queue, read_queues
+from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of, make_queue, read_queues
 from training_cluster.queues.queue import ComputeResource, NodeType, Queue
 from training_cluster.stack_names import cluster_stack
 
@@ -34,10 +35,14 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @model_validator(mode="before")
     @classmethod
-    def _family_of_the_type(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Take the family of an instance type that is given alone."""
+    def _complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take flags that are not given from the queue of the file that `queue_name` names, or the type."""
+        file = given.get("queues")
+        listed = read_queues(file) if file and isinstance(file, str) else {}
+        if entry := listed.get(str(given.get("queue_name"))):
+            given = {**flags_of(entry), **given}
         if given.get("family") is None and (found := find_instance_type(str(given.get("instance_type")))):
-            return {**given, "family": found[0].name}
+            given = {**given, "family": found[0].name}
         return given
 
     @property
@@ -73,8 +78,11 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def first_queue(self) -> Queue:
-        """Queue that the flags describe; the default partition."""
+        """Default partition: the queue that the flags describe, or that of the file with its name."""
         family = self.family_facts
+        if entry := self._listed.get(str(self.queue_name)):
+            queue = make_queue(str(self.queue_name), entry)
+            return replace(queue, image=self.node_image, workloads=self.node_workloads)
         return Queue(
             name=self.queue_name or family.queue,
             compute_resources=(
@@ -96,14 +104,14 @@ class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFl
 
     @property
     def all_queues(self) -> tuple[Queue, ...]:
-        """All queues: that of the flags, the CPU queue, those of the file `queues`."""
+        """All queues: the default partition, the CPU queue, the others of the file `queues`."""
         preparation = cpu_queue(self.cpu_queue_type) if self.cpu_queue_type else None
-        listed = read_queues(self.queues) if self.queues else {}
-        return (
-            self.first_queue,
-            *([preparation] if preparation else []),
-            *(make_queue(name, entry) for name, entry in listed.items()),
-        )
+        others = (make_queue(*each) for each in self._listed.items() if each[0] != self.queue_name)
+        return (self.first_queue, *([preparation] if preparation else []), *others)
+
+    @property
+    def _listed(self) -> dict[str, QueueEntry]:
+        return read_queues(self.queues) if self.queues else {}
 
     @property
     def own_images(self) -> dict[str, int]:

@@ -48,6 +48,7 @@ class NodesEntry(Strict):
     instance_types: Listed = ()
     nodes: int = Field(2, ge=1, le=4096)
     min_nodes: int = Field(0, ge=0, le=4096)
+    efa: bool | None = None
 
     @field_validator("family")
     @classmethod
@@ -77,6 +78,8 @@ class NodesEntry(Strict):
             raise ValueError(f"min_nodes: {self.min_nodes} is more than nodes: {self.nodes}")
         if self.family and self.instance_types:
             raise ValueError("family and instance_types: give one of them")
+        if self.efa and (without := [each.name for each in self.types() if not each.size.efa]):
+            raise ValueError(f"efa: true, and {', '.join(without)} has none")
         return self
 
     def types(self) -> tuple[NodeType, ...]:
@@ -115,7 +118,7 @@ class QueueEntry(NodesEntry):
 
     @model_validator(mode="after")
     def _has_nodes(self) -> Self:
-        own = {"family", "instance_types", "nodes", "min_nodes"} & self.model_fields_set
+        own = {*NodesEntry.model_fields} & self.model_fields_set
         if self.compute_resources and own:
             raise ValueError(f"{min(own)}: belongs into the items of compute_resources")
         for each in self.compute_resources or (self,):
@@ -147,6 +150,7 @@ _TAKES = {
     "subnet_ids": "ids of subnets of the cluster's VPC",
     "partition": "settings of a partition in slurm.conf, such as {MaxTime: 1-00:00:00}",
     "exclusive": "true, false",
+    "efa": "true, false",
     "compute_resources": "a list of items with name, instance_types or family, nodes, min_nodes",
     "name": "a lower-case letter, then letters, digits and hyphens, 25 at most",
 }
@@ -229,6 +233,7 @@ def make_queue(name: str, entry: QueueEntry) -> Queue:
             # All nodes of a Capacity Block always run.
             min_count=each.nodes if capacity == "capacity-block" else each.min_nodes,
             max_count=each.nodes,
+            uses_efa=each.efa,
         )
         for resource, each in entry.resources()
     )
@@ -247,6 +252,19 @@ def make_queue(name: str, entry: QueueEntry) -> Queue:
         is_exclusive=entry.exclusive,
         tells_slurm_topology=len(resources[0].types) == 1 and first.slurm_topology is not None,
     )
+
+
+def flags_of(entry: QueueEntry) -> dict[str, object]:
+    """Return the flags that describe the same nodes as an entry, as far as flags can."""
+    queue = make_queue("", entry)
+    flags: dict[str, object] = {
+        "instance_type": queue.first.name,
+        "nodes": queue.nodes,
+        "min_nodes": queue.static_nodes,
+        "capacity": entry.capacity,
+        "placement_group": entry.placement_group,
+    }
+    return flags | ({"image": entry.image} if "image" in entry.model_fields_set else {})
 
 
 def cpu_queue(instance_type: str) -> Queue | None:

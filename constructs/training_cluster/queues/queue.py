@@ -31,11 +31,13 @@ class ComputeResource:
     """One, or several that are tried by the queue's allocation strategy."""
     min_count: int
     max_count: int
+    uses_efa: bool | None = None
+    """None to use EFA where all types have it."""
 
     @property
     def efa(self) -> bool:
         """True when its nodes communicate over EFA: all of its types can."""
-        return all(each.size.efa for each in self.types)
+        return self.uses_efa is not False and all(each.size.efa for each in self.types)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from training_cluster.catalog.families import find_instance_type
 from training_cluster.problems import Contradiction
+from training_cluster.queues.file import flags_of, read_queues
 from training_cluster.queues.queue import BUILD, OFFICIAL, NodeType, Queue
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ _STRATEGIES = {
 }
 
 
+def _flags_agree_with_the_file(settings: Settings) -> Iterator[Contradiction]:
+    """Refuse a flag beside another value of the file, for the queue that `queue_name` takes from it."""
+    entry = read_queues(settings.queues).get(str(settings.queue_name)) if settings.queues else None
+    for flag, value in (flags_of(entry) if entry else {}).items():
+        if (given := getattr(settings, flag)) != value:
+            yield Contradiction(
+                problem=f"{flag}={given}: the queue {settings.queue_name} of {settings.queues} has {value}",
+                mend=f"leave {flag} out, or change it in {settings.queues}",
+            )
+
+
 def _names_are_unique(settings: Settings) -> Iterator[Contradiction]:
     counts = Counter(queue.name for queue in settings.all_queues)
     for name in (each for each, count in counts.items() if count > 1):
@@ -39,7 +51,7 @@ def _names_are_unique(settings: Settings) -> Iterator[Contradiction]:
 def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
     """Refuse nodes of two architectures, as InstanceArchitectureCompatibilityValidator does."""
     ours = settings.family_facts.architecture
-    for queue in settings.all_queues[1:]:
+    for queue in _of_file(settings):
         for each in queue.types:
             if each.family.architecture != ours:
                 yield Contradiction(
@@ -63,7 +75,7 @@ def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
 
 def _types_of_a_resource_agree(settings: Settings) -> Iterator[Contradiction]:
     """Refuse what ParallelCluster's validators of several instance types refuse."""
-    for queue in settings.all_queues[1:]:
+    for queue in _of_file(settings):
         for resource in queue.compute_resources:
             vcpus = {each.size.vcpus for each in resource.types}
             if len(vcpus) > 1:
@@ -76,7 +88,7 @@ def _types_of_a_resource_agree(settings: Settings) -> Iterator[Contradiction]:
 
 def _accelerators_of_a_queue_agree(settings: Settings) -> Iterator[Contradiction]:
     """Refuse a partition whose jobs could not know how many ranks a node has."""
-    for queue in settings.all_queues[1:]:
+    for queue in _of_file(settings):
         kinds = {(each.family.accelerator.kind, each.size.accelerators) for each in queue.types}
         if len(kinds) > 1:
             found = ", ".join(f"{each.name} {each.size.accelerators}" for each in queue.types)
@@ -88,7 +100,7 @@ def _accelerators_of_a_queue_agree(settings: Settings) -> Iterator[Contradiction
 
 
 def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
-    for queue in settings.all_queues[1:]:
+    for queue in _of_file(settings):
         place = _place(settings, queue)
         for each in queue.types:
             sold = each.family.capacity_of(each.name)
@@ -119,7 +131,7 @@ def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _images_of_queues(settings: Settings) -> Iterator[Contradiction]:
-    for queue in settings.all_queues[1:]:
+    for queue in _of_file(settings):
         place, recipe = _place(settings, queue), settings.family_facts.image_recipe
         built = settings.node_image == BUILD and queue.image_recipe == recipe
         if queue.image == BUILD and not built:
@@ -145,7 +157,14 @@ def _listed(types: Iterable[NodeType]) -> str:
     return ", ".join(each.name for each in types)
 
 
+def _of_file(settings: Settings) -> tuple[Queue, ...]:
+    """Return the queues of the file; cpu_queue has rules of its own."""
+    names = read_queues(settings.queues) if settings.queues else {}
+    return tuple(queue for queue in settings.all_queues if queue.name in names)
+
+
 QUEUE_RULES = (
+    _flags_agree_with_the_file,
     _names_are_unique,
     _architecture_is_one,
     _types_of_a_resource_agree,

@@ -173,3 +173,28 @@ def test_the_queues_come_after_those_of_the_flags_in_the_file_s_order(write: Wri
 def test_a_queue_in_subnets_of_its_own_does_not_decide_the_zone(write: Write) -> None:
     own = settings(write("z: {family: g5, subnet_ids: subnet-0123456789abcdef0}"))
     assert "g5.48xlarge" not in own.instance_types
+
+
+def test_queue_name_takes_the_default_partition_from_the_file(write: Write) -> None:
+    text = """
+a: {family: g6, image: ami-0123456789abcdef0}
+b: {instance_types: [g5.12xlarge, g6.12xlarge], nodes: 5}
+"""
+    found = settings(write(text), queue_name="b")
+    assert [each.name for each in found.all_queues] == ["b", "a"]
+    assert (found.family, found.compute_type, found.nodes) == ("g5", "g5.12xlarge", 5)
+    assert [each.name for each in found.first_queue.types] == ["g5.12xlarge", "g6.12xlarge"]
+    assert read_settings(found.model_dump(mode="json", exclude_defaults=True)) == found
+    assert settings(write(text), queue_name="a").node_image == "ami-0123456789abcdef0"
+
+
+def test_a_flag_beside_another_value_of_the_file_is_refused(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r"nodes=7: the queue b of .* has 5"):
+        settings(write("b: {family: g5, nodes: 5}"), queue_name="b", nodes="7")
+
+
+def test_efa_can_be_left_out(write: Write) -> None:
+    found = queue(write("a: {family: p5, efa: false}"))
+    assert (found.efa, found.wants_new_placement_group) == (False, False)
+    with pytest.raises(ConfigurationError, match=r"efa: true, and g5.xlarge has none"):
+        settings(write("a: {instance_types: g5.xlarge, efa: true}"))
