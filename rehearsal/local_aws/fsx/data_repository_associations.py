@@ -1,8 +1,13 @@
-"""FSx data repository associations, which moto lacks: records; no file is imported or exported."""
+"""FSx data repository associations, which moto lacks: records; no file is imported or exported.
+
+While one is being created, another one of its file system fails, as on AWS (terraform-provider-aws issue
+24678).
+"""
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from pathlib import PurePosixPath
 from typing import Any
@@ -26,9 +31,15 @@ _MEMBERS = {
     "Tags",
 }
 _MAX_PER_FILE_SYSTEM = 8
+_CREATION_S = 2.0
+"""Duration of a creation, for which AWS takes minutes."""
+_SECOND_AT_ONCE = "Amazon FSx does not have the required permissions for the S3 bucket"
+"""AWS's words about the second of two at the same time, whatever the permissions."""
 
 Association = dict[str, Any]
 _ASSOCIATIONS: dict[str, Association] = {}
+_AVAILABLE_AT: dict[str, float] = {}
+"""End of each creation in progress, on the monotonic clock."""
 
 
 def install() -> None:
@@ -47,12 +58,13 @@ def install() -> None:
 
 
 def create_data_repository_association(self: Any) -> str:
-    """Answer CreateDataRepositoryAssociation."""
+    """Answer CreateDataRepositoryAssociation: its creation has begun, or failed."""
     return json.dumps({"Association": _associate(json.loads(self.body))})
 
 
 def describe_data_repository_associations(self: Any) -> str:
     """Answer DescribeDataRepositoryAssociations, by id or by the filter file-system-id."""
+    _end_creations()
     request = json.loads(self.body)
     found = [_find(id_) for id_ in request.get("AssociationIds") or []] or [
         a for a in _ASSOCIATIONS.values() if a["FileSystemId"] in fsx().file_systems
@@ -92,22 +104,36 @@ def _associate(wanted: Properties) -> Association:
         raise json_error(
             "BadRequest", "Data repository associations are not supported on SCRATCH_1 file systems."
         )
-    _refuse_overlaps(wanted)
+    _end_creations()
+    siblings = [each for each in _ASSOCIATIONS.values() if each["FileSystemId"] == wanted["FileSystemId"]]
+    _refuse_overlaps(wanted, siblings)
+    failed = any(each["Lifecycle"] == "CREATING" for each in siblings)
     id_ = f"dra-{uuid.uuid4().hex[:17]}"
     _ASSOCIATIONS[id_] = {key: wanted[key] for key in wanted.keys() & _MEMBERS} | {
         "AssociationId": id_,
         "ResourceARN": f"arn:aws:fsx:{REGION}:{ACCOUNT}:association/{wanted['FileSystemId']}/{id_}",
-        "Lifecycle": "AVAILABLE",
+        "Lifecycle": "FAILED" if failed else "CREATING",
+        **({"FailureDetails": {"Message": _SECOND_AT_ONCE}} if failed else {}),
     }
+    if not failed:
+        _AVAILABLE_AT[id_] = time.monotonic() + _CREATION_S
     return _ASSOCIATIONS[id_]
 
 
-def _refuse_overlaps(wanted: Properties) -> None:
+def _end_creations() -> None:
+    """Make available each association whose creation has taken its time."""
+    now = time.monotonic()
+    for id_ in [each for each, end in _AVAILABLE_AT.items() if end <= now]:
+        del _AVAILABLE_AT[id_]
+        if id_ in _ASSOCIATIONS:  # it may have been deleted meanwhile
+            _ASSOCIATIONS[id_]["Lifecycle"] = "AVAILABLE"
+
+
+def _refuse_overlaps(wanted: Properties, siblings: list[Association]) -> None:
     """Refuse an association that overlaps with the directory or S3 prefix of another.
 
     CloudFormation creates before it deletes, so a new FileSystemPath alone cannot replace an association.
     """
-    siblings = [a for a in _ASSOCIATIONS.values() if a["FileSystemId"] == wanted["FileSystemId"]]
     if len(siblings) >= _MAX_PER_FILE_SYSTEM:
         raise json_error("ServiceLimitExceeded", f"{_MAX_PER_FILE_SYSTEM} associations a file system")
     path = PurePosixPath(wanted["FileSystemPath"])
@@ -120,7 +146,14 @@ def _refuse_overlaps(wanted: Properties) -> None:
 
 
 def _create(_logical_id: str, properties: Properties, _stack: str) -> Created:
-    return _created(_associate(properties))
+    """Create as CloudFormation, which waits until the association is available; here no time passes."""
+    association = _associate(properties)
+    if association["Lifecycle"] == "FAILED":
+        del _ASSOCIATIONS[association["AssociationId"]]
+        raise RuntimeError(f"{_SECOND_AT_ONCE} (FAILED)")
+    del _AVAILABLE_AT[association["AssociationId"]]
+    association["Lifecycle"] = "AVAILABLE"
+    return _created(association)
 
 
 def _created(association: Association) -> Created:
