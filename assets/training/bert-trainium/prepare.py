@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +28,16 @@ from trainkit.data.documents import sample
 from trainkit.data.hub_text import Download, fetched_documents
 from trainkit.data.lifecycle import (
     check_space,
-    ensure_shards,
+    find_or_download,
+    is_made_of,
     is_of_text,
-    made_once,
     main,
     note_for_training,
+    note_made_of,
     remaining_units,
+    show_made,
     show_units,
+    upload,
     whole_number,
     worker_count,
 )
@@ -105,7 +109,10 @@ def run() -> None:
         workers=worker_count(),
     )
     row = settings.bert_context + ROW_HEAD
-    ensure_shards(config, bucket, make=lambda: make(config), counted="pairs", ids_each=row)
+    started = time.monotonic()
+    if not find_or_download(config, bucket):
+        show_made(config.folder, make(config), started=started, counted="pairs", ids_each=row)
+    upload(config.folder, bucket)
     note_for_training(shards=str(config.folder))
 
 
@@ -162,12 +169,12 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
     if config.vocabulary:
         from_vocabulary(config.vocabulary.ensure(), file)
         return file
-
-    def train_on_units(to: Path) -> None:
+    made_of = f"{config.fingerprint} {size}\n"
+    if not is_made_of(file, made_of):
         print(f"data: training a vocabulary of {size:,} tokens")
-        train(sample(units, read=fetched_documents), to, vocab_size=size)
-
-    return made_once(file, f"{config.fingerprint} {size}\n", train_on_units)
+        train(sample(units, read=fetched_documents), file, vocab_size=size)
+        note_made_of(file, made_of)
+    return file
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,18 +38,20 @@ from trainkit.data.documents import (
 )
 from trainkit.data.lifecycle import (
     check_space,
-    ensure_shards,
+    find_or_download,
     is_of_text,
     main,
     note_for_training,
     remaining_units,
+    show_made,
     show_units,
+    upload,
     validation_share,
     whole_number,
     worker_count,
 )
 from trainkit.data.prepare_tokens import prepare
-from trainkit.data.shards import Manifest, ShardError
+from trainkit.data.shards import Manifest, ShardError, read_manifest
 from trainkit.data.tokenize_unit import Recipe
 from wikipedia import choose_dump, have_text, read_dump
 
@@ -92,10 +95,12 @@ def run() -> None:
     bucket = DatasetBucket.of_workload(WORKLOAD)
     config = read_config()
     published.check(os.environ.get("INIT_FROM") or "scratch")
-    manifest = ensure_shards(
-        config, None if config.corpus == "machine" else bucket, make=lambda: make(config, bucket)
-    )
-    make_indexed(config.folder, end_of_text=int(manifest.source["end_of_text"]))
+    shared = None if config.corpus == "machine" else bucket
+    started = time.monotonic()
+    if not find_or_download(config, shared):
+        show_made(config.folder, make(config, bucket), started=started)
+    upload(config.folder, shared)
+    make_indexed(config.folder, end_of_text=int(read_manifest(config.folder).source["end_of_text"]))
     if os.environ.get("INIT_FROM") == published.NAME:
         published.have(config.data, bucket)
     note_for_training(shards=str(config.folder))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,13 +24,16 @@ from trainkit.data.documents import sample
 from trainkit.data.hub_text import Download, fetched_documents
 from trainkit.data.lifecycle import (
     check_space,
-    ensure_shards,
+    find_or_download,
+    is_made_of,
     is_of_text,
-    made_once,
     main,
     note_for_training,
+    note_made_of,
     remaining_units,
+    show_made,
     show_units,
+    upload,
     validation_share,
     whole_number,
     worker_count,
@@ -104,7 +108,11 @@ def run() -> None:
         validation_every=validation_every,
         workers=workers,
     )
-    ensure_shards(config, None if name == "machine" else bucket, make=lambda: make(config))
+    shared = None if name == "machine" else bucket
+    started = time.monotonic()
+    if not find_or_download(config, shared):
+        show_made(config.folder, make(config), started=started)
+    upload(config.folder, shared)
     note_for_training(
         corpus=name,
         shards=str(config.folder),
@@ -152,11 +160,10 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
         shutil.copyfile(config.weights / TOKENIZER, file)
         return file
     made_of = f"{config.fingerprint} {config.vocab_size}\n"
-
-    def train(to: Path) -> None:
-        bpe.train(bpe.Bpe((to,)), sample(units, read=fetched_documents), vocab_size=config.vocab_size)
-
-    return made_once(file, made_of, train)
+    if not is_made_of(file, made_of):
+        bpe.train(bpe.Bpe((file,)), sample(units, read=fetched_documents), vocab_size=config.vocab_size)
+        note_made_of(file, made_of)
+    return file
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,19 +25,22 @@ from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import OWN, PATTERNS, documents_of, fingerprint_of, own_files, pieces_of, sample
 from trainkit.data.lifecycle import (
     check_space,
-    ensure_shards,
+    find_or_download,
+    is_made_of,
     is_of_text,
-    made_once,
     main,
     note_for_training,
+    note_made_of,
     remaining_units,
+    show_made,
     show_units,
+    upload,
     validation_share,
     whole_number,
     worker_count,
 )
 from trainkit.data.prepare_tokens import prepare
-from trainkit.data.shards import Manifest, ShardError, sha256_of
+from trainkit.data.shards import Manifest, ShardError, read_manifest, sha256_of
 from trainkit.data.tokenize_unit import Recipe, Unit
 from weights import WeightsError, find_weights
 
@@ -117,13 +121,17 @@ def run() -> None:
         validation_every=validation_every,
         workers=worker_count(),
     )
-    manifest = ensure_shards(config, None if name == MACHINE else bucket, make=lambda: make(config))
+    shared = None if name == MACHINE else bucket
+    started = time.monotonic()
+    if not find_or_download(config, shared):
+        show_made(config.folder, make(config), started=started)
+    upload(config.folder, shared)
     note_for_training(
         corpus=name,
         shards=str(config.folder),
         tokenizer=str(weights or config.folder),
         weights=str(weights) if weights else None,
-        vocab_size=str(manifest.vocab_size),
+        vocab_size=str(read_manifest(config.folder).vocab_size),
         end_of_text=str(bpe.Bpe((config.folder / TOKENIZER,)).end_of_text),
     )
 
@@ -205,11 +213,10 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
                 shutil.copyfile(given, config.folder / given.name)
         return file
     made_of = f"{config.fingerprint} {config.vocab_size}\n"
-
-    def train(to: Path) -> None:
-        bpe.train(bpe.Bpe((to,)), sample(units, read=Reader()), vocab_size=config.vocab_size)
-
-    return made_once(file, made_of, train)
+    if not is_made_of(file, made_of):
+        bpe.train(bpe.Bpe((file,)), sample(units, read=Reader()), vocab_size=config.vocab_size)
+        note_made_of(file, made_of)
+    return file
 
 
 if __name__ == "__main__":

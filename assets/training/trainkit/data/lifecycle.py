@@ -111,37 +111,51 @@ def download(config: DataConfig, bucket: DatasetBucket) -> bool:
     return True
 
 
-def ensure_shards(
-    config: DataConfig,
-    bucket: DatasetBucket | None,
-    *,
-    make: Callable[[], Manifest],
-    counted: str = "tokens",
-    ids_each: int = 1,
-) -> Manifest:
-    """Find, download or make the shards, and upload them; training goes on without the upload.
+def find_or_download(config: DataConfig, bucket: DatasetBucket | None) -> bool:
+    """Return True if the shards exist here, or could be downloaded from the bucket.
 
     Args:
         bucket: None where the shards belong to no bucket: text of a machine exists on every machine.
-        counted: name of the things that the message counts, of `ids_each` ids each.
     """
     if is_done(config):
         print(f"data: {config.folder} is there")
-    elif bucket is None or not download(config, bucket):
-        started = time.monotonic()
-        made = make()
-        counts = ", ".join(f"{split} {made.tokens(split) // ids_each:,}" for split in made.splits)
-        print(
-            f"data: {config.folder} made in {time.monotonic() - started:.1f} s: vocabulary "
-            f"{made.vocab_size:,}, {counted}: {counts}"
-        )
-    manifest = read_manifest(config.folder)
+        return True
+    return bucket is not None and download(config, bucket)
+
+
+def show_made(
+    folder: Path, manifest: Manifest, *, started: float, counted: str = "tokens", ids_each: int = 1
+) -> None:
+    """Print the size of shards that were made, and the time since `started`, of time.monotonic().
+
+    Args:
+        counted: name of the things that the message counts, of `ids_each` ids each.
+    """
+    counts = ", ".join(f"{split} {manifest.tokens(split) // ids_each:,}" for split in manifest.splits)
+    print(
+        f"data: {folder} made in {time.monotonic() - started:.1f} s: vocabulary {manifest.vocab_size:,}, "
+        f"{counted}: {counts}"
+    )
+
+
+def upload(folder: Path, bucket: DatasetBucket | None) -> None:
+    """Upload the shards that the bucket lacks; training goes on without that."""
     if bucket:
         try:
-            bucket.upload_shards(config.folder.name, config.folder, manifest)
+            bucket.upload_shards(folder.name, folder, read_manifest(folder))
         except BucketError as error:
             print(f"data: not in the bucket, and training goes on without: {error}", file=sys.stderr)
-    return manifest
+
+
+def ensure_shards(
+    config: DataConfig, bucket: DatasetBucket | None, *, make: Callable[[], Manifest]
+) -> Manifest:
+    """Find, download or make the shards, and upload them."""
+    started = time.monotonic()
+    if not find_or_download(config, bucket):
+        show_made(config.folder, make(), started=started)
+    upload(config.folder, bucket)
+    return read_manifest(config.folder)
 
 
 def show_units(units: Sequence[Unit], *, workers: int) -> None:
@@ -152,12 +166,26 @@ def show_units(units: Sequence[Unit], *, workers: int) -> None:
     print(f"data: {size / 1e6:,.1f} MB in {len(units)} parts, {workers} processes")
 
 
+def is_made_of(file: Path, made_of: str) -> bool:
+    """Return True if a file exists, and the note beside it says that it is made of the same."""
+    note = _made_of_note(file)
+    return file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of
+
+
+def note_made_of(file: Path, made_of: str) -> None:
+    """Write beside a file, which is whole, the text that is_made_of compares."""
+    write_whole(_made_of_note(file), made_of)
+
+
+def _made_of_note(file: Path) -> Path:
+    return file.with_name(f".{file.stem}-of")
+
+
 def made_once(file: Path, made_of: str, make: Callable[[Path], None]) -> Path:
-    """Make a file unless it exists and is made of the same, which is noted beside it."""
-    note = file.with_name(f".{file.stem}-of")
-    if not (file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of):
+    """Make a file unless it exists and is made of the same."""
+    if not is_made_of(file, made_of):
         make(file)
-        write_whole(note, made_of)
+        note_made_of(file, made_of)
     return file
 
 

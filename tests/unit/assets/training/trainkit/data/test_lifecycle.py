@@ -94,11 +94,9 @@ def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
     calls: list[str] = []
 
     def ensure(config: Config) -> None:
-        def make() -> Any:
+        if not lifecycle.find_or_download(config, None):
             calls.append("made")
-            return made(shards, config)
-
-        lifecycle.ensure_shards(config, None, make=make)
+            lifecycle.show_made(config.folder, made(shards, config), started=0.0)
 
     config = Config(tmp_path / "shards")
     ensure(config)
@@ -124,19 +122,17 @@ def test_shards_fit_their_text_and_split_alone(
     assert not lifecycle.is_of_text(manifest, None, validation_every=21)
 
 
-def test_a_file_is_made_once_for_what_it_is_made_of(lifecycle: ModuleType, tmp_path: Path) -> None:
-    file, calls = tmp_path / "tokenizer.json", []
-
-    def make(to: Path) -> None:
-        calls.append(to)
-        to.write_text("{}")
-
-    for made_of in ("one text", "one text", "another"):
-        assert lifecycle.made_once(file, made_of, make) == file
-    assert calls == [file, file]
+def test_a_file_is_made_again_when_its_note_names_another_text_or_it_is_missing(
+    lifecycle: ModuleType, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text("{}")
+    assert not lifecycle.is_made_of(file, "one text"), "there is no note"
+    lifecycle.note_made_of(file, "one text")
+    assert lifecycle.is_made_of(file, "one text")
+    assert not lifecycle.is_made_of(file, "another")
     file.unlink()
-    lifecycle.made_once(file, "another", make)
-    assert len(calls) == 3
+    assert not lifecycle.is_made_of(file, "one text"), "the note alone is left"
 
 
 def test_a_file_system_that_is_too_small_is_refused_at_once(
