@@ -14,10 +14,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from chats import prepare_chats
 from trainkit.data import bpe, machine_text
@@ -90,15 +88,6 @@ class DataConfig:
         return is_of_text(manifest, self.fingerprint, validation_every=self.validation_every) and (
             self.tokenizer is None or manifest.tokenizer_sha256 == sha256_of(self.tokenizer)
         )
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A reader of any unit of titan."""
-
-    def __call__(self, unit: Any) -> Iterator[tuple[str, int]]:
-        """Read the documents of a unit."""
-        return documents_of(unit)
 
 
 def run() -> None:
@@ -188,7 +177,7 @@ def make(config: DataConfig) -> Manifest:
     recipe = Recipe(
         folder=config.folder,
         units=units,
-        read=Reader(),
+        read=documents_of,
         encoder=tokenizer,
         vocab_size=tokenizer.vocab_size,
         tokenizer_sha256=tokenizer.sha256,
@@ -214,7 +203,7 @@ def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
         return file
     made_of = f"{config.fingerprint} {config.vocab_size}\n"
     if not is_made_of(file, made_of):
-        bpe.train(bpe.Bpe((file,)), sample(units, read=Reader()), vocab_size=config.vocab_size)
+        bpe.train(bpe.Bpe((file,)), sample(units), vocab_size=config.vocab_size)
         note_made_of(file, made_of)
     return file
 
