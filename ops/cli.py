@@ -11,15 +11,16 @@ from ops.commands.cancel import cancel
 from ops.commands.connect import connect
 from ops.commands.destroy import destroy
 from ops.commands.diagnose import diagnose
-from ops.commands.image_plan import image_plan
 from ops.commands.jobs import jobs
-from ops.commands.lint import lint
+from ops.commands.local.image_plan import image_plan
+from ops.commands.local.import_config import import_config
+from ops.commands.local.lint import lint
+from ops.commands.local.new_workload import new_workload
+from ops.commands.local.rehearse import rehearse
 from ops.commands.logs import logs
-from ops.commands.new_workload import new_workload
 from ops.commands.plan import plan
 from ops.commands.preflight import preflight
 from ops.commands.price import price
-from ops.commands.rehearse import rehearse
 from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
@@ -55,6 +56,9 @@ app.command(epilog="Example: `trainctl preflight -c family=p4d -c image=build`",
 app.command(
     epilog="Example: `trainctl price -c family=p5 -c nodes=4 --dataset-tokens 9e9`", rich_help_panel=BEFORE
 )(price)
+app.command(
+    "import", epilog="Example: `trainctl import cluster.yaml --out imported`", rich_help_panel=BEFORE
+)(import_config)
 app.command(epilog="Example: `trainctl image-plan p4d -c os=alinux2023`", rich_help_panel=BEFORE)(image_plan)
 app.command(epilog="Example: `trainctl plan -c nodes=4 -c on_busy=drain`", rich_help_panel=BEFORE)(plan)
 app.command(epilog="Example: `trainctl lint job.slurm train.sh`", rich_help_panel=BEFORE)(lint)

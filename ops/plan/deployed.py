@@ -95,6 +95,16 @@ def _with_config(deployed: Deployed, config: Mapping[str, Any]) -> Deployed:
     return Deployed(**{**deployed.__dict__, "config": config})
 
 
+def read_cluster_config(name: str, client: ClientOf) -> Mapping[str, Any] | None:
+    """Return the config of any ParallelCluster cluster; None without one. Raises botocore's errors."""
+    described = _describe(name, client("cloudformation"))
+    if described is None or "ResourcesS3Bucket" not in {
+        each["ParameterKey"] for each in described.get("Parameters", [])
+    }:
+        return None
+    return _stored_config(described, client("s3"))
+
+
 def _describe(name: str, cloudformation: Any) -> Mapping[str, Any] | None:
     try:
         described: Mapping[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]

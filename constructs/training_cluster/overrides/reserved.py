@@ -59,9 +59,14 @@ _PATTERNS = {re.compile(pattern): instead for pattern, instead in RESERVED.items
 def reserved_keys(overrides: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each key of a file of overrides that a flag sets."""
     for path in dict.fromkeys(_leaves(overrides, "")):
-        instead = next((words for pattern, words in _PATTERNS.items() if pattern.fullmatch(path)), None)
-        if instead:
-            yield f"{path}: {'a flag sets it: ' if instead.startswith('-c') else ''}{instead}"
+        if reason := reserved_reason(path):
+            yield f"{path}: {reason}"
+
+
+def reserved_reason(path: str) -> str | None:
+    """Return why a path of a value is refused, and what sets it instead; None for a path that may be set."""
+    instead = next((words for pattern, words in _PATTERNS.items() if pattern.fullmatch(path)), None)
+    return f"a flag sets it: {instead}" if instead and instead.startswith("-c") else instead
 
 
 def _leaves(value: Any, path: str) -> Iterator[str]:

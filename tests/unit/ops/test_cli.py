@@ -19,7 +19,7 @@ from training_cluster.problems import ConfigurationError
 
 _TEXTS = {".json", ".log", ".md", ".py", ".sh", ".slurm", ".svg", ".txt", ".yaml"}
 COMMANDS = tuple(
-    each.callback.__name__.replace("_", "-") for each in app.registered_commands if each.callback
+    each.name or each.callback.__name__.replace("_", "-") for each in app.registered_commands if each.callback
 )
 
 

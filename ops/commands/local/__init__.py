@@ -1,0 +1,4 @@
+"""Subcommands of `trainctl` that need no account.
+
+Imported by: ops.cli.
+"""

@@ -1,0 +1,118 @@
+"""`trainctl import`: writes flags, queues and overrides, and compares what they render with the import."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ops.importing.flags import take_flags
+from ops.importing.overrides import lose_what_differs, take_overrides
+from ops.importing.queues import take_queues
+from ops.importing.translation import Config, Translation
+from ops.usage import UsageError
+from training_cluster.paths import ROOT
+from training_cluster.pcluster.check import config_before_deploy, config_problems
+from training_cluster.pcluster.config_diff import Difference, differences
+from training_cluster.pcluster.schema import schema_problems
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE = "flags.json", "queues.yaml", "overrides.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """Result of an import."""
+
+    flags: Mapping[str, str]
+    files: tuple[Path, ...]
+    lost: tuple[str, ...]
+    """A sentence for each key that is lost, with the reason."""
+    fill: tuple[str, ...]
+    """A sentence for each flag that the user has to complete."""
+    problem: str
+    """Refusal of the result by our rules or ParallelCluster's schema; "" if it can be deployed."""
+    changes: tuple[Difference, ...]
+    """Keys that the rendered config has otherwise than the imported one, with both values."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True when nothing that changes the cluster is lost."""
+        return not self.lost and not self.problem
+
+
+def import_config(config: Config, folder: Path) -> Imported:
+    """Translate a config, write the files, and render the result.
+
+    Raises:
+        UsageError: the folder has files of these names already, or the scheduler is none that is supported.
+    """
+    files = {name: folder / name for name in (FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE)}
+    if existing := [str(each) for each in files.values() if each.exists()]:
+        raise UsageError(f"import: {', '.join(existing)} exists\n  type:   --out another folder")
+    scheduler = config["Scheduling"].get("Scheduler")
+    if scheduler != "slurm":
+        raise UsageError(f"import: Scheduling.Scheduler is {scheduler}\n  allowed: slurm")
+    theirs, to = _renamed_pool(config), Translation()
+    for problem in schema_problems(dict(copy.deepcopy(theirs))):
+        to.lose("schema", "", problem)
+    take_flags(theirs, to)
+    take_queues(theirs, to)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [files[FLAGS_FILE]]
+    if to.queues:
+        written.append(_write_yaml(files[QUEUES_FILE], to.queues))
+        to.flags["queues"] = _named(files[QUEUES_FILE])
+    problem, rendered = _render(to.flags)
+    if rendered is not None:
+        take_overrides(theirs, rendered, to)
+        if to.overrides:
+            written.append(_write_yaml(files[OVERRIDES_FILE], to.overrides))
+            to.flags["overrides"] = _named(files[OVERRIDES_FILE])
+            problem, rendered = _render(to.flags)
+    if rendered is not None:
+        lose_what_differs(theirs, rendered, to)
+        problem = problem or "\n".join(config_problems(rendered))
+    files[FLAGS_FILE].write_text(json.dumps({"context": to.flags}, indent=2) + "\n", encoding="utf-8")
+    return Imported(
+        flags=to.flags,
+        files=tuple(written),
+        lost=tuple(dict.fromkeys(each.text() for each in to.lost)),
+        fill=tuple(to.fill),
+        problem=problem,
+        changes=tuple(differences(theirs, rendered)) if rendered is not None else (),
+    )
+
+
+def _renamed_pool(config: Config) -> dict[str, Any]:
+    """Return the config with our name of the first pool of login nodes."""
+    theirs: dict[str, Any] = copy.deepcopy(dict(config))
+    for pool in theirs.get("LoginNodes", {}).get("Pools", [])[:1]:
+        pool["Name"] = "login"
+    return theirs
+
+
+def _render(flags: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:
+    """Render the config; return a refusal of the flags, and no config."""
+    try:
+        return "", config_before_deploy(read_settings(flags))
+    except ConfigurationError as error:
+        return str(error), None
+
+
+def _named(file: Path) -> str:
+    """Return the path as the flags take it: in the folder of cdk.json, or absolute."""
+    whole = file.absolute()
+    return str(whole.relative_to(ROOT) if whole.is_relative_to(ROOT) else whole)
+
+
+def _write_yaml(file: Path, content: Mapping[str, Any]) -> Path:
+    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -1,0 +1,109 @@
+"""Reads a ParallelCluster 3 config: from a YAML file, a CloudFormation template, or a running cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ops.account.session import ClientOf
+from ops.plan.deployed import read_cluster_config
+from ops.usage import OpsError, UsageError
+
+Config = dict[str, Any]
+"""Cluster config with ParallelCluster's keys."""
+_CONFIG = "ClusterConfiguration"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with CloudFormation's short functions (!Ref, !Sub) as mappings."""
+
+
+def _function(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        return {suffix: loader.construct_scalar(node)}
+    if isinstance(node, yaml.SequenceNode):
+        return {suffix: loader.construct_sequence(node, deep=True)}
+    assert isinstance(node, yaml.MappingNode)
+    return {suffix: loader.construct_mapping(node, deep=True)}
+
+
+_Loader.add_multi_constructor("!", _function)
+
+
+def read_config_file(file: Path) -> Config:
+    """Read the config in a file: the whole file, or a resource's property ClusterConfiguration.
+
+    Raises:
+        UsageError: no such file, no YAML or JSON, or no ParallelCluster 3 config in it.
+    """
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 (a safe loader)
+    except OSError as error:
+        raise _none_in(file, error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise _none_in(file, "it is not UTF-8") from None
+    except yaml.YAMLError as error:
+        raise _none_in(file, " ".join(str(error).split())) from None
+    found = [content] if _is_config(content) else list(_inside(content))
+    if len(found) != 1:
+        words = (
+            f"{len(found)} cluster configs" if found else "no HeadNode and Scheduling, and no such resource"
+        )
+        raise _none_in(file, words)
+    return found[0]
+
+
+def read_running_config(name: str, client: ClientOf) -> Config:
+    """Read the config of a running cluster. Raises OpsError without one, and botocore's errors."""
+    config = read_cluster_config(name, client)
+    if config is None:
+        raise OpsError(
+            f"no cluster {name} in this region\n  type:   trainctl import --cluster NAME, or a file"
+        )
+    return dict(config)
+
+
+def _is_config(content: object) -> bool:
+    return isinstance(content, Mapping) and "HeadNode" in content and "Scheduling" in content
+
+
+def _inside(content: object) -> Iterator[Config]:
+    """Yield the configs of a template's resources; a config may be text of YAML or JSON."""
+    resources = content.get("Resources") if isinstance(content, Mapping) else None
+    for each in resources.values() if isinstance(resources, Mapping) else []:
+        config = each.get("Properties", {}).get(_CONFIG) if isinstance(each, Mapping) else None
+        text = _joined(config)
+        if text is not None:
+            try:
+                config = yaml.safe_load(text)
+            except yaml.YAMLError:
+                continue
+        if isinstance(config, Mapping) and _is_config(config):
+            yield dict(config)
+
+
+def _joined(value: object) -> str | None:
+    """Return the text of a string, Fn::Sub or Fn::Join, with a reference as ${Name}."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    ((function, argument),) = value.items()
+    name = str(function).removeprefix("Fn::")
+    if name == "Sub":
+        return argument if isinstance(argument, str) else str(argument[0])
+    if name == "Join":
+        separator, parts = argument
+        return str(separator).join(_joined(each) or "${?}" for each in parts)
+    return "${" + str(argument if isinstance(argument, str) else name) + "}"
+
+
+def _none_in(file: Path, why: str) -> UsageError:
+    return UsageError(
+        f"import: {file} is no ParallelCluster 3 cluster config: {why}\n"
+        "  allowed: the YAML file of pcluster create-cluster, or a CloudFormation template (cdk.out/*.json) "
+        f"with a resource that has {_CONFIG}"
+    )

@@ -1,0 +1,94 @@
+"""Keys of a cluster config that no flag has: overrides, as far as these may set them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ops.importing.translation import Config, Translation
+from training_cluster.overrides.merge import scripts_of
+from training_cluster.overrides.reserved import reserved_reason
+from training_cluster.pcluster.config_diff import differences
+
+_ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
+
+
+def take_overrides(theirs: Config, ours: Config, to: Translation) -> None:
+    """Take what differs from the config that flags and queues render.
+
+    Args:
+        theirs: the imported config.
+        ours: the rendered config, without overrides.
+    """
+    to.overrides = _mapping(theirs, ours, "", to)
+
+
+def _mapping(
+    theirs: Mapping[str, Any], ours: Mapping[str, Any], path: str, to: Translation
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in theirs.items():
+        at = f"{path}.{key}" if path else key
+        if value is None or _is_carried(at, to) or value == ours.get(key):
+            continue
+        left = _value(value, ours.get(key), at, to)
+        if left not in (None, {}, []):
+            found[key] = left
+    return found
+
+
+def _value(theirs: Any, ours: Any, path: str, to: Translation) -> Any:
+    if path.endswith(_ADDED_TO):
+        return theirs
+    if isinstance(theirs, Mapping) and theirs:
+        return _mapping(theirs, ours if isinstance(ours, Mapping) else {}, path, to)
+    if (
+        isinstance(theirs, list)
+        and theirs
+        and all(isinstance(each, Mapping) and "Name" in each for each in theirs)
+    ):
+        return list(_named(theirs, ours if isinstance(ours, list) else [], path, to))
+    if reason := reserved_reason(path):
+        to.lose(path, theirs, reason)
+        return None
+    return theirs
+
+
+def _are_named(items: Any) -> bool:
+    return (
+        isinstance(items, list)
+        and bool(items)
+        and all(isinstance(each, Mapping) and "Name" in each for each in items)
+    )
+
+
+def _named(theirs: list[Any], ours: list[Any], path: str, to: Translation) -> Iterator[dict[str, Any]]:
+    known = {each.get("Name"): each for each in ours if isinstance(each, Mapping)}
+    for item in theirs:
+        at = f"{path}[{item['Name']}]"
+        if _is_carried(at, to):
+            continue
+        left = _mapping({k: v for k, v in item.items() if k != "Name"}, known.get(item["Name"], {}), at, to)
+        if left:
+            yield {"Name": item["Name"], **left}
+
+
+def _is_carried(path: str, to: Translation) -> bool:
+    return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in to.carried)
+
+
+def lose_what_differs(theirs: Config, rendered: Config, to: Translation) -> None:
+    """Mark keys as lost that the final config has with another value, or lacks."""
+    named = {each.path for each in to.lost}
+    for path, old, new in differences(theirs, rendered):
+        if old is None or _is_carried(path, to) or any(path.startswith(each) for each in named):
+            continue
+        if any(f".{key}" in path for key in _ADDED_TO):
+            action = path.rpartition(".")[2]
+            if action in _ADDED_TO and all(each in scripts_of(new) for each in scripts_of(old)):
+                continue
+            if action not in _ADDED_TO:
+                continue  # within a script's own keys, which moved into the sequence
+        if isinstance(old, list) and isinstance(new, list) and all(each in new for each in old):
+            continue
+        to.lose(path, old, "rendered otherwise")
