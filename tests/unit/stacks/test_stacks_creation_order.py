@@ -31,8 +31,16 @@ FEATURES: dict[str, dict[str, str]] = {
     "private": {"endpoints": "private", "accounting": "new"},
     "image": {"image": "build"},
 }
-CASES = [{"family": name} for name in family_names()] + list(FEATURES.values())
-ids = ["-".join(flags.values())[:40] for flags in CASES]
+FAST = {"defaults": {}, "everything": OTHERS["everything"]}
+CASES = {
+    **FAST,
+    **{name: {"family": name} for name in family_names()},
+    **{name: flags for name, flags in FEATURES.items() if name not in FAST},
+}
+PARAMETERS = [
+    pytest.param(flags, id=name, marks=() if name in FAST else pytest.mark.slow)
+    for name, flags in CASES.items()
+]
 RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
 
 
@@ -41,26 +49,20 @@ def _templates(synthesise: Synthesise, flags: Mapping[str, str]) -> dict[str, Re
     return {name: each for name, each in found.items() if each}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("flags", CASES, ids=ids)
-def test_each_need_at_creation_is_a_dependency(synthesise: Synthesise, flags: dict[str, str]) -> None:
-    for name, resources in _templates(synthesise, flags).items():
-        assert [f"{name}: {each}" for each in missing(resources)] == []
-
-
-@pytest.mark.parametrize("flags", [{}, OTHERS["everything"]], ids=["defaults", "everything"])
-def test_in_200_unlucky_orders_nothing_is_created_before_what_it_needs(
+@pytest.mark.parametrize("flags", PARAMETERS)
+def test_each_need_at_creation_is_a_dependency_and_met_in_200_unlucky_orders(
     synthesise: Synthesise, flags: dict[str, str]
 ) -> None:
-    for resources in _templates(synthesise, flags).values():
+    for name, resources in _templates(synthesise, flags).items():
+        assert [f"{name}: {each}" for each in missing(resources)] == []
         dependencies = Dependencies(resources)
         needs = [found for need in NEEDS for found in need.find(resources, dependencies)]
         orders = set()
         for seed in SEEDS:
             order = unlucky_order(dependencies.direct, seed)
-            place = {name: number for number, name in enumerate(order)}
+            place = {each: number for number, each in enumerate(order)}
             early = [
-                (name, other) for name, needed in needs for other in needed if place[other] > place[name]
+                (each, other) for each, needed in needs for other in needed if place[other] > place[each]
             ]
             assert early == [], f"seed {seed}"
             orders.add(tuple(order))
