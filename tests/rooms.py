@@ -136,5 +136,5 @@ def importers(package: str) -> set[str]:
 
 
 def within(room: str, listed: str) -> bool:
-    """Tell whether a room is the one that is listed, or in it."""
+    """Return True if a room is the one that is listed, or in it."""
     return room == listed or room.startswith(f"{listed}.")

@@ -34,7 +34,7 @@ _LEAST_MIB = 1024
 
 
 def main(arguments: list[str]) -> None:
-    """Write the table."""
+    """Write cluster_configs/instance_types.tsv."""
     if arguments:
         ec2, where = boto3.client("ec2", region_name=arguments[0]), arguments[0]
         pages = ec2.get_paginator("describe_instance_types").paginate()

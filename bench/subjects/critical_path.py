@@ -44,7 +44,7 @@ class Step:
 
     @property
     def duration_s(self) -> float:
-        """Duration in seconds."""
+        """Duration of the creation, in seconds."""
         return self.ends_s - self.begins_s
 
 

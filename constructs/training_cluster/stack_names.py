@@ -39,7 +39,7 @@ def cluster_of_stack(stack_name: str) -> str | None:
 
 
 def is_taken(name: str) -> bool:
-    """Tell whether a stack of this app, or the CDK's own, may have this name, in whatever case."""
+    """Return True if a stack of this app, or the CDK's own, may have this name, in whatever case."""
     lower = name.lower()
     prefixes = (f"{_OURS}-".lower(), f"{CLUSTER_STACK}-".lower())
     return lower in {CLUSTER_STACK.lower(), "cdktoolkit"} or lower.startswith(prefixes)

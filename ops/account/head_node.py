@@ -180,7 +180,7 @@ def _refuse_to_repeat(response: Any = None, caught_exception: Exception | None =
 
 
 def _is_undelivered(answer: dict[str, Any]) -> bool:
-    """Tell if no agent received a command: the only result after which it can never start."""
+    """Return True if no agent received a command: the only result after which it can never start."""
     return str(answer.get("StatusDetails")).replace(" ", "").lower() in _NOT_DELIVERED
 
 

@@ -33,7 +33,7 @@ def image_stacks() -> dict[str, Settings]:
 
 
 def is_image_stack(name: str) -> bool:
-    """Tell if a stack of this name is an ImageStack, of this release or of another."""
+    """Return True if a stack of this name is an ImageStack, of this release or of another."""
     return name.startswith(IMAGE_STACKS) and _in_this_release(name) in image_stacks()
 
 

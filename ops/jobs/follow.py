@@ -26,7 +26,7 @@ Write = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """A job and its output."""
+    """A job, and the files of its output."""
 
     job_id: str
     job: Job | None

@@ -27,7 +27,7 @@ _ACCOUNTED_SINCE = "now-7days"
 
 @dataclass(frozen=True, kw_only=True)
 class Jobs:
-    """The jobs that Slurm knows."""
+    """The jobs of a cluster, from squeue and from accounting."""
 
     queue: tuple[QueuedJob, ...]
     """Running jobs, then waiting jobs; the oldest first."""
@@ -119,7 +119,7 @@ def find_job(job_id: str, head_node: HeadNode) -> Job | None:
 
 
 def is_unknown_job(said: str) -> bool:
-    """Tell if scontrol failed because Slurm does not know the job, or has forgotten it."""
+    """Return True if scontrol failed because Slurm has no such job, or no longer."""
     return bool(_UNKNOWN_JOB.search(said))
 
 

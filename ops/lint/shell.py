@@ -188,7 +188,7 @@ def _unquoted(text: str) -> str:
 
 
 def _is_prose(word: Node, text: str) -> bool:
-    """Tell if an argument is one quoted string with blanks in it."""
+    """Return True if an argument is one quoted string with blanks in it."""
     parts = word["Parts"]
     return len(parts) == 1 and parts[0]["Type"] in ("SglQuoted", "DblQuoted") and bool(re.search(r"\s", text))
 

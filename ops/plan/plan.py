@@ -31,7 +31,7 @@ PricesOf = Callable[[list[Settings]], PriceBook]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Plan of one deploy."""
+    """Changes that one deploy would make."""
 
     cluster_name: str
     region: str

@@ -43,7 +43,7 @@ class ExistingNetwork:
         return str(self.private["CidrBlock"]) if self.private else None
 
     def has(self, stack_name: str) -> bool:
-        """Tell if one of our stacks was deployed; one whose first deploy failed has no outputs."""
+        """Return True if one of our stacks was deployed; one whose first deploy failed has no outputs."""
         return stack_name in self.stacks and bool(self.stacks[stack_name].outputs)
 
 

@@ -10,7 +10,7 @@ Verdict = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A line of the report."""
+    """A line of the report of preflight."""
 
     check: str
     found: str

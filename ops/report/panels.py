@@ -65,7 +65,7 @@ def panels_of(runs: Sequence[Run]) -> list[Panel]:
 
 
 def has(run: Run, panel: Panel) -> bool:
-    """Tell if a run has values for a panel."""
+    """Return True if a run has values for a panel."""
     return panel.series in run.series and bool(run.series[panel.series].values)
 
 

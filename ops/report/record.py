@@ -141,9 +141,9 @@ class Run(_Record):
     """Settings of the last start; empty for a run of older scripts."""
     summary: Summary
     damaged_rows: int = 0
+    """Damaged lines of metrics, starts and ends, which are left out; 0 from older scripts."""
     network: Network | None = None
     """None of a run on one node or on CPUs, or of older scripts."""
-    """Damaged lines of metrics, starts and ends, which are left out; 0 from older scripts."""
     not_finite: dict[str, NotFinite]
     figures: list[Figure]
     axes: dict[str, list[float | None]]

@@ -11,17 +11,17 @@ from training_cluster.image.names import IMAGE_TAG
 
 
 def is_ours(tags: Iterable[Mapping[str, str]]) -> bool:
-    """Tell if the tags are those of a network, storage or accounting stack of ours."""
+    """Return True if the tags are those of a network, storage or accounting stack of ours."""
     return any(tag["Key"] == CLUSTER_TAG and tag["Value"] == SHARED for tag in tags)
 
 
 def is_of_an_image(tags: Iterable[Mapping[str, str]]) -> bool:
-    """Tell if the tags are those of an ImageStack of ours, or of its pipeline."""
+    """Return True if the tags are those of an ImageStack of ours, or of its pipeline."""
     return any(tag["Key"] == IMAGE_TAG for tag in tags)
 
 
 def is_our_bucket(name: str, s3: Any) -> bool:
-    """Tell if a bucket has our tag; one whose tags we may not read is not ours."""
+    """Return True if a bucket has our tag; one whose tags we may not read is not ours."""
     answer = unless(
         lambda: s3.get_bucket_tagging(Bucket=name), "NoSuchTagSet", "NoSuchBucket", "AccessDenied"
     )
@@ -29,11 +29,11 @@ def is_our_bucket(name: str, s3: Any) -> bool:
 
 
 def is_our_log_group(arn: str, logs: Any) -> bool:
-    """Tell if a log group has our tag."""
+    """Return True if a log group has our tag."""
     tags = logs.list_tags_for_resource(resourceArn=arn.removesuffix(":*"))["tags"]
     return bool(tags.get(CLUSTER_TAG) == SHARED)
 
 
 def is_our_database_part(arn: str, rds: Any) -> bool:
-    """Tell if a subnet group or parameter group of RDS has our tag."""
+    """Return True if a subnet group or parameter group of RDS has our tag."""
     return is_ours(rds.list_tags_for_resource(ResourceName=arn)["TagList"])

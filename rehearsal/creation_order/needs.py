@@ -28,7 +28,7 @@ _Needs = Iterator[tuple[str, Set[str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """One kind of need."""
+    """A kind of resource that another needs, without a reference in the template."""
 
     id: str
     why: str

@@ -24,7 +24,7 @@ class Case:
 
 
 def named_cases(names: Iterable[str]) -> list[Case]:
-    """Return the cases that the driver knows by name."""
+    """Return the cases that the driver finds by their name."""
     return [Case(id=name, question={"id": name, "named": name}) for name in names]
 
 

@@ -38,7 +38,7 @@ class Gateway:
         self._log = log.open("a", buffering=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request of an AWS client."""
         if scope["type"] == "websocket":  # only services that nothing here uses have them
             await send({"type": "websocket.close", "code": 1008})
             return

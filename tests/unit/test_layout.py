@@ -109,7 +109,7 @@ def _names_of_tests(folder: Path) -> set[str]:
 
 
 def _has_test(path: Path) -> bool:
-    """Tell whether a test is named after a module or its folder, at the place that mirrors it."""
+    """Return True if a test is named after a module or its folder, at the place that mirrors it."""
     folder = Path(str(path.parent).replace("-", "_").removeprefix("constructs/"))
     module = re.sub(r"^\d+_", "", path.stem.replace("-", "_"))
     beside, above = _names_of_tests(folder), _names_of_tests(folder.parent)

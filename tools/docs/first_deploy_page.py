@@ -31,7 +31,7 @@ estimates: none was measured. What a person has to look at:
 
 
 def render_first_deploy_page() -> str:
-    """Return the page."""
+    """Render docs' page of the first deploy."""
     with_nodes = "\nWith `--nodes N`, also:\n\n"
     return _HEAD + "".join(_rows(CHECKS)) + with_nodes + "".join(_rows(NODE_CHECKS))
 

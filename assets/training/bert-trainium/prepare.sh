@@ -18,7 +18,7 @@ source "$here/../environment.sh"
 
 # The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-# Wrong settings are told before anything is installed: this needs no package.
+# Wrong settings are reported before anything is installed: this needs no package.
 python="$(find_python)"
 "$python" -B "$here/settings.py"
 

@@ -136,7 +136,7 @@ class Recorder:
             print(self._metrics.add_validation(step=self.step, loss=loss, seconds=seconds))
 
     def _end_here(self) -> None:
-        """Tell fairseq to save and leave; every rank has the same sum, so all change the same."""
+        """Let fairseq save and end; every rank has the same sum, so all ranks end at the same step."""
         self.stopped = True
         self.cfg.optimization.max_update = self.step
         # Slurm gives two minutes: they are for the checkpoint.

@@ -24,7 +24,7 @@ class ShardLoader(BaseDataLoader):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
-        """Where the shards are, and which of them are read."""
+        """Options of the loader; dataset_path is the folder of the shards."""
 
         split: str = "train"
         seed: int = 1337

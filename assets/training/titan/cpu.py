@@ -44,10 +44,10 @@ class CpuModule(types.ModuleType):
         return types.SimpleNamespace(total_memory=1 << 40, name="CPU")
 
     def reset_peak_memory_stats(self, _device: object = None) -> None:
-        """Forget nothing."""
+        """Do nothing: a CPU has no counters of its memory."""
 
     def empty_cache(self) -> None:
-        """Free nothing."""
+        """Do nothing: a CPU has no cache of an allocator."""
 
     def memory_stats(self, _device: object = None) -> dict[str, int]:
         """Return no memory: metrics.jsonl has that of the process."""

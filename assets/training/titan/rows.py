@@ -117,7 +117,7 @@ class Validation(Validator):
         last_step: int = 0
 
     def should_validate(self, step: int) -> bool:
-        """Tell if a validation follows a step."""
+        """Return True if a validation follows a step."""
         every: int = self.config.every
         last_step: int = self.config.last_step
         return step == last_step or (every > 0 and step % every == 0)

@@ -27,7 +27,7 @@ MASK_BLOCK = 128
 
 @dataclass(frozen=True)
 class Settings(TrainSettings):
-    """What may differ between runs. Degrees of parallelism are numbers of ranks."""
+    """Settings that may differ between runs. Degrees of parallelism are numbers of ranks."""
 
     model: str = "llama3"
     """Model of torchtitan."""

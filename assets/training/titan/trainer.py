@@ -16,7 +16,7 @@ from trainkit.run.run import Run
 
 
 class ClusterTrainer(Trainer):
-    """torchtitan's trainer, which stops when Slurm asks for it and says how it ended."""
+    """torchtitan's trainer, which stops when Slurm asks for it and records how the run ended."""
 
     def __init__(self, config: Trainer.Config, run: Run) -> None:
         self._run = run

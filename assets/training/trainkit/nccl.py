@@ -127,5 +127,5 @@ def _folder(run_dir: Path, environment: Mapping[str, str]) -> Path:
 
 
 def is_strict(environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell if a run on TCP where EFA exists has to end (STRICT_NETWORK=1)."""
+    """Return True if a run on TCP where EFA exists has to end (STRICT_NETWORK=1)."""
     return environment.get(STRICT) == "1"

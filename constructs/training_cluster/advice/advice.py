@@ -17,7 +17,7 @@ from training_cluster.image.names import image_parameter, image_stack_name
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One warning or note."""
+    """A warning or a note about the settings."""
 
     id: str
     """Id by which CDK lets people acknowledge a warning."""

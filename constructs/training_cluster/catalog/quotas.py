@@ -35,7 +35,7 @@ class VcpuQuota(Strict):
     source: str
 
     def counts(self, instance_type: str) -> bool:
-        """Tell whether instances of a type count against this quota, given the right capacity type."""
+        """Return True if instances of a type count against this quota, given the right capacity type."""
         letters = re.match(r"[a-z]+", instance_type)
         generation = re.match(r"[a-z]+\d+", instance_type)
         return any(each[0] in self.families for each in (letters, generation) if each)

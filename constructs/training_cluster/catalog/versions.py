@@ -62,7 +62,7 @@ class Versions(Strict):
 
 
 def under(version: str, ceiling: str) -> bool:
-    """Tell whether a version is not after a ceiling; 580 allows 580.159.04 and 570.1, not 590."""
+    """Return True if a version is not after a ceiling; 580 allows 580.159.04 and 570.1, not 590."""
     parts = ceiling.split(".")
     return _key(version.split(".")[: len(parts)]) <= _key(parts)
 

@@ -76,7 +76,7 @@ def refused_with(info: FieldInfo) -> str | None:
 
 
 def is_compared(info: FieldInfo) -> bool:
-    """Tell whether `trainctl plan` compares a flag with its deployed value."""
+    """Return True if `trainctl plan` compares a flag with its deployed value."""
     return bool(_extra(info)[_IS_COMPARED])
 
 

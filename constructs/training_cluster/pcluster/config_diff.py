@@ -30,7 +30,7 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]
 
 
 def covers(key: str, path: str) -> bool:
-    """Tell if one of two paths is the other, or is within it."""
+    """Return True if one of two paths is the other, or is within it."""
     longer, shorter = (key, path) if len(key) > len(path) else (path, key)
     return longer == shorter or (longer.startswith(shorter) and longer[len(shorter)] in ".[")
 

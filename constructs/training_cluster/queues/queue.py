@@ -74,7 +74,7 @@ class Queue:
 
     @property
     def first(self) -> NodeType:
-        """Instance type that stands for the queue: the first of the first compute resource."""
+        """Instance type that represents the queue: the first of the first compute resource."""
         return self.compute_resources[0].types[0]
 
     @property

@@ -78,7 +78,7 @@ def _judge(statements: list[Statement], arn: str, account: str, services: list[s
 
 
 def _grants(statement: Statement, services: list[str]) -> bool:
-    """Tell if a statement concerns launches: CreateGrant, and not only through another service."""
+    """Return True if a statement concerns launches: CreateGrant, and not only through another service."""
     if statement["Effect"] != "Allow" or not _GRANT & set(_listed(statement.get("Action", []))):
         return False
     conditions = statement.get("Condition", {}).values()

@@ -18,7 +18,7 @@ class Named(Protocol):
 
 
 def judge_quota(quota: Named, *, service: str, used: float, wanted: float, client: Any) -> Finding:
-    """Return a finding that tells if the quota is large enough for the cluster.
+    """Compare a quota with the usage of the full cluster.
 
     Args:
         used: usage by others than the cluster.

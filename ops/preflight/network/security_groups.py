@@ -23,7 +23,7 @@ class Peer:
     cidr: str | None
 
     def passes(self, rule: Mapping[str, Any]) -> bool:
-        """Tell if a rule covers the peer. Like in ParallelCluster, a prefix list is assumed to cover it."""
+        """Return True if a rule covers the peer; a prefix list is assumed to, as in ParallelCluster."""
         groups = {pair.get("GroupId") for pair in rule.get("UserIdGroupPairs", [])}
         ranges = [each["CidrIp"] for each in rule.get("IpRanges", [])]
         covered = self.cidr is not None and any(_covers(each, self.cidr) for each in ranges)
@@ -46,7 +46,7 @@ def describe_groups(group_ids: Iterable[str], ec2: Any) -> list[Mapping[str, Any
 
 
 def ports_open(groups: Iterable[Mapping[str, Any]], ports: tuple[int, int], peer: Peer) -> bool:
-    """Tell if the groups together allow a peer in and out on a range of TCP ports."""
+    """Return True if the groups together allow a peer in and out on a range of TCP ports."""
     return all(
         any(_is_open(rule, ports, peer) for group in groups for rule in group.get(direction, []))
         for direction in ("IpPermissions", "IpPermissionsEgress")

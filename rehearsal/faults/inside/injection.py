@@ -24,7 +24,7 @@ ANY = "*"
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """The fault to inject."""
+    """A fault, and the call of AWS in which it is injected."""
 
     kind: str
     """One of cases.KINDS, a key of _ERRORS, or `killed`."""

@@ -123,7 +123,7 @@ class MotoType:
         return self.create(logical_id, new, stack_name)
 
     def delete(self, physical_id: str, properties: Properties) -> None:
-        """Delete it from moto."""
+        """Delete the resource from moto."""
         resource = self._resources.pop(physical_id, None)
         if delete := _DELETERS.get(self.name):
             with contextlib.suppress(KeyError):  # it is already deleted

@@ -23,7 +23,7 @@ class Need:
 
     @property
     def service(self) -> str:
-        """Prefix of the action."""
+        """Prefix of the action, such as ec2."""
         return self.action.partition(":")[0]
 
 

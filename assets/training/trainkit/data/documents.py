@@ -59,7 +59,7 @@ def fingerprint_of(files: Sequence[Path]) -> str | None:
 
 
 def pieces_of(file: Path, *, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
-    """Cut a file into as many pieces as its size asks for: parquet into one, an empty text into none."""
+    """Cut a file into pieces of `piece_bytes`: parquet into one, an empty text into none."""
     size = file.stat().st_size
     cuts = [(start, min(start + piece_bytes, size)) for start in range(0, size, piece_bytes)]
     if file.suffix == ".parquet":
@@ -90,7 +90,7 @@ def documents_of(piece: Piece) -> Iterator[tuple[str, int]]:
     """Read the documents of a piece, each with the bytes read for it.
 
     Raises:
-        ShardError: the file is not what its name says.
+        ShardError: the content of the file is not of the type that its name ends with.
     """
     if piece.file.suffix == ".parquet":
         return parquet_rows(piece.file)

@@ -37,7 +37,7 @@ def main(run: Callable[[], None], *errors: type[Exception]) -> None:
     """Run a preparation; end the program with one sentence where it fails.
 
     Args:
-        errors: what else than ShardError and BucketError says in one sentence why.
+        errors: further exceptions whose text is a sentence for users, beside ShardError and BucketError.
     """
     sentences: tuple[type[Exception], ...] = (ShardError, BucketError, *errors)
     try:
@@ -167,7 +167,7 @@ def show_units(units: Sequence[Unit], *, workers: int) -> None:
 
 
 def is_made_of(file: Path, made_of: str) -> bool:
-    """Return True if a file exists, and the note beside it says that it is made of the same."""
+    """Return True if a file exists, and the note beside it has the same `made_of`."""
     note = _made_of_note(file)
     return file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of
 

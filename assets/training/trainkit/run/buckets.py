@@ -29,7 +29,7 @@ class Span:
 
     @property
     def mean(self) -> float:
-        """Mean of the values."""
+        """Mean of the values of a span."""
         return self.total / self.count
 
 

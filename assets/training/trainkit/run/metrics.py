@@ -185,7 +185,7 @@ def summary_of(file: Path) -> str:
 
 
 def is_validation(row: Mapping[str, Any]) -> bool:
-    """Tell if a row is of a validation, and not of a step."""
+    """Return True if a row is of a validation, and not of a step."""
     return "val_loss" in row
 
 

@@ -42,7 +42,7 @@ class TrainSettings:
     """bf16, fp16 or no; job.slurm sets the precision of the instance family."""
 
     def validates_after(self, step: int) -> bool:
-        """Tell if a validation follows a step; after the last one a validation follows anyway."""
+        """Return True if a validation follows a step; after the last one a validation follows anyway."""
         return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps
 
 

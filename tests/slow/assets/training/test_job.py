@@ -1,4 +1,4 @@
-"""What becomes of a job whose ranks, nodes or time end early: job.slurm on a real Slurm, tiny trainer."""
+"""End of a job whose ranks, nodes or time end early: job.slurm on a real Slurm, tiny trainer."""
 
 import http.server
 import os
@@ -53,7 +53,7 @@ def losses(training: Training, run: str) -> list[float]:
 
 @pytest.fixture(scope="module")
 def whole_run(training: Training) -> str:
-    """What a run that nothing interrupts prints; others are compared with its losses."""
+    """Output of a run that nothing interrupts; the losses of others are compared with it."""
     return training.run("whole")
 
 
@@ -205,7 +205,7 @@ def test_more_nodes_than_there_are_are_refused_at_submission(training: Training)
 
 
 def lose_node(training: Training, name: str) -> None:
-    """As a machine that is switched off: nothing of it says a last word. Slurm finds that it is gone."""
+    """Kill all of a node at once, like a machine that is switched off; Slurm finds that it is gone."""
     running = marked("tiny")
     (slurmd,) = (process for process in running if process.name() == "slurmd" and name in process.cmdline())
     tasks = [process for process in running if process.environ().get("SLURMD_NODENAME") == name]

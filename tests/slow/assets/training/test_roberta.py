@@ -81,12 +81,12 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
 
 @pytest.fixture(scope="module")
 def whole_run(training: Training) -> str:
-    """What a run that nothing interrupts has printed."""
+    """Output of a run that nothing interrupts."""
     return training.wait(training.submit("whole"), state="COMPLETED", timeout_s=FIRST_RUN_S)
 
 
 def equal_parts(rows: list[dict[str, Any]]) -> list[tuple[int, float, float, int]]:
-    """What has to be equal, bit by bit: how long a step took is not."""
+    """Return the values that have to be equal, bit by bit; the time of a step is not among them."""
     return [(row["step"], row["loss"], row["learning_rate"], row["tokens"]) for row in rows]
 
 
@@ -142,19 +142,19 @@ class Preparation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """As job.slurm and prepare.sh give it."""
+        """Environment that job.slurm and prepare.sh give."""
         path = f"{TRAINING}:{TRAINING / 'roberta'}"
         own = {"DATA_DIR": str(self.folder), "CORPUS": "raw", "VOCAB_SIZE": "2048", "PREPARE_WORKERS": "2"}
         return {**os.environ, **own, "PYTHONPATH": path}
 
     @property
     def text(self) -> Path:
-        """What is prepared."""
+        """Folder of the prepared text."""
         return self.folder / "raw" / "text.txt"
 
     @property
     def work(self) -> Path:
-        """Where prepare.py has what is not whole."""
+        """Folder of unfinished files of prepare.py."""
         return self.folder / ".raw-bpe-2048.partial"
 
     @property
@@ -169,7 +169,7 @@ class Preparation:
         shutil.copytree(bpe, self.work / "bpe")
 
     def start(self) -> subprocess.Popen[str]:
-        """As prepare.sh does."""
+        """Start prepare.py as prepare.sh does."""
         command: Command = [self.python, "-B", TRAINING / "roberta" / "prepare.py"]
         return subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
 

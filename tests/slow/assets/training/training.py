@@ -77,7 +77,7 @@ def ranks(workload: str) -> list[psutil.Process]:
 
 
 def losses(rows: list[dict[str, Any]]) -> list[tuple[int, float, int]]:
-    """What has to be equal, bit by bit: how long a step took is not."""
+    """Return the values that have to be equal, bit by bit; the time of a step is not among them."""
     return [(row["step"], row["loss"], row["tokens"]) for row in rows]
 
 
@@ -138,16 +138,16 @@ class Training:
         return self.wait(job_id, state="CANCELLED")
 
     def output(self, job_id: int) -> str:
-        """What a job has printed so far."""
+        """Return the output of a job so far."""
         file = self.slurm.job(job_id).output
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
     def run_dir(self, run: str) -> Path:
-        """Where a run's metrics lie."""
+        """Return the folder of a run."""
         return self.shared / "runs" / self.workload / run
 
     def checkpoints(self, run: str) -> Path:
-        """Where a run's checkpoints lie."""
+        """Return the folder of a run's checkpoints."""
         return self.shared / "checkpoints" / self.workload / run
 
     def metrics(self, run: str) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def bad(own: OwnAccount, flags: dict[str, str]) -> list[Finding]:
 
 
 def nothing(_: OwnAccount) -> None:
-    """What a flag breaks by itself needs no more, and no mend."""
+    """Do nothing: the flag alone breaks something, and nothing has to be mended."""
 
 
 def fill(count: int, make: Callable[[OwnAccount], Any]) -> Step:

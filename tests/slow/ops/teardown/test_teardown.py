@@ -17,7 +17,7 @@ STACK = "TrainingCluster-Storage"
 
 @pytest.fixture(scope="module")
 def kept(cloud: Cloud) -> Iterator[dict[str, str]]:
-    """What StorageStack made, by output."""
+    """Resources of StorageStack, by output."""
     cloud.cdk.run("deploy", "StorageStack", "--require-approval", "never", output=cloud.folder / "cdk.out")
     stack = cloud.stack(STACK)
     assert stack

@@ -1,4 +1,4 @@
-"""What no update of a cluster may change: it is refused before anything changes."""
+"""Refusal, before anything changes, of an update that no cluster can have."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Hub:
     """Path and Range of each request for a file."""
 
     def listing(self, at: Path, root: Path) -> list[dict[str, Any]]:
-        """What the hub's API says of a folder: large files with their sha256, small ones with git's."""
+        """Return the hub's answer about a folder: large files with their sha256, small ones with git's."""
         found = []
         for file in sorted(at.iterdir()):
             content = file.read_bytes() if file.is_file() else b""

@@ -16,7 +16,7 @@ WITH_VOLTA = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"
 
 
 def torch(version: str, architectures: str) -> dict[str, str]:
-    """As much of torch as is asked; one for CPUs, without architectures, lacks the function."""
+    """Make the part of torch that is asked; one for CPUs, without architectures, lacks the function."""
     asked = (
         f"    _cuda_getArchFlags = staticmethod(lambda: {architectures!r})\n"
         if architectures

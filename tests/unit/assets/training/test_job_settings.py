@@ -1,4 +1,4 @@
-"""Which settings job.slurm writes down at each start, for reports."""
+"""Settings that job.slurm records at each start, for reports."""
 
 from __future__ import annotations
 

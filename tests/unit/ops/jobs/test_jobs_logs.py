@@ -44,7 +44,7 @@ def test_logs_as_json_have_the_text(cluster: PlayedCluster, call: Call) -> None:
 
 
 def becomes(cluster: PlayedCluster, *looks: tuple[str, str]) -> None:
-    """What scontrol says, look after look, and what the log has grown by until then; the last one stays."""
+    """Set the answers of scontrol, one a look, each with the growth of the log; the last one is repeated."""
     folder = cluster.shared.parent / "looks"
     folder.mkdir()
     log = cluster.has_log("30", "")

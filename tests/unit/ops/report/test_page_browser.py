@@ -29,7 +29,7 @@ FRAME = "new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of two trainings and an all-reduce."""
+    """Page of two trainings and an all-reduce."""
     folder = tmp_path_factory.mktemp("page")
     runs = [
         write_training(folder, steps=900),

@@ -64,7 +64,7 @@ def _arrived(file: Path, step: int) -> bool:
 
 
 def save(run: Run, step: int, loss: float, *, disk_s: float = 0.0) -> None:
-    """As a trainer saves: beside, then published."""
+    """Write a checkpoint beside its place, then publish it, as a trainer does."""
     started = time.monotonic()
     written = checkpoints.partial(run.checkpoint_dir, step)
     checkpoints.clear_partials(run.checkpoint_dir)
@@ -75,12 +75,12 @@ def save(run: Run, step: int, loss: float, *, disk_s: float = 0.0) -> None:
 
 
 def deaths(run: Run) -> int:
-    """How many starts ended by the hand of the last rank."""
+    """Count the starts that the last rank ended."""
     return len(list(run.run_dir.glob("died-*")))
 
 
 def die_if_asked(run: Run, steps: int) -> None:
-    """As a rank ends that runs out of memory."""
+    """End as a rank does that runs out of memory, if that is asked for."""
     if run.rank == run.world_size - 1 and DIES_AFTER == steps > 0 and deaths(run) < DEATHS:
         (run.run_dir / f"died-{deaths(run) + 1}").touch()
         os.kill(os.getpid(), signal.SIGKILL)

@@ -158,7 +158,7 @@ def test_a_batch_of_long_lines_has_fewer_of_them(load: Import) -> None:
 
 
 def fairseq_format(first: int) -> Any:
-    """What fairseq decides, with other numbers for each dictionary."""
+    """Return the types of numbers that fairseq chooses for each size of dictionary."""
     indices = np.array([*range(first, first + 256), END], dtype=np.uint16)
     return SimpleNamespace(
         read_numbering=lambda _: SimpleNamespace(indices=indices, dictionary=f"{first} 1\n"),

@@ -158,7 +158,7 @@ def test_a_load_that_fails_is_one_sentence(tmp_path: Path) -> None:
 
 
 def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
-    """As job.slurm calls it on the first node."""
+    """Check a restart as job.slurm does on the first node."""
     script = """
         die() { echo "$*"; exit 1; }
         source "$training/environment.sh"

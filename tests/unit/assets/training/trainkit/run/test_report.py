@@ -1,4 +1,4 @@
-"""What the head node tells of a run: one line that fits, made of rows that are read once."""
+"""Report of the head node about a run: one line that fits, from rows that are read once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ finally:
 
 
 def tell(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """As on the head node: no package but the standard library."""
+    """Report as on the head node: with no package but the standard library."""
     return subprocess.run(
         [sys.executable, "-S", "-B", "-m", "trainkit.run.report", *map(str, arguments)],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(TRAINING)},

@@ -1,4 +1,4 @@
-"""What trainers share: metrics, checkpoints, precision and the like, as a trainer calls them."""
+"""Parts that trainers share: metrics, checkpoints, precision and the like, as a trainer calls them."""
 
 from __future__ import annotations
 
