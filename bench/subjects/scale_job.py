@@ -42,8 +42,6 @@ class JobWork:
     """Seconds from the batch script's start to its end."""
     calls: Mapping[str, int]
     """Calls by kind: those of the script, of srun, and of the start of the job."""
-    of_nodes: int
-    """Messages of the nodes' own daemons at its end, which every job has."""
     files: Sequence[str]
     """New files in the shared folder."""
 
@@ -87,7 +85,6 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
         nodes=nodes,
         seconds=last_said(log, f"_job_complete: JobId={job} done ") - last_said(log, *chosen(job)),
         calls={name: count for name, count in counted.items() if name not in _OF_NODES},
-        of_nodes=sum(counted.get(name, 0) for name in _OF_NODES),
         files=sorted(_files(shared) - before),
     )
 

@@ -40,7 +40,7 @@ def allocation(count: int, seconds: float) -> Allocation:
 
 
 def job(count: int, calls: int, files: int) -> JobWork:
-    return JobWork(nodes=count, seconds=1, calls={"A": calls}, of_nodes=0, files=["f"] * files)
+    return JobWork(nodes=count, seconds=1, calls={"A": calls}, files=["f"] * files)
 
 
 def test_times_come_from_slurmctlds_log_of_that_very_job() -> None:
