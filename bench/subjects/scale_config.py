@@ -66,7 +66,7 @@ def _process(command: list[str | Path]) -> Callable[[], None]:
 def main(file: Path) -> None:
     """Render, check and write the config once in this process."""
     from training_cluster.cluster.config import render_cluster_config  # noqa: PLC0415  # timed too
-    from training_cluster.cluster.queues import queues, render_queue  # noqa: PLC0415
+    from training_cluster.cluster.queues import render_queue  # noqa: PLC0415
     from training_cluster.cluster.resource_ids import placeholders  # noqa: PLC0415
     from training_cluster.pcluster.rules import rule_problems  # noqa: PLC0415
     from training_cluster.pcluster.schema import schema_problems  # noqa: PLC0415
@@ -75,9 +75,15 @@ def main(file: Path) -> None:
     settings = read_settings({"family": "p5", "nodes": str(NODES)})
     ids = placeholders(image_id=None, bootstrap_budget_s=0)
     config = render_cluster_config(settings=settings, ids=ids)
-    (one,) = queues(settings, ids)
-    many = [replace(one, name=f"queue-{i}", compute_resource=f"p5-{i}") for i in range(QUEUES)]
-    config["Scheduling"]["SlurmQueues"] = [render_queue(queue, ids=ids) for queue in many]
+    one = settings.first_queue
+    (nodes,) = one.compute_resources
+    many = [
+        replace(one, name=f"queue-{i}", compute_resources=(replace(nodes, name=f"p5-{i}"),))
+        for i in range(QUEUES)
+    ]
+    config["Scheduling"]["SlurmQueues"] = [
+        render_queue(queue, cluster_name=settings.cluster_name, ids=ids) for queue in many
+    ]
     problems = schema_problems(config) + rule_problems(config)
     assert not problems, problems
     file.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML as well
