@@ -90,9 +90,15 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
         try:
             config = getattr(importlib.import_module(package), function)()
         except (ImportError, AttributeError) as error:
-            die(f"CONFIG={settings.config} cannot be taken: {error}.")
+            die(
+                f"CONFIG={settings.config} cannot be imported ({error}): give PACKAGE:FUNCTION of a module "
+                "that is installed beside torchtitan."
+            )
         if not isinstance(config, Trainer.Config):
-            die(f"CONFIG={settings.config} returned {type(config).__name__}, not a Trainer.Config.")
+            die(
+                f"CONFIG={settings.config} returned {type(config).__name__}: give a function that returns a "
+                "Trainer.Config."
+            )
         return config
     model = model_of(settings, weights)
     return Trainer.Config(

@@ -93,7 +93,10 @@ class Checkpoints(CheckpointManager):
             if "dataloader.order" in str(error):
                 die_of_old_order(newest)
             if newest is None:
-                die(f"{self.initial_load_path} cannot be loaded into this model ({_last_line(error)}).")
+                die(
+                    f"{self.initial_load_path} cannot be loaded into this model ({_last_line(error)}): give "
+                    "its MODEL and SIZE, or other weights as INIT_FROM."
+                )
             die(
                 f"{newest} cannot be loaded ({_last_line(error)}). If it is of another model, give its MODEL "
                 "and SIZE or another RUN_NAME; if it is damaged, move it away, and the run goes on from the "

@@ -163,5 +163,5 @@ def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
     if settings.seq_len % divisor:
         die(
             f"SEQ_LEN is {settings.seq_len}; with TP {settings.tp} and CP {settings.cp} it must be a "
-            f"multiple of {divisor}."
+            f"multiple of {divisor}: give one, such as {divisor * -(-settings.seq_len // divisor)}."
         )

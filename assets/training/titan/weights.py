@@ -75,5 +75,8 @@ def _checked(folder: Path, init_from: str) -> Path:
     if not any(folder.glob("*.safetensors")):
         lacking.append("*.safetensors")
     if lacking:
-        raise WeightsError(f"INIT_FROM={init_from}: {folder} has no {', '.join(lacking)}.")
+        raise WeightsError(
+            f"INIT_FROM={init_from}: {folder} has no {', '.join(lacking)}: give a folder or a name on the "
+            "hub that has them."
+        )
     return folder

@@ -96,7 +96,10 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
     try:
         found = json.loads(text)
         if found["format"] != FORMAT:
-            raise ShardError(f"{where} has format {found['format']}, and this program reads {FORMAT}.")
+            raise ShardError(
+                f"{where} has format {found['format']}, and this program reads {FORMAT}: delete it and "
+                "submit again."
+            )
         return Manifest(
             dtype=found["dtype"],
             vocab_size=found["vocab_size"],
