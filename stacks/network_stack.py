@@ -34,7 +34,10 @@ class NetworkStack(Stack):
         zone = None if settings.vpc_id else self._zone(settings)
         own = self._own(zone) if zone else None
         vpc_id = own.vpc.vpc_id if own else settings.vpc_id
-        public_id = own.public_subnet.subnet_id if own else settings.public_subnet_id
+        # Without public access the user's network may have no public subnet.
+        public_id = (
+            own.public_subnet.subnet_id if own else settings.public_subnet_id or settings.private_subnet_id
+        )
         private_id = own.private_subnet.subnet_id if own else settings.private_subnet_id
         assert vpc_id and public_id and private_id, "the rules refuse it"
         nodes_id = settings.security_group_id

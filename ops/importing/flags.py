@@ -61,7 +61,12 @@ def _network(config: Config, to: Translation) -> None:
     head = config["HeadNode"].get("Networking", {})
     queues = config["Scheduling"].get("SlurmQueues", [])
     subnets = [each for queue in queues for each in queue.get("Networking", {}).get("SubnetIds", [])]
-    public = _take(to, "public_subnet_id", head.get("SubnetId"), "HeadNode.Networking.SubnetId")
+    path = "HeadNode.Networking.SubnetId"
+    if head.get("SubnetId") in subnets:
+        to.carry(path)
+        to.flags["public_access"], public = "off", True
+    else:
+        public = _take(to, "public_subnet_id", head.get("SubnetId"), path)
     private = bool(subnets) and _take(
         to, "private_subnet_id", subnets[0], "Scheduling.SlurmQueues[].Networking.SubnetIds"
     )
@@ -72,8 +77,8 @@ def _network(config: Config, to: Translation) -> None:
             "--query Subnets[0].VpcId"
         )
     else:
-        to.flags.pop("public_subnet_id", None)
-        to.flags.pop("private_subnet_id", None)
+        for flag in ("public_subnet_id", "private_subnet_id", "public_access"):
+            to.flags.pop(flag, None)
     groups = {tuple(node.get("Networking", {}).get("SecurityGroups", ())) for _, node in nodes_of(config)}
     to.carry(*(f"{path}.Networking.SecurityGroups" for path, _ in nodes_of(config)))
     if groups != {()}:

@@ -55,6 +55,7 @@ SAMPLES = (
     Sample(flag="head_root_gib", after={"head_root_gib": "400"}),
     Sample(flag="cpu_queue", after={"cpu_queue": "on"}, what="on"),
     Sample(flag="cpu_queue", before={"cpu_queue": "on"}, what="off"),
+    Sample(flag="public_access", after={"public_access": "off"}),
     Sample(flag="queue_name", after={"queue_name": "train"}),
     Sample(flag="login_nodes", after=_ONE_LOGIN_NODE, what="the first"),
     Sample(flag="login_nodes", before=_ONE_LOGIN_NODE, after={"login_nodes": "2"}, what="more or fewer"),

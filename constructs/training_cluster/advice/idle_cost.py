@@ -99,7 +99,8 @@ def _item(what: str, month: MonthlyCost | None) -> Item:
 def _head_node(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]:
     root_gib, type_ = settings.head_root_gib or settings.family_facts.head_root_gib, settings.head_type
     what = f"head node {type_}, {root_gib} GiB"
-    yield instances(1, root_gib, hour_of(type_), public=True, what=what)
+    is_public = settings.public_access == "on"
+    yield instances(1, root_gib, hour_of(type_), public=is_public, what=what)
 
 
 def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> Iterator[Item]:
@@ -107,8 +108,10 @@ def _login_nodes(settings: Settings, prices: Prices, hour_of: InstanceHour) -> I
         # The AMI decides how large their disks are, which is not known here: some 3 USD each.
         type_ = settings.login_type
         what = f"login nodes, {count} x {type_}"
-        yield instances(count, 0, hour_of(type_), public=True, what=what)
-        month = hourly_month(prices, prices.load_balancer_hour, prices.public_ipv4_hour)
+        is_public = settings.public_access == "on"
+        yield instances(count, 0, hour_of(type_), public=is_public, what=what)
+        address = (prices.public_ipv4_hour,) if is_public else ()
+        month = hourly_month(prices, prices.load_balancer_hour, *address)
         yield _item("load balancer of the login nodes", month)
 
 

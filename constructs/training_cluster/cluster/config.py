@@ -83,7 +83,7 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
     name = settings.cluster_name
     return {
         "InstanceType": settings.head_type,
-        "Networking": _public(ids, SubnetId=ids.public_subnet_id),
+        "Networking": _open_to_us(ids, SubnetId=_entry_subnet_id(settings, ids)),
         "Ssh": {"KeyName": ids.key_name},
         "LocalStorage": root_volume(settings.head_root_gib or settings.family_facts.head_root_gib),
         "Imds": {"Secured": True},
@@ -106,13 +106,18 @@ def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:
         "InstanceType": settings.login_type,
         "Count": settings.login_nodes,
         "GracetimePeriod": login.grace_min,
-        "Networking": _public(ids, SubnetIds=[ids.public_subnet_id]),
+        "Networking": _open_to_us(ids, SubnetIds=[_entry_subnet_id(settings, ids)]),
         "Iam": {"AdditionalIamPolicies": managed_policies(ids, *scripts)},
         "CustomActions": {"OnNodeConfigured": bootstrap_action(settings.cluster_name, ids)},
     }
 
 
-def _public(ids: ResourceIds, **subnet: object) -> Rendered:
+def _entry_subnet_id(settings: Settings, ids: ResourceIds) -> str:
+    """Return the subnet of head and login nodes."""
+    return ids.public_subnet_id if settings.public_access == "on" else ids.private_subnet_id
+
+
+def _open_to_us(ids: ResourceIds, **subnet: object) -> Rendered:
     # Our own group, since ParallelCluster's opens port 22 to the world.
     return {**subnet, "SecurityGroups": [ids.node_security_group_id]}
 

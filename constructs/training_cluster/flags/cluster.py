@@ -51,6 +51,12 @@ class ClusterFlags(BaseModel):
         description="Login nodes behind a load balancer, beside the head node. Once there, they stay for "
         "the cluster's life: 1 at least.",
     )
+    public_access: Literal["on", "off"] = flag(
+        "on",
+        description="off: head and login nodes have no public address. They are in the private subnet, and "
+        "are reached by Session Manager or from the VPC. Kept for a cluster's life. Your own VPC needs no "
+        "public_subnet_id then.",
+    )
     accounting: str = flag(
         "off",
         pattern=r"^(off|new|[a-z0-9][a-z0-9.-]*\.[a-z0-9-]+(:\d{2,5})?)$",

@@ -57,7 +57,7 @@ class NetworkFlags(BaseModel):
         pattern=rf"^vpc-{AWS_ID}$",
         takes="a VPC id (vpc- and 8 or 17 hex digits)",
         example="vpc-0123456789abcdef0",
-        description="Your own VPC, with public_subnet_id and private_subnet_id. Default: a new one.",
+        description="Your own VPC, with private_subnet_id and public_subnet_id. Default: a new one.",
     )
     public_subnet_id: str | None = flag(
         None,

@@ -1,4 +1,4 @@
 """Overrides of the cluster config from a file of the user's.
 
-Imported by: ops.importing, rehearsal, training_cluster.cluster, training_cluster.rules.
+Imported by: ops, rehearsal, training_cluster.cluster, training_cluster.rules.
 """

@@ -19,13 +19,16 @@ WIDEST_PREFIX = 8
 
 
 def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
-    needed = ("vpc_id", "public_subnet_id", "private_subnet_id")
-    given = [flag for flag in (*needed, "security_group_id") if getattr(settings, flag)]
+    own, is_public = ("vpc_id", "public_subnet_id", "private_subnet_id"), settings.public_access == "on"
+    given = [flag for flag in (*own, "security_group_id") if getattr(settings, flag)]
+    needed = own if is_public else ("vpc_id", "private_subnet_id")
     missing = [flag for flag in needed if not getattr(settings, flag)]
     if given and missing:
+        count = {2: "both", 3: "all three"}[len(needed)]
         yield Contradiction(
-            problem=f"{given[0]} is given, but not {' and '.join(missing)}: your own network needs all three",
-            mend=" ".join(f"-c {flag}=..." for flag in missing),
+            problem=f"{given[0]} is given, but not {' and '.join(missing)}: your own network needs {count}",
+            mend=" ".join(f"-c {flag}=..." for flag in missing)
+            + (", or -c public_access=off" if missing == ["public_subnet_id"] else ""),
         )
     if given and settings.zone != "auto":
         yield Contradiction(
@@ -33,11 +36,11 @@ def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
             mend="leave zone out",
         )
     same = settings.public_subnet_id is not None and settings.public_subnet_id == settings.private_subnet_id
-    if same:
+    if same and is_public:
         yield Contradiction(
             problem=f"public_subnet_id and private_subnet_id are both {settings.public_subnet_id}; nodes "
             "with EFA need a subnet without public addresses",
-            mend="-c private_subnet_id=...",
+            mend="-c private_subnet_id=..., or -c public_access=off for one private subnet",
         )
 
 

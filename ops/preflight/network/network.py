@@ -31,13 +31,17 @@ def check_network(settings: Settings, existing: ExistingNetwork, account: str, e
         )
         return
     yield from _dns(settings.vpc_id, ec2)
-    for flag, subnet in (("public_subnet_id", existing.public), ("private_subnet_id", existing.private)):
+    is_public = settings.public_access == "on"
+    subnets = {"private_subnet_id": existing.private}
+    if settings.public_subnet_id:
+        subnets = {"public_subnet_id": existing.public, **subnets}
+    for flag, subnet in subnets.items():
         yield _belongs(flag, subnet, settings)
         if subnet:
             yield _not_shared(flag, subnet, account)
-    if existing.public and existing.private:
+    if settings.public_subnet_id and existing.public and existing.private:
         yield _same_zone(existing.public, existing.private)
-    if existing.public:
+    if is_public and existing.public:
         yield from _public(existing.public, settings, ec2)
     if existing.private:
         yield from _private(existing.private, settings, ec2)
@@ -105,7 +109,12 @@ def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
         good=on,
         mend=f"aws ec2 modify-subnet-attribute --subnet-id {id_} --map-public-ip-on-launch",
     )
-    yield _addresses("public", subnet, 1 + settings.login_nodes + (1 if settings.login_nodes else 0))
+    yield _addresses("public", subnet, _entry_addresses(settings))
+
+
+def _entry_addresses(settings: Settings) -> int:
+    """Return the addresses of head node, login nodes and their load balancer."""
+    return 1 + settings.login_nodes + (1 if settings.login_nodes else 0)
 
 
 def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
@@ -113,6 +122,7 @@ def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
     yield check_egress(table)
     yield s3_endpoint(table, subnet["VpcId"], ec2)
     nodes = sum(queue.addresses for queue in settings.all_queues if not queue.subnet_ids)
+    nodes += _entry_addresses(settings) if settings.public_access == "off" else 0
     yield _addresses("private", subnet, nodes + RESERVED_ADDRESSES)
 
 

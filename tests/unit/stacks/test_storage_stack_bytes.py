@@ -30,6 +30,7 @@ SAMPLES = {
         {"capacity": "reservation:cr-0123456789abcdef0"},
         {"family": "p5", "capacity": "capacity-block:cr-0123456789abcdef0"},
     ],
+    "public_access": [{"public_access": "off"}],
     "queue_name": [{"queue_name": "train"}],
     "queues": [{"queues": "rehearsal/validation/queues/several.yaml"}],
     "placement_group": [{"placement_group": "off"}, {"placement_group": "mine"}],

@@ -19,7 +19,7 @@ from tests.unit.ops.preflight.preflight_account import (
     instance,
     now,
 )
-from tests.unit.ops.preflight.preflight_network import OWN, PRIVATE, Network, bad, findings
+from tests.unit.ops.preflight.preflight_network import OWN, PRIVATE, PUBLIC, Network, bad, findings
 
 Change = Callable[[Network], Any]
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
@@ -66,6 +66,21 @@ def test_where_all_is_well_nothing_is_to_mend(flags: dict[str, str]) -> None:
     found = findings(network, **flags)
     assert [each for each in found if each.verdict != "ok" or each.mend] == []
     assert {"credentials", "CDK bootstrap", "official image", ON_DEMAND_STANDARD} <= {e.check for e in found}
+
+
+@pytest.mark.parametrize("public", [PRIVATE, PUBLIC, None])
+def test_without_public_access_one_private_subnet_is_enough(public: str | None) -> None:
+    flags = {key: value for key, value in OWN.items() if key != "public_subnet_id"}
+    network = Network()
+    network.subnets[PUBLIC]["MapPublicIpOnLaunch"] = False
+    network.routes[PUBLIC] = []
+    given = {"public_subnet_id": public} if public else {}
+    found = findings(network, public_access="off", **flags, **given)
+    assert [each for each in found if each.verdict != "ok"] == []
+    (addresses,) = [each for each in found if each.check == "private subnet: free addresses"]
+    (before,) = [e for e in findings(Network(), **OWN) if e.check == "private subnet: free addresses"]
+    taken = [int(each.found.split()[-1]) for each in (addresses, before)]
+    assert taken[0] == taken[1] + 1
 
 
 @pytest.mark.parametrize(

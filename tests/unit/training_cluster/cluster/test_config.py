@@ -319,6 +319,14 @@ def test_queues_of_a_file_are_the_golden_ones() -> None:
     assert_golden("queues", render(family="p5", queues=QUEUES))
 
 
+def test_without_public_access_all_nodes_are_in_the_private_subnet() -> None:
+    config = render(public_access="off", login_nodes="1")
+    private = config["Scheduling"]["SlurmQueues"][0]["Networking"]["SubnetIds"]
+    assert [config["HeadNode"]["Networking"]["SubnetId"]] == private
+    assert config["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == private
+    assert render()["HeadNode"]["Networking"]["SubnetId"] not in private
+
+
 def test_fifty_queues_are_the_most(tmp_path: Path) -> None:
     config = render()
     family = load_family("m6i")

@@ -92,6 +92,10 @@ def settings(**flags: str) -> Settings:
         ),
         ({"ssh_from": "0.0.0.0/0"}, ["opens port 22 to the internet", "-c ssh_from_anywhere=yes"]),
         ({"ssh_from": "0.0.0.0/1"}, ["opens port 22 to the internet"]),
+        (
+            {"vpc_id": "vpc-0123456789abcdef0", "private_subnet_id": "subnet-0123456789abcdef0"},
+            ["not public_subnet_id", "or -c public_access=off"],
+        ),
         ({"placement_group": "on"}, ["the name of an existing group", "-c placement_group=auto"]),
         ({"ssh_from_anywhere": "yes"}, ["has no effect without ssh_from"]),
         (
