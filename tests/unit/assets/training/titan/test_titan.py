@@ -36,7 +36,7 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         (["--task", "dpo"], "allowed: pretrain, sft"),
         (["--shard", "rank"], "allowed: all, node"),
         (["--mixed-precision", "fp16"], "allowed: bf16, no"),
-        (["--tp", "0"], "TP is 0: give 1 or more"),
+        (["--tp", "-1"], "TP is -1: give 0 or more"),
         (["--seq-len", "long"], "--seq-len"),
         (["--seqlen", "64"], "--seqlen"),
         (["--float8", "yes"], "Hopper"),
@@ -57,7 +57,7 @@ def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sen
         (["--tp", "16"], "give at most 8"),
         (["--tp", "8", "--cp", "2", "--seq-len", "16384", "--shard", "node"], "or SHARD=all"),
         (["--global-batch", "17"], "such as 16"),
-        (["--cp", "2", "--seq-len", "1000"], "must be a multiple of 512"),
+        (["--cp", "2", "--seq-len", "1000"], "must be a multiple of 512: give one, such as 1024"),
         (["--tp", "8", "--seq-len", "4100"], "must be a multiple of 8"),
     ],
 )
