@@ -112,6 +112,31 @@ def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
     assert len(calls) == 3, "shards without their text are taken as they are"
 
 
+def test_a_bucket_that_refuses_an_upload_is_reported_and_the_preparation_goes_on(
+    lifecycle: ModuleType,
+    shards: ModuleType,
+    load: Import,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    uploaded: list[str] = []
+
+    class Bucket:
+        """A bucket that takes one upload, and refuses the next."""
+
+        def upload_shards(self, name: str, _folder: Path, _manifest: Any) -> None:
+            if uploaded:
+                raise load("trainkit.data.dataset_bucket").BucketError("AccessDenied")
+            uploaded.append(name)
+
+    config = Config(tmp_path / "shards")
+    made(shards, config)
+    for _ in range(2):
+        lifecycle.upload(config.folder, Bucket())
+    assert uploaded == ["shards"]
+    assert capsys.readouterr().err == "data: not in the bucket, and training goes on without: AccessDenied\n"
+
+
 def test_shards_fit_their_text_and_split_alone(
     lifecycle: ModuleType, shards: ModuleType, tmp_path: Path
 ) -> None:
