@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import dataclass
 
+from defaults import Choice
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
@@ -43,20 +44,20 @@ class Settings(TrainSettings):
     """Rank of LoRA's matrices; 0 trains all weights."""
     seq_len: int = 4096
     """Tokens of a training sequence."""
-    batch_size: int = 1
-    """Sequences of a data-parallel rank and micro-step."""
+    batch_size: int = 0
+    """Sequences of a data-parallel rank and micro-step; 0 for what fits (defaults.py), 1 on CPUs."""
     global_batch: int = 0
     """Sequences of a step over all ranks; 0 for one micro-step a step."""
-    tp: int = 1
-    """Degree of tensor parallelism."""
-    cp: int = 1
-    """Degree of context parallelism."""
-    ep: int = 1
-    """Degree of expert parallelism."""
-    shard: str = "all"
-    """all: each rank holds 1/ranks of the state (FSDP); node: 1/ranks of a node (HSDP)."""
-    activation_checkpointing: str = "selective"
-    """none, selective or full: how many activations the backward pass computes again."""
+    tp: int = 0
+    """Degree of tensor parallelism; 0 for what fits (defaults.py), 1 on CPUs."""
+    cp: int = 0
+    """Degree of context parallelism; 0 for what fits (defaults.py), 1 on CPUs."""
+    ep: int = 0
+    """Degree of expert parallelism; 0 for what fits (defaults.py), 1 on CPUs."""
+    shard: str = ""
+    """all: each rank has 1/ranks of the state (FSDP); node: 1/ranks of a node (HSDP); empty for what fits."""
+    activation_checkpointing: str = ""
+    """none, selective or full: how many activations are computed again; empty for what fits."""
     compile: str = ""
     """yes or no; empty for yes on GPUs."""
     float8: str = "no"
@@ -78,11 +79,20 @@ class Settings(TrainSettings):
         """The number of ranks that work on the same sequences."""
         return self.tp * self.cp
 
+    @property
+    def of_memory(self) -> dict[str, int | str]:
+        """The settings that decide on memory and that the user gave."""
+        return {name: value for name in vars(Choice()) if (value := getattr(self, name))}
+
+    def with_choice(self, choice: Choice) -> Settings:
+        """Return the settings with a choice in place of those that the user did not give."""
+        return dataclasses.replace(self, **vars(choice) | self.of_memory)
+
 
 ALLOWED = {
     "task": ("pretrain", "sft"),
-    "shard": ("all", "node"),
-    "activation_checkpointing": ("none", "selective", "full"),
+    "shard": ("", "all", "node"),
+    "activation_checkpointing": ("", "none", "selective", "full"),
     "compile": ("", "yes", "no"),
     "float8": ("yes", "no"),
     "export": ("yes", "no"),
@@ -90,7 +100,7 @@ ALLOWED = {
     "device": ("cpu", "cuda"),
     "mixed_precision": ("bf16", "no"),
 }
-ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "profile_every"}
+ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "profile_every", "tp", "cp", "ep", "batch_size"}
 
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -135,6 +145,7 @@ def check_model(settings: Settings) -> None:
 
 def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
     """Die unless the degrees of parallelism fit the number of ranks, and the batch fits both."""
+    settings = settings.with_choice(Choice())
     together = settings.ranks_a_replica
     if world_size % together:
         die(

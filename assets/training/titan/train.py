@@ -20,6 +20,7 @@ import os
 import sys
 from pathlib import Path
 
+from defaults import Choice, DoesNotFitError, Nodes, choose, known
 from settings import Settings, check_world, read_settings, split_arguments
 from trainkit.data.shards import ShardError, check_sizes, check_sums, read_manifest
 from trainkit.run.precision import check_precision
@@ -47,12 +48,40 @@ def verify(run: Run, settings: Settings, folder: Path) -> None:
             )
 
 
+def fit(settings: Settings, run: Run, ranks_a_node: int, weights: str | None) -> Settings:
+    """Fill the settings that decide on memory, and print why; dies if the model cannot fit."""
+    memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
+    model = None if settings.is_cpu or settings.config else known(settings.model, settings.size, weights)
+    if not memory or not model:
+        return settings.with_choice(Choice())
+    node = os.environ.get("INSTANCE_TYPE", "this partition")
+    nodes = Nodes(
+        count=run.world_size // ranks_a_node, gpus=ranks_a_node, memory_gib=float(memory), name=node
+    )
+    try:
+        choice, reasons = choose(
+            model,
+            settings.of_memory,
+            nodes,
+            seq_len=settings.seq_len,
+            global_batch=settings.global_batch,
+            lora=bool(settings.lora_rank),
+        )
+    except DoesNotFitError as error:
+        die(f"{settings.model} {settings.size or ''} does not fit: {error}")
+    if run.is_first:
+        print("\n".join(reasons), flush=True)
+    return settings.with_choice(choice)
+
+
 def main() -> None:
     """Train as one rank."""
     ours, options = split_arguments(sys.argv[1:])
     settings, run = read_settings(ours), Run.from_environment()
-    check_world(settings, run.world_size, int(os.environ.get("NPROC_PER_NODE", "1")))
+    ranks_a_node = int(os.environ.get("NPROC_PER_NODE", "1"))
+    check_world(settings, run.world_size, ranks_a_node)
     data = data_note(run)
+    settings = fit(settings, run, ranks_a_node, data.get("weights"))
     if ("chats" in data) != (settings.task == "sft"):
         die(
             "TASK differs between prepare.sh and the ranks: give it as a variable (TASK=sft), not as an "

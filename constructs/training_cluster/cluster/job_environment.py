@@ -47,7 +47,8 @@ def _render(queue: Queue, *, shared_mbps: int | None) -> str:
 
 _ORDER = (
     *("FAMILY", "INSTANCE_TYPE", "ACCELERATOR_KIND", "ACCELERATORS_PER_NODE", "RANKS_PER_NODE"),
-    *("ACCELERATOR_PEAK_TFLOPS", "MIXED_PRECISION", "COMPUTE_CAPABILITY", "NETWORK_GBPS", "NCCL_FLOORS"),
+    *("ACCELERATOR_MEMORY_GIB", "ACCELERATOR_PEAK_TFLOPS", "MIXED_PRECISION", "COMPUTE_CAPABILITY"),
+    *("NETWORK_GBPS", "NCCL_FLOORS"),
     *("CAPACITY", "SHARED_MBPS", "PLACEMENT_GROUP", "IMAGE_RECIPE", "WORKLOADS", "EFA_INTERFACES", "SCRATCH"),
 )
 
@@ -62,6 +63,7 @@ def _facts(type_: NodeType) -> dict[str, object]:
         "ACCELERATORS_PER_NODE": size.accelerators,
         # One rank a GPU or a NeuronCore; a CPU node is one rank.
         "RANKS_PER_NODE": size.accelerators * accelerator.cores or 1,
+        "ACCELERATOR_MEMORY_GIB": accelerator.memory_gib or "",
         "ACCELERATOR_PEAK_TFLOPS": accelerator.peak_bf16_tflops or "",
         "MIXED_PRECISION": family.mixed_precision,
         "COMPUTE_CAPABILITY": accelerator.compute_capability or "",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from tests.slow.assets.training.training import (
     training_on_slurm,
     wait_until,
 )
+from training_cluster.paths import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -136,3 +139,10 @@ def test_wrong_settings_end_before_the_ranks_meet(training: Training) -> None:
     ):
         job_id = training.submit("wrong", MAX_RESTARTS="0", **env)
         assert sentence in training.wait(job_id, state="FAILED")
+
+
+def test_the_table_of_models_is_torchtitan_s(training: Training, whole_run: list[dict[str, Any]]) -> None:
+    assert whole_run, "the first run installs the environment"
+    venvs = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs"))
+    python = venvs / "titan" / "bin" / "python"
+    subprocess.run([python, ROOT / "tools" / "titan_models.py", "--check"], check=True)

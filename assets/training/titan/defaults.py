@@ -1,0 +1,242 @@
+"""Parallelism, checkpointing and batch that fit a model into the GPUs' memory. Needs no package.
+
+An estimate, of which no part was measured on a GPU here. Sources: ZeRO (arXiv 1910.02054) for 16 bytes a
+parameter of fp32 weights, gradients and Adam's moments; "Reducing activation recomputation" (arXiv
+2205.05198) for 34 x width bytes a token and layer, without 5as/h, since FlexAttention stores no scores. With
+SwiGLU that is 2 x (active parameters of a layer / width) + 10 x width, which for GPT is 34 x width.
+It is within 13 % of torchtitan's own tables for Llama 3.1 8B (benchmarks/llama3_h100_202412_torchtitan.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+GIB = 2**30
+ERROR = 0.2
+"""Bound of the estimate's error, of both signs."""
+USABLE = 0.95
+"""Part of a GPU's memory that allocations may have; the rest is the driver's, NCCL's and fragments'."""
+TOKENS = 8192
+"""Tokens of a rank and micro-step beyond which a larger batch makes GPUs hardly faster."""
+LONG = 32768
+"""Tokens of a sequence from which context parallelism is tried."""
+LOSS_CHUNKS = 8
+"""Parts in which torchtitan computes logits and loss."""
+TP_FACTOR = 1.5
+"""Activations with tensor parallelism over their share: by torchtitan's table of Llama 3.1 70B with TP 8."""
+SAVED = {"none": 1.0, "selective": 0.55}
+"""Part of a layer's activations that is kept until the backward pass; full keeps the layer's input."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Size of a model: an entry of models.json."""
+
+    parameters: int
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    experts: int
+    flops_per_token: int
+    flops_per_token_and_position: int
+
+    @property
+    def embedding(self) -> int:
+        """Parameters of the embedding, and of the head."""
+        return self.vocabulary * self.width
+
+    @property
+    def active_of_layer(self) -> float:
+        """Parameters of a layer that a token passes."""
+        return (self.flops_per_token / 6 - self.embedding) / self.layers
+
+    def flops(self, seq_len: int) -> int:
+        """Return the floating point operations of a token, forward and backward."""
+        return self.flops_per_token + seq_len * self.flops_per_token_and_position
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """GPUs of a job."""
+
+    count: int
+    gpus: int
+    memory_gib: float
+    name: str = "this partition"
+
+    @property
+    def ranks(self) -> int:
+        """Number of all GPUs."""
+        return self.count * self.gpus
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings that decide on memory, by the names of the fields of Settings."""
+
+    tp: int = 1
+    cp: int = 1
+    ep: int = 1
+    shard: str = "all"
+    activation_checkpointing: str = "selective"
+    batch_size: int = 1
+
+
+class DoesNotFitError(Exception):
+    """A model that the GPUs cannot hold, with the least that could as the message."""
+
+
+def models() -> dict[str, dict[str, Model]]:
+    """Read the sizes of all models of the table."""
+    file = Path(__file__).with_name("models.json")
+    found = json.loads(file.read_text(encoding="utf-8"))["models"]
+    return {name: {size: Model(**facts) for size, facts in sizes.items()} for name, sizes in found.items()}
+
+
+def known(model: str, size: str, weights: str | None = None) -> Model | None:
+    """Return a model of the table, by the weights if no size is given; None for an unknown one."""
+    sizes = models().get(model, {})
+    if size:
+        return sizes.get(size)
+    found = json.loads((Path(weights) / "config.json").read_text(encoding="utf-8")) if weights else None
+    for name, each in sizes.items():
+        own = {"hidden_size": each.width, "num_hidden_layers": each.layers, "vocab_size": each.vocabulary}
+        is_same = found is None or all(found.get(key) == value for key, value in own.items())
+        if is_same and not name.startswith("debugmodel"):
+            return each
+    return None
+
+
+def memory_gib(
+    model: Model, choice: Choice, nodes: Nodes, *, seq_len: int, lora: bool = False, chunks: int = LOSS_CHUNKS
+) -> float:
+    """Estimate the memory of a GPU in GiB."""
+    shards = nodes.gpus if choice.shard == "node" else nodes.ranks
+    state = model.parameters * (4 if lora else 16) / shards
+    layer = (model.parameters - 2 * model.embedding) / model.layers
+    # bf16 weights of the layer at work and of the next, and gradients of both; head and embedding likewise.
+    gathered = 8 * layer / max(choice.tp, choice.ep) + 4 * 2 * model.embedding / choice.tp
+    tokens = choice.batch_size * seq_len / (choice.tp * choice.cp)
+    of_layer = tokens * (2 * model.active_of_layer / model.width + 10 * model.width)
+    kept = (
+        2 * model.width * tokens
+        if choice.activation_checkpointing == "full"
+        else SAVED[choice.activation_checkpointing] * of_layer
+    )
+    # bf16 and fp32 logits, and their gradients.
+    logits = tokens / chunks * model.vocabulary * 12
+    of_tokens = (model.layers * kept + max(of_layer, logits)) * (TP_FACTOR if choice.tp > 1 else 1)
+    return (state + gathered + of_tokens) / GIB
+
+
+def choose(
+    model: Model,
+    asked: Mapping[str, int | str],
+    nodes: Nodes,
+    *,
+    seq_len: int,
+    global_batch: int = 0,
+    lora: bool = False,
+) -> tuple[Choice, list[str]]:
+    """Choose what the user did not ask for: of all that fits, what communicates and computes again least.
+
+    Args:
+        asked: the user's own settings, by the fields of Choice.
+
+    Returns:
+        The settings, and a sentence for each with its reason.
+
+    Raises:
+        DoesNotFitError: nothing fits, even if the estimate is too high by all of its error.
+    """
+    every = list(candidates(model, asked, nodes, seq_len=seq_len, global_batch=global_batch))
+    if not every:
+        return Choice(**asked), []  # type: ignore[arg-type]  # the checks of the world explain what is wrong
+    sizes = [memory_gib(model, each, nodes, seq_len=seq_len, lora=lora) for each in every]
+    limit = USABLE * nodes.memory_gib
+    surely = (at for at, size in enumerate(sizes) if size * (1 + ERROR) <= limit)
+    at = next(surely, sizes.index(min(sizes)))
+    if sizes[at] * (1 - ERROR) > limit:
+        raise DoesNotFitError(
+            f"it needs about {sizes[at]:,.0f} GiB (+-{ERROR:.0%}) of each GPU on {nodes.count} node(s), and "
+            f"a GPU of {nodes.name} has {nodes.memory_gib:g}: "
+            + smallest(model, asked, nodes, seq_len=seq_len, global_batch=global_batch, lora=lora)
+        )
+    return every[at], reasons(every[at], asked, model, nodes, size=sizes[at], seq_len=seq_len)
+
+
+def smallest(
+    model: Model, asked: Mapping[str, int | str], nodes: Nodes, *, seq_len: int, global_batch: int, lora: bool
+) -> str:
+    """Name the fewest nodes of this kind that would hold the model, up to 512."""
+    for count in range(nodes.count + 1, 513):
+        more = dataclasses.replace(nodes, count=count)
+        every = candidates(model, asked, more, seq_len=seq_len, global_batch=global_batch)
+        if any(
+            memory_gib(model, each, more, seq_len=seq_len, lora=lora) <= USABLE * nodes.memory_gib
+            for each in every
+        ):
+            return f"take {count} nodes or more, a smaller SIZE, or a family with more memory."
+    return "no number of these nodes holds it: take a smaller SIZE or SEQ_LEN, or a family with more memory."
+
+
+def candidates(
+    model: Model, asked: Mapping[str, int | str], nodes: Nodes, *, seq_len: int, global_batch: int
+) -> Iterator[Choice]:
+    """Yield all settings that the GPUs allow and the user's own settings leave, the fastest first."""
+    powers = [2**n for n in range(17)]
+    experts = [n for n in powers if n <= nodes.gpus and nodes.gpus % n == 0 and model.experts % n == 0]
+    batches = [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)]
+    options: dict[str, list[int | str]] = {
+        "tp": [n for n in powers if n <= nodes.gpus and not (nodes.gpus % n or model.kv_heads % n)],
+        "cp": [n for n in powers if n <= nodes.ranks] if seq_len > LONG else [1],
+        "activation_checkpointing": ["none", "selective", "full"],
+        "batch_size": [*batches],
+        "shard": ["node", "all"] if nodes.count > 1 else ["all"],
+        "ep": [max(experts)] if model.experts and experts else [1],
+    }
+    values = [[asked[name]] if name in asked else options[name] for name in options]
+    for each in itertools.product(*values):
+        choice = Choice(**dict(zip(options, each, strict=True)))  # type: ignore[arg-type]
+        together = choice.tp * choice.cp
+        sequences = nodes.ranks // together * choice.batch_size
+        divisor = choice.tp * (256 * choice.cp if choice.cp > 1 else 1)
+        if nodes.ranks % together or seq_len % divisor or not sequences or global_batch % sequences:
+            continue
+        if choice.shard == "node" and (together > nodes.gpus or nodes.gpus % choice.tp):
+            continue
+        yield choice
+
+
+def reasons(
+    choice: Choice,
+    asked: Mapping[str, int | str],
+    model: Model,
+    nodes: Nodes,
+    *,
+    size: float,
+    seq_len: int,
+) -> list[str]:
+    """Return a sentence for each setting that was chosen, and for the estimate."""
+    why = {
+        "tp": "the least tensor parallelism that fits",
+        "cp": f"sequences of {seq_len} tokens" if choice.cp > 1 else f"sequences of at most {LONG} tokens",
+        "ep": f"{model.experts} experts over the GPUs of a node" if model.experts else "no experts",
+        "shard": (
+            f"a node's {nodes.gpus} GPUs hold the whole state (HSDP)"
+            if choice.shard == "node"
+            else f"the state is divided by all {nodes.ranks} GPUs (FSDP)"
+        ),
+        "activation_checkpointing": "the least that is computed again and fits",
+        "batch_size": f"{choice.batch_size * seq_len} tokens of a micro-step; {TOKENS} keep a GPU busy",
+    }
+    lines = [f"{name.upper()}={getattr(choice, name)}: {why[name]}" for name in why if name not in asked]
+    limit = f"estimate +-{ERROR:.0%}, not measured"
+    return [*lines, f"memory: about {size:,.1f} of {nodes.memory_gib:g} GiB of a GPU ({limit})"]
