@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -86,3 +87,25 @@ def test_a_batch_of_all_ranks_is_a_multiple_of_the_chosen_one(defaults: ModuleTy
     gpus = defaults.Nodes(count=1, gpus=8, memory_gib=80)
     choice, _ = defaults.choose(defaults.known("llama3", "1B"), {}, gpus, seq_len=4096, global_batch=24)
     assert choice.batch_size == 1
+
+
+def test_ranks_take_what_fits_the_memory_that_the_partition_states(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = {"ACCELERATOR_KIND": "gpu", "ACCELERATOR_MEMORY_GIB": "80.0", "INSTANCE_TYPE": "p5.48xlarge"}
+    for name, value in gpu.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("DEVICE", raising=False)
+    # train.py imports these for checks that are not of this test, and both import torch.
+    for name in ("trainkit.run.world", "trainkit.run.precision"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(check_world=None, check_precision=None))
+    run = SimpleNamespace(world_size=16, is_first=True)
+    with workload_on_the_path(monkeypatch, "titan") as load:
+        read, fit = load("settings").read_settings, load("train").fit
+        settings = fit(read(["--size", "8B", "--tp", "2"]), run, 8, None)
+        assert (settings.tp, settings.cp, settings.shard) == (2, 1, "node")
+        assert "SHARD=node: " in capsys.readouterr().out
+        with pytest.raises(SystemExit, match="llama3 405B does not fit: it needs about"):
+            fit(read(["--size", "405B"]), run, 8, None)
+        monkeypatch.delenv("ACCELERATOR_MEMORY_GIB")
+        assert fit(read(["--size", "405B"]), run, 8, None).activation_checkpointing == "selective"
