@@ -77,21 +77,27 @@ torchrun_logs() {
   launch_logs=(--log-dir "$(log_folder)/${SLURMD_NODENAME:-$(hostname)}" --redirects 3 --tee "$shown")
 }
 
-# keep_output [all]: writes the output of a rank that srun or mpirun started into its file, too. Of the ranks but 0 the
-# job's output then has the errors alone; with `all` everything. The launcher labels the lines.
+# keep_output [all]: writes the output of a rank that srun or mpirun started into its files, too: one for each stream,
+# since lines of both would mix. Of the ranks but 0 the job's output then has the errors alone. With `all` both streams
+# are one, in one file and in the job's output. The launcher labels the lines.
 keep_output() {
   local file
   if [[ -z ${RUN_DIR:-} ]] || ((${#launch_tees[@]})); then return; fi
-  file="$(log_folder)/rank-$RANK.log"
+  file="$(log_folder)/rank-$RANK"
   mkdir -p "${file%/*}"
-  if [[ $RANK == 0 || ${1:-} == all ]]; then
-    exec > >(trap '' TERM && exec tee -a "$file")
+  if [[ ${1:-} == all ]]; then
+    exec > >(trap '' TERM && exec tee -a "$file.log") 2>&1
+    launch_tees+=("$!")
+    return
+  fi
+  exec 2> >(trap '' TERM && exec tee -a "$file.stderr.log" >&2)
+  launch_tees+=("$!")
+  if [[ $RANK == 0 ]]; then
+    exec > >(trap '' TERM && exec tee -a "$file.stdout.log")
     launch_tees+=("$!")
   else
-    exec >>"$file"
+    exec >>"$file.stdout.log"
   fi
-  exec 2> >(trap '' TERM && exec tee -a "$file" >&2)
-  launch_tees+=("$!")
 }
 launch_tees=()
 

@@ -90,8 +90,10 @@ def test_gpt2_gives_the_same_losses_however_its_ranks_are_started(
     assert losses(training.metrics(launcher)) == losses(whole_run)
     assert "\n0: step 1: loss " in said
     (logs,) = (training.run_dir(launcher) / "logs").iterdir()
-    assert sorted(file.name for file in logs.iterdir()) == ["rank-0.log", "rank-1.log"]
-    assert f"\nstep {STEPS}: loss " in (logs / "rank-0.log").read_text()
+    assert sorted(file.name for file in logs.iterdir()) == [
+        f"rank-{rank}.{stream}.log" for rank in (0, 1) for stream in ("stderr", "stdout")
+    ]
+    assert f"\nstep {STEPS}: loss " in (logs / "rank-0.stdout.log").read_text()
 
 
 def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training) -> None:

@@ -66,9 +66,9 @@ def test_slower_than_linear_is_missed() -> None:
     assert verdicts == ["", "met", "met"]
 
 
-def test_calls_must_not_grow_with_the_nodes_of_a_job_and_files_by_one_a_rank_alone() -> None:
-    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 8, 513))] == ["met", "met", ""]
-    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 520, 514))] == ["missed", "missed", ""]
+def test_calls_must_not_grow_with_the_nodes_of_a_job_and_files_by_two_a_rank_alone() -> None:
+    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 8, 1023))] == ["met", "met", ""]
+    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 520, 1024))] == ["missed", "missed", ""]
 
 
 def test_memory_is_judged_by_what_the_function_has() -> None:
