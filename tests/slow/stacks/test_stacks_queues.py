@@ -1,0 +1,99 @@
+"""Several queues in a private network: deployed, a job on each, one added, read back. In order."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ops.importing.command import import_config
+from rehearsal.deployed import read_deployed_cluster
+from rehearsal.local_slurm import LocalSlurm
+from tests.slow.account import Account
+from tests.slow.conftest import Cloud
+
+pytestmark = pytest.mark.slow
+
+QUEUES = """
+burst:
+  instance_types: [g6.12xlarge, g5.12xlarge]
+  nodes: 3
+  allocation_strategy: prioritized
+  partition: {MaxTime: 12:00:00}
+prep:
+  compute_resources:
+    - {name: small, instance_types: c6i.4xlarge, nodes: 2}
+    - {name: large, instance_types: m6i.16xlarge, nodes: 1}
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("queues") / "queues.yaml"
+    file.write_text(QUEUES)
+    return file
+
+
+@pytest.fixture(scope="module")
+def flags(cloud: Cloud, file: Path) -> tuple[str, ...]:
+    network = Account(cloud.address).network
+    return (
+        f"queues={file}",
+        "queue_name=train",
+        "public_access=off",
+        f"vpc_id={network.vpc}",
+        f"private_subnet_id={network.private}",
+    )
+
+
+def test_all_queues_and_the_head_node_are_in_the_private_subnet(cloud: Cloud, flags: tuple[str, ...]) -> None:
+    cloud.deploy(*flags)
+    config = read_deployed_cluster(cloud.address, "training").config
+    private = Account(cloud.address).network.private
+    queues = config["Scheduling"]["SlurmQueues"]
+    assert [each["Name"] for each in queues] == ["train", "burst", "prep"]
+    assert {tuple(each["Networking"]["SubnetIds"]) for each in queues} == {(private,)}
+    assert config["HeadNode"]["Networking"]["SubnetId"] == private
+    groups = [each["Networking"].get("PlacementGroup", {}).get("Name") for each in queues]
+    assert None not in groups[:2]
+    assert groups[0] != groups[1]
+
+
+def test_a_job_runs_on_each_partition_or_on_the_first_that_has_nodes(cloud: Cloud, tmp_path: Path) -> None:
+    deployed = read_deployed_cluster(cloud.address, "training")
+    marker = ("LOCAL_SLURM_TEST", f"queues-{os.getpid()}")
+    with LocalSlurm(root=tmp_path, partitions=deployed.partitions, marker=marker, suspend_time_s=20) as slurm:
+        nodes: dict[str, list[str]] = {}
+        for partition in ("train", "burst", "prep", "burst,train"):
+            lines = nodes.setdefault(partition, [])
+            arguments = [f"--partition={partition}", "--wrap", "srun --mpi=none printenv SLURMD_NODENAME"]
+            job = slurm.wait(slurm.submit(arguments), timeout_s=120, on_line=lines.append)
+            assert job.is_completed
+    assert nodes["train"] == ["train-dy-p4d-1"]
+    assert nodes["burst"] == ["burst-dy-g6-12xlarge-1"]
+    assert nodes["prep"][0] in {"prep-dy-small-1", "prep-dy-large-1"}
+    assert nodes["burst,train"][0].startswith(("burst-", "train-"))
+
+
+def test_another_queue_is_added_while_the_cluster_runs(
+    cloud: Cloud, flags: tuple[str, ...], file: Path
+) -> None:
+    file.write_text(QUEUES + "late: {instance_types: g4dn.12xlarge, nodes: 1, placement_group: off}\n")
+    cloud.deploy(*flags)
+    config = read_deployed_cluster(cloud.address, "training").config
+    assert [each["Name"] for each in config["Scheduling"]["SlurmQueues"]][-1] == "late"
+
+
+def test_the_running_cluster_is_imported_with_the_same_queues(cloud: Cloud, tmp_path: Path) -> None:
+    config = read_deployed_cluster(cloud.address, "training").config
+    import_config(config, tmp_path / "out")
+    queues = yaml.safe_load((tmp_path / "out" / "queues.yaml").read_text())
+    assert list(queues) == ["train", "burst", "prep", "late"]
+    assert queues["burst"]["compute_resources"][0]["instance_types"] == ["g6.12xlarge", "g5.12xlarge"]
+
+
+def test_the_cluster_is_taken_down(cloud: Cloud, flags: tuple[str, ...]) -> None:
+    cloud.destroy(*flags)
+    assert cloud.client("ec2").describe_placement_groups()["PlacementGroups"] == []
