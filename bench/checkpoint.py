@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -13,27 +12,13 @@ from typing import Any
 
 import psutil
 
-from bench.measuring.result import Bars, Result, Row, at_most, bar, spread
+from bench.measuring.result import Bars, Result, Row, bar, spread
 from bench.subjects.workloads import Settings, Workload
 
 TITLE = "checkpoints: what they cost the training"
-_SHARE = 1.0
-# Default of llama-fsdp2 (its settings.py).
-DEFAULT_EVERY = 500
 # Steps between two checkpoints here; the later half of them is not affected by the checkpoint before.
 EVERY = 10
 CHECKPOINTS = 4
-LLAMA: Settings = {
-    "llama_size": "tiny",
-    "llama_layers": 6,
-    "llama_width": 384,
-    "llama_heads": 6,
-    "llama_kv_heads": 2,
-    "llama_hidden": 1152,
-    "vocab_size": 2048,
-    "llama_context": 128,
-    "batch_size": 4,
-}
 GPT2: Settings = {
     "init_from": "scratch",
     "gpt2_layers": 6,
@@ -53,59 +38,37 @@ SHARED: Settings = {
     # The last checkpoint is written at the end of the run, and is left out.
     "max_steps": (CHECKPOINTS + 1) * EVERY,
 }
-_LLAMA_MADE, _GPT2_MADE, _RESUMED = (
-    r"^Llama .* parameters over",
-    r"^GPT-2, .* parameters from",
-    r"^resuming from",
-)
+_MADE, _RESUMED = r"^GPT-2, .* parameters from", r"^resuming from"
 
 
 def measure() -> Result:
-    """Run each workload once, then resume it from its last checkpoint."""
+    """Run gpt2 once, then resume it from its last checkpoint."""
     threads = psutil.cpu_count(logical=False) or 1
     with tempfile.TemporaryDirectory() as name:
-        llama = _run(Path(name) / "llama", "llama-fsdp2", LLAMA, made=_LLAMA_MADE, threads=threads)
-        gpt2 = _run(Path(name) / "gpt2", "gpt2", GPT2, made=_GPT2_MADE, threads=threads)
-    step_s = llama["step_s"]
-    shares = [100 * stall / (DEFAULT_EVERY * step_s) for stall in llama["stalls_s"]]
+        gpt2 = _run(Path(name), "gpt2", GPT2, made=_MADE, threads=threads)
+    steps = [stall / gpt2["step_s"] for stall in gpt2["stalls_s"]]
     return Result(
         rows=[
-            at_most(
-                f"llama-fsdp2, asynchronous: stall, of the training time at CHECKPOINT_EVERY={DEFAULT_EVERY}",
-                shares,
-                _SHARE,
-                " %",
-            ),
-            Row(
-                name="llama-fsdp2, asynchronous: stall a checkpoint, of a step",
-                measured=spread([stall / step_s for stall in llama["stalls_s"]], " steps"),
-            ),
             Row(
                 name="gpt2, synchronous: stall a checkpoint, of a step",
-                measured=spread([stall / gpt2["step_s"] for stall in gpt2["stalls_s"]], " steps"),
+                measured=spread(steps, " steps"),
             ),
-            *(
-                Row(
-                    name=f"{workload}: restore, {found['checkpoint_bytes'] / 1e6:.0f} MB",
-                    measured=f"{found['restore_s']:.2f} s",
-                )
-                for workload, found in (("llama-fsdp2", llama), ("gpt2", gpt2))
+            Row(
+                name=f"gpt2: restore, {gpt2['checkpoint_bytes'] / 1e6:.0f} MB",
+                measured=f"{gpt2['restore_s']:.2f} s",
             ),
         ],
-        figures={"llama-fsdp2": llama, "gpt2": gpt2},
+        figures={"gpt2": gpt2},
         picture=Bars(
             title="What one checkpoint costs the training",
             x_label="steps of training, that it could have made meanwhile",
-            bars=[
-                bar("llama-fsdp2, saved in the background", _steps(llama)),
-                bar("gpt2, saved at once", _steps(gpt2)),
-            ],
+            bars=[bar("gpt2, saved at once", steps)],
         ),
         notes=[
-            f"The stall is all that {EVERY} steps with a checkpoint take longer than so many quiet ones: "
-            "the copy of the state, and whatever the writing in the background takes from the steps. "
+            f"The stall is all that {EVERY} steps with a checkpoint take longer than so many quiet ones. "
             f"One rank, {threads} threads, about 11 M parameters, on this machine's disk.",
-            "On GPUs steps are shorter and states larger, and neither was measured here.",
+            "On GPUs steps are shorter and states larger, and neither was measured here. titan's checkpoints "
+            "are torchtitan's, and were not measured.",
         ],
     )
 
@@ -131,24 +94,13 @@ def _run(folder: Path, name: str, own: Settings, *, made: str, threads: int) -> 
     workload.prepare("run", settings)
     workload.train("run", settings)
     times = [datetime.datetime.fromisoformat(row["time"]).timestamp() for row in workload.metrics("run")]
-    step_s, longer_s = stalls(times, every=EVERY)
+    step_s, stalls_s = stalls(times, every=EVERY)
     longer = {**settings, "max_steps": int(str(SHARED["max_steps"])) + 1}
     again = workload.train("run", longer)
     checkpoints = sorted((folder / "checkpoints" / "run").glob("step-*"))
-    log = workload.run_dir("run") / "checkpoints.jsonl"
-    logged = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
-    # The trainer's own figure is a lower bound: other load on the machine may hide it in the steps' times.
-    least = [row["checkpoint_s"] for row in logged[: len(longer_s)]] or [0.0] * len(longer_s)
     return {
         "step_s": step_s,
-        "stalls_s": [max(each) for each in zip(longer_s, least, strict=True)],
-        "longer_s": longer_s,
+        "stalls_s": stalls_s,
         "restore_s": again.at(_RESUMED) - again.at(made),
         "checkpoint_bytes": sum(file.stat().st_size for file in checkpoints[-1].rglob("*") if file.is_file()),
-        # llama-fsdp2's own log: seconds of the copy alone, and until the checkpoint was complete.
-        "told": logged,
     }
-
-
-def _steps(found: dict[str, Any]) -> list[float]:
-    return [stall / found["step_s"] for stall in found["stalls_s"]]

@@ -14,7 +14,7 @@ from bench.measuring.watched import Watched
 from bench.subjects.preparations import Preparations, Text, make_text, make_vocabulary
 
 TITLE = "preparing data, with one vocabulary"
-WORKLOADS = ("gpt2", "roberta", "llama-fsdp2", "gpt2-megatron")
+WORKLOADS = ("gpt2", "roberta", "titan", "gpt2-megatron")
 BASE_BYTES = 4_000_000
 GROWTH = (1, 4, 16)
 ROUNDS = 2

@@ -41,7 +41,7 @@ _PLAN = (
     "Past 1,000 nodes, a plan of which nothing was run: environments on the nodes' own disks (image=build),"
     " since ranks that import from /fsx ask its metadata server for each file; metadata IOPS of the file "
     "system provisioned by their own figure instead of following its size; checkpoints with fewer files "
-    "than ranks (llama-fsdp2 writes one a rank into one folder: shard within groups of nodes, and let one "
+    "than ranks (titan writes one a rank into one folder: shard within groups of nodes, and let one "
     "group write); a TreeWidth of the square root of the nodes in CustomSlurmSettings; a larger head node, "
     "since slurmctld hears of every node's start and of every job's end; capacity that is there when the "
     "job asks for it (reservations, blocks), since EC2 and not Slurm decides how long the nodes take."

@@ -1,4 +1,4 @@
-"""Training on one GPU in bf16: MFU of gpt2 and of llama-fsdp2, and gpt2 against compiled nanoGPT."""
+"""Training on one GPU in bf16: MFU of gpt2 and of titan, and gpt2 against compiled nanoGPT."""
 
 from __future__ import annotations
 
@@ -30,23 +30,26 @@ GPT2 = {
         layers=24, heads=16, width=1024, context=1024, vocab_size=50304, batch=8, steps=30, after=15
     ),
 }
-LLAMA: Settings = {
-    "llama_size": "1b",
-    "llama_context": 8192,
+TITAN: Settings = {
+    "model": "llama3",
+    "size": "1B",
+    "seq_len": 8192,
     "batch_size": 2,
     "activation_checkpointing": "none",
     "compile": "yes",
     "corpus": "machine",
+    "vocab_size": 32768,
     "device": "cuda",
     "mixed_precision": "bf16",
     "max_steps": 25,
     "checkpoint_every": 1000,
     "eval_batches": 0,
+    "export": "no",
     "log_every": 1,
 }
-_LLAMA_AFTER = 10
-_LLAMA = "llama-fsdp2 1B"
-GOALS = {"gpt2 124M": 45.0, "gpt2 345M": None, _LLAMA: 50.0}
+_TITAN_AFTER = 10
+_TITAN = "titan 1B"
+GOALS = {"gpt2 124M": 45.0, "gpt2 345M": None, _TITAN: 50.0}
 """Goals of MFU, in percent."""
 _AS_FAST = 1.0
 _NO_GPU = "no GPU"
@@ -69,7 +72,7 @@ def measure() -> Result:
             mfus[f"gpt2 {size}"] = [
                 100 * speed * flops_per_token(sizes) / (peak * 1e12) for speed in speeds[f"gpt2 {size}"]
             ]
-        mfus[_LLAMA] = _llama(Path(name) / "llama", peak)
+        mfus[_TITAN] = _titan(Path(name) / "titan", peak)
     return Result(
         rows=[
             *(_mfu_row(name, values) for name, values in mfus.items()),
@@ -110,7 +113,7 @@ def flops_per_token(sizes: Sizes) -> float:
 
 def _unready() -> str:
     """Return the reason why the workloads cannot train on this machine's GPU; empty if they can."""
-    for workload in ("gpt2", "llama-fsdp2"):
+    for workload in ("gpt2", "titan"):
         try:
             python = workload_python(workload)
         except BaselineError as error:
@@ -164,10 +167,10 @@ def _gpt2(folder: Path, size: str, nanogpt: Baseline | None) -> dict[str, list[f
     return turns(works, rounds=ROUNDS)
 
 
-def _llama(folder: Path, peak: float) -> list[float]:
+def _titan(folder: Path, peak: float) -> list[float]:
     """Return the MFU in the run's own metrics, in percent."""
-    workload = Workload(name="llama-fsdp2", shared=folder)
-    settings = {**LLAMA, "accelerator_peak_tflops": peak}
+    workload = Workload(name="titan", shared=folder)
+    settings = {**TITAN, "accelerator_peak_tflops": peak}
     workload.prepare("data", settings)
     found = []
     for number in range(ROUNDS):
@@ -176,5 +179,5 @@ def _llama(folder: Path, peak: float) -> list[float]:
         note = workload.run_dir("data") / "data.json"
         (workload.run_dir(run) / "data.json").write_bytes(note.read_bytes())
         workload.train(run, settings)
-        found.append(100 * statistics.median(row["mfu"] for row in workload.metrics(run)[_LLAMA_AFTER:]))
+        found.append(100 * statistics.median(row["mfu"] for row in workload.metrics(run)[_TITAN_AFTER:]))
     return found

@@ -2,7 +2,7 @@
 
     python vocabulary.py FOLDER SIZE TEXT.txt ...
 
-Writes tokenizer.json (gpt2, llama-fsdp2), encoder.json, vocab.bpe and dict.txt (fairseq), gpt2-vocab.json and
+Writes tokenizer.json (gpt2, titan), encoder.json, vocab.bpe and dict.txt (fairseq), gpt2-vocab.json and
 gpt2-merges.txt (Megatron).
 """
 

@@ -37,7 +37,7 @@ _NANOGPT = (
     "urllib3==2.8.0",
     "xxhash==4.1.0",
 )
-SUFFIX = {"gpt2": "jsonl", "roberta": "txt", "llama-fsdp2": "jsonl", "gpt2-megatron": "jsonl"}
+SUFFIX = {"gpt2": "jsonl", "roberta": "txt", "titan": "jsonl", "gpt2-megatron": "jsonl"}
 """Suffix of the files that each workload reads."""
 
 
@@ -158,7 +158,7 @@ class Preparations:
             (weights / "config.json").write_text(json.dumps({"model_type": "gpt2"}), encoding="utf-8")
             (weights / "model.safetensors").touch()
             return {"init_from": weights}
-        if workload.name == "llama-fsdp2":
+        if workload.name == "titan":
             return {"tokenizer": self._vocabulary / "tokenizer.json"}
         if workload.name == "roberta":
             made = workload.data / f".raw-bpe-{VOCAB_SIZE}.partial" / "bpe"

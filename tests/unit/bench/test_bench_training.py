@@ -41,7 +41,7 @@ def test_without_a_gpu_each_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert {row.measured for row in rows} == {"not run: no GPU"}
     goals = {row.name: row.goal for row in rows}
     assert goals["gpt2 124M, MFU on one GPU"] == ">= 45 %"
-    assert goals["llama-fsdp2 1B, MFU on one GPU"] == ">= 50 %"
+    assert goals["titan 1B, MFU on one GPU"] == ">= 50 %"
 
 
 @pytest.mark.parametrize(

@@ -147,17 +147,6 @@ def upload(folder: Path, bucket: DatasetBucket | None) -> None:
             print(f"data: not in the bucket, and training goes on without: {error}", file=sys.stderr)
 
 
-def ensure_shards(
-    config: DataConfig, bucket: DatasetBucket | None, *, make: Callable[[], Manifest]
-) -> Manifest:
-    """Find, download or make the shards, and upload them."""
-    started = time.monotonic()
-    if not find_or_download(config, bucket):
-        show_made(config.folder, make(), started=started)
-    upload(config.folder, bucket)
-    return read_manifest(config.folder)
-
-
 def show_units(units: Sequence[Unit], *, workers: int) -> None:
     """Print the first units of a corpus, their size and the number of processes."""
     for unit in units[:SHOWN_UNITS]:
@@ -179,14 +168,6 @@ def note_made_of(file: Path, made_of: str) -> None:
 
 def _made_of_note(file: Path) -> Path:
     return file.with_name(f".{file.stem}-of")
-
-
-def made_once(file: Path, made_of: str, make: Callable[[Path], None]) -> Path:
-    """Make a file unless it exists and is made of the same."""
-    if not is_made_of(file, made_of):
-        make(file)
-        note_made_of(file, made_of)
-    return file
 
 
 def remaining_units(recipe: Recipe) -> list[Unit]:

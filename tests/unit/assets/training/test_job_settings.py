@@ -95,9 +95,7 @@ def test_a_job_goes_on_where_they_cannot_be_written(job: dict[str, str]) -> None
     assert "the end of this start could not be written down" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "workload", ["gpt2", "bert-trainium", "roberta", "gpt2-megatron", "llama-fsdp2", "titan"]
-)
+@pytest.mark.parametrize("workload", ["gpt2", "bert-trainium", "roberta", "gpt2-megatron", "titan"])
 def test_what_shapes_a_training_is_among_the_settings_of_every_workload(
     workload: str, job: dict[str, str]
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from training_cluster.paths import TRAINING
 
-BERT, GPT2, LLAMA, ROBERTA = (TRAINING / name for name in ("bert-trainium", "gpt2", "llama-fsdp2", "roberta"))
+BERT, GPT2, ROBERTA = (TRAINING / name for name in ("bert-trainium", "gpt2", "roberta"))
 Import = Callable[[str], ModuleType]
 
 
