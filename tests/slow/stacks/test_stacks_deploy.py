@@ -311,6 +311,16 @@ def _head_node(cloud: Cloud) -> tuple[str, Any]:
     return outputs["HeadNodeInstanceId"], actions["OnNodeUpdated"]["Args"]
 
 
+def test_login_nodes_are_added_and_tagged_anew_in_one_deploy_each(cloud: Cloud) -> None:
+    """A changed tag updates all resources of the cluster's stack."""
+    size = ("family=m6i", "instance_type=m6i.16xlarge")
+    cloud.deploy(*size, "login_nodes=1")
+    cloud.deploy(*size, "login_nodes=2", "tags=team=one")
+    config = read_deployed_cluster(cloud.address, "training").config
+    assert [pool["Count"] for pool in config["LoginNodes"]["Pools"]] == [2]
+    assert {"Key": "team", "Value": "one"} in config["Tags"]
+
+
 def test_every_call_of_the_provider_was_judged_and_none_lacked_a_right(cloud: Cloud) -> None:
     refuse_denied_calls(cloud.address)
     role, names = judged_calls.provider_of(cloud.address)
