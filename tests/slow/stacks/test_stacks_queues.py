@@ -37,8 +37,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def flags(cloud: Cloud, file: Path) -> tuple[str, ...]:
-    network = Account(cloud.address).network
+def account(cloud: Cloud) -> Account:
+    return Account(cloud.address)
+
+
+@pytest.fixture(scope="module")
+def flags(account: Account, file: Path) -> tuple[str, ...]:
+    network = account.network
     return (
         f"queues={file}",
         "queue_name=train",
@@ -48,10 +53,12 @@ def flags(cloud: Cloud, file: Path) -> tuple[str, ...]:
     )
 
 
-def test_all_queues_and_the_head_node_are_in_the_private_subnet(cloud: Cloud, flags: tuple[str, ...]) -> None:
+def test_all_queues_and_the_head_node_are_in_the_private_subnet(
+    cloud: Cloud, account: Account, flags: tuple[str, ...]
+) -> None:
     cloud.deploy(*flags)
     config = read_deployed_cluster(cloud.address, "training").config
-    private = Account(cloud.address).network.private
+    private = account.network.private
     queues = config["Scheduling"]["SlurmQueues"]
     assert [each["Name"] for each in queues] == ["train", "burst", "prep"]
     assert {tuple(each["Networking"]["SubnetIds"]) for each in queues} == {(private,)}
