@@ -55,7 +55,7 @@ class Node:
             "TRAINING_OPT": str(folder / "opt"),
         }
 
-    def start(self, *, seconds: float = 0.0, **env: str) -> subprocess.Popen[str]:
+    def start(self, seconds: float = 0.0, **env: str) -> subprocess.Popen[str]:
         """Start train.sh as srun or mpirun starts it for a rank, or srun for a node of torchrun."""
         python = self._venv / "bin" / "python"
         python.unlink(missing_ok=True)
@@ -76,7 +76,7 @@ class Node:
 
     def run(self, **env: str) -> tuple[str, str]:
         """Return what the job's output has of a rank: standard output and standard error."""
-        process = self.start(**env)
+        process = self.start(0.0, **env)
         printed = process.communicate(timeout=60)
         assert process.returncode == 0, printed
         return printed
