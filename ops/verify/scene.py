@@ -123,7 +123,7 @@ class Scene:
         return (datetime.datetime.now(datetime.UTC) - launched).total_seconds() / 3600
 
     def once(self, name: str, ask: Callable[[], Any]) -> Any:
-        """Return an answer that is asked once. An error is kept, too, since a head node may hang."""
+        """Return an answer, which is asked for once. An error is kept, too, since a head node may hang."""
         if name not in self._answers:
             try:
                 self._answers[name] = ask()

@@ -73,7 +73,7 @@ def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.Ad
         groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-6, foreach=False
     )
     for parameter in model.parameters():
-        # There from the first step on, so that it has the same graph as the others.
+        # Gradients exist before the first step, so that it has the same graph as the others.
         parameter.grad = torch.zeros_like(parameter)
     return optimizer
 

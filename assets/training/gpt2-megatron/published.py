@@ -20,7 +20,7 @@ MEMBER = "model_optim_rng.pt"
 
 
 def check(init_from: str) -> None:
-    """Look at what does not need a download.
+    """Check INIT_FROM as far as that needs no download.
 
     Raises:
         ShardError: `init_from` names nothing.

@@ -21,6 +21,7 @@ class ClusterImage(FunctionResource):
     Args:
         wanted: official, for ParallelCluster's own, or ami-..., which is checked.
         os: operating system of the cluster.
+        architecture: processor architecture of the cluster's nodes.
         root_gib: root volume of the image's instances; the image's own may not be larger.
 
     Attributes:

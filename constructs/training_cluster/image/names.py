@@ -28,7 +28,7 @@ _OFFICIAL_PARTS = {
 IMAGES = "training-"
 """Prefix of the names of images."""
 NODE_ARCHITECTURE = "x86_64"
-"""Processor architecture of every family's nodes."""
+"""Processor architecture of built images and of their parents."""
 
 
 def _kind(settings: Settings) -> str:
