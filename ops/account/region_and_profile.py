@@ -16,7 +16,9 @@ _OTHER_CREDENTIALS = (
     *("AWS_CREDENTIAL_EXPIRATION", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
 _SUBCOMMANDS = "|".join(
-    sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "commands").glob("[a-z]*.py"))
+    sorted(
+        path.stem.replace("_", "-") for path in (Path(__file__).parents[1] / "commands").rglob("[a-z]*.py")
+    )
 )
 _IN_PROSE = r"(?<![\w./'-])"
 # The rest of a command, as far as an option of its own could be in it.
