@@ -6,6 +6,7 @@ import dataclasses
 import re
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from defaults import Choice
 from trainkit.run.run import die
@@ -22,6 +23,8 @@ MODELS = ("deepseek_v3", "gpt_oss", "llama3", "qwen3")
 """Language models of torchtitan; others, which train on images too, are taken by CONFIG."""
 OLD_MODEL_NAMES = {"llama": "llama3", "llama-3": "llama3", "qwen-3": "qwen3", "deepseek": "deepseek_v3"}
 
+BATCH_SIZE_FILE = "batch_size"
+"""File of a run's folder with the batch size that it began with."""
 MASK_BLOCK = 128
 """Tokens of a block of torchtitan's attention mask."""
 
@@ -83,6 +86,16 @@ class Settings(TrainSettings):
     def of_memory(self) -> dict[str, int | str]:
         """The settings that decide on memory and that the user gave."""
         return {name: value for name in vars(Choice()) if (value := getattr(self, name))}
+
+    def with_batch_of_run(self, run_dir: Path) -> Settings:
+        """Return the settings with the batch size of the run's first start, unless the user gives one.
+
+        A start on other nodes would choose another one, and train differently from there on.
+        """
+        file = run_dir / BATCH_SIZE_FILE
+        if self.batch_size or not file.is_file():
+            return self
+        return dataclasses.replace(self, batch_size=int(file.read_text(encoding="utf-8")))
 
     def with_choice(self, choice: Choice) -> Settings:
         """Return the settings with a choice in place of those that the user did not give."""

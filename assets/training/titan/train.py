@@ -21,8 +21,9 @@ import sys
 from pathlib import Path
 
 from defaults import Choice, DoesNotFitError, Nodes, choose, known
-from settings import Settings, check_world, read_settings, split_arguments
+from settings import BATCH_SIZE_FILE, Settings, check_world, read_settings, split_arguments
 from trainkit.data.shards import ShardError, check_sizes, check_sums, read_manifest
+from trainkit.run.files import write_whole
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.world import check_world as check_all_ranks
@@ -81,7 +82,9 @@ def main() -> None:
     ranks_a_node = int(os.environ.get("NPROC_PER_NODE", "1"))
     check_world(settings, run.world_size, ranks_a_node)
     data = data_note(run)
-    settings = fit(settings, run, ranks_a_node, data.get("weights"))
+    settings = fit(settings.with_batch_of_run(run.run_dir), run, ranks_a_node, data.get("weights"))
+    if run.is_first:
+        write_whole(run.run_dir / BATCH_SIZE_FILE, f"{settings.batch_size}\n")
     if ("chats" in data) != (settings.task == "sft"):
         die(
             "TASK differs between prepare.sh and the ranks: give it as a variable (TASK=sft), not as an "

@@ -120,3 +120,12 @@ def test_weights_of_a_folder_are_checked(load: Import, tmp_path: Path) -> None:
     assert weights.find_weights(str(tmp_path), data=tmp_path) == tmp_path
     with pytest.raises(weights.WeightsError, match="allowed: ORGANISATION/NAME"):
         weights.find_weights("llama-3-8b", data=tmp_path)
+
+
+def test_a_run_keeps_the_batch_size_with_which_it_began(load: Import, tmp_path: Path) -> None:
+    settings = load("settings").read_settings([])
+    assert settings.with_batch_of_run(tmp_path).batch_size == 0
+    (tmp_path / "batch_size").write_text("8\n")
+    assert settings.with_batch_of_run(tmp_path).batch_size == 8
+    given = load("settings").read_settings(["--batch-size", "2"])
+    assert given.with_batch_of_run(tmp_path).batch_size == 2
