@@ -1,4 +1,4 @@
-"""Several queues in a private network: deployed, a job on each, one added, read back. In order."""
+"""Several queues in a private network: deployed, a job on each, one added, overrides, read back. In order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import yaml
 from ops.importing.command import import_config
 from rehearsal.deployed import read_deployed_cluster
 from rehearsal.local_slurm import LocalSlurm
+from rehearsal.problems import RehearsalError
 from tests.slow.account import Account
 from tests.slow.conftest import Cloud
 
@@ -101,6 +102,59 @@ def test_the_running_cluster_is_imported_with_the_same_queues(cloud: Cloud, tmp_
     assert queues["burst"]["compute_resources"][0]["instance_types"] == ["g6.12xlarge", "g5.12xlarge"]
 
 
-def test_the_cluster_is_taken_down(cloud: Cloud, flags: tuple[str, ...]) -> None:
+OVERRIDES = """
+Monitoring: {Logs: {CloudWatch: {RetentionInDays: 30}}}
+Scheduling:
+  SlurmSettings: {CustomSlurmSettings: [{SlurmdTimeout: 600}]}
+  SlurmQueues: [{Name: prep, JobExclusiveAllocation: true}]
+"""
+
+
+@pytest.fixture(scope="module")
+def overridden(flags: tuple[str, ...], file: Path) -> tuple[tuple[str, ...], Path]:
+    overrides = file.with_name("overrides.yaml")
+    return (*flags, f"overrides={overrides}"), overrides
+
+
+def test_overrides_reach_the_running_cluster(cloud: Cloud, overridden: tuple[tuple[str, ...], Path]) -> None:
+    flags, overrides = overridden
+    overrides.write_text(OVERRIDES)
+    cloud.deploy(*flags)
+    config = read_deployed_cluster(cloud.address, "training").config
+    assert config["Monitoring"]["Logs"]["CloudWatch"]["RetentionInDays"] == 30
+    assert {"SlurmdTimeout": 600} in config["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
+    assert config["Scheduling"]["SlurmQueues"][2]["JobExclusiveAllocation"] is True
+    assert "  stopping the fleet" not in cloud.trainctl("status").stdout
+
+
+def test_an_override_that_needs_a_stopped_fleet_stops_it_and_starts_it_again(
+    cloud: Cloud, overridden: tuple[tuple[str, ...], Path]
+) -> None:
+    flags, overrides = overridden
+    overrides.write_text(OVERRIDES.replace("{CustomSlurm", "{ScaledownIdletime: 5, CustomSlurm"))
+    cloud.deploy(*flags)
+    config = read_deployed_cluster(cloud.address, "training").config
+    assert config["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] == 5
+    assert "  stopping the fleet" in cloud.trainctl("status").stdout
+
+
+def test_an_override_that_no_running_cluster_takes_is_refused_and_rolled_back(
+    cloud: Cloud, overridden: tuple[tuple[str, ...], Path]
+) -> None:
+    flags, overrides = overridden
+    before = read_deployed_cluster(cloud.address, "training").config
+    text = overrides.read_text()
+    overrides.write_text(text + "HeadNode: {Dcv: {Enabled: true}}\n")
+    with pytest.raises(RehearsalError):
+        cloud.deploy(*flags)
+    events = cloud.client("cloudformation").describe_stack_events(StackName="TrainingClusterStack")
+    failed = [e for e in events["StackEvents"] if e["ResourceStatus"] == "UPDATE_FAILED"]
+    assert any("HeadNode.Dcv" in e["ResourceStatusReason"] for e in failed)
+    assert read_deployed_cluster(cloud.address, "training").config == before
+    overrides.write_text(text)
+
+
+def test_the_cluster_is_taken_down(cloud: Cloud, overridden: tuple[tuple[str, ...], Path]) -> None:
+    flags, _ = overridden
     cloud.destroy(*flags)
     assert cloud.client("ec2").describe_placement_groups()["PlacementGroups"] == []
