@@ -48,11 +48,12 @@ def test_wrong_arguments_of_a_workload_are_refused_too() -> None:
 def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None:
     readme = (TRAINING / workload / "README.md").read_text().replace("\\\n", " ")
     rehearsal = (TRAINING / workload / "rehearsal.env").read_text()
-    typed = [pair for line in re.findall(r"^ +(.*) sbatch ", readme, re.M) for pair in line.split()]
+    typed = [
+        re.findall(r"\b([A-Z_0-9]+)=(\S+)", line) for line in re.findall(r"^ +(.*) sbatch ", readme, re.M)
+    ]
     defaults = re.findall(r'^export (\w+)=(?:"\$\{\w+:-)?([^}"\n]*)', rehearsal, re.M)
-    pairs = [tuple(pair.split("=", 1)) for pair in typed if re.match(r"[A-Z_0-9]+=", pair)]
-    for name, value in pairs:
-        check_job_settings(workload, {name: value, "DEVICE": ""} if name != "DEVICE" else {name: value}, ())
+    for pairs in filter(None, typed):
+        check_job_settings(workload, {"DEVICE": "", **dict(pairs)}, ())
     assert defaults
     check_job_settings(workload, dict(defaults), ())
 
