@@ -58,7 +58,7 @@ class CdkCli:
         if arguments[0] == "bootstrap":  # without it the app would be synthesised needlessly
             options = ["--app", ""]
         process = subprocess.Popen(
-            ["cdk", *arguments, *options, "--progress", "events", "--no-color"],
+            ["cdk", *arguments, *options, "--progress", "events", "--no-color", "--no-notices"],
             cwd=self._project,
             env=self._environment,
             stdin=subprocess.DEVNULL,

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from training_cluster.paths import ROOT
+
 ACCOUNT = "123456789012"
 REGION = os.environ.get("LOCAL_AWS_REGION", "us-east-1")
 """Region of the local AWS; its own processes read it from the environment."""
@@ -131,6 +133,8 @@ class LocalAwsAddress:
             "CDK_DISABLE_CLI_TELEMETRY": "1",
             "CDK_HOME": str(self.folder / "cdk-home"),
             "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+            # The unpacked CDK library, which takes seconds: one for all local accounts, as with `make`.
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / ".cache" / "jsii"),
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "TMPDIR": str(self.tmp),
         }
