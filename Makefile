@@ -58,7 +58,7 @@ stop: ## End a rehearsal that was kept with KEEP=1, or killed
 .PHONY: test
 test: setup ## Run the tests, a rehearsal included
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
-	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n 3 --dist loadfile
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-all
 test-all: test ## Run the tests of all workloads, too: half an hour more, and gigabytes of Python environments

@@ -25,6 +25,20 @@ from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 # Scripts of nodes call `aws`.
 os.environ["PATH"] = tools_path()
 
+# Modules that take minutes, the longest first, so that no worker ends long after the others.
+LONGEST = (
+    *(
+        "stacks/test_stacks_deploy.py",
+        "rehearsal/test_rehearsal.py",
+        "training/test_gpt2.py",
+        "ops/test_cli.py",
+    ),
+    *("stacks/test_image_stack.py", "bootstrap/test_bootstrap_node_start.py", "stacks/test_storage_stack.py"),
+    *("training/test_training_requirements.py", "training/test_job.py", "plan/test_plan.py"),
+    *("stacks/test_stacks_flags.py", "stacks/test_stacks_queues.py", "local_aws/test_local_aws.py"),
+    *("permissions/test_permissions.py", "training/test_job_slow_saves.py"),
+)
+
 PROVIDER_ENVIRONMENT = {
     "PYTHONPATH": str(ROOT / "assets" / "cluster_provider"),
     "PROGRESS_PARAMETER": "/training-cluster/tests/progress",
@@ -42,6 +56,17 @@ try:
 except Exception as error:
     print(json.dumps({"error": str(error)}))
 """
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest modules first; pytest-xdist keeps this order with --no-loadscope-reorder."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        return next((at for at, name in enumerate(LONGEST) if path.endswith(f"/{name}")), len(LONGEST))
+
+    items.sort(key=place)
 
 
 @dataclass(frozen=True, kw_only=True)
