@@ -144,6 +144,7 @@ def test_nothing_is_left_of_one_that_could_not_be_made(
     assert not list(training.glob(".new-*"))
 
 
+@pytest.mark.slow
 def test_the_command_says_what_to_type_next(training: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ops", "new-workload", "my-model", "--into", str(training)],

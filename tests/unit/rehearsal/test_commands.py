@@ -59,12 +59,14 @@ def _trainctl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_as_json_only_the_object_is_on_stdout(tmp_path: Path) -> None:
     done = _trainctl(tmp_path, "--stop", "--json")
     assert (done.returncode, done.stderr) == (0, "Nothing was running.\n")
     assert json.loads(done.stdout) == {"stopped": True, "exit_code": 0}
 
 
+@pytest.mark.slow
 def test_a_wrong_option_is_one_message_and_its_exit_code_is_in_the_json(tmp_path: Path) -> None:
     done = _trainctl(tmp_path, "--workload", "gpt3", "--json")
     assert done.returncode == 1

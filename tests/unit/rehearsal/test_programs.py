@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rehearsal.local_aws.address import tools_path
 from training_cluster.paths import ROOT
 
 
+@pytest.mark.slow
 def test_a_rehearsals_nodes_have_the_pinned_aws_cli() -> None:
     requirements = (ROOT / "requirements-dev.txt").read_text()
     pinned = re.search(r"^awscli==(.+)$", requirements, re.MULTILINE)

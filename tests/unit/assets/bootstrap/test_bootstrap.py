@@ -34,6 +34,7 @@ def test_a_compute_node_leaves_the_shared_folder_alone(node: Node) -> None:
     assert list(node.shared.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_second_boot_changes_nothing_that_jobs_see(node: Node) -> None:
     node.publish()
     node.boot()
@@ -49,6 +50,7 @@ def test_a_second_boot_changes_nothing_that_jobs_see(node: Node) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_changed_script_replaces_the_old_ones_at_once(node: Node) -> None:
     node.publish()
     node.boot()
@@ -70,6 +72,7 @@ def test_a_damaged_bundle_is_refused_and_nothing_is_installed(node: Node) -> Non
     assert list(node.bundles.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_of_two_bundles_a_node_takes_the_one_that_its_cluster_config_names(node: Node) -> None:
     old = node.publish()
     node.publish("m6i")
@@ -79,6 +82,7 @@ def test_of_two_bundles_a_node_takes_the_one_that_its_cluster_config_names(node:
     assert not node.environment("cpu").exists()
 
 
+@pytest.mark.slow
 def test_a_bundle_that_is_there_is_not_fetched_again(node: Node) -> None:
     digest = node.publish()
     node.boot()
@@ -87,6 +91,7 @@ def test_a_bundle_that_is_there_is_not_fetched_again(node: Node) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_current_bundle_and_its_source_are_noted_for_the_prolog(node: Node) -> None:
     digest = node.publish()
     node.boot()
@@ -94,6 +99,7 @@ def test_the_current_bundle_and_its_source_are_noted_for_the_prolog(node: Node) 
     assert (node.root / "etc" / "bootstrap-arguments").read_text() == "s3://bucket/bootstrap/training\n"
 
 
+@pytest.mark.slow
 def test_a_bundle_whose_steps_failed_is_not_the_current_one(node: Node) -> None:
     digest = node.publish()
     node.boot()
@@ -155,6 +161,7 @@ def test_every_node_has_the_seeds_paths_of_the_shared_folders(node: Node) -> Non
     assert links == {"lustre": "/fsx", "neuron_shared": "/efs"}
 
 
+@pytest.mark.slow
 def test_with_home_on_efs_its_shared_folder_is_a_link_into_it(node: Node) -> None:
     node.publish("trn1", home="efs")
     assert node.boot().returncode == 0
@@ -163,6 +170,7 @@ def test_with_home_on_efs_its_shared_folder_is_a_link_into_it(node: Node) -> Non
     assert (node.root / "slash" / "home" / "efs").is_dir()
 
 
+@pytest.mark.slow
 def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None:
     node.publish()
     mine = node.root / "slash" / "lustre" / "mine"
@@ -174,6 +182,7 @@ def test_what_stands_in_a_links_place_is_left_alone_and_said(node: Node) -> None
     assert mine.read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_an_efs_that_somebody_uses_keeps_its_root_as_it_is(node: Node) -> None:
     node.publish()
     (node.root / "efs" / "theirs").mkdir(parents=True)

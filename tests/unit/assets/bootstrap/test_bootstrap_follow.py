@@ -72,6 +72,7 @@ def test_a_node_that_missed_an_update_and_one_that_missed_its_rollback_follow(fo
     assert f"missed an update or a rollback: it runs {second}\n" in following.log()
 
 
+@pytest.mark.slow
 def test_the_head_nodes_training_scripts_are_those_of_the_bundle_again(head: Following) -> None:
     (head.node.root / "assets" / "training" / "job.slurm").write_text("#!/bin/bash\n# newer\n")
     newer = head.node.publish()
@@ -99,6 +100,7 @@ def test_a_node_of_the_right_bundle_asks_nobody_and_changes_nothing(head: Follow
     assert (head.node.files(), head.log()) == (before, log)
 
 
+@pytest.mark.slow
 def test_a_bundle_that_cannot_be_had_is_said_and_tried_again(head: Following) -> None:
     second = head.node.publish("m6i")
     head.named(second, minutes_ago=11)

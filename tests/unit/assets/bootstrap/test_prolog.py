@@ -68,6 +68,7 @@ def test_a_node_that_slurm_does_not_let_drain_still_refuses_the_job(prolog: Prol
     assert "scontrol failed" in prolog.node.health_log()
 
 
+@pytest.mark.slow
 def test_a_node_that_missed_an_update_is_brought_up_to_date_before_it_is_checked(prolog: Prolog) -> None:
     node, new = prolog.node, "b" * 64
     node.want(new)

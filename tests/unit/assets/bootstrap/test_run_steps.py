@@ -212,6 +212,7 @@ def test_an_optional_step_that_fails_loses_no_node(bundle: Bundle) -> None:
     assert bundle.said() == {"10-a": "failed", "20-b": "skipped (done before"}
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_more_than_its_budget_is_ended_and_named(bundle: Bundle) -> None:
     bundle.step("10-a", "sleep 30", Budget="1 s")
     done = bundle.run()

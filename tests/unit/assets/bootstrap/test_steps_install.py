@@ -80,6 +80,7 @@ def allocator_after(machine: Machine, package: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_xeon_libraries_get_stable_names(machine: Machine) -> None:
     allocator_after(machine, "libtcmalloc-minimal4")
     files = {"intel_openmp-2026.2.0.data/data/lib/libiomp5.so": "openmp"}
@@ -98,6 +99,7 @@ def test_xeon_libraries_get_stable_names(machine: Machine) -> None:
     assert (lib / "libiomp5.so").stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_a_wheel_of_another_checksum_is_not_unpacked(machine: Machine) -> None:
     allocator_after(machine, "libtcmalloc-minimal4")
     machine.wheel("intel-openmp", "2026.2.0", {"intel_openmp-2026.2.0.data/data/lib/libiomp5.so": "evil"})

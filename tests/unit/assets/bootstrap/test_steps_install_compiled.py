@@ -19,6 +19,7 @@ default:
 """
 
 
+@pytest.mark.slow
 def test_nccl_tests_are_compiled_for_the_recipes_gpus_with_the_pinned_nccl(machine: Machine) -> None:
     machine.program("nvcc", at=machine.root / "usr/local/cuda/bin/nvcc")
     url, commit = machine.repository({"Makefile": NCCL_TESTS})
@@ -177,6 +178,7 @@ def test_an_environment_without_transformer_engine_is_not_that_of_a_run_with_it(
     assert machine.files() == before
 
 
+@pytest.mark.slow
 def test_an_image_with_megatron_fails_where_its_binding_did_not_compile(machine: Machine) -> None:
     megatrons_packages(machine)
     assert machine.run("48", RECIPE="gpu").returncode == 1

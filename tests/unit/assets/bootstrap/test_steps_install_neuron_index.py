@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+import pytest
 from packaging.markers import Marker
 
 from tests.unit.assets.bootstrap.step_machine import Machine, succeeds
@@ -13,6 +14,7 @@ OF_AWS = ("torch-neuronx", "neuronx-cc", "libneuronxla", "nki")
 AWSS_INDEX = "https://pip.repos.neuron.amazonaws.com"
 
 
+@pytest.mark.slow
 def test_no_package_of_awss_index_comes_from_another(machine: Machine) -> None:
     folder = machine.bundle / "training" / "bert-trainium"
     install = folder / "install.sh"

@@ -37,6 +37,7 @@ class Workload:
         return done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_workloads_environment_is_made_once_and_then_without_network(machine: Machine) -> None:
     tiny = Workload(machine)
     succeeds(tiny.make())
@@ -79,6 +80,7 @@ def test_an_install_script_gets_the_environment_and_its_own_budget(machine: Mach
     assert (tiny.venv / "compiled").is_file()
 
 
+@pytest.mark.slow
 def test_what_is_for_image_builds_alone_is_refused_at_a_nodes_start(machine: Machine) -> None:
     tiny = Workload(machine, install="# Moment: image\n# Budget: 60 s\n")
     done = tiny.make(NODE_TYPE="ComputeFleet")
@@ -103,6 +105,7 @@ def test_no_workloads_need_nothing(machine: Machine) -> None:
     succeeds(machine.run("50", WORKLOADS="", RECIPE="gpu"))
 
 
+@pytest.mark.slow
 def test_jobs_take_the_images_environment_only_while_it_is_of_their_scripts(machine: Machine) -> None:
     tiny = Workload(machine)
     succeeds(tiny.make())

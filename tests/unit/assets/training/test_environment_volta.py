@@ -116,6 +116,7 @@ def test_a_workload_that_asks_for_another_torch_than_the_pinned_one_is_refused(v
     assert f"nodes with V100 GPUs have {CUDA_12}: change it, or torch_volta in" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_workload_without_torch_gets_none_and_is_the_same_on_all_nodes(volta: Volta) -> None:
     volta.wants("tinything==1.0\n")
     succeeds(volta.make(TORCH_VOLTA_INDEX="file:///nowhere"))

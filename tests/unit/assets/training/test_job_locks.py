@@ -99,11 +99,13 @@ def said(*jobs: subprocess.Popen[str]) -> list[tuple[int, str]]:
     return [(job.returncode, each) for job, each in zip(jobs, words, strict=True)]
 
 
+@pytest.mark.slow
 def test_of_two_jobs_on_two_nodes_one_prepares_and_the_other_waits(cluster: Cluster) -> None:
     for code, words in said(cluster.submit(8), cluster.submit(9)):
         assert code == 0, words
 
 
+@pytest.mark.slow
 def test_of_two_jobs_that_claim_a_run_at_the_same_time_one_is_refused(cluster: Cluster) -> None:
     owner = cluster.shared / "runs" / "tiny" / "mine" / "owner"
     owner.parent.mkdir(parents=True)
@@ -123,6 +125,7 @@ def test_a_run_that_this_user_may_not_write_is_refused_with_its_owner(cluster: C
     assert "RUN_NAME=other sbatch" in words
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 @pytest.mark.parametrize("kind", ["runs", "checkpoints"])
 def test_a_run_that_another_user_made_beforehand_is_refused(cluster: Cluster, kind: str) -> None:

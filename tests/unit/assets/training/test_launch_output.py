@@ -129,6 +129,7 @@ def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> 
     assert node.file_of(0, "stderr")
 
 
+@pytest.mark.slow
 def test_a_process_that_outlives_its_rank_does_not_hold_up_the_end(node: Node) -> None:
     left = "import subprocess\nprint(subprocess.Popen(['sleep', '30']).pid)\n"
     (node.workload / "train.py").write_text(left)

@@ -123,6 +123,7 @@ def test_the_command_of_a_session(said: Said, cluster: PlayedCluster) -> None:
     check(said("connect", "--print"), has="aws --profile prod ssm start-session --region us-east-1")
 
 
+@pytest.mark.slow
 def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
     """As in backticks within double quotes, which a shell runs."""
     changed = {}
@@ -134,6 +135,7 @@ def test_a_shell_hands_every_aws_command_on_as_it_is_written() -> None:
     assert changed == {}
 
 
+@pytest.mark.slow
 def test_every_cdk_command_is_typed_with_npx() -> None:
     """The pinned CLI is in node_modules, which is not on the path after set-up."""
     folders = ("assets/cluster_provider", "assets/guard", "constructs", "stacks", "ops", "rehearsal", "tools")

@@ -49,6 +49,7 @@ def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell:
     assert done.stdout.split("\0")[:-1] == words
 
 
+@pytest.mark.slow
 def test_commands_that_hang_let_go_of_the_agent(cluster: PlayedCluster) -> None:
     cluster.does("squeue", HANG)
     head_node, ended = cluster.head_node, list[str]()
@@ -122,6 +123,7 @@ def test_only_the_end_of_a_delivery_says_that_a_command_was_not_run(
         cluster.head_node.run("squeue")
 
 
+@pytest.mark.slow
 def test_a_command_without_any_answer_is_cancelled(
     cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def trainctl(
     )
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_named_wins_over_keys_in_the_environment(
     account: AccountServer, home: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_profile_that_is_named_wins_over_keys_in_the_environment(
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAPROD", "eu-central-1")}
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_named_wins_over_the_environments_default_profile(
     account: AccountServer, home: Path
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_profile_that_is_named_wins_over_the_environments_default_profile(
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAPROD", "eu-central-1")}
 
 
+@pytest.mark.slow
 def test_without_a_profile_the_keys_of_the_environment_are_used(account: AccountServer, home: Path) -> None:
     trainctl(account, home, "--region", "eu-west-1", "status", **ENVIRONMENT_KEYS)
     assert {(asked.key, asked.region) for asked in account.asked} == {("AKIAENVIRONMENT", "eu-west-1")}
@@ -99,6 +102,7 @@ def test_an_error_is_headed_by_the_subcommand(
     assert done.stderr.startswith("status: these credentials may not do that: ")
 
 
+@pytest.mark.slow
 def test_a_region_that_is_off_is_named_with_the_command_that_turns_it_on(
     account: AccountServer, home: Path
 ) -> None:
@@ -120,6 +124,7 @@ def test_keys_that_no_region_takes_are_not_a_matter_of_the_region(
     assert "enable-region" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_code_of_an_mfa_device_is_asked_for_once(account: AccountServer, home: Path) -> None:
     first = trainctl(account, home, "--profile", "role", "status", typed="123456\n")
     second = trainctl(account, home, "--profile", "role", "status")
@@ -128,6 +133,7 @@ def test_the_code_of_an_mfa_device_is_asked_for_once(account: AccountServer, hom
     assert sum(asked.operation == "AssumeRole" for asked in account.asked) == 1
 
 
+@pytest.mark.slow
 def test_a_profile_of_aws_login_signs_in(account: AccountServer, home: Path) -> None:
     keys = {"accessKeyId": "ASIALOGIN", "secretAccessKey": "secret", "sessionToken": "token"}
     token: dict[str, Any] = {

@@ -93,6 +93,7 @@ def test_every_cause_says_something_without_a_placeholder_and_every_placeholder_
             assert placeholders(line) <= groups, f"{cause.id}: {line}"
 
 
+@pytest.mark.slow
 def test_no_pattern_takes_long_on_a_line_made_to_be_slow() -> None:
     """Lines are cut at 4 kB; a pattern that backtracks without a bound takes seconds on these."""
     fillers = ["a", "a ", "1", " ", "/", "x-y ", "failed ", "'\"", "(a:", "s3://a/", "=", "calling the "]

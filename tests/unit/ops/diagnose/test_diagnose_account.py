@@ -48,6 +48,7 @@ def test_the_newest_log_group_of_this_very_cluster_is_read_and_the_console() -> 
     }
 
 
+@pytest.mark.slow
 def test_slurm_s_reasons_and_a_job_s_log_come_from_the_head_node() -> None:
     log = "x\n" * 70_000 + "CUDA out of memory. Tried to allocate 2.00 GiB\n"
 

@@ -70,6 +70,7 @@ def test_nothing_of_an_archive_is_written_wherever_its_names_lead(tmp_path: Path
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_what_unpacks_to_more_than_any_log_is_cut_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

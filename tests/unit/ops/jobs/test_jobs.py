@@ -73,6 +73,7 @@ def test_a_job_whose_answer_is_lost_is_submitted_once(
     submitted(cluster)
 
 
+@pytest.mark.slow
 def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> None:
     cluster.has_workload("gpt2")
     # Long enough for every caller to ask for the queue before the first job is in it.
@@ -85,6 +86,7 @@ def test_the_same_request_twice_at_once_is_one_job(cluster: PlayedCluster) -> No
     submitted(cluster)
 
 
+@pytest.mark.slow
 def test_a_slurm_that_never_answers_is_not_said_to_have_refused(
     cluster: PlayedCluster, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

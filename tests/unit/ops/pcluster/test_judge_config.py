@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+
 from ops.pcluster.dry_run import Change, dry_run
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 
 
+@pytest.mark.slow
 def test_the_real_library_that_reaches_no_aws_judges_nothing_and_says_why() -> None:
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -33,6 +36,7 @@ print(json.dumps(_changes(patch.check()[1])))
 """
 
 
+@pytest.mark.slow
 def test_changes_carry_the_library_s_own_update_policy_and_its_reason() -> None:
     done = subprocess.run(
         [PCLUSTER_PYTHON, "-c", _CHANGES], cwd=ROOT, capture_output=True, text=True, check=False

@@ -230,6 +230,7 @@ def _reported(*findings: Finding, width: int = 80) -> tuple[int, str]:
     return code, console.file.getvalue()
 
 
+@pytest.mark.slow
 def test_network_stack_says_what_it_made_under_the_names_that_are_read(
     synthesise: Callable[..., Any],
 ) -> None:

@@ -80,6 +80,7 @@ def test_the_pointer_shows_values_and_the_axis_can_be_changed(page: Path, window
     assert window.page_errors() == []
 
 
+@pytest.mark.slow
 def test_dragging_looks_closer_in_every_chart_and_a_button_shows_all_again(
     page: Path, window: Browser
 ) -> None:

@@ -103,6 +103,7 @@ def test_spot_says_that_it_costs_less(run_of: Callable[[str], Run]) -> None:
     assert "They were spot instances, which cost less than that." in cost_of(bought).lines
 
 
+@pytest.mark.slow
 def test_a_published_figure_stands_beside_the_runs_own(run_of: Callable[[str], Run]) -> None:
     loss, rate = compare(run_of("gpt2/job-17"))
     assert loss.share == pytest.approx((run_of("gpt2/job-17").summary.last_val_loss or 0) / 2.85)
@@ -132,6 +133,7 @@ def test_an_all_reduce_is_compared_at_the_published_message_size(run_of: Callabl
     assert floors_of(run) == [(2**30, 41.0)]
 
 
+@pytest.mark.slow
 def test_settings_that_differ_come_first_and_are_marked(run_of: Callable[[str], Run]) -> None:
     table = settings_table([run_of("gpt2/job-17"), run_of("gpt2/mine")])
     assert table.rows[0] == ("LEARNING_RATE", "6e-4", "3e-4")
@@ -146,6 +148,7 @@ def test_a_run_of_a_cluster_is_the_same_as_that_of_a_folder(name: str, shared: P
     assert on_cluster == read_folder(shared / "runs" / "gpt2" / "job-17")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_there_or_is_several_names_those_that_are(shared: Path) -> None:
     cluster = ClusterWith(shared)
     with pytest.raises(UsageError, match=r"no run \"99\" on training(.|\n)*gpt2/rehearsed"):
@@ -210,6 +213,7 @@ def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
     assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".html"]
 
 
+@pytest.mark.slow
 def test_as_json_it_is_one_object_with_cost_and_comparisons(shared: Path, tmp_path: Path) -> None:
     runs = [shared / "runs" / "gpt2" / name for name in ("job-17", "mine")]
     done = trainctl(*runs, "--json", folder=tmp_path)

@@ -209,6 +209,7 @@ def test_the_command_shows_the_deploy_and_the_cluster(
     assert told["cluster"]["unavailable"][0]["reason"] == "gpu lost: XID 79"
 
 
+@pytest.mark.slow
 def test_a_watch_shows_both_and_ends(
     standing: PlayedCluster, call: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

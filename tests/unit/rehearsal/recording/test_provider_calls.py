@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rehearsal.recording.actions import actions_of
 from rehearsal.recording.provider import CODE
 from rehearsal.recording.provider_calls import provider_calls
 from training_cluster.permissions.table import load
 
 
+@pytest.mark.slow
 def test_the_providers_own_calls_are_those_of_its_source() -> None:
     source = {
         (action, f"{file} {operation}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rehearsal.validation.cases import CAPACITIES, FEATURES, OS_NAMES, REFUSED_BY_US_ALONE, all_cases
 from training_cluster.catalog.families import family_names, load_family
 
 
+@pytest.mark.slow
 def test_every_family_way_of_buying_system_and_size_is_a_case() -> None:
     cases = list(all_cases())
     families = [(case.row, case.column, case.os_name) for case in cases if case.table == "family"]

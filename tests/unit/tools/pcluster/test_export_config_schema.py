@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 
+import pytest
+
 from training_cluster.paths import PCLUSTER_PYTHON, ROOT
 from training_cluster.pcluster.schema import SCHEMA
 
@@ -22,5 +24,6 @@ def _library(*arguments: str, given: object = None) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 def test_the_schema_is_what_the_library_exports() -> None:
     assert SCHEMA.read_text() == _library("-m", "tools.pcluster.export_config_schema"), "make schema"

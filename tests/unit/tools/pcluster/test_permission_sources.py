@@ -40,6 +40,7 @@ def test_a_schema_that_is_missing_says_how_to_get_it(tmp_path: Path) -> None:
         read_schemas_from(tmp_path)("AWS::EC2::Instance")
 
 
+@pytest.mark.slow
 def test_without_credentials_the_registry_is_one_clear_message() -> None:
     before = PATH.read_bytes()
     nothing = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}

@@ -174,6 +174,7 @@ def test_every_update_that_makes_something_anew_is_refused(transitions: Any) -> 
     assert compared > len(CASES), "some of them do"
 
 
+@pytest.mark.slow
 def test_what_comes_from_another_stack_is_guarded_by_its_value() -> None:
     """An import is the same text whatever it imports, so the guard must receive what it becomes."""
     for flags in CASES:

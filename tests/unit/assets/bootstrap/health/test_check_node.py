@@ -40,6 +40,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert found(node) == ("nvidia-smi lists 7 of 8 GPUs; the local NVMe disks are not mounted on /scratch")
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_a_verdict_and_nobody_waits_for_it(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     # No signal ends a program that waits for a lost GPU; one that ignores all but SIGKILL comes near.

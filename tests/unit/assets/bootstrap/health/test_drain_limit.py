@@ -112,6 +112,7 @@ def test_one_node_that_is_replaced_by_the_same_sick_machine_again_and_again_brak
     assert braked.noted() == ["10-gpus"] * 5
 
 
+@pytest.mark.slow
 def test_replaced_nodes_count_once_a_boot(braked: BrakedNode) -> None:
     """A third verdict, though under two names, shows that the check is wrong."""
     braked.others(SICK)

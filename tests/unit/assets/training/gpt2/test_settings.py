@@ -124,6 +124,7 @@ def test_data_that_was_not_prepared_is_refused(train: Train) -> None:
     assert "data.json is missing: prepare.sh writes it before the ranks start" in train(prepared={})
 
 
+@pytest.mark.slow
 def test_missing_and_corrupt_shards_are_refused(train: Train, shards: Path) -> None:
     file = shards / "val-00000.bin"
     right = file.read_bytes()

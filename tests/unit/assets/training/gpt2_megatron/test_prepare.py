@@ -18,6 +18,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
         yield load
 
 
+@pytest.mark.slow
 def test_a_file_that_was_written_anew_at_the_same_size_is_tokenized_anew(
     load: Import, tmp_path: Path
 ) -> None:

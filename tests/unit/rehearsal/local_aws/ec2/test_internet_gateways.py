@@ -34,6 +34,7 @@ def _instead(function: Any, _present: Any) -> Any:
     return function
 
 
+@pytest.mark.slow
 def test_a_route_is_refused_until_its_gateway_is_attached(ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock=CIDR)["Vpc"]["VpcId"]
     gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]

@@ -80,6 +80,7 @@ def test_five_commands_run_at_a_time_five_more_are_held_and_the_next_is_not_deli
         assert {each.result(10).status for each in hung} == {"Cancelled"}
 
 
+@pytest.mark.slow
 def test_a_command_that_is_held_starts_late_even_where_it_was_given_up(tmp_path: Path) -> None:
     agent, cancelled, begun = Agent(), threading.Event(), threading.Semaphore(0)
     shell = played(tmp_path, f"[[ $1 == late ]] && touch {tmp_path}/ran || sleep 60")

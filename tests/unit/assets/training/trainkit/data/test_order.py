@@ -82,6 +82,7 @@ def test_seeds_and_epochs_give_orders_that_are_not_alike(order: ModuleType) -> N
             assert sum(a == b for a, b in zip(one, other, strict=True)) < 10
 
 
+@pytest.mark.slow
 def test_each_sequence_is_as_likely_at_each_place(order: ModuleType) -> None:
     epochs, places = 2000, 10
     made = order.Order(sequences=places, seed=7)

@@ -107,6 +107,7 @@ def test_two_processes_make_the_same_shards_as_one_and_lose_no_text(
     assert 0 < count["val"] < count["train"]
 
 
+@pytest.mark.slow
 def test_a_second_time_nothing_is_made_and_a_deleted_shard_alone_is(
     tokens: ModuleType, recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_second_time_nothing_is_made_and_a_deleted_shard_alone_is(
     assert changed == {"train-00002.bin", "val-00002.bin"}
 
 
+@pytest.mark.slow
 def test_another_tokenizer_or_split_makes_all_anew_and_a_shorter_text_leaves_nothing_behind(
     tokens: ModuleType, recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -175,6 +177,7 @@ def test_killed_in_the_middle_it_leaves_no_process_and_keeps_what_was_finished(
     assert {n: c for n, c in content(folder).items() if not n.startswith(".")} == content(whole)
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_json_ends_all_processes_with_its_place(
     load: Import, tokens: ModuleType, error: type[Exception], recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
