@@ -40,7 +40,10 @@ def _files_elsewhere() -> set[Path]:
     return {file for path in ours for file in [path, *path.rglob("*")]}
 
 
-def test_a_rehearsal_trains_and_leaves_nothing_running(folder: Path) -> None:
+def test_a_rehearsal_trains_and_leaves_nothing_running(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # tests beside this one write to the real ~/.cdk
     before = _files_elsewhere()
     done = subprocess.run(_command(folder, "--family", "p5"), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
