@@ -45,10 +45,7 @@ PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32
 
 @dataclasses.dataclass(frozen=True)
 class Settings(TrainSettings):
-    """Settings of a run.
-
-    verify_data, which all trainers have, is for checksums that you add.
-    """
+    """Settings of a run."""
 
     model_layers: int = 2
     model_heads: int = 4

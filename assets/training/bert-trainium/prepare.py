@@ -38,6 +38,7 @@ from trainkit.data.lifecycle import (
     show_made,
     show_units,
     upload,
+    verify_shards,
     whole_number,
     worker_count,
 )
@@ -112,6 +113,7 @@ def run() -> None:
     started = time.monotonic()
     if not find_or_download(config, bucket):
         show_made(config.folder, make(config), started=started, counted="pairs", ids_each=row)
+    verify_shards(config.folder)
     upload(config.folder, bucket)
     note_for_training(shards=str(config.folder))
 

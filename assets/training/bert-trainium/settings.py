@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.run.run import Run, data_note, die
-from trainkit.run.settings import MAY_BE_ZERO, VERIFY_DATA, TrainSettings, check_words, fill_settings
+from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, fill_settings
 
 DEVICES = ("neuron", "cpu", "xla-cpu")
 # BERT has 512 positions.
@@ -57,7 +57,6 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         die(f"BERT_WIDTH {settings.bert_width} is no multiple of BERT_HEADS {settings.bert_heads}.")
     if settings.bert_context not in CONTEXTS:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
-    check_words(settings, {"verify_data": VERIFY_DATA})
     return dataclasses.replace(settings, device=_device(settings))
 
 

@@ -15,21 +15,19 @@ then gives the losses that an uninterrupted run gives.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from pairs import ROW_HEAD
 from settings import Settings, read_settings, read_shards
-from trainkit.data.shards import SPLITS, Manifest, ShardError, check_sizes, check_sums, read_manifest
+from trainkit.data.shards import SPLITS, Manifest, ShardError, read_manifest
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
 
 
 def open_data(folder: Path, settings: Settings) -> Manifest:
-    """Return the manifest of the shards; die unless they are whole and fit the model."""
+    """Return the manifest of the shards; dies unless they fit the model."""
     try:
         manifest = read_manifest(folder)
-        check_sizes(folder, manifest)
     except ShardError as error:
         die(str(error))
     if manifest.source.get("context") != settings.bert_context:
@@ -48,24 +46,12 @@ def open_data(folder: Path, settings: Settings) -> Manifest:
     return manifest
 
 
-def verify(run: Run, settings: Settings, folder: Path, manifest: Manifest) -> None:
-    """Read all shards once, the nodes sharing the work; die if one is corrupt."""
-    if settings.verify_data == "no" or run.local_rank or settings.precompile:
-        return
-    nodes, node = int(os.environ.get("NNODES", "1")), run.rank // int(os.environ.get("NPROC_PER_NODE", "1"))
-    try:
-        check_sums(folder, manifest, part=node, parts=nodes)
-    except ShardError as error:
-        die(str(error))
-
-
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
     shards = read_shards(run)
     manifest = open_data(shards, settings)
     check_precision(settings.mixed_precision, "cpu" if settings.device != "neuron" else "neuron")
-    verify(run, settings, shards, manifest)
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
 
     train(run, settings, shards, manifest)

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from trainkit.data.shards import SPLITS, Manifest, read_manifest, sha256_of
+from trainkit.data.verify import DataFile, verify
 from trainkit.run.files import sync, write_whole
-from trainkit.run.run import die
 
 FOLDER = "megatron"
 FILE = "manifest.json"
@@ -38,29 +38,23 @@ class Indexed:
 
 
 def read_indexed(folder: Path) -> Indexed | None:
-    """Read the folder `megatron` of a folder of shards; return None if it is not whole."""
+    """Read the folder `megatron` of a folder of shards; return None if it has no manifest."""
     file = folder / FOLDER / FILE
     if not file.is_file():
         return None
     noted = json.loads(file.read_text(encoding="utf-8"))
     noted["files"] = {name: (size, sha256) for name, (size, sha256) in noted["files"].items()}
-    found = Indexed(folder=folder / FOLDER, **noted)
-    whole = all(_has_size(found.folder / name, size) for name, (size, _) in found.files.items())
-    return found if whole else None
+    return Indexed(folder=folder / FOLDER, **noted)
 
 
 def _has_size(file: Path, size: int) -> bool:
     return file.is_file() and file.stat().st_size == size
 
 
-def check_sums(data: Indexed, *, part: int = 0, parts: int = 1) -> None:
-    """Read every `parts`-th file, from `part` on, and compare its sum; die if one is corrupt."""
-    for name, (_, wanted) in list(data.files.items())[part::parts]:
-        if (found := sha256_of(data.folder / name)) != wanted:
-            die(
-                f"{data.folder / name} is corrupt: its sha256 is {found}, {FILE} says {wanted}; delete it "
-                "and submit again."
-            )
+def _is_made(data: Indexed, made_of: str) -> bool:
+    """Return True if the files exist with their sizes, and are made of the shards with this manifest."""
+    sizes = [_has_size(data.folder / name, size) for name, (size, _) in data.files.items()]
+    return data.made_of == made_of and all(sizes)
 
 
 def data_sum(data: Indexed) -> str:
@@ -69,10 +63,17 @@ def data_sum(data: Indexed) -> str:
 
 
 def make_indexed(shards: Path, *, end_of_text: int) -> Indexed:
-    """Join the shards of each split in order, in one pass and little memory (a number a document)."""
+    """Join the shards of each split in order, in one pass and little memory (a number a document).
+
+    Files that exist are verified instead, once for each state.
+
+    Raises:
+        ShardError: a file is corrupt.
+    """
     manifest, made_of = read_manifest(shards), sha256_of(shards / "manifest.json")
     found = read_indexed(shards)
-    if found and found.made_of == made_of:
+    if found and _is_made(found, made_of):
+        verify(found.folder, [DataFile(name, *is_known) for name, is_known in found.files.items()])
         print(f"data: {found.folder} is there")
         return found
     folder = shards / FOLDER

@@ -47,6 +47,7 @@ from trainkit.data.lifecycle import (
     show_units,
     upload,
     validation_share,
+    verify_shards,
     whole_number,
     worker_count,
 )
@@ -99,6 +100,7 @@ def run() -> None:
     started = time.monotonic()
     if not find_or_download(config, shared):
         show_made(config.folder, make(config, bucket), started=started)
+    verify_shards(config.folder)
     upload(config.folder, shared)
     make_indexed(config.folder, end_of_text=int(read_manifest(config.folder).source["end_of_text"]))
     if os.environ.get("INIT_FROM") == published.NAME:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.run.run import Run, die
-from trainkit.run.settings import VERIFY_DATA, TrainSettings, check_words, family_device, fill_settings
+from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
@@ -56,7 +56,6 @@ WORDS = {
     # fp16 needs loss scaling and is for V100 GPUs, which this workload does not support.
     "mixed_precision": ("bf16", "no"),
     "transformer_impl": ("transformer_engine", "local"),
-    "verify_data": VERIFY_DATA,
 }
 
 

@@ -15,10 +15,9 @@ then gives the losses that an uninterrupted run gives.
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 
-from indexed import Indexed, check_sums, read_indexed
+from indexed import Indexed, read_indexed
 from settings import Settings, read_settings, sizes_of_job, weights_file
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
@@ -44,13 +43,6 @@ def open_data(run: Run, settings: Settings) -> Indexed:
     return data
 
 
-def verify(run: Run, settings: Settings, data: Indexed) -> None:
-    """Read all files once, the nodes sharing the work; die if one is corrupt."""
-    if settings.verify_data == "yes" and run.local_rank == 0:
-        nodes = int(os.environ.get("NNODES", "1"))
-        check_sums(data, part=run.rank * nodes // run.world_size, parts=nodes)
-
-
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
@@ -65,7 +57,6 @@ def main() -> None:
         )
     device = f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu"
     check_precision(settings.mixed_precision, device)
-    verify(run, settings, data)
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)
 
     train(run, settings, sizes, data, weights)

@@ -35,6 +35,7 @@ from trainkit.data.lifecycle import (
     show_units,
     upload,
     validation_share,
+    verify_shards,
     whole_number,
     worker_count,
 )
@@ -112,6 +113,7 @@ def run() -> None:
     started = time.monotonic()
     if not find_or_download(config, shared):
         show_made(config.folder, make(config), started=started)
+    verify_shards(config.folder)
     upload(config.folder, shared)
     note_for_training(
         corpus=name,

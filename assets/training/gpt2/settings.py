@@ -10,7 +10,6 @@ from pathlib import Path
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
-    VERIFY_DATA,
     TrainSettings,
     check_words,
     family_device,
@@ -67,7 +66,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO | {"max_steps"}
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, {"device": ("cpu", "cuda"), "verify_data": VERIFY_DATA})
+    check_words(settings, {"device": ("cpu", "cuda")})
     return settings
 
 

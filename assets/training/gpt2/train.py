@@ -18,13 +18,11 @@ from __future__ import annotations
 import os
 
 from pinning import pin
-from settings import Prepared, Settings, Shape, read_prepared, read_settings, shape_of
+from settings import Prepared, Shape, read_prepared, read_settings, shape_of
 from trainkit.data.shards import (
     SPLITS,
     Manifest,
     ShardError,
-    check_sizes,
-    check_sums,
     read_manifest,
     sha256_of,
 )
@@ -33,11 +31,10 @@ from trainkit.run.run import Run, die
 
 
 def open_data(prepared: Prepared, shape: Shape) -> Manifest:
-    """Return the manifest of the shards; die unless they are whole and fit the model."""
+    """Return the manifest of the shards; diess unless they fit the model."""
     folder = prepared.shards
     try:
         manifest = read_manifest(folder)
-        check_sizes(folder, manifest)
     except ShardError as error:
         die(str(error))
     if manifest.vocab_size > shape.vocab_size:
@@ -60,17 +57,6 @@ def open_data(prepared: Prepared, shape: Shape) -> Manifest:
     return manifest
 
 
-def verify(run: Run, settings: Settings, prepared: Prepared, manifest: Manifest) -> None:
-    """Read all shards once, the nodes sharing the work; die if one is corrupt."""
-    if settings.verify_data == "no" or run.local_rank:
-        return
-    nodes, node = int(os.environ.get("NNODES", "1")), run.rank // int(os.environ.get("NPROC_PER_NODE", "1"))
-    try:
-        check_sums(prepared.shards, manifest, part=node, parts=nodes)
-    except ShardError as error:
-        die(str(error))
-
-
 def main() -> None:
     """Train as one rank."""
     settings, run = read_settings(), Run.from_environment()
@@ -80,7 +66,6 @@ def main() -> None:
     check_precision(
         settings.mixed_precision, f"cuda:{run.local_rank}" if settings.device == "cuda" else "cpu"
     )
-    verify(run, settings, prepared, manifest)
     if settings.device == "cpu":
         pin(run.local_rank, int(os.environ.get("NPROC_PER_NODE", "1")))
     from loop import train  # noqa: PLC0415 (torch takes seconds, and the checks above none)

@@ -14,6 +14,7 @@ from typing import Any
 
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.shards import sha256_of
+from trainkit.data.verify import DataFile, verify
 from trainkit.run.files import write_whole
 
 FORMAT = 1
@@ -23,15 +24,6 @@ ENCODER, MERGES, DICTIONARY = "encoder.json", "vocab.bpe", "dict.txt"
 
 class DataError(Exception):
     """An error in text or data: what is wrong and how to mend it, in one sentence."""
-
-
-@dataclasses.dataclass(frozen=True)
-class DataFile:
-    """A file with the size and the sum that it must have."""
-
-    name: str
-    size_bytes: int
-    sha256: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,32 +90,27 @@ def read_manifest(folder: Path) -> Manifest | None:
     return parse_manifest(file.read_text(encoding="utf-8"), where=str(file))
 
 
-def check_data(folder: Path, *, sums: bool) -> Manifest:
-    """Compare the files of a folder with its manifest: their sizes and, with `sums`, their content.
+def open_data(folder: Path) -> Manifest:
+    """Read the manifest of a folder whose files prepare.py has compared with it.
 
     Raises:
-        DataError: a file is wrong, which the message names.
+        DataError: the folder has no manifest.
     """
     manifest = read_manifest(folder)
     if manifest is None:
         raise DataError(
             f"there is no data in {folder}: prepare.sh makes it, with the same CORPUS and VOCAB_SIZE."
         )
-    for file in manifest.files:
-        path = folder / file.name
-        size = path.stat().st_size if path.is_file() else None
-        if size != file.size_bytes:
-            found = "missing" if size is None else f"{size:,} bytes long"
-            raise DataError(
-                f"{path} is {found}, {MANIFEST} says {file.size_bytes:,} bytes: remove {folder}, "
-                "and submit again."
-            )
-        if sums and (found := sha256_of(path)) != file.sha256:
-            raise DataError(
-                f"{path} is corrupt: its sha256 is {found}, {MANIFEST} says {file.sha256}; "
-                f"remove {folder}, and submit again."
-            )
     return manifest
+
+
+def check_data(folder: Path, manifest: Manifest) -> None:
+    """Compare the files of a folder with its manifest: the sizes, and each content once.
+
+    Raises:
+        ShardError: a file is missing or wrong.
+    """
+    verify(folder, manifest.files, mend=f"remove {folder}, and submit again")
 
 
 def download(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest], bool]) -> bool:

@@ -73,7 +73,7 @@ def run() -> None:
     bucket = DatasetBucket.of_workload("roberta")
     manifest = read_manifest(folder)
     if manifest is not None and wanted in {None, manifest.fingerprint}:
-        check_data(folder, sums=False)
+        check_data(folder, manifest)
         print(f"data: {folder} is there")
     elif bucket and download(bucket, folder, fits=lambda found: wanted in {None, found.fingerprint}):
         print(f"data: {folder} is taken from {bucket.url(folder.name)}")

@@ -14,7 +14,6 @@ from trainkit.data.documents import OWN, own_files
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
-    VERIFY_DATA,
     TrainSettings,
     check_words,
     family_device,
@@ -75,7 +74,6 @@ WORDS = {
     "device": ("cuda", "cpu"),
     "mixed_precision": ("fp16", "bf16", "no"),
     "corpus": ("", *CORPORA),
-    "verify_data": VERIFY_DATA,
 }
 
 

@@ -16,10 +16,9 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from pathlib import Path
 
 import torch
-from binary_data import DataError, Manifest, check_data
+from binary_data import DataError, open_data
 from settings import (
     CHECKPOINT_BYTES,
     Settings,
@@ -43,14 +42,6 @@ def check_device(settings: Settings, run: Run) -> torch.device:
     return device
 
 
-def open_data(settings: Settings, run: Run) -> tuple[Path, Manifest]:
-    """Find the data and read its manifest; the first rank of a node verifies the checksums."""
-    corpus = choose_corpus(settings.corpus, data=run.data_dir)
-    folder = data_folder(run.data_dir, corpus=corpus, vocab_size=settings.vocab_size)
-    sums = run.local_rank == 0 and settings.verify_data == "yes"
-    return folder, check_data(folder, sums=sums)
-
-
 def check_space(settings: Settings, run: Run, *, symbols: int) -> None:
     """Die unless there is room for the checkpoints that are kept, and for one that is being written."""
     size = parameters(settings, symbols) * CHECKPOINT_BYTES
@@ -63,7 +54,9 @@ def main() -> None:
     settings, run = read_settings(), Run.from_environment()
     try:
         device = check_device(settings, run)
-        folder, manifest = open_data(settings, run)
+        corpus = choose_corpus(settings.corpus, data=run.data_dir)
+        folder = data_folder(run.data_dir, corpus=corpus, vocab_size=settings.vocab_size)
+        manifest = open_data(folder)
     except DataError as error:
         die(str(error))
     check_space(settings, run, symbols=manifest.symbols)

@@ -32,7 +32,7 @@ class Checkpoints(CheckpointManager):
 
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
-        self._run, self._keep = Run.from_environment(), config.keep
+        self._run, self.keep = Run.from_environment(), config.keep
         self._stop, self._is_saving = Stop(), False
         self.is_stopping = False
         if self.pg is not None:
@@ -77,7 +77,7 @@ class Checkpoints(CheckpointManager):
         """Give a checkpoint its name. Its metadata, written last, says that all ranks have written."""
         written = checkpoints.partial(self._run.checkpoint_dir, step)
         if self._run.is_first and (done is None or not done.exception()):
-            final = checkpoints.publish(written, step, run=self._run, keep=self._keep, started=started)
+            final = checkpoints.publish(written, step, run=self._run, keep=self.keep, started=started)
             print(f"step {step}: checkpoint {final} after {time.monotonic() - started:.2f} s")
 
     def _load(self, step: int = -1) -> bool:

@@ -12,7 +12,6 @@ from defaults import Choice
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
-    VERIFY_DATA,
     TrainSettings,
     check_words,
     family_device,
@@ -109,7 +108,6 @@ ALLOWED = {
     "compile": ("", "yes", "no"),
     "float8": ("yes", "no"),
     "export": ("yes", "no"),
-    "verify_data": VERIFY_DATA,
     "device": ("cpu", "cuda"),
     "mixed_precision": ("bf16", "no"),
 }

@@ -9,10 +9,14 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torchtitan.trainer import Trainer
-from trainkit.run import outcome, process_group
+from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import end_diverged
 from trainkit.run.metrics import FILE, summary_of
 from trainkit.run.run import Run
+from trainkit.run.stopping import warn_of_short_notice
+
+ADAM_MOMENTS = 2
+"""Tensors of AdamW beside each parameter that is trained, in the parameter's size."""
 
 
 class ClusterTrainer(Trainer):
@@ -25,6 +29,10 @@ class ClusterTrainer(Trainer):
         # torchtitan does the same where it makes the process group itself.
         torch.autograd.set_multithreading_enabled(False)
         super().__init__(config)
+        size, saving = checkpoint_bytes(self.model_parts), self.checkpointer
+        if run.is_first:
+            checkpoints.check_space(run.checkpoint_dir, size * (saving.keep + 1))
+        warn_of_short_notice(run, checkpoint_bytes=size, every=saving.interval)
 
     def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
         """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches."""
@@ -67,3 +75,12 @@ class ClusterTrainer(Trainer):
         outcome.finished(self._run)
         if self._run.is_first:
             print(f"finished: {summary_of(self._run.run_dir / FILE)}")
+
+
+def checkpoint_bytes(models: list[torch.nn.Module]) -> int:
+    """Estimate the bytes of a checkpoint of all ranks: the parameters and, of those trained, the moments."""
+    return sum(
+        each.numel() * each.element_size() * (1 + ADAM_MOMENTS * each.requires_grad)
+        for model in models
+        for each in model.parameters()
+    )

@@ -17,6 +17,7 @@ from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.prepare_tokens import finished
 from trainkit.data.shards import MANIFEST, Manifest, ShardError, check_sizes, parse_manifest, read_manifest
 from trainkit.data.tokenize_unit import Recipe, Unit
+from trainkit.data.verify import files_of, verify
 from trainkit.run.files import write_whole
 
 SHOWN_UNITS = 8
@@ -121,6 +122,15 @@ def find_or_download(config: DataConfig, bucket: DatasetBucket | None) -> bool:
         print(f"data: {config.folder} is there")
         return True
     return bucket is not None and download(config, bucket)
+
+
+def verify_shards(folder: Path) -> None:
+    """Read the shards that no start has verified yet, and compare their sums.
+
+    Raises:
+        ShardError: a shard is corrupt.
+    """
+    verify(folder, files_of(read_manifest(folder)))
 
 
 def show_made(

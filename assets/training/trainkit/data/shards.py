@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +26,6 @@ MANIFEST = "manifest.json"
 SPLITS = ("train", "val")
 BYTES_A_TOKEN = {"uint16": 2, "uint32": 4}
 MAX_UINT16_VOCABULARY = 2**16
-# sha256 releases Python's lock, so threads are enough; more of them would wait for the file system.
-HASH_THREADS = 4
 HASH_BLOCK = 2**22
 
 
@@ -128,24 +125,6 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
                 f"{file} is corrupt: it has {size:,} bytes, {MANIFEST} says {wanted:,}; "
                 "delete it and submit again."
             )
-
-
-def check_sums(folder: Path, manifest: Manifest, *, part: int = 0, parts: int = 1) -> None:
-    """Read every `parts`-th shard, from `part` on, and compare its sum; so nodes share the work.
-
-    Raises:
-        ShardError: a shard is corrupt.
-    """
-    with ThreadPoolExecutor(HASH_THREADS) as threads:
-        own = manifest.shards()[part::parts]
-        for shard, found in zip(
-            own, threads.map(lambda each: sha256_of(folder / each.file), own), strict=True
-        ):
-            if found != shard.sha256:
-                raise ShardError(
-                    f"{folder / shard.file} is corrupt: its sha256 is {found}, {MANIFEST} says "
-                    f"{shard.sha256}; delete it and submit again."
-                )
 
 
 def sha256_of(file: Path) -> str:

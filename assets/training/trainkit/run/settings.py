@@ -34,8 +34,6 @@ class TrainSettings:
     """Steps between two validations; 0 for the one after the last step alone."""
     eval_batches: int = 20
     """Batches of a rank in each validation; 0 for none."""
-    verify_data: str = "yes"
-    """yes or no; no leaves the checksums of the data unread."""
     device: str = ""
     """Kind of device; empty for the kind that the instance family has."""
     mixed_precision: str = "no"
@@ -48,7 +46,6 @@ class TrainSettings:
 
 MAY_BE_ZERO = frozenset({"warmup_steps", "eval_every", "eval_batches", "seed"})
 """Shared whole numbers that may be 0; all others begin at 1."""
-VERIFY_DATA = ("yes", "no")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -338,7 +338,7 @@ def test_corrupt_data_is_refused_with_the_files_name(training: Training, whole_r
         assert f"{file} is corrupt: its sha256 is" in said
         file.write_bytes(whole[:-1])
         said = training.wait(training.submit("corrupt"), state="FAILED")
-        assert f"{file} is {len(whole) - 1:,} bytes long" in said
+        assert f"{file} is corrupt: it has {len(whole) - 1:,} bytes" in said
     finally:
         file.write_bytes(whole)
     assert 'roberta/train.py", line' not in said

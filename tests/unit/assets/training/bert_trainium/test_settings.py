@@ -46,7 +46,6 @@ def test_an_argument_wins_over_the_environment(load: Import, monkeypatch: pytest
         ({"BERT_CONTEXT": "513"}, "BERT_CONTEXT is 513: give a number from 8 to 512"),
         ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: neuron, cpu, xla-cpu'),
         ({"MIXED_PRECISION": "fp16"}, "MIXED_PRECISION is fp16"),
-        ({"VERIFY_DATA": "maybe"}, 'VERIFY_DATA is "maybe"; allowed: yes, no'),
         ({"PRECOMPILE": "1", "DEVICE": "cpu"}, "PRECOMPILE=1 compiles for Trainium, and DEVICE is cpu"),
         ({"DEVICE": "xla-cpu", "EXPECTED_WORLD_SIZE": "2"}, "DEVICE=xla-cpu trains in one process"),
         (

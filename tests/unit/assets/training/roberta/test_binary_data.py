@@ -68,32 +68,33 @@ def data_folder(load: Import, folder: Path, *, fingerprint: str = "abc") -> Path
 def test_data_is_what_its_manifest_says(load: Import, tmp_path: Path) -> None:
     binary_data = load("binary_data")
     folder = data_folder(load, tmp_path / "data")
-    manifest = binary_data.check_data(folder, sums=True)
+    manifest = binary_data.open_data(folder)
+    binary_data.check_data(folder, manifest)
     assert (manifest.symbols, manifest.tokens) == (305, {"train": 10})
     assert manifest.dictionary_sha256 == sha256(folder / "dict.txt")
 
 
 def test_wrong_data_is_told_with_the_file(load: Import, tmp_path: Path) -> None:
-    binary_data = load("binary_data")
+    binary_data, error = load("binary_data"), load("trainkit.data.shards").ShardError
     folder = data_folder(load, tmp_path / "data")
+    manifest = binary_data.open_data(folder)
     (folder / "train.bin").write_bytes(os.urandom(20))
-    binary_data.check_data(folder, sums=False)
-    with pytest.raises(binary_data.DataError, match=r"train\.bin is corrupt: its sha256 is"):
-        binary_data.check_data(folder, sums=True)
+    with pytest.raises(error, match=rf"train\.bin is corrupt: its sha256 is .*; remove {folder}, and submit"):
+        binary_data.check_data(folder, manifest)
     (folder / "train.bin").write_bytes(b"")
-    with pytest.raises(binary_data.DataError, match=r"train\.bin is 0 bytes long, manifest\.json says 20"):
-        binary_data.check_data(folder, sums=False)
+    with pytest.raises(error, match=r"train\.bin is corrupt: it has 0 bytes, manifest\.json says 20"):
+        binary_data.check_data(folder, manifest)
     (folder / "train.bin").unlink()
-    with pytest.raises(binary_data.DataError, match=r"train\.bin is missing"):
-        binary_data.check_data(folder, sums=False)
+    with pytest.raises(error, match=rf"train\.bin is missing; remove {folder}"):
+        binary_data.check_data(folder, manifest)
     (folder / "manifest.json").write_text('{"format": 2, "files": []}')
     with pytest.raises(binary_data.DataError, match="of another format"):
-        binary_data.check_data(folder, sums=False)
+        binary_data.open_data(folder)
     (folder / "manifest.json").write_text("[]")
     with pytest.raises(binary_data.DataError, match="is no manifest"):
-        binary_data.check_data(folder, sums=False)
+        binary_data.open_data(folder)
     with pytest.raises(binary_data.DataError, match=r"there is no data in .*prepare\.sh makes it"):
-        binary_data.check_data(tmp_path, sums=False)
+        binary_data.open_data(tmp_path)
 
 
 @pytest.fixture
@@ -114,10 +115,10 @@ def test_data_made_on_one_cluster_is_taken_from_the_bucket_by_the_next(
 ) -> None:
     binary_data = load("binary_data")
     made = data_folder(load, tmp_path / "one" / "machine-bpe-300")
-    binary_data.upload(bucket, made, binary_data.check_data(made, sums=False))
+    binary_data.upload(bucket, made, binary_data.open_data(made))
     assert (tmp_path / "bucket" / "datasets" / "roberta" / "machine-bpe-300" / "train.bin").is_file()
     capsys.readouterr()
-    binary_data.upload(bucket, made, binary_data.check_data(made, sums=False))
+    binary_data.upload(bucket, made, binary_data.open_data(made))
     assert capsys.readouterr().out == "", "what is there is not brought again"
 
     taken = tmp_path / "two" / "machine-bpe-300"
@@ -127,7 +128,8 @@ def test_data_made_on_one_cluster_is_taken_from_the_bucket_by_the_next(
     taken.mkdir(parents=True)
     (taken / "train.bin").write_bytes(os.urandom(20))
     assert binary_data.download(bucket, taken, fits=lambda manifest: manifest.fingerprint == "abc")
-    assert binary_data.check_data(taken, sums=True) == binary_data.check_data(made, sums=True)
+    assert binary_data.open_data(taken) == binary_data.open_data(made)
+    binary_data.check_data(taken, binary_data.open_data(taken))
 
 
 def test_the_bucket_without_data_gives_none(load: Import, bucket: Any, tmp_path: Path) -> None:

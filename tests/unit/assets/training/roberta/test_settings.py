@@ -124,7 +124,6 @@ def test_an_argument_wins_over_the_environment_and_that_over_the_default(setting
         ({"MAX_STEPS": "0"}, "MAX_STEPS is 0: give 1 or more."),
         ({"SEED": "-1"}, "SEED is -1"),
         ({"MIXED_PRECISION": "fp8"}, 'MIXED_PRECISION is "fp8"; allowed: fp16, bf16, no.'),
-        ({"VERIFY_DATA": "perhaps"}, 'VERIFY_DATA is "perhaps"; allowed: yes, no.'),
         ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: cuda, cpu.'),
         ({"CORPUS": "wikitext"}, 'CORPUS is "wikitext"; allowed: wikitext-103, machine, raw.'),
         ({"VOCAB_SIZE": "256"}, "VOCAB_SIZE is 256; allowed: 300 to 1000000"),

@@ -91,3 +91,11 @@ def test_the_job_hands_slurms_wait_to_the_ranks(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "training": str(TRAINING)}
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
     assert done.stdout == "600\n", done.stderr
+
+
+TRAINERS = sorted(file.parent for file in TRAINING.glob("*/settings.py"))
+
+
+@pytest.mark.parametrize("folder", TRAINERS, ids=lambda folder: folder.name)
+def test_each_workload_warns_at_its_start(folder: Path) -> None:
+    assert any("    warn_of_short_notice(" in file.read_text() for file in folder.glob("*.py"))
