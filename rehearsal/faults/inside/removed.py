@@ -42,6 +42,8 @@ def _head_node_terminated(scene: Scene) -> None:
     ec2 = boto3.client("ec2")
     tags = {"cluster-name": scene.stack.cluster_name, "node-type": "HeadNode"}
     filters = [{"Name": f"tag:parallelcluster:{key}", "Values": [value]} for key, value in tags.items()]
+    # Earlier cases of the same worker leave terminated head nodes, which EC2 lists for an hour.
+    filters.append({"Name": "instance-state-name", "Values": ["running"]})
     (found,) = ec2.describe_instances(Filters=filters)["Reservations"]
     ec2.terminate_instances(InstanceIds=[found["Instances"][0]["InstanceId"]])
     _made_anew(scene)
