@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import types
@@ -11,6 +12,8 @@ from trainkit.run.run import Run
 
 SPOT_NOTICE_S = 120
 """Seconds between EC2's notice and the end of a spot instance."""
+SAVING_SHARE = 0.05
+"""Share of the time that may go into checkpoints where the advice names a CHECKPOINT_EVERY."""
 KILL_WAIT = "KILL_WAIT_S"
 """Seconds between Slurm's SIGTERM and its SIGKILL; job.slurm sets it."""
 
@@ -43,6 +46,9 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None
     save_s, how = known
     step_s = float(metrics.last_row(run.run_dir / metrics.FILE, of_step=True).get("step_s") or 0.0)
     minutes = f" ({every * step_s / 60:,.0f} minutes)" if step_s else ""
+    # Saving in the background costs less.
+    fewest = math.ceil(save_s / step_s / SAVING_SHARE) if step_s else every
+    lower = f" to {fewest} ({SAVING_SHARE:.0%} of the time for saving)" if fewest < every else ""
     stops = []
     if os.environ.get("CAPACITY") == "spot":
         stops.append((SPOT_NOTICE_S, "the notice of a spot node", "buy nodes on demand"))
@@ -55,7 +61,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None
             print(
                 f"stopping: a checkpoint takes about {save_s:,.0f} s ({how}), and {stop} leaves "
                 f"{notice_s} s, so up to {every} steps{minutes} since the last checkpoint would be lost. "
-                f"Lower CHECKPOINT_EVERY, order more throughput (-c fsx_mbps_per_tib), or {way_out}."
+                f"Lower CHECKPOINT_EVERY{lower}, order more throughput (-c fsx_mbps_per_tib), or {way_out}."
             )
 
 

@@ -72,6 +72,8 @@ def test_a_measured_time_wins_over_the_estimate_and_steps_are_given_in_minutes(
     (line,) = said(tmp_path, capsys)
     assert "takes about 100 s (measured at step 400)" in line
     assert "up to 200 steps (100 minutes) since" in line
+    # A save of 100 s every 67 steps of 30 s takes 5 % of the time.
+    assert "Lower CHECKPOINT_EVERY to 67 (5% of the time for saving), order" in line
 
 
 def test_without_a_throughput_and_a_measurement_nothing_is_announced(
