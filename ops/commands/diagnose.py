@@ -31,28 +31,28 @@ def diagnose(
     """Name the likeliest causes of a failure, each with the line that shows it and the commands to type.
 
     Without a PATH it reads the account: stack events, the failure logs in the bucket, the head node's
-    console, the cluster's logs in CloudWatch, `sinfo -R`. If no known cause is found, the exit code is 1, and
-    everything that was read is written to a bundle for you to look through.
+    console, the cluster's logs in CloudWatch, `sinfo -R`. If no known cause is found, the exit code is 1.
     """
-    import datetime
+    from dataclasses import replace
 
     from rich.text import Text
 
     from ops.diagnose.bundle import check_bundle
-    from ops.diagnose.diagnose import bundle_evidence, bundle_name, diagnose_evidence
-    from ops.diagnose.render import render
+    from ops.diagnose.diagnose import bundle_evidence, diagnose_evidence
+    from ops.diagnose.render import render, render_bundle
 
     if bundle:
         check_bundle(bundle)
     evidence = _evidence(paths or [], cluster, job)
     found = diagnose_evidence(evidence, cluster=cluster, about=f"job-{job}" if job else None)
-    if bundle or not found.causes:
-        file = bundle or bundle_name(cluster, datetime.datetime.now(datetime.UTC))
-        found = bundle_evidence(evidence, found, file)
     if as_json:
-        print_json(found)
+        print_json(replace(found, bundle=bundle))
     else:
         console().print(Text("\n".join(render(found))))
+    if bundle:
+        bundle_evidence(evidence, found, bundle)
+        if not as_json:
+            console().print(Text(render_bundle(bundle)))
     raise typer.Exit(0 if found.causes else 1)
 
 

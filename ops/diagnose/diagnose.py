@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,16 +34,6 @@ def diagnose_evidence(evidence: Evidence, *, cluster: str, about: str | None = N
     )
 
 
-def bundle_evidence(evidence: Evidence, found: Diagnosis, file: Path) -> Diagnosis:
-    """Write the bundle, and return the diagnosis with its path. Raises UsageError."""
-    write_bundle(file, evidence, to_json(found, indent=2).decode())
-    return replace(found, bundle=file)
-
-
-def bundle_name(cluster: str, now: datetime.datetime) -> Path:
-    """Return a file name in the current folder, unique by the second.
-
-    Args:
-        now: the time in UTC.
-    """
-    return Path(f"diagnose-{cluster}-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+def bundle_evidence(evidence: Evidence, found: Diagnosis, file: Path) -> None:
+    """Write everything that was read, with the diagnosis, to a bundle. Raises UsageError."""
+    write_bundle(file, evidence, to_json(replace(found, bundle=file), indent=2).decode())

@@ -23,7 +23,7 @@ class Diagnosis:
     unread: dict[str, str]
     """Sources that could not be read -> the reason."""
     bundle: Path | None = None
-    """Path of the bundle, if one was written."""
+    """Path of the bundle, if one was requested."""
 
 
 def render(diagnosis: Diagnosis) -> Iterator[str]:
@@ -46,8 +46,11 @@ def render(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.causes:
         yield ""
         yield f"Read: {read}."
-    if diagnosis.bundle:
-        yield f"Bundle: {diagnosis.bundle} (keys and tokens masked; look through it before you send it)"
+
+
+def render_bundle(file: Path) -> str:
+    """Return the line that names a bundle that was written."""
+    return f"Bundle: {file} (keys and tokens masked; look through it before you send it)"
 
 
 def _render_first(cause: Finding) -> Iterator[str]:

@@ -89,17 +89,33 @@ def test_as_json_it_is_one_object(
     assert said["bundle"] is None
 
 
-def test_nothing_known_says_so_ends_with_1_and_leaves_a_bundle(
+def test_nothing_known_says_so_ends_with_1_and_writes_no_bundle(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
     log = CORPUS / "unknown-user-script.log"
-    assert run(monkeypatch, str(log), "--cluster", "mine") == 1
-    said = capsys.readouterr().out
-    assert "No known cause found in 5 lines of 1 log(s)." in said
-    (made,) = here.iterdir()
-    assert made.name.startswith("diagnose-mine-")
-    assert made.name in said
-    assert contents(made)[str(log).lstrip("/")] == log.read_text()
+    for _ in range(2):
+        assert run(monkeypatch, str(log), "--cluster", "mine") == 1
+        assert "No known cause found in 5 lines of 1 log(s)" in capsys.readouterr().out
+    assert list(here.iterdir()) == []
+
+
+def test_the_answer_is_printed_before_a_bundle_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    said_before = []
+
+    def mask_bytes(content: bytes) -> bytes:
+        said_before.append(capsys.readouterr().out)
+        return content
+
+    monkeypatch.setattr(bundle, "mask_bytes", mask_bytes)
+    log = CORPUS / "unknown-user-script.log"
+    assert run(monkeypatch, str(log), "--bundle", "mine.tar.gz") == 1
+    assert "No known cause found" in said_before[0]
+    assert capsys.readouterr().out.startswith("Bundle: mine.tar.gz")
+    made = contents(here / "mine.tar.gz")
+    assert made[str(log).lstrip("/")] == log.read_text()
+    assert json.loads(made["diagnosis.json"])["bundle"] == "mine.tar.gz"
 
 
 def test_a_bundle_is_masked_and_its_owners_alone(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
