@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,21 +34,25 @@ class Finding:
 
 
 def lint_files(files: Iterable[Path]) -> list[Finding]:
-    """Return the findings of all files.
-
-    Raises:
-        UsageError: a file is missing, or is not a shell script.
-    """
+    """Return the findings of all files. Raises UsageError if a file is missing, or is not text."""
     texts = {file: _read(file) for file in files}
     return [found for file, text in texts.items() for found in lint(text, name=str(file))]
 
 
 def lint(text: str, *, name: str) -> list[Finding]:
-    """Return the findings of one script, by line. Raises UsageError if bash could not parse it."""
+    """Return the findings of one script, by line; one alone, not-shell, if bash could not parse it."""
     try:
         subjects = read_subjects(text)
     except NotShellError as error:
-        raise UsageError(f"{name}:{error}: bash cannot parse this script.") from None
+        return [
+            Finding(
+                file=name,
+                line=error.line,
+                rule="not-shell",
+                problem=f"bash cannot parse this script: {error}",
+                instead=f"a script that `bash -n {shlex.quote(name)}` accepts",
+            )
+        ]
     allowed, findings = _allowed(text, name)
     for rule in load_rules().values():
         for each in rule.find(subjects):

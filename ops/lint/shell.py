@@ -22,12 +22,18 @@ _RUN_BODY = {*_SHELLS, "sbatch", "srun", "ssh"}
 _PREFIXES = {"exec", "command", "sudo", "nohup", "env"}
 _SHOW = {"echo", "printf", "grep", "logger", ":", "test", "["}
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+# A word that the reader of an example replaces, such as <bucket>; no here-document (<<A) and no redirection.
+_PLACEHOLDER = re.compile(r"(?<!<)<[A-Za-z](?:[\w ./:-]*\w)?>")
 # A here-document or a written file that matches this is a job script itself.
 _IS_SCRIPT = re.compile(r"\A\s*#!.*\b(ba)?sh\b|^#SBATCH", re.MULTILINE)
 
 
 class NotShellError(Exception):
-    """The text is not a shell script; the message has line and column."""
+    """The text is not a shell script."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +61,25 @@ def read_subjects(text: str, *, first_line: int = 1) -> list[Subject]:
 
 
 def _parse(text: str) -> Node:
+    """Return the tree of a script, if need be with its placeholders read as words of the same length."""
+    words = _PLACEHOLDER.sub(lambda found: "x" * len(found[0]), text)
+    try:
+        return _shfmt(text)
+    except NotShellError:
+        if words == text:
+            raise
+    return _shfmt(words)
+
+
+def _shfmt(text: str) -> Node:
     shfmt = Path(sysconfig.get_path("scripts"), "shfmt")
     done = subprocess.run(
         [shfmt, "-ln=bash", "--to-json"], input=text, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise NotShellError(done.stderr.strip().removeprefix("<standard input>:"))
+        place = done.stderr.strip().removeprefix("<standard input>:")
+        line, column, problem = place.split(":", 2)
+        raise NotShellError(int(line), f"column {column}, {problem.strip()}")
     tree: Node = json.loads(done.stdout)
     return tree
 

@@ -116,13 +116,41 @@ def test_a_finding_reads_as_place_rule_reason_source_and_mend() -> None:
 
 def test_a_file_that_cannot_be_read_is_refused_with_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "picture.sh").write_bytes(b"\xff\xd8\xff")
-    (tmp_path / "broken.sh").write_text("if true; then\n")
     for name, said in {
         "none.sh": "There is no file",
         ".": "is a folder",
         "picture.sh": "is not text",
-        "broken.sh": r"broken.sh:1:10: .*bash cannot parse this script",
     }.items():
         with pytest.raises(UsageError, match=said) as refused:
             lint_files([tmp_path / name])
         assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_bash_cannot_parse_is_a_finding_and_the_next_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "broken.sh").write_text("true\nif true; then\n")
+    (tmp_path / "job.slurm").write_text("export FI_PROVIDER=efa\n")
+    broken, setting = lint_files([tmp_path / "broken.sh", tmp_path / "job.slurm"])
+    assert (broken.rule, broken.line) == ("not-shell", 2)
+    assert "bash cannot parse this script: column " in broken.problem
+    assert "bash -n " in broken.instead
+    assert setting.rule == "fi-provider"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export BUCKET=<YOUR_BUCKET_NAME>",
+        "aws s3 ls s3://<bucket>/",
+        "cd <path-to your/repository>",
+        "srun --container-image <image>",
+        "#SBATCH --account=<account>\nexport BUCKET=<bucket>",
+    ],
+)
+def test_placeholders_of_examples_are_words(line: str) -> None:
+    assert found(f"{line}\nexport FI_PROVIDER=efa") == [(2 + line.count("\n"), "fi-provider")]
+
+
+def test_placeholders_keep_their_text_and_redirections_are_none() -> None:
+    assert texts("BUCKET=<bucket>\n", "variable") == ["BUCKET=<bucket>"]
+    assert texts("./train <data >log\n", "command") == ["train"]
+    assert [each.rule for each in lint("if <bucket>; then\n", name="job.slurm")] == ["not-shell"]
