@@ -18,6 +18,9 @@
 
 readonly OLDEST_PYTHON="3.10"
 
+# shellcheck source=assets/training/local_environment.sh
+source "$(dirname "${BASH_SOURCE[0]}")/local_environment.sh"
+
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 
 # Prints the interpreter that makes the environments.
@@ -121,8 +124,8 @@ environment_cluster_user() {
   sed -n 's/^cfn_cluster_user=//p' "${TRAINING_ROOT:-}/etc/parallelcluster/cfnconfig" 2>/dev/null || true
 }
 
-# environment_of FOLDER: prints the environment that this node uses: that of its image if it belongs to this folder,
-# else the shared one, unless another user could put code into that.
+# environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image if it belongs to
+# this folder, else the shared one, unless another user could put code into that.
 environment_of() {
   local environment_name environment_own environment_end
   environment_name="$(basename "$1")"
@@ -146,10 +149,17 @@ environment_variant() {
 
 # make_environment FOLDER VENV: skips what is done, finishes what was interrupted, and runs nothing of another user's.
 make_environment() {
+  if ! environment_is_made "$1" "${2:?the folder of the environment is missing}"; then
+    install_environment "$1" "$2" || return 1
+  fi
+  if [[ $2 != "${TRAINING_OPT:-/opt/training-cluster}"/* ]]; then archive_environment "$2"; fi
+}
+
+# install_environment FOLDER VENV
+install_environment() {
   # These names differ from those that a sourcing script may have made read-only.
-  local -r environment_from="$1" environment_at="${2:?the folder of the environment is missing}"
+  local -r environment_from="$1" environment_at="$2"
   local environment_python
-  if environment_is_made "$environment_from" "$environment_at"; then return; fi
   if grep -qs '^# Moment: image$' "$environment_from/install.sh" && [[ ${NODE_TYPE:-} != Image ]]; then
     printf 'the environment of %s takes too long for a job or a start: deploy with -c image=build\n' \
       "$(basename "$environment_from")" >&2

@@ -131,6 +131,9 @@ environment_python() {
       "$(hostname)" "$launch_venv" 'Submit again, when the nodes have been replaced.' >&2
     return 1
   fi
+  if [[ $launch_venv != "${TRAINING_OPT:-/opt/training-cluster}"/* ]]; then
+    launch_venv="$(local_environment "$launch_venv")" || return 1
+  fi
   printf '%s\n' "$launch_venv/bin/python"
 }
 

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Brings a shared Python environment to the local disks of the nodes of a large job, from one archive. Each rank that
+# imports torch from a shared file system opens thousands of files there and looks for many more.
+#
+# Sourced by: environment.sh, which has what these functions call. Defines functions and does nothing by itself.
+# Reads: LOCAL_ENVIRONMENT (auto: jobs of LOCAL_FROM_NODES nodes or more; yes; no), SLURM_JOB_NUM_NODES, SCRATCH (the
+#   folder of the local disks, from the partition's file; without it the environment stays shared).
+# Writes: ENVIRONMENT.SUM.tar beside the shared environment; $SCRATCH/venvs-UID/NAME.SUM, once a node for each content.
+
+readonly LOCAL_FROM_NODES=16
+
+# Succeeds if this job's nodes take their environments from their local disks; returns 2 after a message if
+# LOCAL_ENVIRONMENT is not allowed.
+local_environment_is_wanted() {
+  case ${LOCAL_ENVIRONMENT:-auto} in
+    yes) ;;
+    auto) ((${SLURM_JOB_NUM_NODES:-1} >= LOCAL_FROM_NODES)) || return 1 ;;
+    no) return 1 ;;
+    *)
+      printf 'LOCAL_ENVIRONMENT is "%s"; allowed: auto, yes, no.\n  %s\n' "$LOCAL_ENVIRONMENT" \
+        "auto is yes for jobs of $LOCAL_FROM_NODES nodes or more: LOCAL_ENVIRONMENT=auto sbatch ..." >&2
+      return 2
+      ;;
+  esac
+  [[ -n ${SCRATCH:-} && -d $SCRATCH && -w $SCRATCH ]]
+}
+
+# local_environment_archive VENV: prints the path of the archive that fits the environment's content.
+local_environment_archive() {
+  local environment_sum
+  environment_sum="$(sha256sum <"$1/requirements.sha256")" || return 1
+  printf '%s.%s.tar\n' "$1" "${environment_sum:0:12}"
+}
+
+# archive_environment VENV: writes the archive for the other nodes, if this job wants one. Without room for it the
+# environment stays shared.
+archive_environment() {
+  local environment_archive environment_wanted=0
+  local_environment_is_wanted || environment_wanted=$?
+  if ((environment_wanted)); then return $((environment_wanted - 1)); fi
+  environment_archive="$(local_environment_archive "$1")" || return 1
+  if [[ -f $environment_archive ]]; then return; fi
+  environment_log "packing $1 for the local disks of ${SLURM_JOB_NUM_NODES:-1} nodes"
+  rm -f "$1".*.tar "$1".tar.partial
+  if ! tar --create --file "$1.tar.partial" --directory "$1" . || ! mv "$1.tar.partial" "$environment_archive"; then
+    rm -f "$1.tar.partial"
+    environment_log "$1 could not be packed, so the nodes use it where it is"
+  fi
+}
+
+# local_environment VENV: prints the environment on this node's disk, which is unpacked if it is not there yet; or VENV,
+# if this job wants none, or if it cannot be had.
+local_environment() {
+  local environment_archive environment_folder
+  if ! local_environment_is_wanted || ! environment_archive="$(local_environment_archive "$1")" ||
+    [[ ! -f $environment_archive ]]; then
+    printf '%s\n' "$1"
+    return
+  fi
+  environment_folder="$SCRATCH/venvs-$EUID"
+  mkdir -m 700 "$environment_folder" 2>/dev/null || true
+  environment_folder+="/$(basename "$environment_archive" .tar)"
+  # The folder of the local disks is open to all users.
+  if environment_is_safe "$environment_folder" && environment_path_is_safe "$environment_archive" &&
+    unpack_environment "$1" "$environment_archive" "$environment_folder"; then
+    printf '%s\n' "$environment_folder"
+  else
+    environment_log "$1 is used where it is: $environment_folder on $(hostname) could not be made"
+    printf '%s\n' "$1"
+  fi
+}
+
+# unpack_environment VENV ARCHIVE FOLDER: unpacks an environment under another name, and renames it when it is whole.
+# Jobs and ranks of this node that come at the same time wait.
+unpack_environment() {
+  (
+    flock 9 || exit 1
+    if [[ -d $3 ]]; then exit; fi
+    rm -rf "$3.partial"
+    mkdir -m 755 "$3.partial" &&
+      tar --extract --file "$2" --directory "$3.partial" --no-same-owner &&
+      # Programs begin with the path of the environment's Python.
+      find "$3.partial/bin" -type f -size -64k -exec sed -i "1,3s|$1/bin/|$3/bin/|" {} + &&
+      mv -T "$3.partial" "$3" && exit
+    rm -rf "$3.partial"
+    exit 1
+  ) 9>"$3.lock" >&2
+}

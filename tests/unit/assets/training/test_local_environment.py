@@ -1,0 +1,159 @@
+"""Environments on the nodes' local disks: unpacked once a node, from the archive that fits their content."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import TRAINING
+
+MAKE = 'make_environment "$1" "$TRAINING_VENVS/tiny"'
+USE = 'python="$(environment_python "$1")"; echo "$python"; "$python" -c "import sys; print(sys.prefix)"'
+MALLORY = 12345
+
+
+class Job:
+    """A workload, a shared folder and the local disks of a node."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workload, self.venvs, self.scratch = folder / "tiny", folder / "venvs", folder / "scratch"
+        for each in (self.workload, self.venvs, self.scratch):
+            each.mkdir()
+        self.scratch.chmod(0o1777)
+        self.require("# one\n")
+
+    def require(self, text: str) -> None:
+        """Give the workload requirements that need no package."""
+        (self.workload / "requirements.txt").write_text("")
+        (self.workload / "install.sh").write_text(text)
+
+    def run(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run shell code on a node of a job of 16 nodes."""
+        env = {
+            "PATH": os.environ["PATH"],
+            "TRAINING_PYTHON": sys.executable,
+            "TRAINING_VENVS": str(self.venvs),
+            "TRAINING_OPT": str(self.scratch / "no image"),
+            "TRAINING_REHEARSAL": "1",
+            "SCRATCH": str(self.scratch),
+            "SLURM_JOB_NUM_NODES": "16",
+        }
+        return subprocess.run(
+            ["bash", "-euc", f'source "{TRAINING}/launch.sh"; {code}', "_", str(self.workload)],
+            env=env | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def use(self, **environment: str) -> Path:
+        """Return the folder of the environment that the ranks get."""
+        done = self.run(USE, **environment)
+        assert done.returncode == 0, done.stderr
+        python, prefix = done.stdout.splitlines()
+        assert Path(python) == Path(prefix) / "bin" / "python"
+        return Path(prefix)
+
+    def make(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        done = self.run(MAKE, **environment)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def archives(self) -> list[Path]:
+        return sorted(self.venvs.glob("*.tar*"))
+
+    @property
+    def local(self) -> Path:
+        return self.scratch / f"venvs-{os.geteuid()}"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+@pytest.mark.slow
+def test_ranks_of_a_large_job_run_the_environment_of_their_own_disk(job: Job) -> None:
+    job.make()
+    (archive,) = job.archives()
+    own = job.use()
+    assert own == job.local / archive.name.removesuffix(".tar")
+    pip = own / "bin" / "pip"
+    assert pip.read_text().splitlines()[0].startswith(f"#!{own}/bin/python")
+    assert str(own) in subprocess.run([pip, "--version"], capture_output=True, text=True, check=True).stdout
+    (own / "seen").touch()
+    assert (job.use() / "seen").exists(), "it is unpacked once"
+    assert "packing" not in job.make().stderr, "and packed once"
+
+
+@pytest.mark.slow
+def test_another_content_has_another_archive(job: Job) -> None:
+    job.make()
+    old, own = job.archives(), job.use()
+    job.require("# two\n")
+    job.make()
+    assert len(job.archives()) == 1
+    assert job.archives() != old
+    assert job.use() != own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment",
+    [{"SLURM_JOB_NUM_NODES": "15"}, {"LOCAL_ENVIRONMENT": "no"}, {"SCRATCH": ""}, {"SCRATCH": "/no/disk"}],
+    ids=str,
+)
+def test_other_jobs_share_the_environment(job: Job, environment: dict[str, str]) -> None:
+    job.make(**environment)
+    assert job.archives() == []
+    assert job.use(**environment) == job.venvs / "tiny"
+    job.make()
+    assert job.use(**environment) == job.venvs / "tiny"
+
+
+@pytest.mark.slow
+def test_interrupted_unpacking_begins_anew_and_ranks_wait_for_each_other(job: Job) -> None:
+    job.make()
+    name = job.archives()[0].name.removesuffix(".tar")
+    torn = job.local / f"{name}.partial" / "bin"
+    torn.mkdir(parents=True)
+    (torn / "python").write_text("torn")
+    with ThreadPoolExecutor() as threads:
+        found = list(
+            threads.map(lambda _: job.use(LOCAL_ENVIRONMENT="yes", SLURM_JOB_NUM_NODES="1"), range(4))
+        )
+    assert set(found) == {job.local / name}
+    assert not torn.exists()
+
+
+@pytest.mark.slow
+def test_what_cannot_be_unpacked_is_used_where_it_is(job: Job) -> None:
+    job.make()
+    (archive,) = job.archives()
+    archive.write_bytes(archive.read_bytes()[:20_000])
+    done = job.run(USE)
+    assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
+    assert "is used where it is" in done.stderr
+    assert list(job.local.glob("*.partial")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_folder_of_another_user_on_the_disk_is_not_used(job: Job) -> None:
+    job.make()
+    job.local.mkdir(mode=0o755)
+    os.chown(job.local, MALLORY, MALLORY)
+    done = job.run(USE)
+    assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
+    assert "is used where it is" in done.stderr
+
+
+def test_a_word_that_is_not_allowed_ends_the_preparation(job: Job) -> None:
+    done = job.run("archive_environment /nowhere", LOCAL_ENVIRONMENT="1")
+    assert done.returncode == 1
+    assert done.stderr.startswith('LOCAL_ENVIRONMENT is "1"; allowed: auto, yes, no.\n')
