@@ -275,7 +275,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
         check_finite(run, step=trainer.step, loss=loss, gradient_norm=norm, loss_scale=trainer.loss_scale())
         is_last = trainer.step == settings.max_steps
         if is_last or is_stop or trainer.step % settings.checkpoint_every == 0:
-            with process_group.patient(run, "saving"):
+            with process_group.patient(run, "saving"), checkpoints.saving(run):
                 trainer.save(order)
         if is_stop and not is_last:
             outcome.stopped(run, trainer.step)

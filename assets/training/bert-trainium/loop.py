@@ -176,7 +176,7 @@ def train_steps(
                 print(f"{line}, {sequences / step_s:,.1f} seq/s")
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
-            with device.patient("saving"):
+            with device.patient("saving"), checkpoints.saving(run):
                 save(rank, model, optimizer, step=step, taken=taken)
         if stopping:
             return step

@@ -125,7 +125,7 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
                 print(line)
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
-            with process_group.patient(run, "saving"):
+            with process_group.patient(run, "saving"), checkpoints.saving(run):
                 save(rank, core, data, step=step)
         if stopping:
             return step

@@ -177,7 +177,7 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
         scale = accelerator.scaler.get_scale() if accelerator.scaler else None
         check_finite(run, step=step, loss=loss, gradient_norm=norm, loss_scale=scale)
         if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
-            with process_group.patient(run, "saving"):
+            with process_group.patient(run, "saving"), checkpoints.saving(run):
                 save(rank, model, step=step, tokens=tokens_seen)
         if stopping:
             return step

@@ -154,13 +154,14 @@ class Recorder:
             folder = self.run.checkpoint_dir
             checkpoints.clear_partials(folder)
             partial = checkpoints.partial(folder, self.step)
-            partial.mkdir(parents=True)
-            state = {"train_iterator": epoch_itr.state_dict(), "val_loss": val_loss}
-            trainer.save_checkpoint(str(partial / CHECKPOINT), state)
-            progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
-            (partial / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
-            keep = self.settings.keep_checkpoints
-            final = checkpoints.publish(partial, self.step, run=self.run, keep=keep, started=started)
+            with checkpoints.saving(self.run):
+                partial.mkdir(parents=True)
+                state = {"train_iterator": epoch_itr.state_dict(), "val_loss": val_loss}
+                trainer.save_checkpoint(str(partial / CHECKPOINT), state)
+                progress = {"step": self.step, "tokens": self.tokens, **self._made_of}
+                (partial / PROGRESS).write_text(json.dumps(progress) + "\n", encoding="utf-8")
+                keep = self.settings.keep_checkpoints
+                final = checkpoints.publish(partial, self.step, run=self.run, keep=keep, started=started)
             path = str(final)
             print(f"step {self.step}: checkpoint {path}")
         self.restart_clock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -59,12 +58,7 @@ class Checkpoints(CheckpointManager):
             try:
                 super()._save(curr_step, last_step)
             except (OSError, RuntimeError, CheckpointException) as error:
-                free = shutil.disk_usage(self._run.checkpoint_dir).free
-                die(
-                    f"a checkpoint could not be written into {self._run.checkpoint_dir}, which has "
-                    f"{free / 1e9:.1f} GB free ({_last_line(error)}): mend that, and submit again with the "
-                    "same RUN_NAME."
-                )
+                checkpoints.die_of_failed_save(self._run, error)
             finally:
                 self._is_saving = False
             if self.save_future is None:

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
@@ -28,6 +28,8 @@ from trainkit.run.run import Run, die
 LATEST_STEP = "latest_step"
 # File in each checkpoint with its step, the run that made it, and the sizes of its files.
 LABEL = "checkpoint.json"
+# Words of torch and safetensors about a file that they cannot write.
+WRITE_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error", "os error")
 # Step of the checkpoint that job.slurm has checked before it started the ranks; 0 without one.
 START_STEP = "START_STEP"
 
@@ -120,6 +122,32 @@ def loading(checkpoint: Path) -> Iterator[None]:
             f"{checkpoint} cannot be loaded ({error!r}). If it is damaged, move it away: the run then goes "
             "on from the one before."
         )
+
+
+@contextlib.contextmanager
+def saving(run: Run) -> Iterator[None]:
+    """Die with one sentence if the block, which writes a checkpoint, cannot write a file.
+
+    Other errors pass: one rank that dies ends the connections of the others.
+    """
+    try:
+        yield
+    except Exception as error:
+        is_connection = isinstance(error, (ConnectionError, TimeoutError))
+        is_file = isinstance(error, OSError) or any(words in str(error) for words in WRITE_ERRORS)
+        if is_connection or not is_file:
+            raise
+        die_of_failed_save(run, error)
+
+
+def die_of_failed_save(run: Run, error: BaseException) -> NoReturn:
+    """Die of an error of the file system, with the space that it has left."""
+    free = shutil.disk_usage(run.checkpoint_dir).free
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
+    die(
+        f"a checkpoint could not be written into {run.checkpoint_dir}, which has {free / 1e9:.1f} GB free "
+        f"({reason}): mend that, and submit again with the same RUN_NAME."
+    )
 
 
 def partial(folder: Path, step: int) -> Path:

@@ -1,15 +1,17 @@
 """End of a job whose ranks, nodes or time end early: job.slurm on a real Slurm, tiny trainer."""
 
+import contextlib
 import http.server
 import os
 import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
 import pytest
 
 from rehearsal.local_slurm import SlurmError
@@ -31,10 +33,17 @@ TINY = Path(__file__).parent / "tiny_workload"
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     folder = tmp_path_factory.mktemp("tiny")
+    # Nodes see what is mounted before they start.
+    small = folder / "fsx" / "checkpoints" / "tiny" / "full"
+    small.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
+    is_small = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     env = {"PYTHONPATH": str(TINY / "stand_ins"), "TRAINING_VENVS": str(folder / "venvs")}
     with training_on_slurm(folder, workload="tiny", env=env) as training:
         shutil.copytree(TINY, training.shared / "training" / "tiny")
         yield training
+    if is_small:
+        subprocess.run(["umount", "--lazy", small], check=True)
 
 
 def steps(training: Training, run: str) -> list[int]:
@@ -107,6 +116,84 @@ def test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_
     assert losses(training, "torn")[1:] == losses(training, "whole")[2:]
     assert "metrics.jsonl: 1 damaged rows skipped" in said
     assert "restarts: 1, 1 damaged rows skipped" in said
+
+
+def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
+    training: Training, whole_run: str
+) -> None:
+    small = training.checkpoints("full")
+    if not small.is_mount():
+        pytest.skip("only root can mount a small file system")
+    job_id = training.submit("full", MAX_RESTARTS="0")
+    training.wait_for_step(job_id, "full", 3)
+    with contextlib.suppress(OSError), (small / "other data").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1024))
+    said = training.wait(job_id, state="FAILED")
+    assert f"a checkpoint could not be written into {small}, which has 0.0 GB free" in said
+    assert "No space left on device): mend that, and submit again with the same RUN_NAME." in said
+    (small / "other data").unlink()
+    training.run("full")
+    assert int(starts(training, "full")[1][1]) >= 2
+    assert losses(training, "full") == losses(training, "whole")
+
+
+def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(training: Training) -> None:
+    job_id = training.submit("unprepared", PREPARE_S="60")
+    prepare = str(training.shared / "training" / "tiny" / "prepare.sh")
+
+    def preparing() -> list[psutil.Process]:
+        return [process for process in marked("tiny") if prepare in process.cmdline()]
+
+    wait_until(lambda: bool(preparing()), timeout_s=60, what="prepare.sh does not run")
+    for process in preparing():
+        process.kill()
+    said = training.wait(job_id, state="FAILED")
+    assert "prepare" in said
+    assert training.metrics("unprepared") == []
+    assert "report" in training.run("unprepared", MAX_STEPS="2")
+
+
+def test_a_killed_controller_that_starts_again_does_not_interrupt_the_training(
+    training: Training, whole_run: str
+) -> None:
+    job_id = training.submit("controller", STEP_S="1")
+    training.wait_for_step(job_id, "controller", 2)
+    begin_again("slurmctld", lambda argv: [word for word in argv if word != "-c"])
+    training.wait(job_id, state="COMPLETED")
+    assert starts(training, "controller") == [("0", "0")]
+    assert losses(training, "controller") == losses(training, "whole")
+
+
+def test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training(
+    training: Training, whole_run: str
+) -> None:
+    job_id = training.submit("slurmd", STEP_S="1")
+    training.wait_for_step(job_id, "slurmd", 2)
+    begin_again("slurmd", lambda argv: argv, NODES[1])
+    training.wait(job_id, state="COMPLETED")
+    assert starts(training, "slurmd") == [("0", "0")]
+    assert losses(training, "slurmd") == losses(training, "whole")
+
+
+def begin_again(name: str, argv_of: Callable[[list[str]], list[str]], node: str = "") -> None:
+    """Kill a daemon, and start it again as the service manager of a node does."""
+    (daemon,) = (
+        process
+        for process in marked("tiny")
+        if process.name() == name and (not node or node in process.cmdline())
+    )
+    argv, env, folder = daemon.cmdline(), daemon.environ(), daemon.cwd()
+    daemon.kill()
+    daemon.wait(10)
+    subprocess.Popen(
+        argv_of(argv),
+        env=env,
+        cwd=folder,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def test_a_second_job_of_a_run_that_trains_is_refused_and_the_first_goes_on(training: Training) -> None:

@@ -117,7 +117,8 @@ def main() -> None:
             )
             print(line)
             if step % CHECKPOINT_EVERY == 0 or step == MAX_STEPS or asked:
-                save(run, step, loss, disk_s=STOP_SAVE_S if asked else 0.0)
+                with checkpoints.saving(run):
+                    save(run, step, loss, disk_s=STOP_SAVE_S if asked else 0.0)
         if asked:
             stopped(run, step)
             return
