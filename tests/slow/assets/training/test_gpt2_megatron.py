@@ -162,7 +162,7 @@ def test_a_run_begins_with_weights_of_nvidias_old_format_however_they_are_shared
 
 def python_of(training: Training) -> Path:
     """The workload's own Python, which prepare.sh has made."""
-    return Path(training._env["TRAINING_VENVS"]) / "gpt2-megatron" / "bin" / "python"
+    return Path(training._env["TRAINING_VENVS"]) / "gpt2-megatron-local" / "bin" / "python"
 
 
 def test_a_job_that_only_prepares_trains_nothing(training: Training) -> None:

@@ -324,7 +324,8 @@ def test_a_checkpoint_of_another_dictionary_is_refused(training: Training, whole
     other = training.checkpoints("other") / f"step-{STEPS:06d}"
     shutil.copytree(progress.parent, other)
     noted = json.loads(progress.read_text())
-    (other / "progress.json").write_text(json.dumps(noted | {"dictionary_sha256": "0" * 64}))
+    # The size stays: another one is an incomplete checkpoint.
+    (other / "progress.json").write_text(json.dumps(noted | {"dictionary_sha256": "0" * 64}) + "\n")
     said = training.wait(training.submit("other"), state="FAILED")
     assert "was trained with another dict.txt" in said
 

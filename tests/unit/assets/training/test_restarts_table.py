@@ -1,0 +1,74 @@
+"""Each row of the table "what happened, what the job does" of docs/workloads.md has tests."""
+
+from __future__ import annotations
+
+import re
+
+from training_cluster.paths import ROOT
+
+JOB = "slow/assets/training/test_job.py"
+HANGS = "slow/assets/training/test_job_hangs.py"
+SAVES = "slow/assets/training/test_job_slow_saves.py"
+NCCL = "unit/assets/training/trainkit/test_nccl.py"
+GPT2 = "slow/assets/training/test_gpt2.py"
+
+TESTS = {
+    "a rank died": [
+        (JOB, "test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on"),
+        (JOB, "test_a_job_that_got_on_to_no_checkpoint_is_not_started_again"),
+        (JOB, "test_a_job_starts_again_as_often_as_it_may_and_no_more"),
+    ],
+    "a node was lost": [
+        (JOB, "test_a_lost_node_and_the_job_starts_on_another_and_goes_on"),
+        (JOB, "test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever"),
+    ],
+    "no step for": [(HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on")],
+    "EC2 takes a spot node": [(JOB, "test_a_spot_notice_and_the_job_saves_and_starts_again")],
+    "the loss or the gradients are not finite": [
+        (GPT2, "test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it"),
+    ],
+    "time limit": [
+        (JOB, "test_cancelled_it_saves_and_says_how_to_go_on"),
+        (JOB, "test_at_its_time_limit_it_saves_and_fails_and_says_how_to_go_on"),
+    ],
+    "`scontrol requeue`": [
+        (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue")
+    ],
+    "the newest checkpoint has lost files": [
+        (
+            JOB,
+            "test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs",
+        ),
+    ],
+    "the disk is full": [(JOB, "test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on")],
+    "the preparation dies": [
+        (JOB, "test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it"),
+    ],
+    "slurmctld or slurmd dies": [
+        (JOB, "test_a_killed_controller_that_starts_again_does_not_interrupt_the_training"),
+        (JOB, "test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training"),
+    ],
+    "NCCL sends over TCP": [
+        (NCCL, "test_a_node_that_sends_over_tcp_is_named_where_it_has_efa"),
+        (NCCL, "test_a_report_warns_of_it"),
+    ],
+    "rows of `metrics.jsonl`": [
+        (
+            JOB,
+            "test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs",
+        ),
+    ],
+}
+
+
+def test_each_row_has_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "workloads.md").read_text(encoding="utf-8")
+    table = page.partition("| what happened | what the job does |")[2].partition("\n\n")[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]]
+    assert len(rows) == len(TESTS), rows
+    for row, (begin, tests) in zip(rows, TESTS.items(), strict=True):
+        assert row.startswith(begin)
+        assert tests
+        for file, name in tests:
+            text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert re.search(rf"^def {name}\(", text, re.MULTILINE), (row, file, name)
