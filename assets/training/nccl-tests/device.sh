@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Kind of the devices between which an all-reduce test measures, for preparing, starting and judging.
+# Kind of the devices between which an all-reduce test measures, and the program that does.
 #
-# Sourced by: prepare.sh and train.sh, as the user. Defines a function and does nothing by itself.
-# Reads: DEVICE (cuda or gpu, cpu; default: the family's ACCELERATOR_KIND).
+# Sourced by: prepare.sh and train.sh, as the user. Defines functions and does nothing by itself.
+# Reads: DEVICE (cuda or gpu, cpu; default: the family's ACCELERATOR_KIND), MEASURE_WITH, ENVIRONMENT_OF, TRAINING_OPT.
 
 # measured_device: prints gpu, cpu or neuron; returns 1 after a line on another word.
 measured_device() {
@@ -16,4 +16,35 @@ measured_device() {
       return 1
       ;;
   esac
+}
+
+# measuring_program: prints torch (all_reduce.py, the default) or nccl-tests (all_reduce_perf of the nodes' image);
+# returns 1 after a line on another word, and on a node without all_reduce_perf.
+measuring_program() {
+  case ${MEASURE_WITH:-torch} in
+    torch) ;;
+    nccl-tests)
+      if [[ ! -x ${TRAINING_OPT:-/opt/training-cluster}/bin/all_reduce_perf ]]; then
+        printf '%s: %s has no all_reduce_perf: the image build compiles it.\n  %s\n' "$(basename "$0")" "$(hostname)" \
+          'Deploy with -c image=build, or measure with torch: MEASURE_WITH=torch sbatch ...' >&2
+        return 1
+      fi
+      ;;
+    *)
+      printf '%s: MEASURE_WITH is "%s"; allowed: torch, nccl-tests.\n' "$(basename "$0")" "$MEASURE_WITH" >&2
+      return 1
+      ;;
+  esac
+  printf '%s\n' "${MEASURE_WITH:-torch}"
+}
+
+# measured_environment FOLDER: prints the folder of the workload whose torch measures: ENVIRONMENT_OF, default this one.
+measured_environment() {
+  local -r folder="$(dirname "$1")/${ENVIRONMENT_OF:-$(basename "$1")}"
+  if ! grep -Eqs '^torch *==' "$folder/requirements.txt"; then
+    printf '%s: ENVIRONMENT_OF is "%s", which is no workload with torch in its requirements.txt.\n' "$(basename "$0")" \
+      "$ENVIRONMENT_OF" >&2
+    return 1
+  fi
+  printf '%s\n' "$folder"
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs one rank of an all-reduce test: nccl-tests between GPUs, gloo between CPUs.
+# Runs one rank of an all-reduce test: between GPUs by torch's own NCCL, or by nccl-tests; between CPUs by gloo.
 #
 # Called by: job.slurm through srun, as the user, once a rank. Safe to run again.
-# Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: DEVICE, MIN_BYTES, MAX_BYTES, TRAINING_OPT,
+# Needs: what launch.sh needs, RUN_DIR, ACCELERATOR_KIND. Reads: MIN_BYTES, MAX_BYTES, what device.sh reads,
 #   TRAINING_ROOT (a folder in the place of /).
 # Writes: $RUN_DIR/logs/<job>-<restart>/rank-<rank>.log, which finish.sh judges.
-# Arguments: of all_reduce_perf between GPUs (-n 50); between CPUs --min-bytes, --max-bytes.
+# Arguments: -b BYTES -e BYTES -n ITERATIONS, as all_reduce_perf has them; with MEASURE_WITH=nccl-tests all of its own.
 # Launchers: srun
 # MPI: pmix
 set -euo pipefail
@@ -22,8 +22,15 @@ readonly device
 rank_environment
 keep_output all
 
-if [[ $device != gpu ]]; then
-  start_ranks "$here" "$here/all_reduce.py" "$@"
+program="$(measuring_program)"
+readonly program
+# The judge reads the transports and the cards from it.
+export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH
+if [[ $device != gpu || $program == torch ]]; then
+  measured="$(measured_environment "$here")"
+  # The libraries and variables are those with which a workload trains.
+  export MEASURED_DEVICE="$device"
+  start_ranks "$measured" "$here/all_reduce.py" "$@"
 fi
 opt="${TRAINING_OPT:-/opt/training-cluster}"
 # Where EFA's installer puts NCCL's plugin (a subfolder on some systems) and Open MPI: lib on Ubuntu, lib64 on Amazon
@@ -33,7 +40,5 @@ for folder in "$amazon"/{ofi-nccl,efa,openmpi}/lib{,64} "$amazon"/ofi-nccl/lib/*
   if [[ -d $folder ]]; then LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
 done
 export LD_LIBRARY_PATH
-# The judge reads the transports and the cards from it.
-export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH
 # -c 1: the values are compared, too.
 supervise "$opt/bin/all_reduce_perf" -b "${MIN_BYTES:-8}" -e "${MAX_BYTES:-16G}" -f 2 -g 1 -c 1 -n 20 "$@"

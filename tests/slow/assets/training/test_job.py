@@ -139,7 +139,7 @@ def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
 
 
 def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(training: Training) -> None:
-    job_id = training.submit("unprepared", PREPARE_S="60")
+    job_id = training.submit("unprepared", PREPARE_S="15")
     prepare = str(training.shared / "training" / "tiny" / "prepare.sh")
 
     def preparing() -> list[psutil.Process]:

@@ -40,6 +40,7 @@ def test_a_bad_verdict_fails_the_job_which_does_not_start_again(training: Traini
 
 
 def test_a_gpu_node_without_the_tests_is_told_to_build_an_image(training: Training) -> None:
-    said = training.wait(training.submit("missing", DEVICE="gpu", TRAINING_REHEARSAL="0"), state="FAILED")
+    env = {"DEVICE": "gpu", "TRAINING_REHEARSAL": "0", "MEASURE_WITH": "nccl-tests"}
+    said = training.wait(training.submit("missing", **env), state="FAILED")
     assert "has no all_reduce_perf: the image build compiles it" in said
     assert "-c image=build" in said

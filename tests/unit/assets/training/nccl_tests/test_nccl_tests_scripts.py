@@ -13,6 +13,11 @@ from training_cluster.paths import TRAINING
 NCCL = TRAINING / "nccl-tests"
 # In the place of the compiled test: it prints what its loader gets.
 ALL_REDUCE_PERF = '#!/bin/bash\necho "nccl-tests $LD_LIBRARY_PATH"\n'
+COMPILED = {"MEASURE_WITH": "nccl-tests"}
+PYTHON = """#!/bin/bash
+echo "python $* for $MEASURED_DEVICE as rank $RANK, NCCL_DEBUG=$NCCL_DEBUG"
+echo "libraries: ${LD_LIBRARY_PATH:-as they are}"
+"""
 
 
 class Node:
@@ -24,6 +29,7 @@ class Node:
             "PATH": os.environ["PATH"],
             "ACCELERATOR_KIND": "gpu",
             "LAUNCHER": "srun",
+            "MASTER_ADDR": "node-1",
             "SLURM_PROCID": "0",
             "SLURM_LOCALID": "0",
             "EXPECTED_WORLD_SIZE": "1",
@@ -34,9 +40,12 @@ class Node:
             "TRAINING_ROOT": str(folder / "root"),
         }
 
-    def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", NCCL / script], env={**self.env, **environment}, capture_output=True, text=True
+            ["bash", NCCL / script, *arguments],
+            env={**self.env, **environment},
+            capture_output=True,
+            text=True,
         )
 
     def compile_tests(self) -> None:
@@ -49,12 +58,43 @@ class Node:
 @pytest.mark.parametrize("device", ["cuda", "gpu", ""])
 def test_either_word_for_a_gpu_measures_between_gpus(tmp_path: Path, device: str) -> None:
     node = Node(tmp_path)
-    given = {"DEVICE": device} if device else {}
-    assert "has no all_reduce_perf: the image build compiles it" in node.run("prepare.sh", **given).stderr
+    given = COMPILED | ({"DEVICE": device} if device else {})
+    refused = node.run("prepare.sh", **given).stderr
+    assert "has no all_reduce_perf: the image build compiles it" in refused
+    assert "Deploy with -c image=build, or measure with torch: MEASURE_WITH=torch sbatch" in refused
     node.compile_tests()
     assert node.run("prepare.sh", **given).returncode == 0
-    assert not (tmp_path / "venvs").exists(), "an environment is for CPUs"
+    assert not (tmp_path / "venvs").exists(), "an environment is for torch"
     assert "nccl-tests " in node.run("train.sh", **given).stdout
+
+
+@pytest.mark.parametrize("workload", ["nccl-tests", "titan"])
+def test_torch_measures_between_gpus_with_the_libraries_of_a_workload(tmp_path: Path, workload: str) -> None:
+    node = Node(tmp_path)
+    venv = tmp_path / "venvs" / workload
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").write_text(PYTHON)
+    (venv / "bin" / "python").chmod(0o755)
+    (tmp_path / "root/opt/amazon/efa/lib").mkdir(parents=True)
+    said = node.run("train.sh", "-n", "50", ENVIRONMENT_OF=workload).stdout
+    assert f"python -B {NCCL}/all_reduce.py -n 50 for gpu as rank 0, NCCL_DEBUG=INFO" in said
+    assert "libraries: as they are" in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"MEASURE_WITH": "nccl"}, 'MEASURE_WITH is "nccl"; allowed: torch, nccl-tests.'),
+        ({"ENVIRONMENT_OF": "gpt3"}, 'ENVIRONMENT_OF is "gpt3", which is no workload with torch'),
+        ({"ENVIRONMENT_OF": "../gpt2"}, 'ENVIRONMENT_OF is "../gpt2", which is no workload with torch'),
+    ],
+)
+def test_other_words_are_refused_before_anything_is_made(
+    tmp_path: Path, setting: dict[str, str], said: str
+) -> None:
+    done = Node(tmp_path).run("prepare.sh", **setting)
+    assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
+    assert f"prepare.sh: {said}" in done.stderr
 
 
 @pytest.mark.parametrize("script", ["prepare.sh", "train.sh"])
@@ -73,5 +113,5 @@ def test_libraries_are_found_where_the_efa_installer_puts_them_on_each_system(
     folders = [tmp_path / "root/opt/amazon" / name / lib for name in ("ofi-nccl", "efa", "openmpi")]
     for folder in folders:
         folder.mkdir(parents=True)
-    said = node.run("train.sh").stdout
+    said = node.run("train.sh", **COMPILED).stdout
     assert sorted(said.split()[-1].split(":")) == sorted(map(str, folders))
