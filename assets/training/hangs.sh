@@ -4,16 +4,10 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variables training and
 #   RUN_DIR. Defines functions and does nothing else by itself.
-# Reads: HANG_TIMEOUT_S, the seconds without a step that are a hang (default 480; at least ten steps of usual length;
+# Reads: HANG_TIMEOUT_S, the seconds without a step that are a hang (job_settings.sh; at least ten steps of usual length;
 #   0: no watch). The watch is trainkit/run/heartbeat.py. Writes: $RUN_DIR/stacks/, $RUN_DIR/failed.
 
-export HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}"
 heartbeat=""
-
-check_hang_timeout() {
-  [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is no number." \
-    "Type whole seconds, 0 for none: HANG_TIMEOUT_S=480 sbatch ..."
-}
 
 # Starts the watch beside the ranks.
 watch_for_hangs() {

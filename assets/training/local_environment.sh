@@ -9,18 +9,12 @@
 
 readonly LOCAL_FROM_NODES=16
 
-# Succeeds if this job's nodes take their environments from their local disks; returns 2 after a message if
-# LOCAL_ENVIRONMENT is not allowed.
+# Succeeds if this job's nodes take their environments from their local disks.
 local_environment_is_wanted() {
   case ${LOCAL_ENVIRONMENT:-auto} in
     yes) ;;
     auto) ((${SLURM_JOB_NUM_NODES:-1} >= LOCAL_FROM_NODES)) || return 1 ;;
-    no) return 1 ;;
-    *)
-      printf 'LOCAL_ENVIRONMENT is "%s"; allowed: auto, yes, no.\n  %s\n' "$LOCAL_ENVIRONMENT" \
-        "auto is yes for jobs of $LOCAL_FROM_NODES nodes or more: LOCAL_ENVIRONMENT=auto sbatch ..." >&2
-      return 2
-      ;;
+    *) return 1 ;;
   esac
   [[ -n ${SCRATCH:-} && -d $SCRATCH && -w $SCRATCH ]]
 }
@@ -35,9 +29,8 @@ local_environment_archive() {
 # archive_environment VENV: writes the archive for the other nodes, if this job wants one. Without room for it the
 # environment stays shared.
 archive_environment() {
-  local environment_archive environment_wanted=0
-  local_environment_is_wanted || environment_wanted=$?
-  if ((environment_wanted)); then return $((environment_wanted - 1)); fi
+  local environment_archive
+  if ! local_environment_is_wanted; then return; fi
   environment_archive="$(local_environment_archive "$1")" || return 1
   if [[ -f $environment_archive ]]; then return; fi
   environment_log "packing $1 for the local disks of ${SLURM_JOB_NUM_NODES:-1} nodes"

@@ -7,7 +7,9 @@ no package. What a trainer reads elsewhere is known by its name alone.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -68,6 +70,8 @@ def check_job_settings(
                 f"  allowed: {', '.join(fields) or f'the variables of {folder}/README.md'}\n"
                 f"  type:    --env {name}={settings[name]}, if a program of yours reads it"
             )
+    if refusal := _refusal_of_job(folder, settings):
+        raise UsageError(f"job.slurm would refuse these settings: {refusal}")
     if fields and (refusal := _refusal(folder, settings, arguments)):
         raise UsageError(f"{workload} would refuse these settings: {refusal}\n  docs:    {folder}/README.md")
     return ""
@@ -90,6 +94,18 @@ def _refusal(folder: Path, settings: Mapping[str, str], arguments: Sequence[str]
             # "settings on HOST: SENTENCE", as trainkit.run.run.die writes it.
             return lines[-1].partition(": ")[2] if done and done.returncode and lines else ""
     return ""
+
+
+def _refusal_of_job(folder: Path, settings: Mapping[str, str]) -> str:
+    """Return what job.slurm would say of the values that it reads itself; "" on a machine without bash."""
+    bash, script = shutil.which("bash"), folder.parent / "job_settings.sh"
+    if not bash or not script.is_file():
+        return ""
+    env = {"PATH": os.environ.get("PATH", "")} | {
+        name: value for name, value in settings.items() if name not in {"PATH", "BASH_ENV"}
+    }
+    done = subprocess.run([bash, script, folder.name], env=env, capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else ""
 
 
 def _read(

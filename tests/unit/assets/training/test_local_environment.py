@@ -151,9 +151,3 @@ def test_a_folder_of_another_user_on_the_disk_is_not_used(job: Job) -> None:
     done = job.run(USE)
     assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
     assert "is used where it is" in done.stderr
-
-
-def test_a_word_that_is_not_allowed_ends_the_preparation(job: Job) -> None:
-    done = job.run("archive_environment /nowhere", LOCAL_ENVIRONMENT="1")
-    assert done.returncode == 1
-    assert done.stderr.startswith('LOCAL_ENVIRONMENT is "1"; allowed: auto, yes, no.\n')

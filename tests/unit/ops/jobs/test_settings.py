@@ -25,6 +25,12 @@ REFUSED = {
     "a word that is not allowed": ("gpt2", "DEVICE=tpu", "allowed: cpu, cuda"),
     "a rule between settings": ("roberta", "ROBERTA_HEADS=7", "no multiple of ROBERTA_HEADS 7"),
     "a word of megatron": ("gpt2-megatron", "TRANSFORMER_IMPL=fast", 'TRANSFORMER_IMPL is "fast"; allowed: '),
+    "a word for a number of restarts": ("gpt2", "MAX_RESTARTS=many", "MAX_RESTARTS is 'many', which is no"),
+    "a word for seconds": ("titan", "HANG_TIMEOUT_S=8m", "Type whole seconds, 0 for none: HANG_"),
+    "a word for a switch": ("gpt2", "STRICT_NETWORK=yes", "STRICT_NETWORK is 'yes'; allowed: 0, 1."),
+    "another switch": ("nccl-tests", "PREPARE_ONLY=true", "PREPARE_ONLY is 'true'; allowed: 0, 1."),
+    "a word for local environments": ("gpt2", "LOCAL_ENVIRONMENT=1", "allowed: auto, yes, no."),
+    "a launcher of another workload": ("titan", "LAUNCHER=mpirun", "cannot be started with LAUNCHER=mpirun"),
     "a wrong number on the way to Trainium": ("bert-trainium", "MAX_STEPS=x", "invalid int value: 'x'"),
 }
 

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Checks the values of the variables that job.slurm itself reads, before anything is made.
+#
+# Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
+#   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
+# Reads: LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK, LOCAL_ENVIRONMENT; the headers of the
+#   workload beside this file.
+# Writes: LAUNCHER, MAX_RESTARTS and HANG_TIMEOUT_S, exported with their defaults.
+
+# check_job_settings FOLDER: FOLDER is that of the workload.
+check_job_settings() {
+  export MAX_RESTARTS="${MAX_RESTARTS:-3}" HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}"
+  [[ $MAX_RESTARTS =~ ^[0-9]+$ ]] || die "MAX_RESTARTS is '$MAX_RESTARTS', which is no number." \
+    "Type a whole number, 0 for none: MAX_RESTARTS=3 sbatch ..."
+  [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is no number." \
+    "Type whole seconds, 0 for none: HANG_TIMEOUT_S=480 sbatch ..."
+  check_word PREPARE_ONLY 0 1
+  check_word STRICT_NETWORK 0 1
+  check_word LOCAL_ENVIRONMENT auto yes no
+  check_launcher "$1"
+}
+
+# check_word NAME WORD...: a variable that is set has one of these values.
+check_word() {
+  local -r value="${!1:-}" words="${*:2}"
+  if [[ -n $value && " $words " != *" $value "* ]]; then
+    die "$1 is '$value'; allowed: ${words// /, }." "Type one of these: $1=$2 sbatch ..."
+  fi
+}
+
+check_launcher() {
+  local -r name="$(basename "$1")"
+  local takes
+  takes="$(sed -n 's/^# Launchers: //p' "$1/train.sh")"
+  : "${takes:=torchrun}"
+  export LAUNCHER="${LAUNCHER:-${takes%% *}}"
+  [[ " $takes " == *" $LAUNCHER "* ]] || die "$name cannot be started with LAUNCHER=$LAUNCHER." \
+    "Take one of these: ${takes// /, }."
+  if [[ $LAUNCHER == mpirun ]] && ! grep -qs '^impi-rt' "$1/requirements.txt"; then
+    die "$name has no Intel MPI: its requirements.txt does not name impi-rt." \
+      "Add it there, or take another launcher: LAUNCHER=srun sbatch ..."
+  fi
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  # die WHAT HOW-TO-MEND
+  die() {
+    printf '%s\n  %s\n' "$1" "$2" >&2
+    exit 1
+  }
+  check_job_settings "$(dirname "${BASH_SOURCE[0]}")/$1"
+fi
