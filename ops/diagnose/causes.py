@@ -45,6 +45,9 @@ class Cause(BaseModel):
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     title: str
     patterns: tuple[Pattern, ...] = Field(min_length=1)
+    is_own_sentence: bool = False
+    """True for the cause that stands for any sentence with which our scripts end a job. Where another cause
+    matches the same line, that cause is found instead, and it comes before all that other lines show."""
     explains: tuple[str, ...] = ()
     """Causes that are mere consequences if this one is found."""
     mend: tuple[str, ...] = Field(min_length=1)

@@ -26,12 +26,15 @@ class Hit:
     text: str
     groups: dict[str, str] = field(default_factory=dict)
     count: int = 1
+    is_own_sentence: bool = False
+    """True if one of our scripts ended a job with this line."""
 
 
 @dataclass(frozen=True)
 class _Compiled:
     cause: str
     pattern: Pattern
+    is_own_sentence: bool
     has: bytes
     shape: bytes
     match: re.Pattern[bytes]
@@ -47,11 +50,12 @@ class Matcher:
             _Compiled(
                 cause.id,
                 pattern,
+                cause.is_own_sentence,
                 pattern.has.encode(),
                 pattern.has.encode().translate(None, _DIGITS),
                 re.compile((pattern.match or re.escape(pattern.has)).encode()),
             )
-            for cause in causes
+            for cause in sorted(causes, key=lambda cause: cause.is_own_sentence)
             for pattern in cause.patterns
         )
         self._suspects: dict[bytes, tuple[_Compiled, ...]] = {}
@@ -81,18 +85,32 @@ class Matcher:
                 self._suspects[shape] = tuple(each for each in likely if each.shape in shape)
 
     def _try(self, suspects: tuple[_Compiled, ...], line: bytes, text: Text, number: int) -> None:
+        named: list[Hit] = []
         for each in suspects:
             if each.has not in line or text.kind not in each.pattern.where:
                 continue
             if not (found := each.match.search(line)):
                 continue
-            key = (each.cause, each.pattern)
-            if hit := self.hits.get(key):
-                hit.count += 1
-                hit.groups = {**_groups(found), **hit.groups}
+            if each.is_own_sentence and named:
+                for hit in named:
+                    if not hit.is_own_sentence:
+                        hit.file, hit.line, hit.text = text.name, number, _shown(line)
+                        hit.is_own_sentence = True
                 continue
-            shown = line.decode(errors="replace").strip()
-            self.hits[key] = Hit(each.cause, each.pattern, text.name, number, shown, _groups(found))
+            key = (each.cause, each.pattern)
+            if key in self.hits:
+                self.hits[key].count += 1
+                self.hits[key].groups = {**_groups(found), **self.hits[key].groups}
+            else:
+                self.hits[key] = Hit(
+                    each.cause, each.pattern, text.name, number, _shown(line), _groups(found)
+                )
+                self.hits[key].is_own_sentence = each.is_own_sentence
+            named.append(self.hits[key])
+
+
+def _shown(line: bytes) -> str:
+    return line.decode(errors="replace").strip()
 
 
 def _groups(found: re.Match[bytes]) -> dict[str, str]:

@@ -45,6 +45,8 @@ def rank(
 ) -> list[Finding]:
     """Sort the causes that were found: the likeliest first, consequences of others last.
 
+    What our own scripts said as they ended a job comes before what PyTorch, NCCL or Slurm said of it.
+
     Args:
         about: prefix of the names of the texts that the user asked about: their causes come before those of
             other texts, which may be of another day.
@@ -54,9 +56,10 @@ def rank(
         by_cause.setdefault(hit.cause, []).append(hit)
     findings = [_finding(causes[id_], found, by_cause, causes, cluster) for id_, found in by_cause.items()]
 
-    def key(each: Finding) -> tuple[bool, bool, int]:
+    def key(each: Finding) -> tuple[bool, bool, bool, int]:
         is_about = about is not None and any(line.file.startswith(about) for line in each.evidence)
-        return bool(each.follows_from), not is_about, -each.score
+        is_own_sentence = any(hit.is_own_sentence for hit in by_cause[each.id])
+        return bool(each.follows_from), not is_about, not is_own_sentence, -each.score
 
     return sorted(findings, key=key)
 
@@ -64,7 +67,7 @@ def rank(
 def _finding(
     cause: Cause, hits: list[Hit], found: Mapping[str, object], causes: Mapping[str, Cause], cluster: str
 ) -> Finding:
-    weighty = sorted(hits, key=lambda hit: -hit.pattern.weight)
+    weighty = sorted(hits, key=lambda hit: (not hit.is_own_sentence, -hit.pattern.weight))
     lines: dict[tuple[str, int], Hit] = {}
     for hit in weighty:
         lines.setdefault((hit.file, hit.line), hit)
@@ -74,7 +77,7 @@ def _finding(
     return Finding(
         id=cause.id,
         title=cause.title,
-        score=weighty[0].pattern.weight + _ANOTHER * min(len(lines) - 1, _MOST_OTHERS),
+        score=max(hit.pattern.weight for hit in hits) + _ANOTHER * min(len(lines) - 1, _MOST_OTHERS),
         evidence=tuple(
             Evidence(file=hit.file, line=hit.line, text=mask(hit.text), count=hit.count)
             for hit in lines.values()
