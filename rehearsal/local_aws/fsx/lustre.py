@@ -74,7 +74,7 @@ def _complete(original: Callable[..., Any]) -> Callable[..., Any]:
         if lustre.get("EfaEnabled") and not lustre.get("MetadataConfiguration"):
             words = "EFA is only supported for PERSISTENT_2 filesystems with metadata configuration"
             raise moto_actions.json_error("BadRequest", words)
-        security_groups.check(wanted["security_group_ids"] or ())
+        security_groups.check(wanted["security_group_ids"] or (), efa=bool(lustre.get("EfaEnabled")))
         old = lustre["DeploymentType"] == "SCRATCH_1"
         lustre["MountName"] = _OLD_MOUNT_NAME if old else uuid.uuid4().hex[:8]
         system = original(self, **{**wanted, "lustre_configuration": lustre})

@@ -14,18 +14,30 @@ _REFUSED = (
     f"provided security groups do not permit Lustre LNET network traffic on port {_PORT}"
 )
 
+# FSx for Lustre guide, troubleshooting: "Cannot create an EFA-enabled file system".
+_REFUSED_EFA = (
+    "Insufficient security group permissions to create an EFA-enabled file system. Update security group to "
+    "allow all internal inbound and outbound traffic."
+)
 
-def check(group_ids: Collection[str]) -> None:
+
+def check(group_ids: Collection[str], *, efa: bool) -> None:
     """Check the groups' rules, which CreateFileSystem does at once and does not wait for.
 
+    Args:
+        group_ids: security groups of the new file system.
+        efa: True for a file system with EFA, whose traffic no rule about addresses permits.
+
     Raises:
-        FSx's InvalidNetworkSettings: no rule of the groups lets Lustre's port in, or none lets it out.
+        FSx's InvalidNetworkSettings: no rule of the groups lets Lustre's port in, or none lets it out; with
+            efa, the same of all traffic among the groups.
     """
     groups = [ec2().get_security_group_from_id(each) for each in group_ids]
+    permits, words = (_permits_all, _REFUSED_EFA) if efa else (_permits, _REFUSED)
     for direction in ("ingress_rules", "egress_rules"):
         rules = [rule for group in groups for rule in getattr(group, direction)]
-        if groups and not any(_permits(rule, group_ids) for rule in rules):
-            raise moto_actions.json_error("InvalidNetworkSettings", _REFUSED)
+        if groups and not any(permits(rule, group_ids) for rule in rules):
+            raise moto_actions.json_error("InvalidNetworkSettings", words)
 
 
 def _permits(rule: Any, group_ids: Collection[str]) -> bool:
@@ -34,3 +46,8 @@ def _permits(rule: Any, group_ids: Collection[str]) -> bool:
         rule.ip_protocol == "tcp" and rule.from_port <= _PORT <= rule.to_port
     )
     return about_port and bool(rule.ip_range or rule.source_group.get("GroupId") in group_ids)
+
+
+def _permits_all(rule: Any, group_ids: Collection[str]) -> bool:
+    """Return True for a rule about all traffic between these groups."""
+    return rule.ip_protocol == "-1" and rule.source_group.get("GroupId") in group_ids
