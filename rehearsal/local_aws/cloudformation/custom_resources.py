@@ -1,12 +1,15 @@
-"""Deletes of custom resources whose Create failed: CloudFormation sends them, ministack's engine does not.
+"""Custom resources: the limit of their answers, and Deletes after a failed Create.
 
-On AWS the Delete has the PhysicalResourceId of the failed answer, and is part of the rollback. After a
-deploy with rollback disabled it is sent with the next operation on the stack.
+CloudFormation fails an answer of more than 4096 bytes (its guide, "Custom resource response objects") and
+sends a Delete after a failed Create; ministack's engine does neither. On AWS the Delete has the
+PhysicalResourceId of the failed answer, and is part of the rollback. After a deploy with rollback disabled it
+is sent with the next operation on the stack.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +18,8 @@ from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import Created, Properties
 
 _TYPE = "AWS::CloudFormation::CustomResource"
+_MOST_BYTES = 4096
+_IDS = ("StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
 
 _answered: dict[tuple[str, str], str] = {}
 """PhysicalResourceId of the last answer, by stack id and logical id."""
@@ -23,23 +28,31 @@ _failed: dict[str, dict[str, Callable[[], None]]] = {}
 
 
 def install() -> None:
-    """Send a failed custom resource its Delete when AWS would."""
-    hooks.replace(ministack_hooks.CUSTOM_RESOURCE_ANSWER, _remember_answer)
+    """Fail answers that are too long, and send a failed custom resource its Delete when AWS would."""
+    hooks.replace(ministack_hooks.CUSTOM_RESOURCE_ANSWER, receive)
     hooks.replace(ministack_hooks.CREATE_CUSTOM_RESOURCE, _owe_delete)
     handlers.wrap(_TYPE, create=hooks.find(ministack_hooks.CREATE_CUSTOM_RESOURCE))
     hooks.replace(ministack_hooks.ROLL_BACK, _send_first)
     hooks.replace(ministack_hooks.DELETE_STACK, _send_first)
 
 
-def _remember_answer(
-    original: Callable[[str, dict[str, Any]], bool],
-) -> Callable[[str, dict[str, Any]], bool]:
+def receive(original: Callable[[str, dict[str, Any]], bool]) -> Callable[[str, dict[str, Any]], bool]:
+    """Remember the id of each answer, and replace one that is too long by CloudFormation's failure."""
+
     def deliver(token: str, response: dict[str, Any]) -> bool:
         key = (str(response.get("StackId")), str(response.get("LogicalResourceId")))
         _answered[key] = str(response.get("PhysicalResourceId") or "")
-        return original(token, response)
+        return original(token, _limited(response))
 
     return deliver
+
+
+def _limited(response: dict[str, Any]) -> dict[str, Any]:
+    sent = json.dumps(response, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(sent) <= _MOST_BYTES:
+        return response
+    ids = {key: response[key] for key in _IDS if key in response}
+    return {**ids, "Status": "FAILED", "Reason": "Response object is too long."}
 
 
 def _owe_delete(original: Callable[..., Created]) -> Callable[..., Created]:
