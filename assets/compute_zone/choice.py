@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from region import Region, Zone
 
 AUTO = "auto"
+# A custom resource's answer is 4096 bytes at most, and queues may have many instance types.
+_MOST_NAMED = 5
 
 
 class RefusedError(Exception):
@@ -110,7 +112,7 @@ def _possible(request: ZoneRequest, region: Region) -> list[Zone]:
 
 
 def _lacking(zone: Zone, request: ZoneRequest, region: Region) -> str:
-    return ", ".join(each for each in request.instance_types if zone.id not in region.zone_ids_with(each))
+    return _some([each for each in request.instance_types if zone.id not in region.zone_ids_with(each)])
 
 
 def _source(request: ZoneRequest) -> str:
@@ -122,14 +124,20 @@ def _source(request: ZoneRequest) -> str:
 
 def _possible_zones(request: ZoneRequest, region: Region) -> str:
     if possible := _possible(request, region):
-        return f"Zones that offer all of {', '.join(request.instance_types)}: {_joined(possible)}."
-    each = "; ".join(
-        f"{name}: {_joined(sorted(region.zone_ids_with(name))) or 'none'}" for name in request.instance_types
-    )
+        return f"Zones that offer all of {_some(request.instance_types)}: {_joined(possible)}."
+    zones = {name: sorted(region.zone_ids_with(name)) for name in request.instance_types}
+    rarest_first = sorted(zones, key=lambda name: len(zones[name]))
+    each = _some([f"{name}: {_joined(zones[name]) or 'none'}" for name in rarest_first], "; ")
     return (
         f"No zone of {region.name} offers all instance types ({each}). Type another family, instance_type "
         "or head_node_type, or deploy in another region: docs/families.md."
     )
+
+
+def _some(parts: Sequence[str], separator: str = ", ") -> str:
+    """Join the first parts, and say how many more there are."""
+    more = len(parts) - _MOST_NAMED
+    return separator.join([*parts[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _joined(zones: Iterable[Zone | str]) -> str:

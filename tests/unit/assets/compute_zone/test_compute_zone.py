@@ -72,8 +72,20 @@ def test_auto_passes_over_zones_that_are_not_available_and_over_local_zones(
 def test_no_zone_with_every_type_is_refused_with_the_zones_of_each(refuse: Refuse) -> None:
     said = refuse("c5.4xlarge", "hpc7a.96xlarge")
     assert "No zone of us-east-1 offers all" in said
-    assert "c5.4xlarge: use1-az1, use1-az4, use1-az6; hpc7a.96xlarge: none" in said
+    assert "(hpc7a.96xlarge: none; c5.4xlarge: use1-az1, use1-az4, use1-az6)" in said
     assert "another region" in said
+
+
+@pytest.mark.parametrize("nowhere", [["zz.metal"], []])
+def test_a_refusal_of_many_types_fits_into_a_custom_resources_answer(
+    refuse: Refuse, region: FakeRegion, nowhere: list[str]
+) -> None:
+    types = [f"u7inh-32tb.{number}xlarge" for number in range(60)]
+    region.offers |= {name: ["use1-az1", "use1-az4"] for name in types}
+    said = refuse(*types, "p6.48xlarge", *nowhere, zone="use1-az6")  # refuse measures it
+    assert "u7inh-32tb.0xlarge" in said
+    assert " more" in said
+    assert all(f"{name}: none" in said for name in nowhere)
 
 
 @pytest.mark.parametrize("asked", ["use1-az6", "us-east-1a"])
