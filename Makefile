@@ -17,6 +17,7 @@ FLAGS ?=
 ONLY ?=
 BASELINES ?=
 TORCH_INDEX ?=
+SERVE ?=
 
 export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
@@ -97,6 +98,10 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 	@$(VENV)/python -m tools.docs.first_deploy_page > docs/first-deploy.md
 	@$(VENV)/python -m tools.docs.steps_table
 
+.PHONY: site
+site: setup ## Build the docs site into .cache/site/html, with strict links (SERVE=1 serves it)
+	@SERVE="$(SERVE)" tools/site.sh
+
 .PHONY: screenshots
 screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages: with Chromium)
 	@$(VENV)/python -m tools.pictures.screenshots
@@ -121,4 +126,4 @@ lock: ## Pin all packages, with hashes, after a change of requirements*.txt
 .PHONY: clean
 clean: ## Remove what set-up, synth and rehearsals made; never anything in AWS
 	@if [[ -f .venv/.made-from ]]; then $(STOP); fi
-	@rm -rf .venv .venv-pcluster node_modules .cache .rehearsal cdk.out
+	@rm -rf .venv .venv-pcluster .venv-docs node_modules .cache .rehearsal cdk.out

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Pins every package of both Python environments, with hashes, in locks/, and those of the workloads beside their
+# Pins every package of the Python environments, with hashes, in locks/, and those of the workloads beside their
 # requirements.txt.
 #
 # Called by: `make lock`, after a change of requirements*.txt. Safe to run again.
@@ -28,4 +28,5 @@ compile() {
 
 compile locks/dev.txt requirements.txt requirements-dev.txt
 compile locks/pcluster.txt requirements-pcluster.txt
+compile locks/docs.txt requirements-docs.txt
 .venv/bin/python -m tools.workload_locks

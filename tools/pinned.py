@@ -11,7 +11,12 @@ from pathlib import Path
 from training_cluster.catalog.versions import load_versions
 from training_cluster.paths import ROOT
 
-REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-pcluster.txt")
+REQUIREMENTS = (
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-pcluster.txt",
+    "requirements-docs.txt",
+)
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]+\])?==([^\s;]+)")
 # Reasons why packages must not follow the newest version. versions.yaml has its own.
 REASONS = {

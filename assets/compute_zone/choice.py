@@ -66,7 +66,7 @@ def keep(kept: Zone, request: ZoneRequest, region: Region) -> Zone:
     raise RefusedError(
         f"The network stays in {kept} for good, and {problem}. {_possible_zones(request, region)} "
         f"Nothing was changed. Type flags that {kept.id} can serve, or deploy in another region; or destroy "
-        'all stacks in order (README: "Take it down") and deploy anew.'
+        'all stacks in order (docs/how-to/operate.md: "Take it down") and deploy anew.'
     )
 
 

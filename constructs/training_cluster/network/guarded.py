@@ -6,8 +6,9 @@ from training_cluster.flags.network import NetworkFlags
 from training_cluster.functions.guard import Guarded
 
 _SAFE_WAY = (
-    "Clusters and file systems are in this network: leave the flag as it was, {old}. To move: README, "
-    '"Take it down", up to NetworkStack, which deletes no data; then deploy with the other network.'
+    "Clusters and file systems are in this network: leave the flag as it was, {old}. To move: "
+    'docs/how-to/operate.md, "Take it down", up to NetworkStack, which deletes no data; then deploy with the '
+    "other network."
 )
 
 

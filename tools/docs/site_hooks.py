@@ -1,0 +1,79 @@
+"""Hooks of MkDocs for the docs site: pages from outside of docs/, links to source files, Mermaid's script.
+
+mkdocs.yml names this file. MkDocs runs it in .venv-docs, which has none of our packages.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File  # type: ignore[import-not-found]
+
+ROOT = Path(__file__).resolve().parents[2]
+MERMAID = ROOT / ".cache" / "site" / "package" / "dist" / "mermaid.min.js"
+_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+
+
+def outside_pages() -> dict[str, str]:
+    """Map each page from outside of docs/, by its path in the repository, to its path in the site."""
+    pages = {
+        "README.md": "index.md",
+        "CONTRIBUTING.md": "contributing.md",
+        "assets/bootstrap/README.md": "nodes/bootstrap.md",
+        "assets/bootstrap/health/README.md": "nodes/health.md",
+    }
+    for readme in sorted((ROOT / "assets" / "training").glob("*/README.md")):
+        pages[str(readme.relative_to(ROOT))] = f"workloads/{readme.parent.name}.md"
+    return pages
+
+
+def list_decisions() -> str:
+    """Return a page that links every architecture decision record."""
+    titles = {
+        path.name: path.read_text().split("\n", 1)[0].lstrip("# ")
+        for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))
+    }
+    lines = [f"- [{title}]({name})" for name, title in titles.items()]
+    return "\n".join(
+        ["# Decisions", "", "Each record states a decision, its reason and its cost.", "", *lines, ""]
+    )
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the outside pages, the list of decisions and Mermaid's script."""
+    for source, page in outside_pages().items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    files.append(File.generated(config, "adr/index.md", content=list_decisions()))
+    files.append(File.generated(config, "javascripts/mermaid.min.js", abs_src_path=str(MERMAID)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    """Point links at the site's pages; a link to a source file becomes the file's path."""
+    del config, files
+    outside = outside_pages()
+    sources = {site: source for source, site in outside.items()}
+    source = sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    return _LINK.sub(lambda link: _rewrite(link, source, page.file.src_uri, outside), markdown)
+
+
+def _rewrite(link: re.Match[str], source: str, page: str, outside: dict[str, str]) -> str:
+    if re.match(r"[a-z]+:", link["target"]):
+        return link[0]
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link["target"]))
+    if target in outside:
+        in_site = outside[target]
+    elif target.startswith("docs/"):
+        in_site = target.removeprefix("docs/")
+        if (ROOT / target).is_dir():
+            in_site += "/index.md"
+    elif (ROOT / target).exists() and not link["image"]:
+        return link["text"] if f"`{target}" in link["text"] else f"{link['text']} (`{target}`)"
+    else:
+        return link[0]
+    relative = os.path.relpath(in_site, posixpath.dirname(page) or ".")
+    return f"{link['image']}[{link['text']}]({relative}{link['anchor'] or ''})"
