@@ -95,7 +95,8 @@ class FirstStep:
         checkpoints = self._shared / "checkpoints" / WORKLOAD / str(self._runs)
         checkpoints.mkdir(parents=True, exist_ok=True)
         command: Command = ["bash", "-c", _WITH_SETTINGS, "bash", self._partition, folder / "rehearsal.env"]
-        command += [workload_python(WORKLOAD), "-B", "-m", "torch.distributed.run"]
+        python = workload_python(WORKLOAD)
+        command += [python, "-B", python.with_name("torchrun")]
         command += ["--nnodes", str(NODES), "--node-rank", str(rank), "--nproc-per-node", "1"]
         command += ["--master-addr", "127.0.0.1", "--master-port", str(port), folder / "train.py"]
         environment = {

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 
 from bench.measuring.result import Lines, Result, Row, at_most, not_run
-from bench.measuring.timing import BaselineError, run
+from bench.measuring.timing import BaselineError
 from bench.subjects.provider import MARKER, Created, case, create_each
 from bench.subjects.scale_config import NODES, QUEUES, measure_config
 from bench.subjects.scale_job import JobWork, make_shared, run_job
 from bench.subjects.scale_slurm import SIZES, Allocation, BigSlurm, allocate_all
+from bench.subjects.shared_files import Starts, measure_starts
 from rehearsal.local_slurm.cluster import PROGRAMS, SYSTEM_PATH
 from rehearsal.problems import RehearsalError
 from training_cluster.paths import ROOT
@@ -26,20 +27,17 @@ TITLE = f"{QUEUES} queues x {NODES:,} nodes, and jobs of {SIZES[-1]} nodes"
 MEMORY_GOAL = 0.5
 """Share of the memory of the provider's function."""
 CALLS_GOAL = 1.2
+_SHARED_GOAL = 1.0
+_GOAL = (_SHARED_GOAL, " %")
 _SMALL_JOB = 2
 _FAMILY = "p5"
 _NEEDED_GIB = 5
 """Memory of 960 slurmd at 2.5 MiB each, and as much again for the largest job's steps and shells."""
 _PROVIDER = ROOT / "constructs" / "training_cluster" / "cluster" / "cluster.py"
 _MEMORY = re.compile(r"memory_size=(\d+)")
-_IMPORTED = """
-import sys, torch
-files = [getattr(each, "__file__", None) or "" for each in list(sys.modules.values())]
-print(sum(each.startswith(sys.prefix) for each in files))
-"""
 _PLAN = (
-    "Past 1,000 nodes, a plan of which nothing was run: environments on the nodes' own disks (image=build),"
-    " since ranks that import from /fsx ask its metadata server for each file; metadata IOPS of the file "
+    "Past 1,000 nodes, a plan of which nothing was run: environments in the image (image=build), since each "
+    "node unpacks an archive from /fsx otherwise; metadata IOPS of the file "
     "system provisioned by their own figure instead of following its size; checkpoints with fewer files "
     "than ranks (titan writes one a rank into one folder: shard within groups of nodes, and let one "
     "group write); a TreeWidth of the square root of the nodes in CustomSlurmSettings; a larger head node, "
@@ -57,6 +55,7 @@ def measure() -> Result:
             queue = case(family=_FAMILY, nodes=NODES)
             one, many = create_each([[queue], [queue] * QUEUES], folder=folder / "aws")
             slurm = _slurm(folder / "slurm")
+            starts = measure_starts(folder / "starts")
         except RehearsalError as error:
             raise BaselineError(str(error)) from error
     allocations, jobs, why_not = slurm
@@ -65,13 +64,14 @@ def measure() -> Result:
             *config_rows,
             *provider_rows(one, many),
             *(_slurm_not_run(why_not) if why_not else [*slurm_rows(allocations), *job_rows(*jobs)]),
-            _imports_row(),
+            *start_rows(starts),
         ],
         figures={
             "config_seconds": config_seconds,
             "provider": {"one": asdict(one), "many": asdict(many)},
             "allocations": [asdict(each) for each in allocations],
             "jobs": [asdict(each) for each in jobs],
+            "starts": asdict(starts) if starts else None,
         },
         picture=_picture(allocations) if allocations else None,
         notes=[
@@ -86,6 +86,10 @@ def measure() -> Result:
             "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
             "Its calls are what slurmctld itself counted (sdiag): a fixed number by the script and by srun."
             " Each node's daemons report the step's and the job's end besides: Slurm's own way.",
+            "The start is that of torchrun and one rank of gpt2 until its first checkpoint, counted by "
+            "strace. Most of the other calls that are left are Python's checks of two folders of ours, twice "
+            "per import; a Lustre client answers repeated ones from its cache, and asks its metadata server for "
+            "each path once.",
             _PLAN,
         ],
     )
@@ -182,14 +186,23 @@ def _slurm_not_run(why: str) -> list[Row]:
     ]
 
 
-def _imports_row() -> Row:
-    name = "files that a rank loads to import torch, from the shared folder without image=build"
-    environments = Path(os.environ.get("TRAINING_VENVS") or ROOT / ".rehearsal" / "venvs")
-    python = environments / "gpt2" / "bin" / "python"
-    if not python.exists():
-        return not_run(name, "", "no environment of gpt2 yet (make rehearse makes it)")
-    found = run([python, "-c", _IMPORTED], cwd=ROOT, environment=os.environ)
-    return Row(name=name, measured=f"{int(found)} modules (0 with image=build)")
+def start_rows(starts: Starts | None) -> list[Row]:
+    """Return rows for what the start of a rank asks the shared file system for."""
+    opens = "files that a rank opens on shared storage to start, environment on local disks against shared"
+    others = "other calls with a path there"
+    if starts is None:
+        return [not_run(name, f"<= {_SHARED_GOAL:g} %", "no strace") for name in (opens, others)]
+    shared, local = starts.shared, starts.local
+    return [
+        at_most(f"{opens} ({local.opens} and {shared.opens:,})", [100 * local.opens / shared.opens], *_GOAL),
+        at_most(
+            f"{others} ({local.others:,} and {shared.others:,})", [100 * local.others / shared.others], *_GOAL
+        ),
+        Row(
+            name="packing gpt2's environment, once, and unpacking it, once a node",
+            measured=f"{starts.unpacked_s:.0f} s for {starts.archive_bytes / 1e9:.1f} GB, on one local disk",
+        ),
+    ]
 
 
 def _picture(allocations: Sequence[Allocation]) -> Lines:

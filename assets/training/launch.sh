@@ -152,7 +152,8 @@ start_ranks() {
     keep_output
   else
     torchrun_logs
-    torchrun=(-m torch.distributed.run "${launch_logs[@]}"
+    # Not by -m, which would look for every module in the folder from which the job was submitted, first of all.
+    torchrun=("$(dirname "$python")/torchrun" "${launch_logs[@]}"
       --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"
       --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT")
   fi

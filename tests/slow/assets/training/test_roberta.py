@@ -96,7 +96,7 @@ def ranks() -> list[psutil.Process]:
         process
         for process in marked("roberta")
         if any(part.endswith("roberta/train.py") for part in process.cmdline())
-        and "torch.distributed.run" not in process.cmdline()
+        and not any(part.endswith("/bin/torchrun") for part in process.cmdline())
     ]
     return [process for process in found if process.ppid() not in {other.pid for other in found}]
 

@@ -72,7 +72,7 @@ def ranks(workload: str) -> list[psutil.Process]:
         process
         for process in marked(workload)
         if any(part.endswith(f"{workload}/train.py") for part in process.cmdline())
-        and "torch.distributed.run" not in process.cmdline()
+        and not any(part.endswith("/bin/torchrun") for part in process.cmdline())
     ]
 
 

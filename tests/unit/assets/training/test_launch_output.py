@@ -55,11 +55,15 @@ class Node:
             "TRAINING_OPT": str(folder / "opt"),
         }
 
-    def start(self, seconds: float = 0.0, **env: str) -> subprocess.Popen[str]:
+    def install_torchrun(self, program: str) -> None:
+        """Put a program in the place of torchrun, which the real Python then runs."""
+        (self._venv / "bin" / "torchrun").write_text(program)
+
+    def start(self, seconds: float = 0.0, folder: Path | None = None, **env: str) -> subprocess.Popen[str]:
         """Start train.sh as srun or mpirun starts it for a rank, or srun for a node of torchrun."""
         python = self._venv / "bin" / "python"
         python.unlink(missing_ok=True)
-        if env["LAUNCHER"] == "torchrun":
+        if env["LAUNCHER"] == "torchrun" and not python.with_name("torchrun").exists():
             python.write_text('#!/bin/bash\nprintf "%s\\n" "$TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE" "$@"\n')
             python.chmod(0o755)
         else:
@@ -68,6 +72,7 @@ class Node:
         return subprocess.Popen(
             [*command, str(self.workload / "train.py"), str(self._ready), str(seconds)],
             env=self._env | env,
+            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -116,6 +121,14 @@ def test_what_a_rank_prints_after_sigterm_is_shown_and_kept(node: Node) -> None:
     os.killpg(process.pid, signal.SIGTERM)
     assert "saved" in process.communicate(timeout=60)[0]
     assert "saved" in node.file_of(0)
+
+
+def test_a_module_in_the_folder_of_the_submission_is_not_imported(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('a file of the user')\n")
+    node.install_torchrun("import random\nprint(random.Random.__name__)\n")
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0", folder=tmp_path)
+    assert process.communicate(timeout=60)[0].strip() == "Random"
+    assert process.returncode == 0
 
 
 def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from bench import nodes
-from bench.scale import job_rows, provider_rows, slurm_rows
+from bench.scale import job_rows, provider_rows, slurm_rows, start_rows
 from bench.subjects.provider import Created
 from bench.subjects.scale_config import NODES, QUEUES, main
 from bench.subjects.scale_job import JobWork, make_shared, parse_calls
 from bench.subjects.scale_slurm import Allocation, chosen, hosts, last_said, read_log
+from bench.subjects.shared_files import Calls, Starts, count
 from rehearsal.local_slurm import SlurmError
 
 LOG = """\
@@ -103,3 +104,33 @@ def test_seconds_of_a_nodes_start_are_those_between_what_it_said() -> None:
     assert took == {"fetch and verify the bundle": 1.0, "10-a": 2.0}
     assert [row.verdict for row in nodes.rows([took, took])] == ["met", ""]
     assert nodes.rows([{"10-a": 11.0}])[0].verdict == "missed"
+
+
+TRACE = """\
+4100 execve("/usr/bin/bash", ["bash", "/fsx/training/gpt2/train.sh"], 0x7ffd /* 20 vars */) = 0
+4100 openat(AT_FDCWD, "/fsx/venvs/gpt2/bin/python", O_RDONLY|O_CLOEXEC) = 3
+4101 newfstatat(AT_FDCWD, "/fsx/venvs/gpt2/lib", {st_mode=S_IFDIR|0755, st_size=10, ...}, 0) = 0
+4101 newfstatat(AT_FDCWD, "/fsx/venvs/gpt2/lib", {st_mode=S_IFDIR|0755, st_size=10, ...}, 0) = 0
+4101 newfstatat(3, "", {st_mode=S_IFREG|0755, st_size=10, ...}, AT_EMPTY_PATH) = 0
+4101 openat(AT_FDCWD, "/fsx-other/file", O_RDONLY) = -1 ENOENT (No such file or directory)
+4101 getcwd("/fsx", 4096) = 5
+4101 openat(AT_FDCWD, "/fsx/checkpoints/.step-000002.partial", O_RDONLY|O_DIRECTORY) = 3
+4101 openat(AT_FDCWD, "/fsx/venvs/gpt2/late.py", O_RDONLY) = 3
+"""
+
+
+def test_calls_on_the_shared_folder_are_counted_until_the_first_checkpoint() -> None:
+    assert count(TRACE.splitlines(), [Path("/fsx")]) == Calls(opens=1, others=3, paths=3)
+
+
+def test_a_start_with_a_local_environment_is_compared_with_a_shared_one() -> None:
+    starts = Starts(
+        shared=Calls(opens=10_000, others=40_000, paths=9000),
+        local=Calls(opens=90, others=1000, paths=100),
+        unpacked_s=20,
+        archive_bytes=2_000_000_000,
+    )
+    opens, others, packed = start_rows(starts)
+    assert (opens.verdict, others.verdict) == ("met", "missed")
+    assert packed.measured.startswith("20 s for 2.0 GB")
+    assert {row.verdict for row in start_rows(None)} == {"not run"}
