@@ -13,7 +13,7 @@ from training_cluster.paths import ROOT
 
 CAUSES = ROOT / "ops" / "diagnose" / "causes.yaml"
 SOURCES = ("ops", "stacks", "constructs", "assets/guard", "assets/compute_zone", "assets/cluster_image")
-DOCUMENTS = ("README.md", "docs/*.md", "assets/**/*.md")
+DOCUMENTS = ("README.md", "docs/**/*.md", "assets/**/*.md")
 
 # As long as the ids that services ask for.
 _SAMPLE = "x" * 36

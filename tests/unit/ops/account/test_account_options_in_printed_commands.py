@@ -142,7 +142,7 @@ def test_every_cdk_command_is_typed_with_npx() -> None:
     modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     pages = [
         ROOT / "README.md",
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "assets").glob("training/*/README.md"),
     ]
     texts = [(path, text) for path in modules for text in _texts_that_are_printed(path)]
