@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 
 from ops.account.head_node import CommandError, HeadNode
@@ -20,6 +21,8 @@ from ops.jobs.slurm import (
 )
 
 DEFAULT_CLUSTER = "training"
+PARTITIONS = "/etc/training-cluster/partitions"
+"""Folder of the head node with the environment of each partition's jobs."""
 _UNKNOWN_JOB = re.compile("invalid job id", re.IGNORECASE)
 # Start of the period for which ended jobs are read from accounting.
 _ACCOUNTED_SINCE = "now-7days"
@@ -127,3 +130,15 @@ def read_nodes(head_node: HeadNode) -> tuple[tuple[Partition, ...], tuple[Unavai
     """Read partitions, and the nodes that accept no jobs. Raises OpsError and botocore's errors."""
     asked = ("sinfo", "--all", "--noheader", f"--format={SINFO_FORMAT}")
     return parse_sinfo(head_node.run(*asked, reads_only=True))
+
+
+def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:
+    """Read the environment of a partition's jobs (cluster/job_environment.py).
+
+    Raises:
+        CommandError: the head node has no such file.
+        OpsError and botocore's errors.
+    """
+    text = head_node.run("cat", f"{PARTITIONS}/{partition}.env", reads_only=True)
+    words = (word for line in text.splitlines() for word in shlex.split(line, comments=True))
+    return dict(word.split("=", 1) for word in words if "=" in word)

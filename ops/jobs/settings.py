@@ -1,7 +1,8 @@
 """Checks the settings of a job before a node starts, by the workload's own code on this machine.
 
 A workload's settings.py declares a dataclass `Settings` and a function `read_settings(arguments)`, and needs
-no package. What a trainer reads elsewhere is known by its name alone.
+no package. What a trainer reads elsewhere is known by its name alone. A function `check_job(settings, nodes)`
+beside them refuses what cannot run on that many nodes of the partition.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ import dataclasses, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 import settings
 print(json.dumps([each.name.upper() for each in dataclasses.fields(settings.Settings)]), flush=True)
-sys.argv[:] = ["settings"]
-settings.read_settings(json.loads(sys.stdin.read()))
+sys.argv[:] = ["settings", *sys.argv[2:]]
+read = settings.read_settings(json.loads(sys.stdin.read()))
+if len(sys.argv) > 1 and hasattr(settings, "check_job"):
+    settings.check_job(read, int(sys.argv[1]))
 """
-# A trainer of one kind of accelerator refuses the others before it reads a setting.
-_KINDS = ("none", "gpu", "neuron")
+# A trainer of one kind of accelerator refuses the others before it reads a setting; GPUs take most settings.
+_KINDS = ("gpu", "none", "neuron")
 _LIMIT_S = 30.0
 
 
@@ -77,6 +80,43 @@ def check_job_settings(
     return ""
 
 
+def has_check_of_nodes(workload: str, *, training: Path = TRAINING) -> bool:
+    """Return True if the workload's code on this machine checks jobs against their nodes."""
+    file = training / workload / "settings.py"
+    return file.is_file() and "\ndef check_job(" in file.read_text(encoding="utf-8")
+
+
+def check_on_nodes(
+    workload: str,
+    settings: Mapping[str, str],
+    arguments: Sequence[str],
+    *,
+    nodes: int,
+    facts: Mapping[str, str],
+    training: Path = TRAINING,
+) -> None:
+    """Check a job against the nodes that it asks for, by the workload's own `check_job`.
+
+    Args:
+        settings: environment variables of the job.
+        arguments: arguments of the workload.
+        nodes: number of nodes of the job.
+        facts: environment of the jobs of these nodes (cluster/job_environment.py).
+        training: folder of the workloads.
+
+    Raises:
+        UsageError: the trainer would refuse to run on these nodes.
+    """
+    folder = training / workload
+    done = _read(folder, {**facts, **settings}, arguments, nodes=nodes)
+    if done and done.returncode and (lines := done.stderr.strip().splitlines()):
+        where = f"{nodes} x {facts.get('INSTANCE_TYPE', 'these nodes')}"
+        raise UsageError(
+            f"{workload} would refuse to run on {where}: {lines[-1].partition(': ')[2]}\n"
+            f"  docs:    {folder}/README.md"
+        )
+
+
 def _declared(folder: Path) -> list[str]:
     """Return the variables of the workload's dataclass; none if it has no settings.py that loads here."""
     read = _read(folder, {}, ())
@@ -109,13 +149,13 @@ def _refusal_of_job(folder: Path, settings: Mapping[str, str]) -> str:
 
 
 def _read(
-    folder: Path, settings: Mapping[str, str], arguments: Sequence[str]
+    folder: Path, settings: Mapping[str, str], arguments: Sequence[str], *, nodes: int | None = None
 ) -> subprocess.CompletedProcess[str] | None:
     """Run the workload's settings.py; None if it takes too long, so that the trainer checks."""
     paths = json.dumps([str(folder), str(folder.parent)])
     try:
         return subprocess.run(
-            [sys.executable, "-B", "-c", _READ, paths],
+            [sys.executable, "-B", "-c", _READ, paths, *([str(nodes)] if nodes else [])],
             env=dict(settings),
             input=json.dumps(list(arguments)),
             capture_output=True,

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ops.account.head_node import LIMIT_S, CommandError, HeadNode, NoEndError, NotStartedError
-from ops.jobs.lookup import cluster_option, find_job, read_nodes
+from ops.jobs.lookup import cluster_option, find_job, read_facts, read_nodes
 from ops.jobs.nodes import Partition
+from ops.jobs.settings import check_on_nodes, has_check_of_nodes
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
@@ -89,6 +90,11 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
     partition = _check_nodes(request, head_node)
+    if has_check_of_nodes(request.workload):
+        facts = read_facts(partition.name, head_node)
+        check_on_nodes(
+            request.workload, request.settings, request.arguments, nodes=request.nodes, facts=facts
+        )
     if request.after and find_job(request.after, head_node) is None:
         # Slurm itself treats a job that it does not know as one that succeeded.
         raise OpsError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ops.jobs.lookup import read_nodes
+from ops.jobs.lookup import PARTITIONS, read_facts, read_nodes
 from ops.usage import OpsError
 from ops.verify.scene import Scene, UnseenError
 from training_cluster.catalog.families import instance_hour, load_base
@@ -38,7 +37,6 @@ _OWN_SETTINGS = {
         "WARMUP_STEPS": "20",
     },
 }
-_PARTITIONS = "/etc/training-cluster/partitions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +74,9 @@ def nodes_of(scene: Scene) -> Nodes:
         name = next((each.name for each in partitions if each.is_default), None)
         if name is None:
             raise UnseenError("the cluster has no default partition")
-        text = scene.head_node.run("cat", f"{_PARTITIONS}/{name}.env", reads_only=True)
-        words = (word for line in text.splitlines() for word in shlex.split(line, comments=True))
-        facts = dict(word.split("=", 1) for word in words if "=" in word)
+        facts = read_facts(name, scene.head_node)
         if missing := {"INSTANCE_TYPE", "IMAGE_RECIPE"} - set(facts):
-            raise UnseenError(f"{_PARTITIONS}/{name}.env has no {' and no '.join(sorted(missing))}")
+            raise UnseenError(f"{PARTITIONS}/{name}.env has no {' and no '.join(sorted(missing))}")
         return Nodes(instance_type=facts["INSTANCE_TYPE"], recipe=facts["IMAGE_RECIPE"])
 
     found: Nodes = scene.once("nodes", ask)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from defaults import Choice
+from defaults import Choice, DoesNotFitError, Nodes, choose, known
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
@@ -24,6 +25,8 @@ OLD_MODEL_NAMES = {"llama": "llama3", "llama-3": "llama3", "qwen-3": "qwen3", "d
 
 BATCH_SIZE_FILE = "batch_size"
 """File of a run's folder with the batch size that it began with."""
+FLOAT8_FROM = 8.9
+"""Least compute capability with float8 (torchtitan.components.quantization.float8)."""
 MASK_BLOCK = 128
 """Tokens of a block of torchtitan's attention mask."""
 
@@ -124,19 +127,32 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     """Read the settings; dies on what makes no sense.
 
     Args:
-        arguments: ours, without torchtitan's; by default those of the command line.
+        arguments: by default those of the command line; torchtitan's, behind `--`, are left out.
     """
-    if arguments is None:
-        arguments, _ = split_arguments(sys.argv[1:])
+    ours, _ = split_arguments(sys.argv[1:] if arguments is None else arguments)
     settings = fill_settings(
-        Settings, arguments, about="Trains a model of torchtitan.", may_be_zero=frozenset(ZEROS)
+        Settings, ours, about="Trains a model of torchtitan.", may_be_zero=frozenset(ZEROS)
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, ALLOWED)
     check_model(settings)
     if settings.float8 == "yes" and (settings.is_cpu or settings.config):
         die("FLOAT8=yes is for torchtitan's models on Hopper GPUs and newer (p5, p5e, p6): give FLOAT8=no.")
+    check_float8(settings, os.environ.get("COMPUTE_CAPABILITY", ""))
     return settings
+
+
+def check_float8(settings: Settings, capability: str) -> None:
+    """Die if the GPUs cannot multiply in float8.
+
+    Args:
+        capability: compute capability of the GPUs, such as 9.0; empty if it is unknown.
+    """
+    if settings.float8 == "yes" and capability and float(capability) < FLOAT8_FROM:
+        die(
+            f"FLOAT8=yes needs GPUs of compute capability {FLOAT8_FROM} or more (g6, p5, p6), and those of "
+            f"{os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
+        )
 
 
 def check_model(settings: Settings) -> None:
@@ -187,3 +203,48 @@ def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
             f"SEQ_LEN is {settings.seq_len}; with TP {settings.tp} and CP {settings.cp} it must be a "
             f"multiple of {divisor}: give one, such as {divisor * -(-settings.seq_len // divisor)}."
         )
+
+
+def fit(
+    settings: Settings, *, nodes: int, ranks_a_node: int, weights: str | None = None
+) -> tuple[Settings, list[str]]:
+    """Fill the settings that decide on memory; dies if the model cannot fit.
+
+    Args:
+        nodes: number of nodes of the job.
+        weights: folder of the weights to start from.
+
+    Returns:
+        The settings, and a sentence for each that was chosen; none where the memory is unknown.
+    """
+    memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
+    model = None if settings.is_cpu or settings.config else known(settings.model, settings.size, weights)
+    if not memory or not model:
+        return settings.with_choice(Choice()), []
+    name = os.environ.get("INSTANCE_TYPE", "this partition")
+    try:
+        choice, reasons = choose(
+            model,
+            settings.of_memory,
+            Nodes(count=nodes, gpus=ranks_a_node, memory_gib=float(memory), name=name),
+            seq_len=settings.seq_len,
+            global_batch=settings.global_batch,
+            lora=bool(settings.lora_rank),
+        )
+    except DoesNotFitError as error:
+        die(f"{settings.model} {settings.size or ''} does not fit: {error}")
+    return settings.with_choice(choice), reasons
+
+
+def check_job(settings: Settings, nodes: int) -> None:
+    """Die if the job cannot run on nodes of this kind; `trainctl submit` calls it before nodes start.
+
+    Args:
+        settings: settings of the job, from read_settings.
+        nodes: number of nodes of the job. The rest about them is in the environment.
+    """
+    ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
+    check_world(settings, nodes * ranks_a_node, ranks_a_node)
+    # The size of published weights is in their config.json, which prepare.py downloads.
+    if settings.size or not settings.init_from:
+        fit(settings, nodes=nodes, ranks_a_node=ranks_a_node)

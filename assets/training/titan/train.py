@@ -20,8 +20,7 @@ import os
 import sys
 from pathlib import Path
 
-from defaults import Choice, DoesNotFitError, Nodes, choose, known
-from settings import BATCH_SIZE_FILE, Settings, check_world, read_settings, split_arguments
+from settings import BATCH_SIZE_FILE, check_float8, check_world, fit, read_settings, split_arguments
 from trainkit.data.shards import SPLITS, ShardError, read_manifest
 from trainkit.run.files import write_whole
 from trainkit.run.precision import check_precision
@@ -43,41 +42,21 @@ def check_data(folder: Path, *, seq_len: int) -> None:
             )
 
 
-def fit(settings: Settings, run: Run, ranks_a_node: int, weights: str | None) -> Settings:
-    """Fill the settings that decide on memory, and print why; dies if the model cannot fit."""
-    memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
-    model = None if settings.is_cpu or settings.config else known(settings.model, settings.size, weights)
-    if not memory or not model:
-        return settings.with_choice(Choice())
-    node = os.environ.get("INSTANCE_TYPE", "this partition")
-    nodes = Nodes(
-        count=run.world_size // ranks_a_node, gpus=ranks_a_node, memory_gib=float(memory), name=node
-    )
-    try:
-        choice, reasons = choose(
-            model,
-            settings.of_memory,
-            nodes,
-            seq_len=settings.seq_len,
-            global_batch=settings.global_batch,
-            lora=bool(settings.lora_rank),
-        )
-    except DoesNotFitError as error:
-        die(f"{settings.model} {settings.size or ''} does not fit: {error}")
-    if run.is_first:
-        print("\n".join(reasons), flush=True)
-    return settings.with_choice(choice)
-
-
 def main() -> None:
     """Train as one rank."""
-    ours, options = split_arguments(sys.argv[1:])
-    settings, run = read_settings(ours), Run.from_environment()
+    settings, run = read_settings(), Run.from_environment()
+    _, options = split_arguments(sys.argv[1:])
     ranks_a_node = int(os.environ.get("NPROC_PER_NODE", "1"))
     check_world(settings, run.world_size, ranks_a_node)
     data = data_note(run)
-    settings = fit(settings.with_batch_of_run(run.run_dir), run, ranks_a_node, data.get("weights"))
+    settings, reasons = fit(
+        settings.with_batch_of_run(run.run_dir),
+        nodes=run.world_size // ranks_a_node,
+        ranks_a_node=ranks_a_node,
+        weights=data.get("weights"),
+    )
     if run.is_first:
+        print(*reasons, sep="\n", flush=True)
         write_whole(run.run_dir / BATCH_SIZE_FILE, f"{settings.batch_size}\n")
     if ("chats" in data) != (settings.task == "sft"):
         die(
@@ -98,6 +77,7 @@ def main() -> None:
         cpu.install()
     else:
         torch.cuda.set_device(run.local_rank)
+        check_float8(settings, "{}.{}".format(*torch.cuda.get_device_capability()))
     from config import build  # noqa: PLC0415
     from exporting import export  # noqa: PLC0415
     from torchtitan.tools.logging import init_logger  # noqa: PLC0415

@@ -82,12 +82,12 @@ class PlayedCluster:
         path.write_text(f"#!/bin/bash\n{note}\n{script}\n")
         path.chmod(0o755)
 
-    def has_nodes(self, instance_type: str, *, recipe: str) -> None:
+    def has_nodes(self, instance_type: str, *, recipe: str, **others: str) -> None:
         """Set the facts about the nodes of SINFO's partition, as in job_environment.py."""
         file = self.shared.parent / "etc" / "partitions" / "gpu.env"
         file.parent.mkdir(parents=True, exist_ok=True)
-        text = f"# Facts.\nexport INSTANCE_TYPE='{instance_type}'\nexport IMAGE_RECIPE='{recipe}'\n"
-        file.write_text(text)
+        facts = {"INSTANCE_TYPE": instance_type, "IMAGE_RECIPE": recipe, **others}
+        file.write_text("# Facts.\n" + "".join(f"export {name}='{facts[name]}'\n" for name in facts))
 
     def has_workload(self, name: str) -> None:
         (self.shared / "training" / name).mkdir()

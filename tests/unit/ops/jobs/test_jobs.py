@@ -143,6 +143,18 @@ def test_what_cannot_run_is_not_submitted(
     assert not [each for each in cluster.calls if each[0] == "sbatch"]
 
 
+def test_a_model_that_the_nodes_cannot_hold_is_refused_before_they_start(
+    cluster: PlayedCluster, call: Call
+) -> None:
+    cluster.has_workload("titan")
+    facts = {"ACCELERATOR_KIND": "gpu", "ACCELERATOR_MEMORY_GIB": "40.0", "RANKS_PER_NODE": "8"}
+    cluster.has_nodes("p4d.24xlarge", recipe="gpu", **facts)
+    code, _, said = call("submit", "titan", "--nodes", "1", "--set", "SIZE=70B")
+    assert code == 2
+    assert "titan would refuse to run on 1 x p4d.24xlarge: llama3 70B does not fit: " in said
+    assert not [each for each in cluster.calls if each[0] == "sbatch"]
+
+
 def test_a_refusal_is_told_in_slurms_own_words(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
     cluster.says("sbatch", "", error="sbatch: error: Invalid --time specification", code=1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.jobs.settings import check_job_settings
+from ops.jobs.settings import check_job_settings, check_on_nodes, has_check_of_nodes
 from ops.usage import UsageError
 from training_cluster.paths import TRAINING
 
@@ -107,3 +107,36 @@ def test_a_settings_module_that_does_not_load_here_leaves_the_values_to_the_trai
     check_job_settings("mine", {"MY_STEPS": "x"}, (), training=tmp_path)
     with pytest.raises(UsageError, match="reads such a variable"):
         check_job_settings("mine", {"MY_STEP_COUNT": "x"}, (), training=tmp_path)
+
+
+P4D = {
+    "ACCELERATOR_KIND": "gpu",
+    "ACCELERATOR_MEMORY_GIB": "40.0",
+    "COMPUTE_CAPABILITY": "8.0",
+    "INSTANCE_TYPE": "p4d.24xlarge",
+    "RANKS_PER_NODE": "8",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"SIZE": "70B"}, r"on 2 x p4d.24xlarge: llama3 70B does not fit: .* take \d+ nodes or more"),
+        ({"SIZE": "8B", "TP": "16"}, "give at most 8"),
+        ({"SIZE": "8B", "FLOAT8": "yes"}, "those of p4d.24xlarge have 8.0: give FLOAT8=no"),
+    ],
+)
+def test_a_job_that_the_nodes_cannot_run_is_refused(settings: dict[str, str], said: str) -> None:
+    assert has_check_of_nodes("titan")
+    with pytest.raises(UsageError, match=said):
+        check_on_nodes("titan", settings, (), nodes=2, facts=P4D)
+
+
+def test_a_job_that_the_nodes_can_run_is_taken() -> None:
+    check_on_nodes("titan", {"SIZE": "8B"}, ("--seq-len", "8192", "--", "--debug.x"), nodes=2, facts=P4D)
+    check_on_nodes("titan", {"MODEL": "qwen3", "INIT_FROM": "a/b"}, (), nodes=1, facts=P4D)
+    assert not has_check_of_nodes("nccl-tests")
+
+
+def test_settings_for_some_gpus_alone_are_left_to_the_check_of_the_nodes() -> None:
+    check_job_settings("titan", {"FLOAT8": "yes"}, ())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -90,22 +89,36 @@ def test_a_batch_of_all_ranks_is_a_multiple_of_the_chosen_one(defaults: ModuleTy
 
 
 def test_ranks_take_what_fits_the_memory_that_the_partition_states(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gpu = {"ACCELERATOR_KIND": "gpu", "ACCELERATOR_MEMORY_GIB": "80.0", "INSTANCE_TYPE": "p5.48xlarge"}
     for name, value in gpu.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("DEVICE", raising=False)
-    # train.py imports these for checks that are not of this test, and both import torch.
-    for name in ("trainkit.run.world", "trainkit.run.precision"):
-        monkeypatch.setitem(sys.modules, name, SimpleNamespace(check_world=None, check_precision=None))
-    run = SimpleNamespace(world_size=16, is_first=True)
     with workload_on_the_path(monkeypatch, "titan") as load:
-        read, fit = load("settings").read_settings, load("train").fit
-        settings = fit(read(["--size", "8B", "--tp", "2"]), run, 8, None)
+        read, fit = load("settings").read_settings, load("settings").fit
+        settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), nodes=2, ranks_a_node=8)
         assert (settings.tp, settings.cp, settings.shard) == (2, 1, "node")
-        assert "SHARD=node: " in capsys.readouterr().out
+        assert any(each.startswith("SHARD=node: ") for each in reasons)
         with pytest.raises(SystemExit, match="llama3 405B does not fit: it needs about"):
-            fit(read(["--size", "405B"]), run, 8, None)
+            fit(read(["--size", "405B"]), nodes=2, ranks_a_node=8)
         monkeypatch.delenv("ACCELERATOR_MEMORY_GIB")
-        assert fit(read(["--size", "405B"]), run, 8, None).activation_checkpointing == "selective"
+        unknown, _ = fit(read(["--size", "405B"]), nodes=2, ranks_a_node=8)
+        assert unknown.activation_checkpointing == "selective"
+
+
+@pytest.mark.parametrize(("capability", "is_refused"), [("8.0", True), ("8.9", False), ("10.0", False)])
+def test_float8_is_refused_on_gpus_that_lack_it(
+    monkeypatch: pytest.MonkeyPatch, capability: str, is_refused: bool
+) -> None:
+    gpu = {"ACCELERATOR_KIND": "gpu", "COMPUTE_CAPABILITY": capability, "INSTANCE_TYPE": "p4d.24xlarge"}
+    for name, value in gpu.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("DEVICE", raising=False)
+    with workload_on_the_path(monkeypatch, "titan") as load:
+        read = load("settings").read_settings
+        if is_refused:
+            with pytest.raises(SystemExit, match=f"8.9 or more .* those of p4d.24xlarge have {capability}"):
+                read(["--float8", "yes"])
+        else:
+            assert read(["--float8", "yes"]).float8 == "yes"
