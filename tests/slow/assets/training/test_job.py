@@ -38,7 +38,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     small.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)]
     is_small = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    env = {"PYTHONPATH": str(TINY / "stand_ins"), "TRAINING_VENVS": str(folder / "venvs")}
+    env = {"TRAINING_VENVS": str(folder / "venvs")}
     with training_on_slurm(folder, workload="tiny", env=env) as training:
         shutil.copytree(TINY, training.shared / "training" / "tiny")
         yield training

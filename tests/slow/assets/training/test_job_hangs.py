@@ -18,7 +18,7 @@ TINY = Path(__file__).parent / "tiny_workload"
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     folder = tmp_path_factory.mktemp("hangs")
-    env = {"PYTHONPATH": str(TINY / "stand_ins"), "TRAINING_VENVS": str(folder / "venvs")}
+    env = {"TRAINING_VENVS": str(folder / "venvs")}
     with training_on_slurm(folder, workload="tiny", env=env) as training:
         shutil.copytree(TINY, training.shared / "training" / "tiny")
         yield training

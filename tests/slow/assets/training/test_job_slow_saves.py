@@ -26,7 +26,7 @@ SETTINGS = {"STOP_SAVE_S": str(SAVE_S), "CHECKPOINT_EVERY": "1000", "MAX_STEPS":
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     folder = tmp_path_factory.mktemp("saves")
-    env = {"PYTHONPATH": str(TINY / "stand_ins"), "TRAINING_VENVS": str(folder / "venvs")}
+    env = {"TRAINING_VENVS": str(folder / "venvs")}
     with training_on_slurm(folder, workload="tiny", env=env) as training:
         shutil.copytree(TINY, training.shared / "training" / "tiny")
         yield training

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the environment of the tests' own workload: this machine's Python.
+# Makes the environment of the tests' own workload: this machine's Python, and torchrun.py in the place of torchrun.
 #
 # Called by: job.slurm, as the user. Safe to run again.
 set -euo pipefail
@@ -8,3 +8,4 @@ sleep "${PREPARE_S:-0}"
 readonly bin="${TRAINING_VENVS:?}/tiny/bin"
 mkdir -p "$bin"
 ln -sfn "$(command -v python3)" "$bin/python"
+cp "$(dirname "${BASH_SOURCE[0]}")/torchrun.py" "$bin/torchrun"
