@@ -37,7 +37,7 @@ def list_decisions() -> str:
         path.name: path.read_text().split("\n", 1)[0].lstrip("# ")
         for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))
     }
-    lines = [f"- [{title}]({name})" for name, title in titles.items()]
+    lines = [f"- [{title}](adr/{name})" for name, title in titles.items()]
     return "\n".join(
         ["# Decisions", "", "Each record states a decision, its reason and its cost.", "", *lines, ""]
     )
@@ -47,7 +47,7 @@ def on_files(files: Any, *, config: Any) -> Any:
     """Add the outside pages, the list of decisions and Mermaid's script."""
     for source, page in outside_pages().items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    files.append(File.generated(config, "adr/index.md", content=list_decisions()))
+    files.append(File.generated(config, "decisions.md", content=list_decisions()))
     files.append(File.generated(config, "javascripts/mermaid.min.js", abs_src_path=str(MERMAID)))
     return files
 
@@ -67,10 +67,10 @@ def _rewrite(link: re.Match[str], source: str, page: str, outside: dict[str, str
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link["target"]))
     if target in outside:
         in_site = outside[target]
+    elif target == "docs/adr":
+        in_site = "decisions.md"
     elif target.startswith("docs/"):
         in_site = target.removeprefix("docs/")
-        if (ROOT / target).is_dir():
-            in_site += "/index.md"
     elif (ROOT / target).exists() and not link["image"]:
         return link["text"] if f"`{target}" in link["text"] else f"{link['text']} (`{target}`)"
     else:
