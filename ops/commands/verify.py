@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,7 @@ def verify(
     from ops.usage import UsageError
     from ops.verify import report
     from ops.verify.checks import run_checks
+    from ops.verify.interruption import as_ctrl_c
     from ops.verify.nodes import run_node_checks
     from ops.verify.scene import open_scene
     from training_cluster.problems import ConfigurationError
@@ -49,13 +51,14 @@ def verify(
     if html:
         check_file(html, force=force, command="verify")
     try:
-        scene = open_scene(cluster, account_clients(), _say, nodes=nodes or 0)
+        scene = open_scene(cluster, account_clients(), say, nodes=nodes or 0)
     except (BotoCoreError, ClientError) as error:
         # 2, not 1: nothing was compared.
         raise UsageError(f"verify: {explain(error)}") from None
     except ConfigurationError as error:
         raise UsageError(str(error)) from None
-    results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
+    with as_ctrl_c():
+        results = [*run_checks(scene), *(run_node_checks(scene) if nodes else ())]
     found = report.Report(
         cluster_name=cluster,
         region=scene.cluster.region,
@@ -81,6 +84,7 @@ def verify(
     raise typer.Exit(1 if found.count("differs") else 0)
 
 
-def _say(line: str) -> None:
-    """Print a line about a wait on stderr."""
-    typer.echo(line, err=True)
+def say(line: str) -> None:
+    """Print a line about a wait on stderr, unless its terminal is closed, which must not stop a clean-up."""
+    with contextlib.suppress(OSError):
+        typer.echo(line, err=True)

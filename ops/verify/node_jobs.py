@@ -12,6 +12,7 @@ from ops.jobs.follow import Log, follow
 from ops.jobs.output import Output
 from ops.jobs.slurm import Job
 from ops.jobs.submit import RUN_NAME, JobRequest, output_path, submit
+from ops.verify.interruption import held
 from ops.verify.scene import Say, Scene
 from ops.verify.workloads import LIMIT_MIN, MOST_WAIT_MIN, settings_of
 
@@ -77,24 +78,31 @@ def run_job(workload: str, scene: Scene, *, most_trained_s: float | None = None)
         time_limit=str(LIMIT_MIN),
         deadline=f"now+{LIMIT_MIN + MOST_WAIT_MIN}minutes",
     )
-    seen = JobSeen(id=submit(request, head_node).job_id, run=f"{workload}/{name}")
-    scene.jobs.append((seen.id, seen.run))
-    scene.say(f"job {seen.id}: {workload} on {scene.nodes} nodes; Ctrl-C cancels it")
+    seen: JobSeen | None = None
+    try:
+        # An interruption between sbatch and its answer would leave a job without an id to cancel.
+        with held():
+            seen = JobSeen(id=submit(request, head_node).job_id, run=f"{workload}/{name}")
+            scene.jobs.append((seen.id, seen.run))
+        scene.say(f"job {seen.id}: {workload} on {scene.nodes} nodes; Ctrl-C cancels it")
+        _watch(seen, scene, most_trained_s)
+    except BaseException:
+        if seen is not None:
+            _cancel(seen.id, head_node, scene.say)
+        raise
+    return seen
 
+
+def _watch(seen: JobSeen, scene: Scene, most_trained_s: float | None) -> None:
     def read(text: str) -> None:
         seen.read(text)
         if most_trained_s is not None and not seen.was_stopped and seen.trained_s >= most_trained_s:
             seen.was_stopped = True
             scene.say(f"job {seen.id} has trained for {most_trained_s / 60:g} minutes, and is cancelled")
-            head_node.run("scancel", seen.id)
+            scene.head_node.run("scancel", seen.id)
 
-    log = Log(job_id=seen.id, job=None, output=Output(output_path(seen.id), head_node))
-    try:
-        seen.ended = follow(log, write=read, say=scene.say)
-    except BaseException:
-        _cancel(seen.id, head_node, scene.say)
-        raise
-    return seen
+    log = Log(job_id=seen.id, job=None, output=Output(output_path(seen.id), scene.head_node))
+    seen.ended = follow(log, write=read, say=scene.say)
 
 
 def _cancel(job_id: str, head_node: HeadNode, say: Say) -> None:

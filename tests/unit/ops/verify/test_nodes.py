@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import pytest
 
+from ops.account.head_node import HeadNode
 from ops.jobs.settings import check_job_settings
 from ops.jobs.slurm import Job
+from ops.jobs.submit import JobRequest, Submitted, submit
 from ops.report.record import Run, Summary, Use
 from ops.verify.check import Result
 from ops.verify.node_jobs import JobSeen, run_job
@@ -167,6 +171,24 @@ def test_ctrl_c_cancels_the_job(cluster: PlayedCluster, monkeypatch: pytest.Monk
     with pytest.raises(KeyboardInterrupt):
         run_job(TRAINING, scene_of(cluster))
     assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+
+
+def test_ctrl_c_before_sbatch_has_answered_cancels_the_job_too(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running(cluster, "RUNNING")
+    cluster.says("scancel", "")
+
+    def interrupted(request: JobRequest, head_node: HeadNode) -> Submitted:
+        os.kill(os.getpid(), signal.SIGINT)
+        return submit(request, head_node)
+
+    monkeypatch.setattr("ops.verify.node_jobs.submit", interrupted)
+    scene = scene_of(cluster)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(TRAINING, scene)
+    assert [each for each in cluster.calls if each[0] == "scancel"] == [["scancel", "31"]]
+    assert [job_id for job_id, _ in scene.jobs] == ["31"]
 
 
 def test_trainium_trains_its_own_workload_and_measures_no_nccl(
