@@ -11,7 +11,14 @@ from ops.options import Context, Json, console, print_json
 
 
 def price(
+    workload: Annotated[
+        str | None, typer.Argument(help="A workload, to estimate whether and how fast it runs: titan.")
+    ] = None,
     *,
+    job: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload; may be repeated."),
+    ] = None,
     context: Context = None,
     tokens_per_s: Annotated[
         float | None, typer.Option(min=0.001, metavar="N", help="Speed of a run, all nodes together.")
@@ -31,22 +38,39 @@ def price(
     """Show the cost of a cluster with these flags: idle, with all nodes, per million tokens and per epoch.
 
     Instance prices come from AWS's Price List API if it answers, else from the catalog; each row names its
-    source. Without the speed of a run, the figures that others published for the family are used.
+    source. Without the speed of a run, the figures that others published for the family are used. With a
+    workload, its model has to fit the nodes, and its speed is estimated from a published utilisation.
     """
     from ops.account.session import account_clients
     from ops.context import read_context
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from ops.price.quote import make_quote
-    from ops.price.render import show_quote, show_training
+    from ops.price.render import show_expected, show_quote, show_training
     from ops.price.training import given_speed, published_speeds, read_run, training_cost
     from ops.usage import UsageError
     from training_cluster.rules.context import read_settings
 
     if run and tokens_per_s:
         raise UsageError("price: --run and --tokens-per-s both give the speed of the run: give one of them.")
+    if job and not workload:
+        raise UsageError("price: --set is for a workload\n  type:    trainctl price titan --set SIZE=8B")
+    if workload and (run or tokens_per_s):
+        raise UsageError(
+            "price: the speed of a workload is estimated: give it, or --run or --tokens-per-s, not both."
+        )
     settings = read_settings(read_context(context or []))
-    if run:
+    expected = None
+    if workload:
+        from ops.jobs.settings import check_job_settings
+        from ops.jobs.submit import read_settings as read_job
+        from ops.price.expected import expect
+
+        given = read_job(job or [], run=None)
+        expected = expect(workload, given, settings)
+        check_job_settings(workload, given, ())
+        speeds = [expected.speed]
+    elif run:
         speeds = [read_run(run, settings)]
     elif tokens_per_s:
         speeds = [given_speed(tokens_per_s, settings)]
@@ -56,8 +80,11 @@ def price(
         catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
     )
     quote = make_quote(settings, book)
-    costs = [cost for speed in speeds if (cost := training_cost(speed, quote, dataset_tokens))]
+    tokens = dataset_tokens or (expected.tokens if expected else None)
+    costs = [cost for speed in speeds if (cost := training_cost(speed, quote, tokens))]
     if as_json:
-        return print_json({"quote": quote, "training": costs})
+        return print_json({"quote": quote, "training": costs} | ({"job": expected} if expected else {}))
     show_quote(quote, console())
-    return show_training(costs, console())
+    if expected:
+        show_expected(expected, console())
+    return show_training(costs, console(), whole="the run" if expected and not dataset_tokens else "an epoch")

@@ -139,6 +139,10 @@ def read_facts(partition: str, head_node: HeadNode) -> dict[str, str]:
         CommandError: the head node has no such file.
         OpsError and botocore's errors.
     """
-    text = head_node.run("cat", f"{PARTITIONS}/{partition}.env", reads_only=True)
+    return parse_facts(head_node.run("cat", f"{PARTITIONS}/{partition}.env", reads_only=True))
+
+
+def parse_facts(text: str) -> dict[str, str]:
+    """Parse the lines `export NAME=value` of a partition's file."""
     words = (word for line in text.splitlines() for word in shlex.split(line, comments=True))
     return dict(word.split("=", 1) for word in words if "=" in word)

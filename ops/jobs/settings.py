@@ -36,8 +36,8 @@ import settings
 print(json.dumps([each.name.upper() for each in dataclasses.fields(settings.Settings)]), flush=True)
 sys.argv[:] = ["settings", *sys.argv[2:]]
 read = settings.read_settings(json.loads(sys.stdin.read()))
-if len(sys.argv) > 1 and hasattr(settings, "check_job"):
-    settings.check_job(read, int(sys.argv[1]))
+if len(sys.argv) > 1:
+    print(json.dumps(getattr(settings, sys.argv[1])(read, int(sys.argv[2]))))
 """
 # A trainer of one kind of accelerator refuses the others before it reads a setting; GPUs take most settings.
 _KINDS = ("gpu", "none", "neuron")
@@ -107,14 +107,54 @@ def check_on_nodes(
     Raises:
         UsageError: the trainer would refuse to run on these nodes.
     """
-    folder = training / workload
-    done = _read(folder, {**facts, **settings}, arguments, nodes=nodes)
+    _ask("check_job", training / workload, settings, arguments, nodes=nodes, facts=facts)
+
+
+def expect_on_nodes(
+    workload: str,
+    settings: Mapping[str, str],
+    *,
+    nodes: int,
+    facts: Mapping[str, str],
+    training: Path = TRAINING,
+) -> str:
+    """Return what the workload's own `expect_job` says of a job, in JSON. Arguments as of check_on_nodes.
+
+    Raises:
+        UsageError: the workload has no such function, or the trainer would refuse to run on these nodes.
+    """
+    found = sorted(
+        file.parent.name
+        for file in training.glob("*/settings.py")
+        if "\ndef expect_job(" in file.read_text(encoding="utf-8")
+    )
+    if workload not in found:
+        raise UsageError(
+            f'price: nothing is known about the speed of "{workload}".{did_you_mean(workload, found)}\n'
+            f"  allowed: {', '.join(found)}\n"
+            "  type:    trainctl price --tokens-per-s N, with the speed of a run of yours"
+        )
+    return _ask("expect_job", training / workload, settings, (), nodes=nodes, facts=facts)
+
+
+def _ask(
+    function: str,
+    folder: Path,
+    settings: Mapping[str, str],
+    arguments: Sequence[str],
+    *,
+    nodes: int,
+    facts: Mapping[str, str],
+) -> str:
+    """Return what a function of a workload's settings.py says of a job; raises UsageError if it refuses."""
+    done = _read(folder, {**facts, **settings}, arguments, (function, str(nodes)))
     if done and done.returncode and (lines := done.stderr.strip().splitlines()):
         where = f"{nodes} x {facts.get('INSTANCE_TYPE', 'these nodes')}"
         raise UsageError(
-            f"{workload} would refuse to run on {where}: {lines[-1].partition(': ')[2]}\n"
+            f"{folder.name} would refuse to run on {where}: {lines[-1].partition(': ')[2]}\n"
             f"  docs:    {folder}/README.md"
         )
+    return done.stdout.splitlines()[-1] if done else ""
 
 
 def _declared(folder: Path) -> list[str]:
@@ -149,13 +189,13 @@ def _refusal_of_job(folder: Path, settings: Mapping[str, str]) -> str:
 
 
 def _read(
-    folder: Path, settings: Mapping[str, str], arguments: Sequence[str], *, nodes: int | None = None
+    folder: Path, settings: Mapping[str, str], arguments: Sequence[str], call: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str] | None:
     """Run the workload's settings.py; None if it takes too long, so that the trainer checks."""
     paths = json.dumps([str(folder), str(folder.parent)])
     try:
         return subprocess.run(
-            [sys.executable, "-B", "-c", _READ, paths, *([str(nodes)] if nodes else [])],
+            [sys.executable, "-B", "-c", _READ, paths, *call],
             env=dict(settings),
             input=json.dumps(list(arguments)),
             capture_output=True,

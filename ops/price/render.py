@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -12,6 +13,9 @@ from rich.text import Text
 from ops.price.quote import Quote
 from ops.price.training import TrainingCost
 from training_cluster.catalog.families import load_base
+
+if TYPE_CHECKING:
+    from ops.price.expected import Expected
 
 
 def show_quote(quote: Quote, console: Console) -> None:
@@ -46,8 +50,12 @@ def _footnotes(quote: Quote) -> Iterator[str]:
     yield "Storage and transfer are extra: GB in S3 and EFS, through the NAT gateway, out of the region."
 
 
-def show_training(costs: Sequence[TrainingCost], console: Console) -> None:
-    """Print the cost of training; published figures are marked as such."""
+def show_training(costs: Sequence[TrainingCost], console: Console, *, whole: str = "an epoch") -> None:
+    """Print the cost of training; published figures are marked as such.
+
+    Args:
+        whole: what the tokens are, of which the cost has the sum.
+    """
     for cost in costs:
         speed = cost.speed
         origin = "" if speed.is_measured else "published, not measured here: "
@@ -58,11 +66,23 @@ def show_training(costs: Sequence[TrainingCost], console: Console) -> None:
             )
         )
         epoch = (
-            f"; an epoch {_usd(cost.usd_per_epoch)}, in {cost.hours_per_epoch:,.1f} h"
+            f"; {whole} {_usd(cost.usd_per_epoch)}, in {cost.hours_per_epoch:,.1f} h"
             if cost.hours_per_epoch is not None
             else ""
         )
         console.print(Text(f"  a million {speed.unit} cost {cost.usd_per_million:,.4f} USD{epoch}"))
+
+
+def show_expected(expected: Expected, console: Console) -> None:
+    """Print what the trainer would choose, and how long the run would take."""
+    console.print(Text("The model fits:"))
+    for each in expected.reasons:
+        console.print(Text(f"  {each}"))
+    days = expected.tokens / expected.speed.per_s / 86400
+    console.print(
+        Text(f"Its {expected.tokens:,} tokens (MAX_STEPS) take {days:,.2f} days at an estimated speed:")
+    )
+    console.print(Text(f"  {expected.speed.per_s:,.0f} tokens/s: {expected.speed.what}"))
 
 
 def _usd(value: float | None) -> str:

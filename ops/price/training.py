@@ -27,7 +27,7 @@ class _Report(BaseModel):
     world_size: int = Field(gt=0)
 
 
-class _Figure(BaseModel):
+class Figure(BaseModel):
     """A published figure: an entry of a workload's figures.json."""
 
     model_config = ConfigDict(extra="ignore")
@@ -108,7 +108,7 @@ def published_speeds(settings: Settings, folder: Path = ASSETS / "training") -> 
         return
     for file in sorted(folder.glob("*/figures.json")):
         for each in json.loads(file.read_text(encoding="utf-8")):
-            figure = _Figure.model_validate(each)
+            figure = Figure.model_validate(each)
             if figure.family == settings.family and figure.metric == "tokens_per_s" and figure.nodes:
                 yield Speed(
                     what=f"{file.parent.name}: {figure.what} ({figure.source})",

@@ -248,3 +248,32 @@ def check_job(settings: Settings, nodes: int) -> None:
     # The size of published weights is in their config.json, which prepare.py downloads.
     if settings.size or not settings.init_from:
         fit(settings, nodes=nodes, ranks_a_node=ranks_a_node)
+
+
+def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
+    """Return what `trainctl price` needs to know of a job; dies if the job cannot run on these nodes.
+
+    Args:
+        settings: settings of the job, from read_settings.
+        nodes: number of nodes of the job. The rest about them is in the environment.
+
+    Returns:
+        `model`, its name; `reasons`, a sentence for each setting that was chosen; `tokens` of the whole run;
+        `flops_per_token`, floating point operations of a token, forward and backward.
+    """
+    check_job(settings, nodes)
+    model = None if settings.config else known(settings.model, settings.size)
+    if not model or (settings.init_from and not settings.size):
+        die("the speed is estimated from the model's size: give MODEL and SIZE.")
+    if settings.is_cpu:
+        die("the speed is estimated for GPUs: give a family that has them.")
+    ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
+    settings, reasons = fit(settings, nodes=nodes, ranks_a_node=ranks_a_node)
+    replicas = nodes * ranks_a_node // settings.ranks_a_replica
+    sequences = settings.global_batch or replicas * settings.batch_size
+    return {
+        "model": f"{settings.model} of {model.parameters / 1e9:.2g} billion parameters",
+        "reasons": reasons,
+        "tokens": settings.max_steps * sequences * settings.seq_len,
+        "flops_per_token": model.flops(settings.seq_len),
+    }

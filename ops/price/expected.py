@@ -1,0 +1,82 @@
+"""Estimates the speed of a job that has not run, from the model's size and a published utilisation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from ops.jobs.lookup import parse_facts
+from ops.jobs.settings import expect_on_nodes
+from ops.price.training import Figure, Speed
+from ops.usage import UsageError
+from training_cluster.cluster.job_environment import render_job_environments
+from training_cluster.flags.settings import Settings
+from training_cluster.paths import TRAINING
+
+
+class _Job(BaseModel):
+    """What a workload's expect_job says of a job."""
+
+    model: str
+    reasons: tuple[str, ...]
+    tokens: int
+    flops_per_token: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What is expected of a job that fits the nodes."""
+
+    reasons: tuple[str, ...]
+    """A sentence for each setting that the trainer would choose."""
+    tokens: int
+    """Tokens of the whole run."""
+    speed: Speed
+
+
+def expect(
+    workload: str, job: Mapping[str, str], settings: Settings, *, training: Path = TRAINING
+) -> Expected:
+    """Estimate the speed of a job on the nodes of the flags.
+
+    The speed is MFU x peak of all GPUs / operations of a token, with the lowest MFU that was published for
+    the workload, on the same family if there is one.
+
+    Args:
+        job: environment variables of the job.
+        settings: flags of the cluster; the job takes all nodes of the first queue.
+
+    Raises:
+        UsageError: the trainer would refuse the job, or nothing is known about its speed.
+    """
+    facts = parse_facts(render_job_environments(settings)[settings.all_queues[0].name])
+    said = expect_on_nodes(workload, job, nodes=settings.nodes, facts=facts, training=training)
+    try:
+        found = _Job.model_validate_json(said)
+    except ValidationError as error:
+        raise UsageError(f"price: {workload} gave no estimate: {error.errors()[0]['msg']}") from None
+    peak = settings.family_facts.accelerator.peak_bf16_tflops
+    figures = [
+        figure
+        for each in json.loads((training / workload / "figures.json").read_text(encoding="utf-8"))
+        if (figure := Figure.model_validate(each)).metric == "mfu"
+    ]
+    if not peak or not figures:
+        raise UsageError(
+            f"price: the peak of {settings.compute_type} or the utilisation of {workload} is not known.\n"
+            "  type:    --tokens-per-s N, with the speed of a run of yours"
+        )
+    figure = min(figures, key=lambda each: (each.family != settings.family, each.value))
+    gpus = settings.nodes * settings.size.accelerators
+    speed = Speed(
+        what=f"{workload}, {found.model}: at {figure.value:.1%} of the peak, as "
+        f"{figure.what} on {figure.nodes} node(s) of {figure.family} ({figure.source})",
+        per_s=figure.value * peak * 1e12 * gpus / found.flops_per_token,
+        nodes=settings.nodes,
+        is_measured=False,
+    )
+    return Expected(reasons=found.reasons, tokens=found.tokens, speed=speed)
