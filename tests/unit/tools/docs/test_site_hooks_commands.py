@@ -19,6 +19,8 @@ from typer.core import TyperGroup
 
 from ops.__main__ import _account_first
 from ops.cli import app
+from ops.jobs.settings import check_job_settings
+from ops.usage import UsageError
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
@@ -100,14 +102,19 @@ def _objection_of_trainctl(words: list[str], *, complete: bool) -> str | None:
     if not (subcommand := group.commands.get(words[0])):
         return f"no subcommand: {words[0]}"
     try:
-        with subcommand.make_context(words[0], words[1:]):
-            return None
+        with subcommand.make_context(words[0], words[1:]) as context:
+            if words[0] == "submit":
+                settings = dict(each.split("=", 1) for each in context.params["settings"] or ())
+                check_job_settings(context.params["workload"], settings, context.params["arguments"] or ())
     except (exceptions.NoArgsIsHelpError, exceptions.MissingParameter) as error:
         return error.format_message() if complete else None
     except exceptions.UsageError as error:
         return error.format_message()
+    except UsageError as error:
+        return str(error)
     except typer.Exit:
-        return None
+        pass
+    return None
 
 
 def _objection_to_flags(words: list[str], *, complete: bool) -> str | None:
@@ -148,6 +155,7 @@ def test_the_commands_are_found() -> None:
     [
         "trainctl submit gpt2 --node 2",
         "trainctl submit gpt2 --nodes none",
+        "trainctl submit gpt2 --nodes 2 --set LEARNING_RAT=1",
         "trainctl stats",
         "trainctl preflight -c familly=p4d",
         "npx cdk deploy TrainingClusterStack -c nodes=0",
