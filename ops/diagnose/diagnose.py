@@ -26,8 +26,10 @@ def diagnose_evidence(evidence: Evidence, *, cluster: str, about: str | None = N
     for text in evidence.texts():
         texts += 1
         matcher.read(text)
+    found = tuple(rank(matcher.hits.values(), causes, cluster=cluster, about=about))
     return Diagnosis(
-        causes=tuple(rank(matcher.hits.values(), causes, cluster=cluster, about=about)),
+        causes=found,
+        unknown=() if found else tuple(matcher.unknown.ranked()),
         texts=texts,
         lines=matcher.lines,
         unread=evidence.unread,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ops.diagnose.causes import Cause, Pattern
 from ops.diagnose.texts import Text, line_blocks
+from ops.diagnose.unknown import UnknownLines, weight_of
 
 _DIGITS = b"0123456789"
 # A log has few different lines once digits are removed, so the result for each is kept. The number is limited
@@ -59,6 +60,8 @@ class Matcher:
             for pattern in cause.patterns
         )
         self._suspects: dict[bytes, tuple[_Compiled, ...]] = {}
+        self.unknown = UnknownLines()
+        self._alarming: set[bytes] = set()
 
     def read(self, text: Text) -> None:
         """Match every line of a text."""
@@ -69,6 +72,8 @@ class Matcher:
             for at, shape in enumerate(shapes):
                 if suspects := self._suspects[shape]:
                     self._try(suspects, lines[at], text, before + at + 1)
+                if shape in self._alarming:
+                    self.unknown.add(lines[at], text.name, before + at + 1)
             before += len(lines)
         self.lines += before
 
@@ -76,8 +81,10 @@ class Matcher:
         """Record for each new shape which patterns its lines may match."""
         if len(self._suspects) > _MAX_SHAPES:
             self._suspects.clear()
+            self._alarming.clear()
         new = [shape for shape in shapes if shape not in self._suspects]
         self._suspects.update(dict.fromkeys(new, ()))
+        self._alarming.update(shape for shape in new if weight_of(shape))
         joined = b"\n".join(new)
         likely = [each for each in self._patterns if each.shape in joined]
         if likely:

@@ -6,22 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ops.diagnose.causes import Cause
+from ops.diagnose.evidence import Evidence
 from ops.diagnose.masking import mask
 from ops.diagnose.matching import Hit
 
 # Each further line that shows the cause adds to its score; at most three are counted.
 _ANOTHER, _MOST_OTHERS = 2, 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """A line that shows the cause, with masked keys and tokens."""
-
-    file: str
-    line: int
-    text: str
-    count: int
-    """Number of lines like this one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ops.account.region_and_profile import with_account
+from ops.diagnose.evidence import Evidence
 from ops.diagnose.ranking import Finding
 
 _SHOWN_EVIDENCE, _SHOWN_CHARS = 3, 500
@@ -18,6 +19,8 @@ class Diagnosis:
 
     causes: tuple[Finding, ...]
     """Causes that were found, the likeliest first and consequences of others last."""
+    unknown: tuple[Evidence, ...]
+    """If no cause was found: the lines that look most like a failure, that first."""
     texts: int
     lines: int
     unread: dict[str, str]
@@ -39,6 +42,7 @@ def render(diagnosis: Diagnosis) -> Iterator[str]:
                 yield from _render_other(number, each)
     else:
         yield f"No known cause found in {read}."
+        yield from _render_unknown(diagnosis.unknown)
     if diagnosis.unread:
         yield ""
         yield "Could not be read:"
@@ -73,6 +77,14 @@ def _render_other(number: int, cause: Finding) -> Iterator[str]:
     yield f"     {_short(evidence.text)}"
     if not cause.follows_from:
         yield f"   mend:   {with_account(cause.mend[0])}"
+
+
+def _render_unknown(lines: Sequence[Evidence]) -> Iterator[str]:
+    if lines:
+        yield "Lines that look like a failure, the likeliest first:"
+    for number, each in enumerate(lines, 1):
+        yield f"{number}. {each.file}:{each.line}{_times(each.count)}"
+        yield f"     {_short(each.text)}"
 
 
 def _times(count: int) -> str:

@@ -1,0 +1,86 @@
+"""The lines that a diagnosis shows where it finds no known cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ops.diagnose.diagnose import diagnose_evidence
+from ops.diagnose.files import Files
+from ops.diagnose.render import render
+from ops.diagnose.texts import Gathered
+from ops.diagnose.unknown import weight_of
+
+LOGS = Path(__file__).parent / "logs"
+NOISE = """\
+step 100 loss 5.476 tokens/s 25390 world_size 16
+gpu-dy-p4d-1:4100:4200 [0] NCCL INFO NET/Plugin: Failed to find ncclCollNetPlugin symbol (>= v5).
+/usr/lib/python3.12/site-packages/x.py:12: UserWarning: the option is deprecated
+0 errors in 12 files
+"""
+
+
+def unknown(log: str) -> list[tuple[int, str, int]]:
+    texts = Gathered()
+    texts.add("train.log", log)
+    return [(each.line, each.text, each.count) for each in diagnose_evidence(texts, cluster="c").unknown]
+
+
+def test_an_exception_comes_before_what_its_callers_say_and_lines_of_a_shape_are_counted() -> None:
+    log = NOISE + (
+        "worker 3: could not read /fsx/a/7.bin\n"
+        "worker 12: could not read /fsx/b/31.bin\n"
+        "Traceback (most recent call last):\n"
+        '  File "/fsx/training/mine/train.py", line 12, in <module>\n'
+        "mylib.errors.BadShardError: shard 12 has no header\n"
+        "launcher: error: 1 of 2 workers failed\n"
+    )
+    assert unknown(log) == [
+        (9, "mylib.errors.BadShardError: shard 12 has no header", 1),
+        (10, "launcher: error: 1 of 2 workers failed", 1),
+        (5, "worker 3: could not read /fsx/a/7.bin", 2),
+    ]
+
+
+def test_a_healthy_log_shows_no_line() -> None:
+    assert unknown(NOISE) == []
+    for log in LOGS.glob("healthy-*"):
+        assert diagnose_evidence(Files([log]), cluster="c").unknown == (), log.name
+
+
+@pytest.mark.parametrize("log", sorted(LOGS.glob("unknown-*")), ids=lambda log: log.name)
+def test_an_unknown_log_shows_its_failure(log: Path) -> None:
+    found = diagnose_evidence(Files([log]), cluster="c")
+    assert found.unknown
+    assert found.unknown[0].text == log.read_text().splitlines()[found.unknown[0].line - 1].strip()
+    assert f"1. {log}:{found.unknown[0].line}" in list(render(found))
+
+
+def test_a_log_with_a_known_cause_shows_that_alone() -> None:
+    found = diagnose_evidence(Files([LOGS / "cuda-oom.log"]), cluster="c")
+    assert found.causes
+    assert found.unknown == ()
+
+
+def test_a_secret_in_such_a_line_is_masked() -> None:
+    ((_, text, _),) = unknown(
+        "error: login failed with aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n"
+    )
+    assert "wJalrXUtnFEMI" not in text
+
+
+@pytest.mark.parametrize(
+    ("line", "weight"),
+    [
+        (b"3: ValueError: x", 90),
+        (b"KeyboardInterrupt", 90),
+        (b"terminate called after throwing an instance of 'c10::Error'", 85),
+        (b"[E1105 02:07:08.414 ProcessGroup.cpp:607] something", 60),
+        (b"WARNING: retrying", 20),
+        (b"everything is fine", 0),
+    ],
+)
+def test_a_line_weighs_by_its_words(line: bytes, weight: int) -> None:
+    assert weight_of(line) == weight
+    assert weight_of(line.translate(None, b"0123456789")) == weight
