@@ -158,7 +158,8 @@ def test_a_killed_controller_that_starts_again_does_not_interrupt_the_training(
     training: Training, whole_run: str
 ) -> None:
     job_id = training.submit("controller", STEP_S="1")
-    training.wait_for_step(job_id, "controller", 2)
+    # slurmctld writes its state within 5 s (job_state_save); killed before, it has forgotten that the job runs.
+    training.wait_for_step(job_id, "controller", 7)
     begin_again("slurmctld", lambda argv: [word for word in argv if word != "-c"])
     training.wait(job_id, state="COMPLETED")
     assert starts(training, "controller") == [("0", "0")]
