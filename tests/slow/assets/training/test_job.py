@@ -157,9 +157,9 @@ def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(trainin
 def test_a_killed_controller_that_starts_again_does_not_interrupt_the_training(
     training: Training, whole_run: str
 ) -> None:
-    job_id = training.submit("controller", STEP_S="1")
-    # slurmctld writes its state within 5 s (job_state_save); killed before, it has forgotten that the job runs.
-    training.wait_for_step(job_id, "controller", 7)
+    job_id = training.submit("controller", STEP_S="2")
+    # slurmctld saves its state within 5 s; killed earlier, it has forgotten that the job runs.
+    training.wait_for_step(job_id, "controller", 4)
     begin_again("slurmctld", lambda argv: [word for word in argv if word != "-c"])
     training.wait(job_id, state="COMPLETED")
     assert starts(training, "controller") == [("0", "0")]
