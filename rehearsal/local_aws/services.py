@@ -15,6 +15,7 @@ from rehearsal.local_aws.ec2 import (
     placement_groups,
     resource_types,
     scaling_groups,
+    subnets,
     volume_keys,
 )
 from rehearsal.local_aws.emulators import moto_services
@@ -47,6 +48,7 @@ _MODULES = (
     resource_types,
     scaling_groups,
     secrets,
+    subnets,
     tables,
     volume_keys,
 )

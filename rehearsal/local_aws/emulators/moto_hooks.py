@@ -150,3 +150,8 @@ CREATE_NAT_GATEWAY = Hook(
     parameters=("self", "subnet_id", "allocation_id", "tags", "connectivity_type"),
     why="a public NAT gateway fails in a VPC without an internet gateway",
 )
+DELETE_SUBNET = Hook(
+    target="moto.ec2.models.subnets:SubnetBackend.delete_subnet",
+    parameters=("self", "subnet_id"),
+    why="a subnet with a file system cannot be deleted",
+)
