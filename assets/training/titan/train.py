@@ -56,7 +56,8 @@ def main() -> None:
         weights=data.get("weights"),
     )
     if run.is_first:
-        print(*reasons, sep="\n", flush=True)
+        for each in reasons:
+            print(each, flush=True)
         write_whole(run.run_dir / BATCH_SIZE_FILE, f"{settings.batch_size}\n")
     if ("chats" in data) != (settings.task == "sft"):
         die(
