@@ -90,12 +90,14 @@ def _missing(overrides: Overrides) -> Iterator[str]:
 
 
 def _new_storage(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each storage that ParallelCluster would make, without rights of the provider."""
+    """Yield a sentence for each storage for which the provider has no rights: new ones, and file caches."""
     storage = content.get("SharedStorage")
     for item in storage if isinstance(storage, list) else []:
         keys = item if isinstance(item, dict) else {}
         settings = [value for value in keys.values() if isinstance(value, dict)]
-        if not any(id_ in each for each in settings for id_ in ("FileSystemId", "VolumeId")):
+        if any("FileCacheId" in each for each in settings):
+            yield f"SharedStorage[{keys.get('Name', '')}]: the deploy has no rights for file caches"
+        elif not any(id_ in each for each in settings for id_ in ("FileSystemId", "VolumeId")):
             yield (
                 f"SharedStorage[{keys.get('Name', '')}]: ParallelCluster would make it, and delete it with "
                 "the cluster: make it yourself, and give its FileSystemId or VolumeId"

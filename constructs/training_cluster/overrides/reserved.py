@@ -40,6 +40,7 @@ RESERVED: Mapping[str, str] = {
     rf"{_QUEUE}\.Networking(\.SubnetIds)?": f"{_NETWORK}, queues",
     r"LoginNodes\.Pools\[[^]]*\]\.Networking(\.SubnetIds)?": _NETWORK,
     rf"{_QUEUE}\.Networking\.PlacementGroup.*": "-c placement_group, queues",
+    rf"{_RESOURCE}\.Networking(\.PlacementGroup.*)?": "-c placement_group, queues",
     rf"{_QUEUE}\.(CapacityType|CapacityReservationTarget.*)": "-c capacity, queues",
     rf"{_QUEUE}\.Image.*": "-c image, queues",
     rf"{_QUEUE}\.ComputeResources": "not to be removed; give items with the Name of a compute resource",

@@ -46,7 +46,7 @@ def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
     at = f"queue {queue['Name']}, compute resource {resource['Name']}"
     least, most = resource.get("MinCount", 0), resource.get("MaxCount", 10)
     block = queue.get("CapacityType") == "CAPACITY_BLOCK"
-    group = queue["Networking"].get("PlacementGroup")
+    group = resource.get("Networking", {}).get("PlacementGroup", queue["Networking"].get("PlacementGroup"))
     efa = resource.get("Efa", {}).get("Enabled", False)
     if least > most:
         yield f"{at}: MinCount {least} is above MaxCount {most}"

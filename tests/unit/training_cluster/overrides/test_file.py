@@ -65,6 +65,11 @@ MISTAKES = {
         "SharedStorage: [{Name: apps, MountDir: /apps, StorageType: Ebs, EbsSettings: {Size: 200}}]",
         "SharedStorage[apps]: ParallelCluster would make it",
     ),
+    "a file cache": (
+        "SharedStorage: [{Name: cache, MountDir: /cache, StorageType: FileCache, "
+        "FileCacheSettings: {FileCacheId: fc-0123456789abcdef0}}]",
+        "SharedStorage[cache]: the deploy has no rights for file caches",
+    ),
     "storage within ours": (
         "SharedStorage: [{Name: more, MountDir: /fsx/more, StorageType: Ebs, "
         "EbsSettings: {VolumeId: vol-0123456789abcdef0}}]",

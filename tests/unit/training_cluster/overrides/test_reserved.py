@@ -52,6 +52,8 @@ OF_A_QUEUE = {
     "ComputeResources: [{Name: p4d, MinCount: 1}]": "-c min_nodes",
     "ComputeResources: [{Name: p4d, MaxCount: 1}]": "-c nodes",
     "ComputeResources: [{Name: p4d, Efa: {Enabled: false}}]": "-c family",
+    "ComputeResources: [{Name: p4d, Networking: {PlacementGroup: {Enabled: true}}}]": "-c placement_group",
+    "ComputeResources: [{Name: p4d, Networking: null}]": "-c placement_group",
 }
 CASES = OURS | {
     "Scheduling: {SlurmQueues: [{Name: gpu, " + key + "}]}": flag for key, flag in OF_A_QUEUE.items()
