@@ -153,9 +153,11 @@ start_ranks() {
   else
     torchrun_logs
     # Not by -m, which would look for every module in the folder from which the job was submitted, first of all.
-    torchrun=("$(dirname "$python")/torchrun" "${launch_logs[@]}"
+    torchrun=(
+      "$(dirname "$python")/torchrun" "${launch_logs[@]}"
       --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"
-      --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT")
+      --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"
+    )
   fi
   supervise "$python" -B "${torchrun[@]}" "${@:2}"
 }

@@ -31,6 +31,7 @@ class Node:
     """A node with a workload `tiny`; a program in the place of torchrun's Python prints how it is called."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder: Path | None = None
         self.run_dir, self._venv, self._ready = folder / "run", folder / "venvs" / "tiny", folder / "ready"
         self.workload = folder / "tiny"
         for each in (self.run_dir, self._venv / "bin", self.workload):
@@ -59,7 +60,7 @@ class Node:
         """Put a program in the place of torchrun, which the real Python then runs."""
         (self._venv / "bin" / "torchrun").write_text(program)
 
-    def start(self, seconds: float = 0.0, folder: Path | None = None, **env: str) -> subprocess.Popen[str]:
+    def start(self, seconds: float = 0.0, **env: str) -> subprocess.Popen[str]:
         """Start train.sh as srun or mpirun starts it for a rank, or srun for a node of torchrun."""
         python = self._venv / "bin" / "python"
         python.unlink(missing_ok=True)
@@ -72,7 +73,7 @@ class Node:
         return subprocess.Popen(
             [*command, str(self.workload / "train.py"), str(self._ready), str(seconds)],
             env=self._env | env,
-            cwd=folder,
+            cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -126,7 +127,8 @@ def test_what_a_rank_prints_after_sigterm_is_shown_and_kept(node: Node) -> None:
 def test_a_module_in_the_folder_of_the_submission_is_not_imported(node: Node, tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text("raise SystemExit('a file of the user')\n")
     node.install_torchrun("import random\nprint(random.Random.__name__)\n")
-    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0", folder=tmp_path)
+    node.folder = tmp_path
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0")
     assert process.communicate(timeout=60)[0].strip() == "Random"
     assert process.returncode == 0
 
