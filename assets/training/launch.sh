@@ -6,7 +6,8 @@
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
 #   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
 #   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
-#   TRAINING_OPT (default /opt/training-cluster): what the image has.
+#   TRAINING_OPT (default /opt/training-cluster): what the image has. AFTER_FAILURE_S (default 60): the seconds that the
+#   ranks of this node have to end when those of another one have failed.
 # Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
 #   source "$here/../launch.sh"
@@ -181,6 +182,7 @@ supervise() {
     (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
       2>/dev/null || true
   fi
+  if [[ -n $launch_end ]]; then pkill --parent "$launch_end" || true; fi
   finish_output
   exit "$status"
 }
@@ -188,9 +190,20 @@ supervise() {
 # Slurm signals only the process that it started (proctrack/cgroup), which is this shell. torchrun gets no signal,
 # since it would kill its ranks 30 s later, even while they save.
 tell_ranks() {
+  signal_ranks TERM
+  # With another node's ranks dead, these have no step to finish, and may wait for them in NCCL until KillWait.
+  if [[ -f ${RUN_DIR:-}/failed && -z $launch_end ]]; then
+    (sleep "${AFTER_FAILURE_S:-60}" && signal_ranks KILL) >/dev/null 2>&1 &
+    launch_end=$!
+  fi
+}
+launch_end=""
+
+# signal_ranks SIGNAL
+signal_ranks() {
   if [[ ${LAUNCHER:-torchrun} == torchrun ]]; then
-    pkill -TERM --parent "$launch_child" || true
+    pkill "-$1" --parent "$launch_child" || true
   else
-    kill -TERM "$launch_child" 2>/dev/null || true
+    kill "-$1" "$launch_child" 2>/dev/null || true
   fi
 }

@@ -45,6 +45,20 @@ def test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on(
     assert "File" not in (stacks / "rank-1.txt").read_text()
 
 
+@pytest.mark.parametrize("launcher", ["torchrun", "srun"])
+def test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on(
+    training: Training, launcher: str
+) -> None:
+    """NCCL over EFA may wait for a dead peer until its timeout, and Slurm until KillWait."""
+    run = f"dead-{launcher}"
+    job_id = training.submit(run, DEAF="1", AFTER_FAILURE_S="5", MAX_STEPS="12", LAUNCHER=launcher)
+    training.wait_for_step(job_id, run, 5)
+    os.kill(int((training.run_dir(run) / "pid-1").read_text()), signal.SIGKILL)
+    said = training.wait(job_id, state="COMPLETED", timeout_s=120)
+    assert re.search(r"the training failed \(train-dy-p4d-2: exit code \d+\); goes on from step", said), said
+    assert [row["step"] for row in training.metrics(run)] == list(range(1, 13))
+
+
 def test_a_limit_that_is_no_number_is_refused(training: Training) -> None:
     said = training.wait(training.submit("wrong", HANG_TIMEOUT_S="8m"), state="FAILED")
     assert "HANG_TIMEOUT_S is '8m', which is no number." in said
