@@ -1,7 +1,8 @@
 """Network that NCCL took between the nodes, by its own lines: recorded on each node, read after a step.
 
-Only the standard library, and Python 3.9. Formats: NCCL 2.2x ("via NET/<network>/<device>"), aws-ofi-nccl
-1.16 and newer ("NET/OFI Selected provider is efa, fabric is efa (found 4 nics)").
+Only the standard library, and Python 3.9. Formats: NCCL 2.2x ("via NET/<network>/<device>" by a rank with a
+connection to another node, "Using network <network>" and, later, "Assigned NET plugin <network> to comm" by
+each rank), aws-ofi-nccl 1.16 and newer ("NET/OFI Selected provider is efa, fabric is efa (found 4 nics)").
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 TRANSPORT = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
+# The recording rank may have no connection to another node, since other GPUs are nearer to the cards.
+CHOSEN = re.compile(r"\b(?:Using network|Assigned NET plugin) (?:AWS )?(\w+)")
 NICS = re.compile(r"NET/OFI Selected provider is (\S+?),.*\(found (\d+) nics\)")
 SOCKET = "Socket"
 FOLDER, FILE = "network", "network.json"
@@ -76,13 +79,15 @@ def read(run_dir: Path, environment: Mapping[str, str]) -> Optional[Network]:  #
 
 
 def _lines(lines: Iterable[str]) -> tuple[set[str], set[tuple[str, int]]]:
-    taken, found = set(), set()
+    taken, chosen, found = set(), set(), set()
     for line in lines:
         if match := NICS.search(line):
             found.add((match[1], int(match[2])))
         elif match := TRANSPORT.search(line):
             taken.add(match[1])
-    return taken, found
+        elif match := CHOSEN.search(line):
+            chosen.add(match[1])
+    return taken or chosen, found
 
 
 def note(run_dir: Path, network: Network, environment: Mapping[str, str]) -> None:

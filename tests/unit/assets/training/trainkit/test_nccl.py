@@ -71,6 +71,19 @@ def test_a_node_that_sends_over_tcp_is_named_where_it_has_efa(tmp_path: Path) ->
     assert nccl.complaint(network, JOB | {"EFA_INTERFACES": "0"}) == "", "TCP is all that such nodes have"
 
 
+@pytest.mark.parametrize(
+    "line", ["NCCL INFO Using network Socket", "NCCL INFO Assigned NET plugin Socket to comm"]
+)
+def test_a_rank_without_a_connection_to_another_node_names_the_network_too(tmp_path: Path, line: str) -> None:
+    """Other GPUs of the node may be nearer to its cards than the one that records."""
+    folder = tmp_path / "network" / "7-0"
+    folder.mkdir(parents=True)
+    (folder / "two.log").write_text(f"two:1:2 [0] {line}\n")
+    network = nccl.read(tmp_path, JOB)
+    assert network is not None
+    assert network.on_tcp == ["two"]
+
+
 def test_lines_of_another_start_are_not_read(tmp_path: Path) -> None:
     assert recorded(tmp_path, one="bad-efa-unused") is not None
     assert nccl.read(tmp_path, JOB | {"SLURM_RESTART_COUNT": "1"}) is None
