@@ -7,6 +7,7 @@ such thing, to be compiled beforehand, and those of a trial run have no results.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import os
@@ -84,6 +85,10 @@ class CpuDevice:
         own = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(own, group=self._hosts)
         return [value / self._run.world_size for value in own.tolist()]
+
+    def agree(self, number: int) -> int:
+        """Return the number of the first rank on all ranks, exchanged between hosts."""
+        return process_group.agree(number, self._hosts)
 
     def wait_for_everyone(self) -> None:
         """Wait until every rank has arrived."""
@@ -184,8 +189,11 @@ class NeuronDevice(XlaDevice):
         return heartbeat.busy(self._run, work)
 
     def leave(self) -> None:
-        """Leave the process group; Neuron's runtime is closed when the interpreter ends."""
+        """Close XLA's client by Python's exit functions, and end without gloo's destructors."""
+        self.wait_for_everyone()
         dist.destroy_process_group()
+        atexit._run_exitfuncs()
+        process_group.leave()
 
 
 DEVICES: Mapping[str, type[CpuDevice]] = {each.kind: each for each in (CpuDevice, XlaDevice, NeuronDevice)}

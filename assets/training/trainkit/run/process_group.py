@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -22,6 +23,8 @@ START = timedelta(minutes=30)
 """Time that a rank waits for the others until the first step is done, and in a save or a validation."""
 STEP = timedelta(minutes=5)
 """Time that a rank waits for the others between two steps."""
+CLOSING = timedelta(minutes=2)
+"""Time that a rank has to close NCCL's communicators; its work is done by then."""
 
 _BACKGROUND: list[dist.ProcessGroup] = []
 _RUN: list[Run] = []
@@ -87,6 +90,14 @@ def patient(run: Run, work: str) -> Iterator[None]:
     _set_timeout(STEP)
 
 
+def agree(number: int, group: dist.ProcessGroup | None = None) -> int:
+    """Return the number of the first rank on all ranks of a group; all of them call it."""
+    agreed = [number]
+    if dist.is_initialized():
+        dist.broadcast_object_list(agreed, src=0, group=group)
+    return agreed[0]
+
+
 def leave() -> NoReturn:
     """End this rank with exit code 0 when all ranks have arrived here.
 
@@ -97,7 +108,9 @@ def leave() -> NoReturn:
         _set_timeout(START)
         dist.barrier()
         if torch.cuda.is_available():
-            # NCCL's communicators are closed together; gloo's destructor may wait for ever (torch 2.13).
+            # NCCL's communicators are closed together. What waits there for ever, as gloo's destructor may
+            # (torch 2.13), costs no node more than this.
+            threading.Timer(CLOSING.total_seconds(), os._exit, (0,)).start()
             dist.destroy_process_group()
     logging.shutdown()
     sys.stdout.flush()
