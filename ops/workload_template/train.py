@@ -32,7 +32,7 @@ from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
 from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
-from trainkit.run.stopping import Stop, warn_of_short_notice
+from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 
 # The model reads bytes, so it needs no tokenizer and accepts any text.
@@ -162,6 +162,11 @@ class Trainer:
         numbers = sum(each.numel() for each in self.model.parameters())
         return int(numbers - self.model.positions.weight.numel())
 
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Size of a checkpoint: weights and AdamW's two moments of 4 bytes each."""
+        return 12 * self.parameters
+
     def loss(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the mean loss of (sequences, model_context + 1) bytes, in nats per byte."""
         rows, precision = rows.to(self._device), self._settings.mixed_precision
@@ -234,6 +239,13 @@ class Trainer:
 def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) -> None:
     """Train from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
     stop = Stop()
+    saves = Saves(
+        run,
+        checkpoint_bytes=trainer.checkpoint_bytes,
+        every=settings.checkpoint_every,
+        last=settings.max_steps,
+        agree=process_group.agree,
+    )
     text, held_back = open_text(run.data_dir, settings)
     order = order_of(text, settings)
     trainer.resume(order)
@@ -274,7 +286,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
                 print(line)
         check_finite(run, step=trainer.step, loss=loss, gradient_norm=norm, loss_scale=trainer.loss_scale())
         is_last = trainer.step == settings.max_steps
-        if is_last or is_stop or trainer.step % settings.checkpoint_every == 0:
+        if saves.due(trainer.step) or is_stop:
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 trainer.save(order)
         if is_stop and not is_last:
@@ -313,10 +325,10 @@ def main() -> None:
     trainer = Trainer(settings, run, device)
     if run.is_first:
         checkpoints.clear_partials(run.checkpoint_dir)
-        # Weights and AdamW's two moments of 4 bytes each, for the checkpoints kept and the one being written.
-        size = 12 * trainer.parameters
-        checkpoints.check_space(run.checkpoint_dir, size * (settings.keep_checkpoints + 1))
-        warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
+        # For the checkpoints kept and the one being written.
+        checkpoints.check_space(
+            run.checkpoint_dir, trainer.checkpoint_bytes * (settings.keep_checkpoints + 1)
+        )
         where = f"{run.world_size} ranks on {device.type}, precision {settings.mixed_precision}"
         print(f"{trainer.parameters / 1e6:.2f} M parameters, {where}")
     train(trainer, settings, run, device)

@@ -28,7 +28,7 @@ from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, die
-from trainkit.run.stopping import Stop, warn_of_short_notice
+from trainkit.run.stopping import Saves, Stop
 
 GRADIENT_CLIP = 1.0
 # fp32 weights and AdamW's two moments.
@@ -95,10 +95,9 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     torch.manual_seed(settings.seed)
     model = make_model(settings, rank.special)
     parameters = model.num_parameters()
+    size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     if run.is_first and not settings.precompile:
-        size = parameters * CHECKPOINT_BYTES_A_PARAMETER
         checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
-        warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
     rank.say(
         f"BERT, {parameters / 1e6:.2f} M parameters, {run.world_size} ranks on {device.kind}, "
         f"precision {settings.mixed_precision}; sequences of {settings.bert_context} from {shards}"
@@ -116,7 +115,14 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     if settings.precompile:
         precompile(rank, model, optimizer)
     else:
-        stopped_at = train_steps(rank, model, optimizer, first, taken)
+        saves = Saves(
+            run,
+            checkpoint_bytes=size,
+            every=settings.checkpoint_every,
+            last=settings.max_steps,
+            agree=device.agree,
+        )
+        stopped_at = train_steps(rank, model, optimizer, saves, first=first, taken=taken)
         finish(rank, stopped_at)
     device.leave()
 
@@ -131,7 +137,7 @@ def precompile(rank: Rank, model: Any, optimizer: torch.optim.Optimizer) -> None
 
 
 def train_steps(
-    rank: Rank, model: Any, optimizer: torch.optim.Optimizer, first: int, taken: int
+    rank: Rank, model: Any, optimizer: torch.optim.Optimizer, saves: Saves, *, first: int, taken: int
 ) -> int | None:
     """Do all steps after `first`; return the step in which a rank was asked to stop, or None.
 
@@ -175,7 +181,7 @@ def train_steps(
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
                 print(f"{line}, {sequences / step_s:,.1f} seq/s")
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
-        if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
+        if saves.due(step) or stopping:
             with device.patient("saving"), checkpoints.saving(run):
                 save(rank, model, optimizer, step=step, taken=taken)
         if stopping:

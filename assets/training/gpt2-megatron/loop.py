@@ -23,7 +23,7 @@ from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run
-from trainkit.run.stopping import Stop, warn_of_short_notice
+from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 from weights import load_weights
 
@@ -56,7 +56,13 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     if run.is_first:
         checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
-    warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
+    saves = Saves(
+        run,
+        checkpoint_bytes=size,
+        every=settings.checkpoint_every,
+        last=settings.max_steps,
+        agree=process_group.agree,
+    )
     rank.say(
         f"GPT-2, {parameters / 1e6:.1f} M parameters from {weights or 'scratch'}, {run.world_size} ranks on "
         f"{device.type}: {sizes.data} data x {sizes.tensor} tensor x {sizes.pipeline} pipeline parallel, "
@@ -64,7 +70,7 @@ def train(run: Run, settings: Settings, sizes: Sizes, data: Indexed, weights: Pa
         f"{settings.mixed_precision}, {settings.transformer_impl}; "
         f"{len(rank.samples['train']):,} samples an epoch"
     )
-    stopped_at = train_steps(rank, core, data_sum(data))
+    stopped_at = train_steps(rank, core, saves, data_sum(data))
     if stopped_at is None:
         outcome.finished(run)
         rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
@@ -85,7 +91,7 @@ def start_world(run: Run, settings: Settings) -> torch.device:
     return device
 
 
-def train_steps(rank: Rank, core: Any, data: str) -> int | None:
+def train_steps(rank: Rank, core: Any, saves: Saves, data: str) -> int | None:
     """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, sizes = rank.run, rank.settings, rank.sizes
     stop = Stop()
@@ -124,7 +130,7 @@ def train_steps(rank: Rank, core: Any, data: str) -> int | None:
             if step % settings.log_every == 0 or step in {first + 1, settings.max_steps}:
                 print(line)
         check_finite(run, step=step, loss=loss, gradient_norm=norm)
-        if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
+        if saves.due(step) or stopping:
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 save(rank, core, data, step=step)
         if stopping:

@@ -26,7 +26,7 @@ from trainkit.run.metrics import FILE as METRICS
 from trainkit.run.metrics import Metrics, summary_of
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run, die
-from trainkit.run.stopping import Stop, warn_of_short_notice
+from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 
 GRADIENT_CLIP = 1.0
@@ -109,7 +109,13 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     size = parameters * CHECKPOINT_BYTES_A_PARAMETER
     if run.is_first:
         checkpoints.check_space(run.checkpoint_dir, size * (max(1, settings.keep_checkpoints) + 1))
-    warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
+    saves = Saves(
+        run,
+        checkpoint_bytes=size,
+        every=settings.checkpoint_every,
+        last=settings.max_steps,
+        agree=process_group.agree,
+    )
     rank.say(
         f"GPT-2, {parameters / 1e6:.2f} M parameters from {prepared.init_from}, {run.world_size} ranks on "
         f"{accelerator.device.type}, {torch.get_num_threads()} threads a rank, "
@@ -120,7 +126,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     )
     optimizer = make_optimizer(model, settings)
     model, optimizer = accelerator.prepare(model, optimizer)
-    stopped_at = train_steps(rank, model, optimizer, flops)
+    stopped_at = train_steps(rank, model, optimizer, saves, flops)
     if stopped_at is None:
         outcome.finished(run)
         rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
@@ -134,7 +140,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     process_group.leave()
 
 
-def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | None:
+def train_steps(rank: Rank, model: Any, optimizer: Any, saves: Saves, flops: float) -> int | None:
     """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, accelerator = rank.run, rank.settings, rank.accelerator
     stop = Stop()
@@ -176,7 +182,7 @@ def train_steps(rank: Rank, model: Any, optimizer: Any, flops: float) -> int | N
                 print(line)
         scale = accelerator.scaler.get_scale() if accelerator.scaler else None
         check_finite(run, step=step, loss=loss, gradient_norm=norm, loss_scale=scale)
-        if step % settings.checkpoint_every == 0 or step == settings.max_steps or stopping:
+        if saves.due(step) or stopping:
             with process_group.patient(run, "saving"), checkpoints.saving(run):
                 save(rank, model, step=step, tokens=tokens_seen)
         if stopping:

@@ -18,13 +18,13 @@ from typing import Any
 
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from settings import Settings, computing_parameters, shape
+from settings import CHECKPOINT_BYTES, Settings, computing_parameters, parameters, shape
 from trainkit.run import checkpoints, process_group
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE, Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.run import Run
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Saves, Stop
 
 CHECKPOINT = "checkpoint.pt"
 PROGRESS = "progress.json"
@@ -53,6 +53,13 @@ class Recorder:
         self._made_of = made_of
         self._first = self.step + 1
         self._stop = Stop()
+        self._saves = Saves(
+            run,
+            checkpoint_bytes=parameters(settings, symbols) * CHECKPOINT_BYTES,
+            every=settings.checkpoint_every,
+            last=settings.max_steps,
+            agree=process_group.agree,
+        )
         self._metrics = Metrics(run.run_dir / FILE, after_step=self.step) if run.is_first else None
         self._flops = flops_per_token(
             computing_parameters(settings, symbols),
@@ -105,6 +112,8 @@ class Recorder:
         self.tokens += tokens
         if self.step == self._first:
             process_group.shorten()
+        self._saves.due(self.step)
+        self.cfg.checkpoint.save_interval_updates = self._saves.every  # fairseq reads it next
         if total("stop"):
             self._end_here()
         if self._metrics:

@@ -30,7 +30,6 @@ from settings import (
 from trainkit.run import checkpoints
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
-from trainkit.run.stopping import warn_of_short_notice
 
 LOG_FORMAT = "%(asctime)s | %(name)s | %(message)s"
 
@@ -46,7 +45,6 @@ def check_space(settings: Settings, run: Run, *, symbols: int) -> None:
     """Die unless there is room for the checkpoints that are kept, and for one that is being written."""
     size = parameters(settings, symbols) * CHECKPOINT_BYTES
     checkpoints.check_space(run.checkpoint_dir, (settings.keep_checkpoints + 1) * size)
-    warn_of_short_notice(run, checkpoint_bytes=size, every=settings.checkpoint_every)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from torchtitan.tools import utils
 from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die
-from trainkit.run.stopping import Stop
+from trainkit.run.stopping import Saves, Stop
 
 
 class Checkpoints(CheckpointManager):
@@ -28,6 +28,8 @@ class Checkpoints(CheckpointManager):
         keep: int = 2
 
     pg: dist.ProcessGroup | None
+    saves: Saves
+    """Set by the trainer once it has the model."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
         super().__init__(config, **parts)
@@ -40,11 +42,13 @@ class Checkpoints(CheckpointManager):
             checkpoints.clear_partials(self._run.checkpoint_dir)
         dist.barrier()
 
-    def agree_to_stop(self) -> None:
-        """Note if any rank was asked to stop; all ranks call it in each step."""
+    def agree_to_stop(self, step: int) -> None:
+        """Note if any rank was asked to stop, and how often to save; all ranks call it in each step."""
         asked = torch.tensor(float(self._stop.asked), device=utils.device_type)
         dist.all_reduce(asked)
         self.is_stopping = bool(asked.item())
+        self.saves.due(step)
+        self.interval = self.saves.every
 
     def _should_save(self, curr_step: int, last_step: bool = False) -> bool:
         return self.is_stopping or bool(super()._should_save(curr_step, last_step))

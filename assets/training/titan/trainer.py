@@ -13,7 +13,7 @@ from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.finite import end_diverged
 from trainkit.run.metrics import FILE, summary_of
 from trainkit.run.run import Run
-from trainkit.run.stopping import warn_of_short_notice
+from trainkit.run.stopping import Saves
 
 ADAM_MOMENTS = 2
 """Tensors of AdamW beside each parameter that is trained, in the parameter's size."""
@@ -32,7 +32,13 @@ class ClusterTrainer(Trainer):
         size, saving = checkpoint_bytes(self.model_parts), self.checkpointer
         if run.is_first:
             checkpoints.check_space(run.checkpoint_dir, size * (saving.keep + 1))
-        warn_of_short_notice(run, checkpoint_bytes=size, every=saving.interval)
+        saving.saves = Saves(
+            run,
+            checkpoint_bytes=size,
+            every=saving.interval,
+            last=config.training.steps,
+            agree=process_group.agree,
+        )
 
     def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
         """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches."""
@@ -49,7 +55,7 @@ class ClusterTrainer(Trainer):
                 raise
             self.checkpointer.maybe_wait_for_saving()
             end_diverged(self._run, step=self.step, found=str(error).partition(" at ")[0])
-        self.checkpointer.agree_to_stop()
+        self.checkpointer.agree_to_stop(self.step)
 
     def should_continue_training(self) -> bool:
         """Return False behind the last step, and behind the one in which a stop was asked for."""

@@ -1,11 +1,15 @@
-"""Stop of a run: the handler of SIGTERM, and a warning where less time is left than a save takes."""
+"""Stop of a run by SIGTERM; its saves, and a warning where a stop leaves too little time for one."""
 
 from __future__ import annotations
 
 import math
 import os
 import signal
+import sys
+import time
 import types
+from collections.abc import Callable
+from statistics import median
 
 from trainkit.run import checkpoints, metrics
 from trainkit.run.run import Run
@@ -16,6 +20,9 @@ SAVING_SHARE = 0.05
 """Share of the time that may go into checkpoints where the advice names a CHECKPOINT_EVERY."""
 KILL_WAIT = "KILL_WAIT_S"
 """Seconds between Slurm's SIGTERM and its SIGKILL; job.slurm sets it."""
+SETTLED_STEPS = 10
+"""Steps of a start after which the length of a step is known."""
+NAME, OPTION = "CHECKPOINT_EVERY", "--checkpoint-every"
 
 
 class Stop:
@@ -32,11 +39,63 @@ class Stop:
         self.asked = True
 
 
-def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None:
+class Saves:
+    """Number of steps between two checkpoints, the same on all ranks.
+
+    EC2 may take a spot node before a checkpoint is written. There the number is lowered once, unless the user
+    has set it: to the lowest one with which saving takes SAVING_SHARE of the time.
+
+    Args:
+        checkpoint_bytes: size of a checkpoint of all ranks.
+        every: the setting; `last` is the last step of the run.
+        agree: returns the number of the first rank on all ranks, as process_group.agree does.
+    """
+
+    def __init__(
+        self, run: Run, *, checkpoint_bytes: int, every: int, last: int, agree: Callable[[int], int]
+    ) -> None:
+        self._run, self._bytes, self._last, self._agree = run, checkpoint_bytes, last, agree
+        self.every = every
+        self._ends: list[float] = []
+        self._may_lower = is_spot() and not _is_set()
+        warn_of_short_notice(run, checkpoint_bytes=checkpoint_bytes, every=every, may_lower=self._may_lower)
+
+    def due(self, step: int) -> bool:
+        """Return True if a checkpoint follows a step; all ranks call it once after each one."""
+        if self._may_lower:
+            self._ends.append(time.monotonic())
+            if len(self._ends) > SETTLED_STEPS:
+                self._may_lower = False
+                self._lower()
+        return step % self.every == 0 or step == self._last
+
+    def _lower(self) -> None:
+        steps = zip(self._ends[:-1], self._ends[1:], strict=True)
+        step_s = max(median(end - begin for begin, end in steps), 1e-6)
+        found = self._agree(fewest_steps(self._run, self._bytes, step_s=step_s) if self._run.is_first else 0)
+        if not 0 < found < self.every:
+            return
+        if self._run.is_first:
+            print(
+                f"saving every {found} steps ({found * step_s / 60:,.1f} minutes) instead of {self.every}: "
+                f"a checkpoint takes longer than the {SPOT_NOTICE_S} s of a spot node's notice, so what was "
+                f"done since the last one is lost with a node. {SAVING_SHARE:.0%} of the time goes into "
+                f"saving; a {NAME} that you set is kept."
+            )
+        self.every = found
+
+
+def is_spot() -> bool:
+    """Return True if EC2 may take the nodes of this job."""
+    return os.environ.get("CAPACITY") == "spot"
+
+
+def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_lower: bool) -> None:
     """Print on the first rank which stops leave too little time for a checkpoint, and what to do.
 
     The time is that of the newest checkpoint of the run, or estimated from the throughput of the shared file
-    system; without both nothing is printed. `every` is the number of steps between two checkpoints.
+    system; without both nothing is printed. `every` is the number of steps between two checkpoints, which the
+    run itself lowers later where `may_lower` is True.
     """
     if not run.is_first:
         return
@@ -49,8 +108,9 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None
     # Saving in the background costs less.
     fewest = math.ceil(save_s / step_s / SAVING_SHARE) if step_s else every
     lower = f" to {fewest} ({SAVING_SHARE:.0%} of the time for saving)" if fewest < every else ""
+    by_itself = " (this run does so after its first steps, where it helps)" if may_lower else ""
     stops = []
-    if os.environ.get("CAPACITY") == "spot":
+    if is_spot():
         stops.append((SPOT_NOTICE_S, "the notice of a spot node", "buy nodes on demand"))
     if kill_wait_s := int(os.environ.get(KILL_WAIT) or 0):
         more = "type sbatch --signal=TERM@SECONDS for a time limit"
@@ -61,7 +121,8 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int) -> None
             print(
                 f"stopping: a checkpoint takes about {save_s:,.0f} s ({how}), and {stop} leaves "
                 f"{notice_s} s, so up to {every} steps{minutes} since the last checkpoint would be lost. "
-                f"Lower CHECKPOINT_EVERY{lower}, order more throughput (-c fsx_mbps_per_tib), or {way_out}."
+                f"Lower CHECKPOINT_EVERY{lower}{by_itself}, order more throughput (-c fsx_mbps_per_tib), or "
+                f"{way_out}."
             )
 
 
@@ -74,3 +135,15 @@ def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
     if mbps := float(os.environ.get("SHARED_MBPS") or 0.0):
         return checkpoint_bytes / 1e6 / mbps, f"{checkpoint_bytes / 1e9:,.1f} GB at {mbps:,.0f} MB/s"
     return None
+
+
+def fewest_steps(run: Run, checkpoint_bytes: int, *, step_s: float) -> int:
+    """Return the steps between two saves that cost SAVING_SHARE of the time; 0 where the notice is enough."""
+    known = expected_save(run, checkpoint_bytes)
+    if known is None or known[0] + step_s <= SPOT_NOTICE_S:
+        return 0
+    return math.ceil(known[0] / step_s / SAVING_SHARE)
+
+
+def _is_set() -> bool:
+    return bool(os.environ.get(NAME)) or any(word.partition("=")[0] == OPTION for word in sys.argv)

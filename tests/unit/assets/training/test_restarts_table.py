@@ -9,6 +9,7 @@ from training_cluster.paths import ROOT
 JOB = "slow/assets/training/test_job.py"
 HANGS = "slow/assets/training/test_job_hangs.py"
 SAVES = "slow/assets/training/test_job_slow_saves.py"
+SPOT = "unit/assets/training/trainkit/run/test_stopping_saves.py"
 NCCL = "unit/assets/training/trainkit/test_nccl.py"
 GPT2 = "slow/assets/training/test_gpt2.py"
 
@@ -17,13 +18,17 @@ TESTS = {
         (JOB, "test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on"),
         (JOB, "test_a_job_that_got_on_to_no_checkpoint_is_not_started_again"),
         (JOB, "test_a_job_starts_again_as_often_as_it_may_and_no_more"),
+        (HANGS, "test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on"),
     ],
     "a node was lost": [
         (JOB, "test_a_lost_node_and_the_job_starts_on_another_and_goes_on"),
         (JOB, "test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever"),
     ],
     "no step for": [(HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on")],
-    "EC2 takes a spot node": [(JOB, "test_a_spot_notice_and_the_job_saves_and_starts_again")],
+    "EC2 takes a spot node": [
+        (JOB, "test_a_spot_notice_and_the_job_saves_and_starts_again"),
+        (SPOT, "test_a_spot_node_s_run_saves_more_often_from_its_eleventh_step_on_and_says_why"),
+    ],
     "the loss or the gradients are not finite": [
         (GPT2, "test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it"),
     ],
