@@ -6,9 +6,11 @@ import os
 import subprocess
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from rehearsal.local_slurm import Job, LocalSlurm, NodeShape, parse_partitions
+from tests.slow.assets.training.training import wait_until
 from tests.unit.assets.bootstrap.health.health_node import BUNDLE_SHA256, HealthNode
 
 pytestmark = pytest.mark.slow
@@ -93,6 +95,41 @@ def test_fit_nodes_run_a_job_at_once(cluster: Cluster) -> None:
     log = cluster.node.health_log()
     assert [f"health: {name}, job {job_id}: healthy" in log for name in ran_on] == [True, True]
     assert set(cluster.reasons()) == before
+
+
+def test_a_prolog_killed_in_the_middle_costs_its_job_a_start_and_the_node_checks_the_next_one(
+    cluster: Cluster,
+) -> None:
+    """Slurm takes a prolog that a signal ended for a node that failed; ParallelCluster replaces that node."""
+    before = set(cluster.reasons())
+    killed = cluster.node.root / "killed"
+    hang = f'if mkdir "{killed}" 2>/dev/null; then echo $SLURMD_NODENAME >"{killed}/on"; exec sleep 60; fi\n'
+    cluster.node.stub("nvidia-smi", f"{hang}seq -f 'GPU %g: NVIDIA A100 (UUID: GPU-x)' 8")
+    job_id = cluster.submit(1)
+    wait_until((killed / "on").is_file, timeout_s=60, what="no prolog checks its node")
+    name = (killed / "on").read_text().strip()
+    for prolog in prologs(cluster.node):
+        prolog.kill()
+    job, ran_on = cluster.wait(job_id)
+    assert job.is_completed
+    assert "Restarts=1" in cluster.say("scontrol", "show", "job", str(job_id))
+    assert ran_on != [name]
+    assert set(cluster.reasons()) - before == {name}
+    assert cluster.reasons()[name] == "Prolog error"
+    # Its place is taken by another one, which is checked as every node is.
+    cluster.say("scontrol", "update", f"nodename={name}", "state=resume")
+    job_id = cluster.submit(2)
+    job, ran_on = cluster.wait(job_id)
+    assert job.is_completed
+    assert name in ran_on
+    assert f"health: {name}, job {job_id}: healthy" in cluster.node.health_log()
+    assert set(cluster.reasons()) == before
+
+
+def prologs(node: HealthNode) -> list[psutil.Process]:
+    """The prologs that run, of all nodes."""
+    (prolog,) = node.prolog_folder.iterdir()
+    return [each for each in psutil.process_iter(["cmdline"]) if str(prolog) in (each.info["cmdline"] or [])]
 
 
 def test_what_is_wrong_with_the_prolog_on_all_nodes_takes_none_of_them(cluster: Cluster) -> None:
