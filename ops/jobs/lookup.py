@@ -64,16 +64,6 @@ def read_jobs(head_node: HeadNode, *, ended: bool = False) -> Jobs:
     return Jobs(queue=tuple(queue), ended=remembered, notes=tuple(notes))
 
 
-def read_queue_states(head_node: HeadNode) -> tuple[int, int]:
-    """Return the numbers of running and of waiting jobs; completing and configuring jobs count as running.
-
-    Raises OpsError and botocore's errors.
-    """
-    said = head_node.run("squeue", "--all", "--noheader", "--format=%T", reads_only=True)
-    waiting = said.split().count("PENDING")
-    return len(said.split()) - waiting, waiting
-
-
 def _with_accounts(
     remembered: tuple[QueuedJob, ...], queued: set[str], head_node: HeadNode, notes: list[str]
 ) -> tuple[QueuedJob, ...]:

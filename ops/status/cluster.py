@@ -15,13 +15,14 @@ from ops.account.clusters import describe_cluster
 from ops.account.head_node import HeadNode
 from ops.account.session import ClientOf, unless
 from ops.jobs.columns import aligned
-from ops.jobs.lookup import cluster_option, read_nodes, read_queue_states
+from ops.jobs.lookup import cluster_option, read_nodes
 from ops.jobs.nodes import STATES, Partition, UnavailableNodes
 from ops.parts import Parts
+from ops.printable import printable
 from ops.usage import OpsError
 
 MOUNTS = ("/fsx", "/efs", "/home")
-# Time limit for measuring a file system.
+# Time limit for what asks a file system.
 _FILL_S = 10
 _GIB = 2**30
 _NEARLY_FULL = 0.9
@@ -62,6 +63,8 @@ class ClusterState:
     unavailable: tuple[UnavailableNodes, ...]
     running_jobs: int | None
     waiting_jobs: int | None
+    complaints: tuple[str, ...]
+    """A line for each running job whose ranks have found something wrong with their network."""
     storage: tuple[Fill, ...]
     unanswered: tuple[str, ...]
     """A line for each part without an answer, with the reason."""
@@ -85,14 +88,14 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         "head node": lambda: _instance_state(head_node_id, clients["ec2"]),
         "compute fleet": lambda: _fleet_status(cluster_name, clients["dynamodb"]),
         "partitions": lambda: read_nodes(head_node),
-        "jobs": lambda: read_queue_states(head_node),
+        "jobs": lambda: _jobs(head_node),
         "storage": lambda: _fills(head_node),
     }
     parts = Parts()
     with ThreadPoolExecutor(max_workers=len(asked)) as pool:
         found = dict(zip(asked, pool.map(parts.ask, asked, asked.values()), strict=True))
     partitions, unavailable = found["partitions"] or (None, ())
-    running, waiting = found["jobs"] or (None, None)
+    running, waiting, complaints = found["jobs"] or (None, None, ())
     fills, unmeasured = found["storage"] or ((), ())
     return ClusterState(
         cluster_name=cluster_name,
@@ -103,6 +106,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         unavailable=unavailable,
         running_jobs=running,
         waiting_jobs=waiting,
+        complaints=complaints,
         storage=fills,
         unanswered=(*parts.unanswered(asked), *unmeasured),
     )
@@ -144,6 +148,18 @@ def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
     return tuple(fills), tuple(unmeasured)
 
 
+def _jobs(head_node: HeadNode) -> tuple[int, int, tuple[str, ...]]:
+    """Return the numbers of running and of waiting jobs, and what is wrong with the network of running ones.
+
+    Completing and configuring jobs count as running.
+    """
+    answer = head_node.run_script("list-jobs.sh", str(_FILL_S), MOUNTS[0], reads_only=True)
+    lines = answer.splitlines()
+    complaints = tuple(printable(line) for line in lines if ": " in line)
+    waiting = sum(line.strip() == "PENDING" for line in lines)
+    return len(lines) - len(complaints) - waiting, waiting, complaints
+
+
 def render_cluster_state(state: ClusterState) -> Iterator[str]:
     """Yield the lines for a terminal."""
     if state.head_node:
@@ -160,6 +176,7 @@ def render_cluster_state(state: ClusterState) -> Iterator[str]:
             else ""
         )
         yield f"jobs           {state.running_jobs} running, {state.waiting_jobs} waiting{why}"
+    yield from (f"  WARNING job {line}" for line in state.complaints)
     for fill in state.storage:
         yield f"{fill.mount:13}  {_fill(fill)}"
     if state.partitions is not None:

@@ -77,6 +77,31 @@ def test_every_part_is_shown(standing: PlayedCluster) -> None:
     assert counts.split()[-1] == "1", "down"
 
 
+def test_a_running_job_that_sends_over_tcp_is_told_loudly(standing: PlayedCluster) -> None:
+    standing.does(
+        "squeue", 'case "$*" in *%A*) printf "17\\n18\\n" ;; *) printf "RUNNING\\nRUNNING\\n" ;; esac'
+    )
+    complaint = "NCCL sends over TCP (NET/Socket) on gpu-dy-p4d-1"
+    for run, owner, said in (
+        ("gpt2/job-17", "17", complaint),
+        ("gpt2/job-18", "18", ""),
+        ("gpt2/job-3", "3", complaint),
+        ("titan/odd", "17\n", f"\\u001b]0;pwned {complaint}"),
+    ):
+        folder = standing.shared / "runs" / run
+        folder.mkdir(parents=True)
+        (folder / "owner").write_text(owner)
+        (folder / "network.json").write_text(f'{{"transports": ["Socket"], "complaint": "{said}"}}\n')
+    (standing.shared / "runs" / "gpt2" / "job-19").mkdir()
+    state = look(standing)
+    assert state.unanswered == ()
+    first, second = state.complaints
+    assert first == f"17 gpt2/job-17: {complaint}"
+    assert second.startswith("17 titan/odd: ")
+    assert "\x1b" not in second
+    assert f"  WARNING job 17 gpt2/job-17: {complaint}\n" in shown(state)
+
+
 @pytest.mark.parametrize(
     ("operation", "answer", "part", "why"),
     [
