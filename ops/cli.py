@@ -25,6 +25,7 @@ from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
 from ops.commands.sync import sync
+from ops.commands.users import app as users
 from ops.commands.verify import verify
 
 app = typer.Typer(
@@ -67,6 +68,7 @@ app.command(
     rich_help_panel=BEFORE,
 )(new_workload)
 app.command(epilog="Example: `trainctl rehearse --family p5 --keep`", rich_help_panel=BEFORE)(rehearse)
+app.add_typer(users, name="users", rich_help_panel=BEFORE)
 app.command(epilog="Example: `trainctl verify --cluster training`", rich_help_panel=RUNNING)(verify)
 app.command(epilog="Example: `trainctl status --cluster training --watch`", rich_help_panel=RUNNING)(status)
 app.command(epilog="Example: `trainctl sync up my-corpus datasets/my-corpus`", rich_help_panel=RUNNING)(sync)

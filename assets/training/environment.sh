@@ -124,10 +124,10 @@ environment_cluster_user() {
   sed -n 's/^cfn_cluster_user=//p' "${TRAINING_ROOT:-}/etc/parallelcluster/cfnconfig" 2>/dev/null || true
 }
 
-# environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image if it belongs to
-# this folder, else the shared one, unless another user could put code into that.
+# environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image or the shared one
+# of all users if it belongs to this folder, else that in TRAINING_VENVS, unless another user could put code into that.
 environment_of() {
-  local environment_name environment_own environment_end
+  local environment_name environment_own environment_end environment_all
   environment_name="$(basename "$1")"
   environment_own="${TRAINING_OPT:-/opt/training-cluster}/venvs/$environment_name"
   if environment_is_made "$1" "$environment_own"; then
@@ -135,6 +135,10 @@ environment_of() {
   else
     environment_end="$(environment_variant "$1")" || return 1
     environment_own="${TRAINING_VENVS:?job.slurm sets it}/$environment_name$environment_end"
+    environment_all="${TRAINING_SHARED:-/fsx}/venvs/$environment_name$environment_end"
+    if environment_is_made "$1" "$environment_all" 2>/dev/null; then
+      environment_own="$environment_all"
+    fi
     environment_is_safe "$environment_own" || return 1
     printf '%s\n' "$environment_own"
   fi

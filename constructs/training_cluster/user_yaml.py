@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,22 @@ def read_user_yaml(file: Path) -> Any:
         raise UserYamlError([f"{line}{error.problem or error.context}"]) from None
     except yaml.YAMLError as error:
         raise UserYamlError([" ".join(str(error).split())]) from None
+
+
+def line_of(file: Path, place: Sequence[str]) -> int:
+    """Return the line of a value, by the keys that lead to it; of the last one that the file has."""
+    node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    line = 1
+    for each in place:
+        found = None
+        if isinstance(node, yaml.MappingNode):
+            found = next((pair for pair in node.value if pair[0].value == each), None)
+        elif isinstance(node, yaml.SequenceNode) and each.isdigit() and int(each) < len(node.value):
+            found = (node.value[int(each)],) * 2
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
 
 
 class _Loader(yaml.SafeLoader):

@@ -44,8 +44,26 @@ make_lock() {
   if ! is_ours "$1"; then report_foreign "$1"; fi
 }
 
+# make_environments FOLDER: creates the folder of environments for all users, in which the cluster's user alone may
+# write, since jobs run the code in it. Where several people share the cluster, each has another folder for his own.
+make_environments() {
+  local user
+  user="$(sed -n 's/^cfn_cluster_user=//p' "$TRAINING_ROOT/etc/parallelcluster/cfnconfig" 2>/dev/null || true)"
+  if ! path_exists "$1"; then mkdir "$1"; fi
+  if [[ -d $1 && ! -L $1 ]] && { is_ours "$1" || [[ $(stat --format %U "$1") == "$user" ]]; }; then
+    chmod 755 "$1"
+    chown -h "${user:-$EUID}" "$1"
+  else
+    report_foreign "$1"
+  fi
+}
+
 mkdir -p "$TRAINING_SHARED" "$(dirname "$TRAINING_EFS")"
-make_world_writable "$TRAINING_SHARED/venvs"
+if [[ -d $BUNDLE/users ]]; then
+  make_environments "$TRAINING_SHARED/venvs"
+else
+  make_world_writable "$TRAINING_SHARED/venvs"
+fi
 # The root of an EFS with contents stays as it is, since the EFS may be in use elsewhere.
 if [[ ! -d $TRAINING_EFS || -z "$(ls -A "$TRAINING_EFS")" ]]; then make_world_writable "$TRAINING_EFS"; fi
 for folder in datasets checkpoints runs; do

@@ -14,7 +14,7 @@
 # Nodes: HeadNode
 # Where: any
 # Required: yes
-# Budget: 45 s
+# Budget: 30 s
 set -euo pipefail
 shopt -s inherit_errexit
 

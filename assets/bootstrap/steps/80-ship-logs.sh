@@ -14,7 +14,7 @@
 # Nodes: all
 # Where: node
 # Required: no
-# Budget: 60 s
+# Budget: 45 s
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/put.sh
@@ -65,5 +65,5 @@ put "$CONFIG" <<END
 ]}}}}
 END
 if [[ $changed == yes || ! -e $APPENDED ]]; then
-  timeout 50 "$AGENT/bin/amazon-cloudwatch-agent-ctl" -a append-config -m ec2 -c "file:$CONFIG" -s
+  timeout 40 "$AGENT/bin/amazon-cloudwatch-agent-ctl" -a append-config -m ec2 -c "file:$CONFIG" -s
 fi

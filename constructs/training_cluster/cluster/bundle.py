@@ -18,6 +18,8 @@ from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides, upload_key
 from training_cluster.paths import ASSETS
 from training_cluster.queues.queue import BUILD, Queue
+from training_cluster.users.file import read_users
+from training_cluster.users.render import render_users
 
 BUNDLED = ("bootstrap", "training")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
@@ -52,6 +54,8 @@ def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
         files[f"partitions/{partition}.env"] = text.encode()
     files["links"] = render_links(settings).encode()
     files["versions.env"] = render_versions().encode()
+    if settings.users:
+        files |= render_users(read_users(settings.users), home=settings.home)
     return _pack(files, executables(assets))
 
 

@@ -86,6 +86,15 @@ class ClusterFlags(BaseModel):
         on_change="as ParallelCluster takes each key: trainctl plan lists them",
         is_compared=False,
     )
+    users: str | None = flag(
+        None,
+        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        example="users.yaml",
+        description="File of the people who share the cluster: names, uids, keys, project accounts, limits "
+        "(docs/how-to/users.md). Default: the cluster's own user alone.",
+        on_change="live: new people get in, others are locked and keep their data; left out, all are locked",
+        is_compared=False,
+    )
     cluster_name: str = flag(
         DEFAULT_CLUSTER,
         pattern=r"^[a-zA-Z][a-zA-Z0-9-]{0,59}$",

@@ -13,6 +13,7 @@ from training_cluster.overrides.file import read_overrides
 from training_cluster.problems import ConfigurationError, Contradiction
 from training_cluster.queues.file import read_queues
 from training_cluster.rules.contradictions import contradictions
+from training_cluster.users.file import read_users
 
 CDKS_BOUNDARY = "@aws-cdk/core:permissionsBoundary"
 """Context key of the CDK itself: a policy's name or ARN, which the CDK gives to the roles of its stacks."""
@@ -23,7 +24,7 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
 
     Raises:
         ConfigurationError: an unknown flag, a wrong value, values that contradict each other, or a
-            file of overrides that cannot be used.
+            file of overrides, queues or users that cannot be used.
     """
     flags = {k: v for k, v in context.items() if ":" not in k and not k.startswith("@")}
     if context.get(CDKS_BOUNDARY) and "permissions_boundary" not in flags:
@@ -36,6 +37,8 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
         read_overrides(settings.overrides)
     if settings.queues:
         read_queues(settings.queues)
+    if settings.users:
+        read_users(settings.users)
     if found := contradictions(settings):
         raise ConfigurationError(explain_contradictions(found))
     return settings

@@ -1,0 +1,276 @@
+#!/usr/bin/env bash
+#
+# Makes the users of the cluster as its file of users describes them, on every node, and locks those whom it no longer
+# names. The head node also makes their homes, folders, keys and quotas, which all nodes share.
+#
+# A uid is for life: files on shared storage have no other owner. So a user with another uid, or a uid with another
+# user, is refused, and the others are made. Nothing that belongs to a user is deleted. What is in a user's folder is
+# written as this user, who could replace it by a link to a file of root's.
+#
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED, TRAINING_EFS, TRAINING_ETC,
+#   TRAINING_ROOT. Safe to run again: it calls no program for a user who is as described. Without users/ in the bundle
+#   nobody is described, and all whom it made are locked.
+# Moment: start
+# Recipes: all
+# Nodes: all
+# Where: any
+# Required: yes
+# Budget: 30 s
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+umask 022
+readonly USERS="$BUNDLE/users" ETC="$TRAINING_ROOT/etc"
+# The group of all users of the file, by which a node knows whom it made.
+readonly ALL=training-users ALL_GID=4999
+readonly NOLOGIN=/usr/sbin/nologin SHELL_OF_USERS=/bin/bash EXPIRED=1970-01-02
+readonly SUDOERS="$ETC/sudoers.d/90-training-cluster-admins"
+# usermod writes to the files of another root without PAM and without chroot.
+prefix=()
+if [[ -n $TRAINING_ROOT ]]; then prefix=(--prefix "$TRAINING_ROOT"); fi
+declare -A uid_of shell_of name_of groups_of gid_of group_of named=() refused=()
+# Lines of sysusers.d(5), and those of them who are locked.
+missing="" expired=() problems=()
+
+report() { problems+=("$*"); }
+
+# lines NAME: prints a file of the bundle's users; nothing without users.
+lines() { if [[ -r $USERS/$1 ]]; then cat "$USERS/$1"; fi; }
+
+# Reads the node's own users and groups, and no directory's.
+read_node() {
+  local name uid gid members shell member
+  while IFS=: read -r name _ uid _ _ _ shell; do
+    uid_of[$name]=$uid shell_of[$name]=$shell name_of[$uid]=$name
+  done <"$ETC/passwd"
+  while IFS=: read -r name _ gid members; do
+    gid_of[$name]=$gid group_of[$gid]=$name
+    for member in ${members//,/ }; do groups_of[$member]+="$name "; done
+  done <"$ETC/group"
+}
+
+# is_free NAME UID: true if no other user or group of this node has the id; reports who has it.
+is_free() {
+  local -r other="${name_of[$2]:-${group_of[$2]:-}}"
+  if [[ -z $other || $other == "$1" ]]; then return; fi
+  report "the id $2 of $1 belongs to $other on $(hostname): give $1 another"
+  return 1
+}
+
+# want_group NAME GID: notes a group that is missing.
+want_group() {
+  if [[ ${gid_of[$1]:-} == "$2" ]]; then return; fi
+  if [[ -n ${gid_of[$1]:-} ]]; then
+    report "the group $1 has the gid ${gid_of[$1]} on $(hostname), and the file says $2: a gid stays for life"
+  elif is_free "$1" "$2"; then
+    missing+="g $1 $2"$'\n'
+  fi
+}
+
+# is_in_exactly NAME GROUP...: true if the user is in these groups and in no other one. It starts no program.
+is_in_exactly() {
+  local -a has
+  local group
+  read -ra has <<<"${groups_of[$1]:-}"
+  ((${#has[@]} == $# - 1)) || return 1
+  for group in "${@:2}"; do [[ " ${has[*]} " == *" $group "* ]] || return 1; done
+}
+
+# apply_user NAME UID active|locked GROUPS: notes a user who is missing, and changes one who differs.
+apply_user() {
+  local -r name="$1" uid="$2" state="$3"
+  local -a groups
+  local shell="$SHELL_OF_USERS" expires="" group
+  IFS=, read -ra groups <<<"$ALL${4:+,$4}"
+  if [[ $state == locked ]]; then shell="$NOLOGIN" expires="$EXPIRED"; fi
+  if [[ -n ${uid_of[$name]:-} && ${uid_of[$name]} != "$uid" ]]; then
+    report "$name has the uid ${uid_of[$name]} on $(hostname), and the file says $uid: a uid stays for life"
+    refused[$name]=yes
+  elif [[ -z ${uid_of[$name]:-} ]]; then
+    if ! is_free "$name" "$uid"; then
+      refused[$name]=yes
+      return
+    fi
+    # The group first, with the same number: without it the user's group gets another one.
+    missing+="g $name $uid"$'\n'"u $name $uid:$uid - $HOMES/$name $shell"$'\n'
+    for group in "${groups[@]}"; do missing+="m $name $group"$'\n'; done
+    if [[ $state == locked ]]; then expired+=("$name"); fi
+  elif [[ ${shell_of[$name]} != "$shell" ]] || ! is_in_exactly "$name" "${groups[@]}"; then
+    usermod "${prefix[@]}" --groups "$(IFS=, && printf '%s' "${groups[*]}")" --shell "$shell" \
+      --expiredate "$expires" "$name" || report "$name could not be changed: see the line above"
+    if [[ $state == locked ]]; then end_sessions "$name"; fi
+  fi
+}
+
+# Makes all missing groups and users at once: useradd takes a tenth of a second for each.
+make_missing() {
+  local name said
+  if [[ -z $missing ]]; then return; fi
+  said="$(systemd-sysusers ${TRAINING_ROOT:+--root="$TRAINING_ROOT"} - <<<"$missing" 2>&1)" ||
+    report "users could not be made: ${said##*$'\n'}"
+  for name in "${expired[@]}"; do usermod "${prefix[@]}" --expiredate "$EXPIRED" "$name"; done
+}
+
+# lock_user NAME: locks a user whom the file no longer names.
+lock_user() {
+  if [[ ${shell_of[$1]:-} == "$NOLOGIN" || -z ${uid_of[$1]:-} ]]; then return; fi
+  printf '%s is no longer in the file of users: locked\n' "$1"
+  usermod "${prefix[@]}" --lock --groups "$ALL" --shell "$NOLOGIN" --expiredate "$EXPIRED" "$1" ||
+    report "$1 could not be locked: see the line above"
+  end_sessions "$1"
+}
+
+# end_sessions NAME: ends the logins of a locked user. Jobs run on.
+end_sessions() {
+  if [[ -z $TRAINING_ROOT && $NODE_TYPE != ComputeFleet ]]; then loginctl terminate-user "$1" 2>/dev/null || true; fi
+}
+
+# Writes who may use sudo.
+write_admins() {
+  local admins
+  admins="$(lines people | awk '$3 == "active" && $4 == "admin" {print $1 " ALL=(ALL) NOPASSWD:ALL"}')"
+  if [[ -n $admins ]]; then
+    put "$SUDOERS" 440 <<<"# Training Cluster: steps/71-apply-users.sh"$'\n'"$admins"
+  else
+    rm -f "$SUDOERS"
+  fi
+}
+
+# Makes what users make private, and their environments their own.
+write_profile() {
+  put "$ETC/profile.d/training-cluster-users.sh" <<END
+# Training Cluster: steps/71-apply-users.sh
+case " \$(id -nG) " in
+  *" $ALL "*)
+    umask 077
+    export TRAINING_VENVS="\${TRAINING_SHARED:-$TRAINING_SHARED}/users/\$(id -un)/venvs"
+    ;;
+esac
+END
+}
+
+# as_user UID COMMAND...: runs a command with the rights of a user alone.
+as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}"; }
+
+# make_parent FOLDER: makes a folder of root's for the folders of users.
+make_parent() {
+  if [[ ! -e $1 && ! -L $1 ]]; then mkdir "$1"; fi
+  if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$EUID" ]]; then
+    report "$1 belongs to $(stat --format %U "$1"), who could take the place of its users: move it away, or chown it to root"
+    return 1
+  fi
+  chmod 755 "$1"
+}
+
+# make_folder FOLDER UID GID MODE [SKELETON]: makes a folder of a user or of a group, complete or not at all.
+make_folder() {
+  local fresh other
+  if [[ -L $1 || -e $1 ]]; then
+    if [[ -L $1 || ! -d $1 || $(stat --format %u:%g "$1") != "$2:$3" ]]; then
+      report "$1 is there already, and belongs to $(stat --format %U:%G "$1")"
+    fi
+    return
+  fi
+  if (($2)); then
+    other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 -uid "$2" -print -quit)"
+    if [[ -n $other ]]; then
+      report "the uid $2 of $(basename "$1") was that of $other: give $(basename "$1") another"
+      return
+    fi
+  fi
+  fresh="$(mktemp -d "$(dirname "$1")/.fresh-XXXXXX")"
+  if [[ -n ${5:-} && -d $5 ]]; then cp -R "$5/." "$fresh"; fi
+  chown -R "$2:$3" "$fresh"
+  chmod "$4" "$fresh"
+  mv -T "$fresh" "$1"
+}
+
+# write_keys NAME UID: writes the file's keys beside the user's own; of a locked user, moves all away.
+write_keys() {
+  if [[ $(stat --format %u "$HOMES/$1" 2>/dev/null) != "$2" ]]; then return; fi
+  # shellcheck disable=SC2016  # for the user's shell
+  lines keys | sed -n "s/^$1 //p" | as_user "$2" bash -euo pipefail -c '
+    umask 077
+    begin="# Training Cluster: begin" end="# Training Cluster: end"
+    cd "$1"
+    if [[ $2 == locked ]]; then
+      for file in .ssh/authorized_keys .ssh/authorized_keys2; do
+        if [[ -e $file ]]; then mv "$file" "$file.locked"; fi
+      done
+      exit
+    fi
+    mkdir -p .ssh
+    own=""
+    if [[ -e .ssh/authorized_keys ]]; then own="$(sed "/^$begin\$/,/^$end\$/d" .ssh/authorized_keys)"; fi
+    wanted="$begin"$'"'\n'"'"$(cat)"$'"'\n'"'"$end${own:+$'"'\n'"'$own}"
+    if [[ ! -e .ssh/authorized_keys || $(<.ssh/authorized_keys) != "$wanted" ]]; then
+      printf "%s\n" "$wanted" >.ssh/.authorized_keys.fresh
+      mv .ssh/.authorized_keys.fresh .ssh/authorized_keys
+    fi
+  ' _ "$HOMES/$1" "$3" || report "the keys of $1 could not be written: see the line above"
+}
+
+# set_quotas: sets the quotas on Lustre that differ from those set before.
+set_quotas() {
+  local -r done_before="$TRAINING_ROOT/var/lib/training-cluster/quotas"
+  local wanted kind name id gib
+  command -v lfs >/dev/null || return 0
+  wanted="$(
+    lines people | awk '{print "u", $1, $2, $6 == "-" ? 0 : $6}'
+    lines accounts | awk '{print "p", $1, $2, $3 == "-" ? 0 : $3}'
+  )"
+  while read -r kind name id gib; do
+    [[ -n $kind ]] || continue
+    if grep -qxF -- "$kind $name $id $gib" "$done_before" 2>/dev/null; then continue; fi
+    if [[ $kind == p ]]; then lfs project -p "$id" -s "$TRAINING_SHARED/projects/$name" || report "no project of $name"; fi
+    lfs setquota "-$kind" "$id" --block-hardlimit "${gib}G" "$TRAINING_SHARED" ||
+      report "the quota of $name could not be set: see the line above"
+  done <<<"$wanted"
+  if ((${#problems[@]} == 0)); then put "$done_before" <<<"$wanted"; fi
+}
+
+# Makes what all nodes share, on the head node.
+make_shared() {
+  local name uid gid state
+  put "$TRAINING_ETC/callers" < <(lines callers)
+  put "$TRAINING_ETC/users" < <(lines people)
+  make_parent "$HOMES" && make_parent "$TRAINING_SHARED/users" && make_parent "$TRAINING_SHARED/projects" || return 0
+  while read -r name gid _; do
+    make_folder "$TRAINING_SHARED/projects/$name" 0 "$gid" 2770
+  done < <(lines accounts)
+  while read -r name uid state _; do
+    if [[ -n ${refused[$name]:-} ]]; then continue; fi
+    make_folder "$HOMES/$name" "$uid" "$uid" 700 "$ETC/skel"
+    make_folder "$TRAINING_SHARED/users/$name" "$uid" "$uid" 700
+    write_keys "$name" "$uid" "$state"
+  done < <(lines people)
+  set_quotas
+}
+
+# A cluster without users stays as ParallelCluster makes it.
+if [[ ! -d $USERS ]] && ! grep -qs "^$ALL:" "$ETC/group"; then exit 0; fi
+read_node
+HOMES="$TRAINING_ROOT/home"
+if [[ $(lines homes) == efs ]]; then HOMES="$TRAINING_EFS/home"; fi
+readonly HOMES
+
+want_group "$ALL" "$ALL_GID"
+while read -r name gid _; do want_group "$name" "$gid"; done < <(lines accounts)
+while read -r name uid state _ groups _; do
+  named[$name]=yes
+  apply_user "$name" "$uid" "$state" "${groups#-}"
+done < <(lines people)
+make_missing
+for name in "${!groups_of[@]}"; do
+  if [[ " ${groups_of[$name]}" == *" $ALL "* && -z ${named[$name]:-} ]]; then lock_user "$name"; fi
+done
+write_admins
+write_profile
+if [[ $NODE_TYPE == HeadNode ]]; then make_shared; fi
+if ((${#problems[@]})); then
+  printf '%s\n' "${problems[@]}" >&2
+  printf '%s problems with users, the first: %s\n' "${#problems[@]}" "${problems[0]}" >&2
+  exit 1
+fi

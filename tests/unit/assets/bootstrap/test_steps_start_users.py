@@ -1,0 +1,268 @@
+"""Step 71 on nodes of folders, with the real programs: who exists, what is whose, what a change does."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.assets.bootstrap.start_step_node import Node
+from tests.unit.training_cluster.users.keys import public_key
+from training_cluster.users.file import read_users
+from training_cluster.users.render import render_users
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes users")
+ALICE, BOB = 5001, 5002
+FILE = f"""
+accounts:
+  nlp: {{gid: 6001, quota_gib: 500}}
+users:
+  alice: {{uid: {ALICE}, account: nlp, keys: {public_key("alice")}, admin: true, quota_gib: 100}}
+  bob: {{uid: {BOB}, keys: {public_key("bob")}, iam: bob@example.com}}
+"""
+
+
+class UsersNode(Node):
+    """A node with the files of users of a Linux, and the bundle's users."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.file = root / "users.yaml"
+        self.write("etc/passwd", "root:x:0:0::/root:/bin/bash\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n")
+        self.write("etc/group", "root:x:0:\nubuntu:x:1000:\n")
+        self.write("etc/shadow", "root:*:1::::::\nubuntu:*:1::::::\n").chmod(0o600)
+        self.write("etc/gshadow", "root:*::\nubuntu:*::\n")
+        self.write("etc/skel/.bashrc", "# of the skeleton\n")
+        for folder in ("home", "efs", "fsx"):
+            (self.slash / folder).mkdir()
+            (self.slash / folder).chmod(0o1777)
+
+    def describe(self, text: str, *, home: str = "ebs") -> None:
+        """Put a file of users into the bundle."""
+        self.file.write_text(text)
+        for name, content in render_users(read_users(str(self.file)), home=home).items():
+            path = self.bundle / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+
+    def entry(self, name: str) -> list[str]:
+        (found,) = [
+            line.split(":") for line in self.text("etc/passwd").splitlines() if line.startswith(f"{name}:")
+        ]
+        return found
+
+    def group(self, name: str) -> list[str]:
+        (found,) = [
+            line.split(":") for line in self.text("etc/group").splitlines() if line.startswith(f"{name}:")
+        ]
+        return [found[2], *sorted(found[3].split(","))]
+
+    def keys(self, name: str) -> Path:
+        return self.slash / "efs" / "home" / name / ".ssh" / "authorized_keys"
+
+
+@pytest.fixture
+def node() -> Iterator[UsersNode]:
+    """A node, in a folder that other users can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        umask = os.umask(0o022)
+        yield UsersNode(Path(name))
+        os.umask(umask)
+
+
+def owner(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
+
+
+@pytest.mark.parametrize("kind", ["ComputeFleet", "LoginNode", "HeadNode"])
+def test_every_node_has_the_users_with_the_same_ids(node: UsersNode, kind: str) -> None:
+    node.describe(FILE)
+    node.does("71", node_type=kind)
+    assert node.entry("alice")[2:] == ["5001", "5001", "", f"{node.slash}/efs/home/alice", "/bin/bash"]
+    assert node.group("nlp") == ["6001", "alice"]
+    assert node.group("training-users") == ["4999", "alice", "bob"]
+    sudoers = node.slash / "etc/sudoers.d/90-training-cluster-admins"
+    assert sudoers.read_text().splitlines()[1:] == ["alice ALL=(ALL) NOPASSWD:ALL"]
+    assert owner(sudoers)[2] == 0o440
+    assert (kind == "HeadNode") == (node.slash / "efs" / "home").exists()
+
+
+def test_a_second_run_changes_nothing_and_starts_no_program_for_users(node: UsersNode) -> None:
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    before = node.files()
+    for program in ("systemd-sysusers", "usermod"):
+        node.stub(program)
+    node.does("71", node_type="HeadNode")
+    assert node.files() == before
+    assert node.calls() == []
+
+
+def test_homes_and_folders_are_private_and_complete(node: UsersNode) -> None:
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    home, fsx = node.slash / "efs" / "home", node.slash / "fsx"
+    assert owner(home) == (0, 0, 0o755)
+    assert owner(home / "alice") == (ALICE, ALICE, 0o700)
+    assert owner(home / "alice" / ".bashrc")[:2] == (ALICE, ALICE)
+    assert owner(fsx / "users" / "bob") == (BOB, BOB, 0o700)
+    assert owner(fsx / "projects" / "nlp") == (0, 6001, 0o2770)
+    assert owner(node.keys("bob")) == (BOB, BOB, 0o600)
+    assert public_key("bob") in node.keys("bob").read_text()
+    assert (node.etc / "callers").read_text() == "bob@example.com bob\n"
+
+
+def test_with_home_on_efs_the_homes_are_in_home(node: UsersNode) -> None:
+    node.describe(FILE, home="efs")
+    node.does("71", node_type="HeadNode")
+    assert owner(node.slash / "home" / "alice") == (ALICE, ALICE, 0o700)
+
+
+def test_new_keys_replace_the_old_ones_and_the_users_own_stay(node: UsersNode) -> None:
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    own = public_key("laptop")
+    node.keys("bob").write_text(node.keys("bob").read_text() + own + "\n")
+    node.describe(FILE.replace(public_key("bob"), public_key("new")))
+    node.does("71", node_type="HeadNode")
+    lines = node.keys("bob").read_text().splitlines()
+    assert lines[1:] == [public_key("new"), "# Training Cluster: end", own]
+
+
+@pytest.mark.parametrize("how", ["locked", "left out"])
+def test_a_locked_user_cannot_log_in_and_keeps_the_data(node: UsersNode, how: str) -> None:
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    data = node.slash / "efs/home/alice/data"
+    data.write_text("precious")
+    lines = [line for line in FILE.splitlines() if "alice:" not in line]
+    locked = FILE.replace("admin: true", "admin: true, locked: true")
+    node.describe(locked if how == "locked" else "\n".join(lines))
+    node.does("71", node_type="HeadNode")
+    assert node.entry("alice")[6] == "/usr/sbin/nologin"
+    assert node.text("etc/shadow").splitlines()[2].split(":")[7] == "1", "the account has expired"
+    assert not (node.slash / "etc/sudoers.d/90-training-cluster-admins").exists()
+    assert data.read_text() == "precious"
+    if how == "locked":
+        assert not node.keys("alice").exists()
+        assert node.keys("alice").with_suffix(".locked").exists()
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    assert node.entry("alice")[6] == "/bin/bash"
+    assert node.text("etc/shadow").splitlines()[2].split(":")[7] == "", "the account does not expire"
+    assert public_key("alice") in node.keys("alice").read_text()
+
+
+def test_without_a_file_of_users_all_are_locked_and_a_cluster_without_any_stays_as_it_is(
+    node: UsersNode,
+) -> None:
+    before = node.files()
+    node.does("71", node_type="HeadNode")
+    assert node.files() == before
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    for path in (node.bundle / "users").iterdir():
+        path.unlink()
+    (node.bundle / "users").rmdir()
+    node.does("71", node_type="HeadNode")
+    assert {node.entry(name)[6] for name in ("alice", "bob")} == {"/usr/sbin/nologin"}
+    assert node.entry("ubuntu")[6] == "/bin/bash"
+
+
+def test_another_uid_is_refused_and_the_others_are_made(node: UsersNode) -> None:
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    node.describe(FILE.replace(str(ALICE), "5009") + "  carol: {uid: 5010}\n  dave: {uid: 5001}\n")
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1
+    said = done.stderr.splitlines()
+    assert "alice has the uid 5001 on" in said[0] and said[0].endswith(
+        "and the file says 5009: a uid stays for life"
+    )
+    assert said[1].startswith("the id 5001 of dave belongs to alice on")
+    assert said[-1].startswith("2 problems with users, the first: alice has the uid")
+    assert node.entry("carol")[2] == "5010"
+    assert owner(node.slash / "efs/home/carol")[0] == 5010
+    assert owner(node.slash / "efs/home/alice")[0] == ALICE
+
+
+def test_the_uid_of_an_older_clusters_user_is_not_given_to_another(node: UsersNode) -> None:
+    old = node.slash / "efs" / "home" / "eve"
+    old.mkdir(parents=True)
+    os.chown(old, ALICE, ALICE)
+    node.describe(FILE)
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1
+    assert f"the uid 5001 of alice was that of {old}: give alice another" in done.stderr
+    assert not (node.slash / "efs/home/alice").exists()
+
+
+def test_a_user_cannot_take_the_place_of_the_homes_or_lead_root_elsewhere_by_links(node: UsersNode) -> None:
+    node.describe(FILE)
+    (node.slash / "fsx" / "users").symlink_to(node.slash / "etc")
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1 and "could take the place of its users" in done.stderr
+    (node.slash / "fsx" / "users").unlink()
+    node.does("71", node_type="HeadNode")
+    ssh, root = node.slash / "efs/home/bob/.ssh", node.slash / "root-ssh"
+    root.mkdir(mode=0o700)
+    (root / "authorized_keys").write_text("root's\n")
+    subprocess.run(["rm", "-r", str(ssh)], check=True)
+    ssh.symlink_to(root)
+    node.describe(FILE.replace(public_key("bob"), public_key("new")))
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1 and "the keys of bob could not be written" in done.stderr
+    assert (root / "authorized_keys").read_text() == "root's\n"
+
+
+def test_quotas_are_set_once_for_users_and_projects(node: UsersNode) -> None:
+    node.stub("lfs")
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    fsx = node.slash / "fsx"
+    assert node.calls() == [
+        f"lfs setquota -u 5001 --block-hardlimit 100G {fsx}",
+        f"lfs setquota -u 5002 --block-hardlimit 0G {fsx}",
+        f"lfs project -p 6001 -s {fsx}/projects/nlp",
+        f"lfs setquota -p 6001 --block-hardlimit 500G {fsx}",
+    ]
+    node.does("71", node_type="HeadNode")
+    assert node.calls() == []
+
+
+def test_where_people_share_the_cluster_its_own_user_makes_the_environments_of_all(node: UsersNode) -> None:
+    node.write("etc/parallelcluster/cfnconfig", "cfn_cluster_user=nobody\n")
+    node.does("70", node_type="HeadNode")
+    venvs = node.slash / "fsx" / "venvs"
+    assert owner(venvs)[2] == 0o1777
+    node.describe(FILE)
+    node.does("70", node_type="HeadNode")
+    node.does("70", node_type="HeadNode")
+    assert owner(venvs)[::2] == (65534, 0o755)
+
+
+def test_what_users_make_is_private_and_their_environments_are_their_own(node: UsersNode) -> None:
+    node.describe(FILE)
+    node.does("71")
+    node.stub("id", 'case "$1" in -nG) echo nlp training-users ;; *) echo alice ;; esac')
+    shell = 'PATH="$2:$PATH"; . "$1"; umask; echo "$TRAINING_VENVS"'
+    profile = node.slash / "etc/profile.d/training-cluster-users.sh"
+    for program in ("bash", "dash"):
+        done = subprocess.run(
+            [program, "-c", shell, "_", profile, node.programs], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == ["0077", f"{node.slash}/fsx/users/alice/venvs"]
+
+
+def test_five_hundred_users_are_made_within_the_time_that_a_prolog_has(node: UsersNode) -> None:
+    people = "".join(f"  user{each}: {{uid: {5000 + each}}}\n" for each in range(500))
+    node.describe(f"users:\n{people}")
+    node.does("71")
+    assert len(node.text("etc/passwd").splitlines()) == 502
