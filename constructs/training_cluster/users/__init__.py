@@ -1,4 +1,4 @@
 """The people of a cluster: the user's file of them, and what nodes make of it.
 
-Imported by: ops, rehearsal, tools, training_cluster.cluster, training_cluster.rules.
+Imported by: ops, training_cluster.cluster, training_cluster.rules.
 """
