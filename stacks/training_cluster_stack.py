@@ -18,6 +18,7 @@ from training_cluster.cluster.node_policies import (
     buckets_policy_arn,
     datasets_policy_arn,
     login_policy_arn,
+    metrics_policy_arn,
     nodes_policy_arn,
 )
 from training_cluster.cluster.nodes import bootstrap_prefix
@@ -33,6 +34,7 @@ from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
 from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.queues.queue import Queue
+from training_cluster.stack_names import rules_topic
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ class TrainingClusterStack(Stack):
                 if (group := self._placement_group_name(queue, f"PlacementGroup-{queue.name}"))
             },
             login_policy_arn=login_policy_arn(self, name, storage.bucket) if settings.login_nodes else None,
+            metrics_policy_arn=self._metrics_policy_arn(settings),
             buckets_policy_arn=self._buckets_policy_arn(settings),
             database=accounting.database if accounting else existing_database(settings),
         )
@@ -151,6 +154,17 @@ class TrainingClusterStack(Stack):
             settings.cluster_name,
             readable=settings.readable_buckets,
             writable=settings.writable_buckets,
+        )
+
+    def _metrics_policy_arn(self, settings: Settings) -> str | None:
+        if settings.metrics == "cloudwatch":
+            return None
+        return metrics_policy_arn(
+            self,
+            settings.cluster_name,
+            workspace_arn=settings.metrics_workspace,
+            topic=rules_topic(settings.cluster_name) if settings.alarm_email else None,
+            webhook_secret_arn=settings.alert_webhook_secret,
         )
 
     def _image_id(self, settings: Settings) -> str | None:

@@ -18,6 +18,7 @@ readonly LOGS=.cache/logs
 declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl)
 # Disk space of set-up and a rehearsal with PyTorch's CPU build; and the extra space of PyPI's build with CUDA.
 readonly SETUP_GIB=4 CUDA_GIB=4
+readonly -a PROMETHEUS=(prometheus prometheus-node-exporter prometheus-alertmanager)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -148,6 +149,25 @@ install_programs() {
   say "$(slurmctld -V) is installed"
 }
 
+# Prometheus, promtool and node_exporter for rehearsals and tests, unpacked and not installed: installed, they would
+# listen on this machine at once.
+unpack_prometheus() {
+  local -r folder=.cache/prometheus
+  local package
+  if [[ -x $folder/usr/bin/promtool && -x $folder/usr/bin/prometheus-node-exporter ]]; then return; fi
+  say "unpacking Prometheus from the distribution"
+  rm -rf "$folder" "$folder.part"
+  mkdir -p "$folder.part"
+  if ! (cd "$folder.part" && apt-get download "${PROMETHEUS[@]}" >apt.log 2>&1); then
+    tail -n 5 "$folder.part/apt.log" >&2
+    say "${PROMETHEUS[*]} cannot be downloaded: their tests fail; type: sudo apt-get update && make setup"
+    return
+  fi
+  for package in "$folder.part"/*.deb; do dpkg-deb --extract "$package" "$folder.part"; done
+  rm -f "$folder.part"/*.deb
+  mv -T "$folder.part" "$folder"
+}
+
 # jsii unpacks aws-cdk-lib at its first use. It is done once here: parallel processes would wait for each other, and
 # its lock expires after 5 s.
 unpack_jsii() {
@@ -175,6 +195,7 @@ main() {
   trap 'kill -TERM -- "-$other" 2>/dev/null || true' EXIT
   make_venv .venv locks/dev.txt editable
   hide_aws_cli
+  unpack_prometheus
   make_node_modules
   unpack_jsii
   wait "$other"

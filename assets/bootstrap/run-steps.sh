@@ -83,7 +83,7 @@ read_header() {
   local line
   header=()
   while IFS= read -r line && [[ $line == \#* ]]; do
-    if [[ $line =~ ^\#\ (Moment|Recipes|Nodes|Where|Required|Budget|Reads):\ (.+)$ ]]; then
+    if [[ $line =~ ^\#\ (Moment|Recipes|Nodes|Where|Required|Budget|Metrics|Reads):\ (.+)$ ]]; then
       header[${BASH_REMATCH[1]}]="${BASH_REMATCH[2]}"
     fi
   done <"$1"
@@ -99,6 +99,7 @@ has() { [[ $1 == all || " $1 " == *" $2 "* ]]; }
 # applies: true if the step whose header was read runs at this moment, on a node of this type.
 applies() {
   has "${header[Nodes]}" "${NODE_TYPE/Image/ComputeFleet}" && has "${header[Recipes]}" "$RECIPE" &&
+    has "${header[Metrics]:-all}" "$METRICS" &&
     [[ $MOMENT == start || $MOMENT == refresh || ${header[Moment]} != start ]]
 }
 
@@ -209,9 +210,13 @@ main() {
   esac
   mkdir -p "$LOGS" "$TRAINING_STATE/stamps"
   OS="$(os_name)"
-  export NODE_TYPE RECIPE PARTITION WORKLOADS OS
+  export NODE_TYPE RECIPE PARTITION WORKLOADS OS MOMENT METRICS=cloudwatch
   # shellcheck source=/dev/null
   source "$BUNDLE/versions.env"
+  if [[ -e $BUNDLE/metrics.env ]]; then # an image has none
+    # shellcheck source=/dev/null
+    source "$BUNDLE/metrics.env"
+  fi
   log "$MOMENT: $NODE_TYPE, recipe $RECIPE${PARTITION:+, partition $PARTITION}"
   for step in "$BUNDLE"/bootstrap/steps/*.sh; do
     run_if_due "$step"

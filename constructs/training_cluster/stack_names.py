@@ -43,3 +43,9 @@ def is_taken(name: str) -> bool:
     lower = name.lower()
     prefixes = (f"{_OURS}-".lower(), f"{CLUSTER_STACK}-".lower())
     return lower in {CLUSTER_STACK.lower(), "cdktoolkit"} or lower.startswith(prefixes)
+
+
+def rules_topic(cluster_name: str) -> str:
+    """Name the SNS topic of a cluster with Prometheus, which its head node publishes to."""
+    # No cluster's name has an underscore, so no topic of another cluster has this name.
+    return f"TrainingCluster_{cluster_name}_Alarms"

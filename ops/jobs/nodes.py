@@ -14,7 +14,7 @@ SINFO_FORMAT = "%P|%a|%T|%D|%N|%H|%E"
 STATES = ("allocated", "idle", "powering_up", "powering_down", "powered_down", "down")
 
 # sinfo's states and their suffixes (sinfo(1), NODE STATE CODES), grouped as on the dashboard
-# (assets/bootstrap/metrics/node_states.py).
+# (assets/bootstrap/metrics/slurm_nodes.py).
 _OFF = {"~", "powered_down"}
 _STARTING = {"#", "powering_up"}
 _STOPPING = {"%", "!", "powering_down", "power_down"}

@@ -52,7 +52,7 @@ apply_drain_limit() {
   sleep "$SETTLE_S"
   if ! write_verdict "$@"; then return; fi
   for check in "${@:2}"; do
-    # node_states.py counts the touched files.
+    # slurm_nodes.py counts the touched files.
     if is_braked "$1" "$check" && touch "$VERDICTS/$1/.braked-$check"; then
       # shellcheck disable=SC2034  # check-node.sh reads it
       braked[$check]=yes

@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 NAMESPACE = "TrainingCluster"
 TIMEOUT_S = 20
+INTERVAL_S = 30
+"""Seconds between two runs with text files (steps/85-start-timers.sh)."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,22 @@ class Metric:
     dimensions: dict[str, str] = field(default_factory=dict)
 
 
-def arguments(*positional: str) -> argparse.Namespace:
-    """Read the command line: the cluster, the region, and a program's own positional arguments."""
-    parser = argparse.ArgumentParser()
+def parser(*positional: str) -> argparse.ArgumentParser:
+    """Return the parser of what all programs take, and of a program's own positional arguments."""
+    found = argparse.ArgumentParser()
     for name in positional:
-        parser.add_argument(name)
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--region", required=True)
-    return parser.parse_args()
+        found.add_argument(name)
+    found.add_argument("--cluster", required=True)
+    found.add_argument("--region", required=True)
+    found.add_argument("--textfiles", help="folder of node_exporter's text files")
+    found.add_argument("--no-cloudwatch", action="store_true", help="publish nothing")
+    return found
+
+
+def is_due(asked: argparse.Namespace) -> bool:
+    """Return True once a minute: with text files a program runs twice."""
+    is_first_run = not asked.textfiles or time.localtime().tm_sec < INTERVAL_S
+    return is_first_run and not asked.no_cloudwatch
 
 
 def publish(metrics: list[Metric], *, cluster: str, region: str) -> None:

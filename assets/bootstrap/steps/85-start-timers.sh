@@ -4,11 +4,13 @@
 # minute; one, on head and login nodes, installs the bundle that the cluster config names if they missed an update.
 #
 # The metrics are the numbers of nodes by Slurm state on the head node, and the use of accelerators on compute nodes.
+# With metrics=prometheus or amp the same programs run twice a minute, and write text files for node_exporter, too;
+# without it, what an earlier bundle started for them (steps 86 to 88) goes.
 # The second timer is needed because ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback.
 # It runs bootstrap.sh with BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
 #
-# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, and PATH, which
-#   the timers get too. Safe to run again: an existing timer gets the programs of the new bundle. A node works
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, TRAINING_STATE,
+#   TRAINING_SHARED, TRAINING_EFS, METRICS, METRICS_BUDGET_USD, and PATH, which the timers get too. Safe to run again: an existing timer gets the programs of the new bundle. A node works
 #   without the timers too: their failure is reported, and the node starts.
 # Moment: start
 # Recipes: all
@@ -56,28 +58,57 @@ END
   timers+=("$1.timer")
 }
 
-# Prints the bundle's metrics program for this node, with its first argument; nothing if the node has none.
+# Prints the bundle's metrics program for this node, with its first arguments; nothing if the node has none.
 program() {
   case $NODE_TYPE in
-    HeadNode) printf 'node_states.py\n' ;;
+    HeadNode)
+      printf 'head_node.py'
+      if exports; then
+        printf ' --targets %s --state %s --prices %s --runs %s --storage %s --storage %s' \
+          "$TRAINING_ETC/prometheus/nodes.json" "$TRAINING_STATE/metrics" "$BUNDLE/prices" "$TRAINING_SHARED/runs" \
+          "$TRAINING_SHARED" "$TRAINING_EFS"
+        if [[ -n ${METRICS_BUDGET_USD:-} ]]; then printf ' --budget-usd %s' "$METRICS_BUDGET_USD"; fi
+      fi
+      ;;
     ComputeFleet)
       # shellcheck source=/dev/null
       source "$TRAINING_ETC/partitions/${cfn_scheduler_queue_name:?is not in cfnconfig}.env"
-      if [[ $ACCELERATOR_KIND != none ]]; then printf 'accelerators.py %s\n' "$ACCELERATOR_KIND"; fi
+      if [[ $ACCELERATOR_KIND != none ]] || exports; then printf 'compute_node.py %s' "$ACCELERATOR_KIND"; fi
       ;;
   esac
+}
+
+exports() { [[ ${METRICS:-cloudwatch} != cloudwatch ]]; }
+
+# Removes what steps 86 to 88 of an earlier bundle started.
+stop_exporting() {
+  local unit
+  for unit in node-exporter prometheus alertmanager; do
+    if [[ ! -e $UNITS/training-cluster-$unit.service ]]; then continue; fi
+    timeout 20 systemctl disable --now "training-cluster-$unit.service"
+    rm -f "$UNITS/training-cluster-$unit.service"
+  done
+  if [[ $NODE_TYPE == HeadNode ]]; then
+    rm -f "$TRAINING_ROOT/opt/slurm/etc/scripts/"{prolog,epilog}.d/20-training-cluster-metrics
+  fi
 }
 
 # shellcheck source=/dev/null
 source "$CFNCONFIG"
 cluster="--cluster ${stack_name:?is not in cfnconfig} --region ${cfn_region:?is not in cfnconfig}"
 runs="$(program)"
+if exports; then
+  when='*:*:0/30' limit=28 cluster+=" --textfiles $TRAINING_ROOT/run/training-cluster-metrics"
+else
+  when=minutely limit=50
+  stop_exporting
+fi
 if [[ -n $runs ]]; then
   # At the same second on all nodes: a job waits for its slowest node then only once a minute, not for each in turn.
-  timer training-cluster-metrics minutely "publish metrics of this node" <<END
+  timer training-cluster-metrics "$when" "publish metrics of this node" <<END
 Environment="PATH=/opt/slurm/bin:/opt/aws/neuron/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/metrics/$runs $cluster
-TimeoutStartSec=50
+TimeoutStartSec=$limit
 Nice=10
 END
 fi

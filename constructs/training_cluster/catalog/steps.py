@@ -13,8 +13,10 @@ from training_cluster.problems import ConfigurationError
 Moment = Literal["install", "image", "start"]
 NODES = ("HeadNode", "ComputeFleet", "LoginNode")
 RECIPES = ("gpu", "volta", "neuron", "cpu")
+METRICS = ("cloudwatch", "prometheus", "amp")
+"""Stores of a cluster's metrics: values of the flag `metrics`, the default first."""
 
-_LINE = re.compile(r"^# (Moment|Recipes|Nodes|Where|Required|Budget|Reads): (.+)$")
+_LINE = re.compile(r"^# (Moment|Recipes|Nodes|Where|Required|Budget|Metrics|Reads): (.+)$")
 _ALLOWED = {
     "Moment": re.compile(r"install|image|start"),
     "Recipes": re.compile(rf"all|({'|'.join(RECIPES)})( ({'|'.join(RECIPES)}))*"),
@@ -37,6 +39,8 @@ class Step:
     """True when only a node of ParallelCluster can run it: a rehearsal skips the step."""
     is_required: bool
     budget_s: int
+    metrics: frozenset[str]
+    """Values of the flag `metrics` with which it runs."""
     reads: tuple[str, ...]
     """Patterns of the other files of the bundle that it reads."""
 
@@ -75,14 +79,22 @@ def image_steps(recipe: str, assets: Path = ASSETS) -> list[Step]:
 
 
 def start_steps(
-    *, node: str, recipe: str, has_built_image: bool = False, assets: Path = ASSETS
+    *,
+    node: str,
+    recipe: str,
+    metrics: str = METRICS[0],
+    has_built_image: bool = False,
+    assets: Path = ASSETS,
 ) -> list[Step]:
     """Read the steps that a node may run at its start: with a built image, those that no image can hold."""
     moments = {"start"} if has_built_image else {"start", "install"}
     return [
         step
         for step in load_steps(assets)
-        if step.moment in moments and recipe in step.recipes and node in step.nodes
+        if step.moment in moments
+        and recipe in step.recipes
+        and node in step.nodes
+        and metrics in step.metrics
     ]
 
 
@@ -117,5 +129,6 @@ def _read(path: Path) -> Step:
         is_for_nodes_only=found["Where"] == "node",
         is_required=found["Required"] == "yes",
         budget_s=int(found["Budget"].split()[0]),
+        metrics=frozenset(found.get("Metrics", " ".join(METRICS)).split()),
         reads=tuple(found.get("Reads", "").split()),
     )

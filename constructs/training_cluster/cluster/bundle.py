@@ -14,6 +14,7 @@ from training_cluster.catalog.steps import budget_s, image_steps, start_steps
 from training_cluster.catalog.versions import render_versions
 from training_cluster.catalog.workloads import environments_budget_s
 from training_cluster.cluster.job_environment import render_job_environments, render_links
+from training_cluster.cluster.metrics import render_metrics, render_prices
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides, upload_key
 from training_cluster.paths import ASSETS
@@ -27,12 +28,17 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 def bootstrap_budget_s(settings: Settings) -> int:
     """Return the most seconds that our steps may take on a compute node of any queue."""
-    return max(map(_start_budget_s, settings.all_queues))
+    return max(_start_budget_s(queue, settings.metrics) for queue in settings.all_queues)
 
 
-def _start_budget_s(queue: Queue) -> int:
+def _start_budget_s(queue: Queue, metrics: str) -> int:
     has_built_image = queue.image == BUILD
-    steps = start_steps(node="ComputeFleet", recipe=queue.image_recipe, has_built_image=has_built_image)
+    steps = start_steps(
+        node="ComputeFleet",
+        recipe=queue.image_recipe,
+        metrics=metrics,
+        has_built_image=has_built_image,
+    )
     return budget_s(steps, environments_s=0 if has_built_image else environments_budget_s(queue.workloads))
 
 
@@ -56,6 +62,8 @@ def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
     files["versions.env"] = render_versions().encode()
     if settings.users:
         files |= render_users(read_users(settings.users), home=settings.home)
+    files["metrics.env"] = render_metrics(settings).encode()
+    files["prices"] = render_prices(settings).encode()
     return _pack(files, executables(assets))
 
 

@@ -87,7 +87,7 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
         "Ssh": {"KeyName": ids.key_name},
         "LocalStorage": root_volume(settings.head_root_gib or settings.family_facts.head_root_gib),
         "Imds": {"Secured": True},
-        "Iam": iam(name, ids),
+        "Iam": iam(name, ids, *_metrics_policies(settings, ids)),
         "CustomActions": {
             "OnNodeConfigured": bootstrap_action(name, ids),
             # A live change: another checksum runs the script again on the head node, nothing else.
@@ -95,6 +95,12 @@ def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:
             "OnNodeUpdated": bootstrap_action(name, ids, f"{BUNDLE_ARGUMENT}{ids.bundle_sha256}"),
         },
     }
+
+
+def _metrics_policies(settings: Settings, ids: ResourceIds) -> list[str]:
+    if settings.metrics == "cloudwatch" or ids.metrics_policy_arn is None:
+        return []
+    return [ids.metrics_policy_arn]
 
 
 def _login_pool(settings: Settings, ids: ResourceIds) -> Rendered:

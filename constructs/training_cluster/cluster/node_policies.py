@@ -113,6 +113,37 @@ def buckets_policy_arn(
     return policy.managed_policy_arn
 
 
+def metrics_policy_arn(
+    scope: Construct,
+    cluster_name: str,
+    *,
+    workspace_arn: str | None,
+    topic: str | None,
+    webhook_secret_arn: str | None,
+) -> str | None:
+    """Let the head node send metrics and alerts; None if it sends none.
+
+    Args:
+        workspace_arn: workspace of metrics=amp.
+        topic: name of the SNS topic of alarm_email.
+        webhook_secret_arn: secret with the address of the webhook.
+    """
+    topic_arn = f"arn:{Aws.PARTITION}:sns:{Aws.REGION}:{Aws.ACCOUNT_ID}:{topic}"
+    rights = {
+        "aps:RemoteWrite": workspace_arn,
+        "sns:Publish": topic_arn if topic else None,
+        "secretsmanager:GetSecretValue": webhook_secret_arn,
+    }
+    statements = [
+        iam.PolicyStatement(actions=[action], resources=[arn]) for action, arn in rights.items() if arn
+    ]
+    if not statements:
+        return None
+    return _policy(
+        scope, "MetricsPolicy", name=f"{cluster_name}-metrics", statements=statements
+    ).managed_policy_arn
+
+
 def _list_statement(entry: str) -> iam.PolicyStatement:
     bucket, _, prefix = entry.strip("/").partition("/")
     below = {"StringLike": {"s3:prefix": [prefix, f"{prefix}/*"]}} if prefix else None

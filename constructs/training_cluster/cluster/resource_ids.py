@@ -60,6 +60,8 @@ class ResourceIds:
     """Names of the new placement groups of other queues, by queue."""
     login_policy_arn: str | None = None
     """Policy that lets login nodes read their scripts; None without login nodes."""
+    metrics_policy_arn: str | None = None
+    """Policy that lets the head node send metrics and alerts; None if it sends none."""
     buckets_policy_arn: str | None = None
     """Policy of read_buckets and write_buckets; None without them."""
     own_policy_arns: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ def placeholders(*, image_id: str | None, bootstrap_budget_s: int) -> ResourceId
         image_id=image_id,
         placement_group_name="group",
         login_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-login",
+        metrics_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-metrics",
         buckets_policy_arn="arn:aws:iam::123456789012:policy/parallelcluster-buckets",
         database=Database(
             uri=f"database.example.com:{MYSQL_PORT}",

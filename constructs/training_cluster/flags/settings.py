@@ -13,6 +13,7 @@ from training_cluster.catalog.workloads import workloads_of
 from training_cluster.flags.account import AccountFlags, parse_tags, split_list
 from training_cluster.flags.cluster import ClusterFlags
 from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
+from training_cluster.flags.monitoring import MonitoringFlags
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of, make_queue, read_queues
@@ -24,11 +25,12 @@ FLAG_GROUPS: dict[str, type[BaseModel]] = {
     "Cluster": ClusterFlags,
     "Network": NetworkFlags,
     "Storage": StorageFlags,
+    "Monitoring": MonitoringFlags,
     "Account": AccountFlags,
 }
 
 
-class Settings(AccountFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFlags):
+class Settings(AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFlags):
     """The app's public interface: `cdk deploy TrainingClusterStack -c flag=value`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

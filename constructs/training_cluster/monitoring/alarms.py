@@ -23,11 +23,23 @@ _Missing = cloudwatch.TreatMissingData
 class Alarms(Construct):
     """Five alarms and, with an address, a topic that mails them.
 
+    Args:
+        topic_name: name of the topic, if the head node publishes to it, too; None for
+            CloudFormation's.
+
     Attributes:
         alarms: the alarms, for the dashboard.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, metrics: ClusterMetrics, email: str | None) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        metrics: ClusterMetrics,
+        email: str | None,
+        topic_name: str | None = None,
+    ) -> None:
         super().__init__(scope, id_)
         # No cluster's name has an underscore, so no name of ParallelCluster's is equal.
         self._prefix = f"TrainingCluster_{metrics.cluster_name}_"
@@ -39,7 +51,7 @@ class Alarms(Construct):
             self._check_braked(metrics),
         )
         if email:
-            topic = self._topic(metrics.cluster_name, email)
+            topic = self._topic(metrics.cluster_name, email, topic_name)
             for alarm in self.alarms:
                 alarm.add_alarm_action(actions.SnsAction(topic))
 
@@ -126,14 +138,20 @@ class Alarms(Construct):
             treat_missing_data=_Missing.NOT_BREACHING,
         )
 
-    def _topic(self, cluster_name: str, email: str) -> sns.Topic:
+    def _topic(self, cluster_name: str, email: str, topic_name: str | None) -> sns.Topic:
         """Add a topic that this cluster's CloudWatch alarms may publish to, over TLS.
 
         It has no key: alarms may not use alias/aws/sns, and a key of our own adds nothing, since SNS stores
         messages on encrypted disks (Security Hub retired SNS.1, cdk-nag its SNS2) and sends mail in the
         clear.
         """
-        topic = sns.Topic(self, "Topic", enforce_ssl=True, display_name=f"Training Cluster {cluster_name}")
+        topic = sns.Topic(
+            self,
+            "Topic",
+            enforce_ssl=True,
+            display_name=f"Training Cluster {cluster_name}",
+            topic_name=topic_name,
+        )
         alarms = Stack.of(self).format_arn(
             service="cloudwatch",
             resource="alarm",

@@ -10,6 +10,7 @@ from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
 from training_cluster.monitoring.metrics import ClusterMetrics
+from training_cluster.stack_names import rules_topic
 
 
 class Monitoring(Construct):
@@ -30,7 +31,13 @@ class Monitoring(Construct):
             partitions=[queue.name for queue in settings.all_queues],
         )
         accelerator = settings.family_facts.accelerator
-        alarms = Alarms(self, "Alarms", metrics=metrics, email=settings.alarm_email)
+        alarms = Alarms(
+            self,
+            "Alarms",
+            metrics=metrics,
+            email=settings.alarm_email,
+            topic_name=None if settings.metrics == "cloudwatch" else rules_topic(settings.cluster_name),
+        )
         self.dashboard_name = ClusterDashboard(
             self,
             "Dashboard",

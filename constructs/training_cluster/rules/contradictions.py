@@ -14,6 +14,7 @@ from training_cluster.rules.account import ACCOUNT_RULES
 from training_cluster.rules.cluster import CLUSTER_RULES
 from training_cluster.rules.compute import COMPUTE_RULES, size_is_of_the_family
 from training_cluster.rules.image import IMAGE_RULES
+from training_cluster.rules.monitoring import MONITORING_RULES
 from training_cluster.rules.network import NETWORK_RULES
 from training_cluster.rules.queues import QUEUE_RULES
 from training_cluster.rules.storage import STORAGE_RULES
@@ -29,6 +30,7 @@ _RULES: tuple[Rule, ...] = (
     *COMPUTE_RULES,
     *QUEUE_RULES,
     *CLUSTER_RULES,
+    *MONITORING_RULES,
     *ACCOUNT_RULES,
 )
 

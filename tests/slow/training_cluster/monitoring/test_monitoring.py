@@ -137,7 +137,7 @@ def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
     environment = slurm.client_env()
     done = subprocess.run(
         [
-            *(sys.executable, "-B", str(ASSETS / "bootstrap" / "metrics" / "node_states.py")),
+            *(sys.executable, "-B", str(ASSETS / "bootstrap" / "metrics" / "head_node.py")),
             *("--cluster", "training", "--region", "us-east-1"),
         ],
         env=environment | {"PATH": f"{aws.parent}:{environment['PATH']}"},

@@ -26,9 +26,9 @@ def _what_runs(units: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("family", "node_type", "queue", "program"),
     [
-        ("p4d", "HeadNode", "", ["node_states.py"]),
-        ("p4d", "ComputeFleet", "gpu", ["accelerators.py", "gpu"]),
-        ("trn1", "ComputeFleet", "neuron", ["accelerators.py", "neuron"]),
+        ("p4d", "HeadNode", "", ["head_node.py"]),
+        ("p4d", "ComputeFleet", "gpu", ["compute_node.py", "gpu"]),
+        ("trn1", "ComputeFleet", "neuron", ["compute_node.py", "neuron"]),
     ],
 )
 def test_a_node_publishes_what_it_alone_knows_once_a_minute(

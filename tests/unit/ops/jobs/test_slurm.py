@@ -200,12 +200,13 @@ def dashboard(monkeypatch: pytest.MonkeyPatch) -> object:
     """The program of the head node that counts nodes for the dashboard."""
     folder = ASSETS / "bootstrap" / "metrics"
     monkeypatch.syspath_prepend(str(folder))
-    spec = importlib.util.spec_from_file_location("node_states_of_a_test", folder / "node_states.py")
+    spec = importlib.util.spec_from_file_location("slurm_nodes_of_a_test", folder / "slurm_nodes.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.modules.pop("cloudwatch", None)
+    for name in [path.stem for path in folder.glob("*.py")]:
+        sys.modules.pop(name, None)
     return module
 
 

@@ -63,7 +63,7 @@ def test_one_node_that_does_not_start_is_an_alarm_and_silence_is_none() -> None:
 
 def test_a_braked_health_check_is_an_alarm_by_the_metric_that_nodes_publish() -> None:
     alarm = alarms(monitored())["CheckBraked"]
-    published = (ASSETS / "bootstrap" / "metrics" / "node_states.py").read_text()
+    published = (ASSETS / "bootstrap" / "metrics" / "head_node.py").read_text()
     assert f'"{alarm["MetricName"]}"' in published
     assert (alarm["Threshold"], alarm["TreatMissingData"]) == (0, "notBreaching")
 

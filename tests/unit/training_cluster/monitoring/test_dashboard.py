@@ -159,7 +159,8 @@ def _node_program(name: str) -> ModuleType:
         specification.loader.exec_module(module)
     finally:
         sys.path.remove(str(folder))
-        sys.modules.pop("cloudwatch", None)
+        for path in folder.glob("*.py"):
+            sys.modules.pop(path.stem, None)
     return module
 
 
@@ -169,10 +170,12 @@ def test_what_is_shown_of_nodes_is_what_they_publish() -> None:
         for namespace, name, dimensions in metrics_of(monitored(cpu_queue="on"))
         if namespace == "TrainingCluster"
     }
-    states, accelerators = _node_program("node_states"), _node_program("accelerators")
+    states, accelerators = _node_program("head_node"), _node_program("compute_node")
     published = {
         (each.name, *sorted({"ClusterName": "training", **each.dimensions}.items()))
-        for each in states.metrics_of("gpu idle 1\ncpu idle 1\n")
+        for each in states.metrics_of(
+            [states.Node(partition, "x", "idle", "10.0.0.1", None, "none") for partition in ("gpu", "cpu")]
+        )
     }
     alone = ("ClusterName", "training")
     published |= {(name, alone) for name in (accelerators.UTILIZATION, accelerators.MEMORY, "BrakedChecks")}

@@ -16,6 +16,21 @@ METRICS = ASSETS / "bootstrap" / "metrics"
 Datum = dict[str, Any]
 
 
+def nodes_of(partition: str, word: str, number: int) -> str:
+    """Return sinfo's lines of nodes in one state."""
+    return "".join(
+        f"{partition}|{partition}-dy-x-{i}|{word}|10.0.0.{i}|Unknown|none\n" for i in range(number)
+    )
+
+
+def gpu(index: int, busy: object, memory: object, *, rest: str = "0x0, 0, 0, N/A, N/A") -> str:
+    """Return nvidia-smi's line of a GPU of 80 GiB."""
+    return (
+        f"{index}, 00000000:{index + 16:02X}:1C.0, NVIDIA H100, 580.95, {busy}, {memory}, 81920, "
+        f"350.25, 700.00, 45, [N/A], 1755, 1980, {rest}\n"
+    )
+
+
 class Node:
     """A folder of programs, which a test fills."""
 
@@ -67,8 +82,15 @@ def node(tmp_path: Path) -> Node:
 
 
 def test_the_states_of_a_partitions_nodes_are_counted_and_the_rest_are_zero(node: Node) -> None:
-    node.says("sinfo", "gpu idle~ 10\ngpu mixed 1\ngpu allocated 2\ngpu down 1\ncpu idle 3\n")
-    done = node.run("node_states.py")
+    node.says(
+        "sinfo",
+        nodes_of("gpu", "idle~", 10)
+        + nodes_of("gpu", "mixed", 1)
+        + nodes_of("gpu", "allocated", 2)
+        + nodes_of("gpu", "down", 1)
+        + nodes_of("cpu", "idle", 3),
+    )
+    done = node.run("head_node.py")
     assert done.returncode == 0, done.stderr
     assert node.nodes() == {
         ("gpu", "allocated"): 3,
@@ -82,7 +104,9 @@ def test_the_states_of_a_partitions_nodes_are_counted_and_the_rest_are_zero(node
         ("cpu", "powering_down"): 0,
         ("cpu", "down"): 0,
     }
-    assert (node.root / "sinfo.arguments").read_text().strip() == "--all --noheader --format %R %T %D"
+    assert (node.root / "sinfo.arguments").read_text().strip() == (
+        "--all --Node --noheader --format %R|%N|%T|%o|%H|%E"
+    )
     arguments = (node.root / "arguments").read_text().splitlines()
     assert arguments[:-1] == [
         *("cloudwatch", "put-metric-data", "--region", "eu-west-1"),
@@ -104,8 +128,8 @@ def test_the_states_of_a_partitions_nodes_are_counted_and_the_rest_are_zero(node
 )
 def test_every_word_of_sinfos_is_one_state(node: Node, words: str, state: str | None) -> None:
     for word in words.split():
-        node.says("sinfo", f"gpu {word} 7\n")
-        assert node.run("node_states.py").returncode == 0
+        node.says("sinfo", nodes_of("gpu", word, 7))
+        assert node.run("head_node.py").returncode == 0
         counted = {found for (_, found), nodes in node.nodes().items() if nodes == 7}
         assert counted == ({state} if state else set()), word
 
@@ -116,15 +140,15 @@ def test_every_word_of_sinfos_is_one_state(node: Node, words: str, state: str | 
 def test_a_tool_that_fails_fails_this_minute_and_publishes_nothing(
     node: Node, broken: str, script: str
 ) -> None:
-    node.says("sinfo", "gpu idle 2\n")
+    node.says("sinfo", nodes_of("gpu", "idle", 2))
     node.has(broken, script)
-    assert node.run("node_states.py").returncode != 0
+    assert node.run("head_node.py").returncode != 0
     assert not (node.root / "data").exists()
 
 
 def test_a_cluster_without_nodes_publishes_nothing(node: Node) -> None:
     node.says("sinfo", "")
-    assert node.run("node_states.py").returncode == 0
+    assert node.run("head_node.py").returncode == 0
     assert not (node.root / "data").exists()
 
 
@@ -137,8 +161,8 @@ def _statistics(node: Node) -> dict[str, dict[str, float]]:
 
 
 def test_all_gpus_of_a_node_are_one_set_of_statistics(node: Node) -> None:
-    node.says("nvidia-smi", "100, 40960, 81920\n50, 0, 81920\n")
-    done = node.run("accelerators.py", "gpu")
+    node.says("nvidia-smi", gpu(0, 100, 40960) + gpu(1, 50, 0))
+    done = node.run("compute_node.py", "gpu")
     assert done.returncode == 0, done.stderr
     assert _statistics(node) == {
         "AcceleratorUtilization": {"SampleCount": 2, "Sum": 150, "Minimum": 50, "Maximum": 100},
@@ -147,8 +171,8 @@ def test_all_gpus_of_a_node_are_one_set_of_statistics(node: Node) -> None:
 
 
 def test_a_gpu_that_does_not_say_is_left_out(node: Node) -> None:
-    node.says("nvidia-smi", "[N/A], 100, 200\n")
-    assert node.run("accelerators.py", "gpu").returncode == 0
+    node.says("nvidia-smi", gpu(0, "[N/A]", 100))
+    assert node.run("compute_node.py", "gpu").returncode == 0
     assert set(_statistics(node)) == {"AcceleratorMemoryUsed"}
 
 
@@ -178,7 +202,7 @@ def test_neuroncores_that_no_job_uses_are_idle_and_memory_is_of_all_devices(node
         _report(_runtime({"0": 90.0}, neuron_device=400), _runtime({"1": 70.0}, device=100)),
     ]
     node.says("neuron-monitor", "\n".join(reports) + '\n{"neuron_runtime_da')
-    done = node.run("accelerators.py", "neuron")
+    done = node.run("compute_node.py", "neuron")
     assert done.returncode == 0, done.stderr
     assert _statistics(node) == {
         "AcceleratorUtilization": {"SampleCount": 4, "Sum": 160, "Minimum": 0, "Maximum": 90},
@@ -188,14 +212,14 @@ def test_neuroncores_that_no_job_uses_are_idle_and_memory_is_of_all_devices(node
 
 def test_two_physical_neuroncores_may_be_one_logical(node: Node) -> None:
     node.says("neuron-monitor", _report(_runtime({"0": 50.0}), logical_neuroncore_config=2) + "\n")
-    node.run("accelerators.py", "neuron")
+    node.run("compute_node.py", "neuron")
     assert _statistics(node)["AcceleratorUtilization"]["SampleCount"] == 2
 
 
 def test_neuron_monitor_never_ends_by_itself_and_is_ended(node: Node) -> None:
     node.has("timeout", 'echo "$@" >timeout.arguments; shift; "$@"; exit 124')
     node.says("neuron-monitor", _report(_runtime({"0": 50.0})) + "\n")
-    assert node.run("accelerators.py", "neuron").returncode == 0
+    assert node.run("compute_node.py", "neuron").returncode == 0
     seconds, program, _, config = (node.root / "timeout.arguments").read_text().split()
     assert (int(seconds) < 20, program) == (True, "neuron-monitor")
     assert json.loads(Path(config).read_text())["period"] == "5s"
@@ -203,7 +227,7 @@ def test_neuron_monitor_never_ends_by_itself_and_is_ended(node: Node) -> None:
 
 def test_a_neuron_monitor_that_says_nothing_is_a_failure(node: Node) -> None:
     node.says("neuron-monitor", "")
-    done = node.run("accelerators.py", "neuron")
+    done = node.run("compute_node.py", "neuron")
     assert done.returncode == 1
     assert "neuron-monitor reported nothing within" in done.stderr
     assert not (node.root / "data").exists()

@@ -1,0 +1,99 @@
+"""Metrics of the head node: Slurm's nodes, and with --textfiles jobs, training, storage and spend, too.
+
+    python3 head_node.py --cluster NAME --region REGION [--textfiles FOLDER --targets FILE --state FOLDER ...]
+
+CloudWatch gets the nodes of each partition by state once a minute. The same reading, and more, goes into text
+files for node_exporter, and the addresses of the nodes into a file of targets for Prometheus. Called by a
+timer (steps/85-start-timers.sh).
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from pathlib import Path
+
+import cloudwatch
+
+# The bundle's training/ has trainkit, whose reading part needs only the standard library.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "training"))
+
+from host import host_samples
+from slurm_jobs import job_samples, read_jobs, sdiag_samples
+from slurm_nodes import STATES, Node, braked_checks, counts, node_samples, read_nodes, scrape_targets
+from spend import spend_samples
+from storage import storage_samples
+from textfile import Reader, write_all
+from training import training_samples
+
+EXPORTER_PORT = 9100
+
+# Read once for both stores.
+nodes = functools.cache(read_nodes)
+jobs = functools.cache(read_jobs)
+
+
+def metrics_of(found: list[Node]) -> list[cloudwatch.Metric]:
+    """Return one metric for each partition and state; a state without nodes is 0."""
+    return [
+        cloudwatch.Metric("Nodes", [float(states[state])], "Count", {"Partition": partition, "State": state})
+        for partition, states in counts(found).items()
+        for state in STATES
+    ]
+
+
+def readers(asked: argparse.Namespace) -> dict[str, Reader]:
+    """Return the readers of the text files; those that touch shared file systems come last."""
+    state = Path(asked.state)
+    return {
+        "host": host_samples,
+        "slurm-nodes": lambda: node_samples(nodes()),
+        "slurm-jobs": lambda: job_samples(jobs()),
+        "sdiag": sdiag_samples,
+        "spend": lambda: spend_samples(
+            nodes(), prices=Path(asked.prices), kept=state / "spend.json", budget_usd=asked.budget_usd
+        ),
+        "storage": lambda: storage_samples(asked.storage),
+        "training": lambda: training_samples(jobs(), runs=Path(asked.runs), kept=state / "runs.json"),
+    }
+
+
+def write_targets(file: Path) -> None:
+    """Write Prometheus's targets in one rename; it reads the file again when it changes."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f".{file.name}")
+    fresh.write_text(json.dumps(scrape_targets(nodes(), EXPORTER_PORT), indent=1) + "\n", encoding="utf-8")
+    fresh.chmod(0o644)
+    fresh.rename(file)
+
+
+def main() -> int:
+    """Write and publish; return 1 if a reader failed."""
+    parser = cloudwatch.parser()
+    parser.add_argument("--targets", help="file for Prometheus's targets")
+    parser.add_argument("--state", help="folder that this program alone writes to")
+    parser.add_argument("--prices", help="the bundle's prices")
+    parser.add_argument("--budget-usd", type=float, help="budget of a month")
+    parser.add_argument("--runs", help="folder of all runs")
+    parser.add_argument("--storage", action="append", default=[], help="folder of a shared file system")
+    asked = parser.parse_args()
+    is_complete = True
+    if asked.textfiles:
+        Path(asked.state).mkdir(parents=True, exist_ok=True)
+        is_complete = write_all(Path(asked.textfiles), readers(asked))
+        if asked.targets:
+            write_targets(Path(asked.targets))
+    if cloudwatch.is_due(asked):
+        braked = [float(number)] if (number := braked_checks()) else []  # a metric costs, so none for 0
+        cloudwatch.publish(
+            [*metrics_of(nodes()), cloudwatch.Metric("BrakedChecks", braked, "Count")],
+            cluster=asked.cluster,
+            region=asked.region,
+        )
+    return 0 if is_complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

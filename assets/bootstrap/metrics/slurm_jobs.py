@@ -1,0 +1,112 @@
+"""Slurm's jobs, by one call of squeue, and slurmctld's own figures, by sdiag."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from command import output_of
+from textfile import Sample
+
+# Job, state, user and its number, account, partition, nodes, submitted, started, reason, name.
+_FORMAT = "%A|%T|%u|%U|%a|%P|%D|%V|%S|%r|%j"
+_LONGEST_NAME = 64
+
+
+class Job(NamedTuple):
+    """A pending or running job."""
+
+    id: str
+    state: str
+    user: str
+    uid: int
+    account: str
+    partition: str
+    nodes: int
+    submitted: float
+    started: float
+    """Seconds since 1970; of a pending job the expected start, 0 if Slurm expects none."""
+    reason: str
+    name: str
+
+
+def read_jobs() -> list[Job]:
+    """Ask Slurm for the jobs that wait or run, each element of an array by itself."""
+    command = ("squeue", "--all", "--array", "--noheader", "--format", _FORMAT)
+    return [job for line in output_of(*command).splitlines() if (job := _job(line))]
+
+
+def _job(line: str) -> Job | None:
+    """Parse a line; None for one that is no job, such as the rest of a name with a line's end in it."""
+    parts = line.split("|", 10)
+    if len(parts) != len(Job._fields) or not (parts[0].isdecimal() and parts[3].isdecimal()):
+        return None
+    job, state, user, uid, account, partition, nodes, submitted, started, reason, name = parts
+    return Job(
+        *(job, state.lower(), user, int(uid), account, partition),
+        int(nodes) if nodes.isdecimal() else 0,
+        *(_seconds(submitted), _seconds(started), reason, name),
+    )
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isdecimal() else 0.0
+
+
+def job_samples(jobs: Iterable[Job]) -> Iterator[Sample]:
+    """Yield the numbers of jobs, the oldest waits, and what is known of each running job."""
+    jobs = list(jobs)
+    kinds = Counter((job.state, job.user, job.account, job.partition) for job in jobs)
+    for (state, user, account, partition), number in kinds.items():
+        labels = {"state": state, "user": user, "account": account, "partition": partition}
+        yield Sample("slurm_jobs", number, labels)
+    now = time.time()
+    waits: dict[tuple[str, str], float] = {}
+    for job in jobs:
+        if job.state == "pending":
+            kind = (job.partition, job.reason)
+            waits[kind] = max(waits.get(kind, 0.0), now - job.submitted)
+        elif job.state == "running":
+            yield from _running(job)
+    for (partition, reason), wait_s in waits.items():
+        yield Sample("slurm_queue_wait_seconds", wait_s, {"partition": partition, "reason": reason})
+
+
+def _running(job: Job) -> Iterator[Sample]:
+    labels = {"job": job.id, "user": job.user, "account": job.account, "partition": job.partition}
+    yield Sample("slurm_job_info", 1, {**labels, "name": job.name[:_LONGEST_NAME]})
+    yield Sample("slurm_job_nodes", job.nodes, labels)
+    yield Sample("slurm_job_start_seconds", job.started, labels)
+    yield Sample("slurm_job_wait_seconds", max(0.0, job.started - job.submitted), labels)
+
+
+# Title of a part of sdiag's output (None: its beginning), the line's words, the figure's name, its unit.
+_FIGURES = (
+    (None, "Server thread count", "server_threads", 1.0),
+    (None, "Agent queue size", "agent_queue", 1.0),
+    (None, "DBD Agent queue size", "database_queue", 1.0),
+    ("Main schedule", "Last cycle", "main_last_cycle_seconds", 1e-6),
+    ("Main schedule", "Mean cycle", "main_mean_cycle_seconds", 1e-6),
+    ("Main schedule", "Last queue length", "main_queue", 1.0),
+    ("Backfilling", "Last cycle", "backfill_last_cycle_seconds", 1e-6),
+    ("Backfilling", "Last depth cycle", "backfill_last_depth", 1.0),
+)
+_TITLE = re.compile(r"^(Main schedule|Backfilling) stat")
+_VALUE = re.compile(r"^\s*([^:]+):\s+(\d+)$")
+
+
+def sdiag_samples() -> Iterator[Sample]:
+    """Yield slurmctld's figures; older versions lack some."""
+    part = None
+    for line in output_of("sdiag").splitlines():
+        if title := _TITLE.match(line):
+            part = title[1]
+        elif line.startswith("Remote Procedure Call"):
+            return
+        elif value := _VALUE.match(line):
+            for where, words, name, unit in _FIGURES:
+                if (where, words) == (part, value[1]):
+                    yield Sample("slurm_sdiag", int(value[2]) * unit, {"figure": name})

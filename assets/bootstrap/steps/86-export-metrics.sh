@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+#
+# Starts node_exporter, the distribution's package, which serves this node's metrics and the text files of metrics/ to
+# the Prometheus of the head node. On the head node it also installs the prolog and the epilogue that note which job
+# has a node.
+#
+# node_exporter listens on the node's first address, which the nodes' security group alone reaches; on the head node on
+# 127.0.0.1. Its package is masked before it is installed, since it would listen everywhere at once.
+#
+# Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, MOMENT, TRAINING_ROOT. Safe to run again. A node works
+#   without it: Prometheus then shows it as down.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode ComputeFleet
+# Where: any
+# Required: no
+# Budget: 60 s
+# Metrics: prometheus amp
+# Reads: bootstrap/lib/packages.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/packages.sh
+source "$BUNDLE/bootstrap/lib/packages.sh"
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+readonly UNIT=training-cluster-node-exporter PORT=9100
+readonly UNITS="$TRAINING_ROOT/etc/systemd/system"
+
+# Slurm runs every file of these folders; a rename activates the file on all nodes at once.
+install_job_files() {
+  local -r program="$BUNDLE/bootstrap/metrics/job-file.sh"
+  local moment settings
+  for moment in prolog epilog; do
+    settings="readonly MOMENT=$moment"$'\n'
+    if [[ -n $TRAINING_ROOT ]]; then settings+="export TRAINING_ROOT=${TRAINING_ROOT@Q}"$'\n'; fi
+    put "$TRAINING_ROOT/opt/slurm/etc/scripts/$moment.d/20-training-cluster-metrics" 755 <<<"$(head -n 1 "$program")
+$settings$(tail -n +2 "$program")"
+  done
+}
+
+# Prints the address of the interface with the default route: a node with several network cards has several.
+first_address() { ip -4 route get 192.0.2.1 | sed -n 's/.* src \([0-9.]*\).*/\1/p'; }
+
+if [[ $NODE_TYPE == HeadNode ]]; then install_job_files; fi
+if [[ ! -e $TRAINING_ROOT/etc/parallelcluster/cfnconfig ]]; then exit 0; fi # a rehearsal starts its own
+
+if ! command -v prometheus-node-exporter >/dev/null && [[ ${MOMENT:-} == refresh ]]; then
+  printf 'a job waits: the next node that starts has it\n' >&2
+  exit 0
+fi
+if ! command -v prometheus-node-exporter >/dev/null; then
+  systemctl mask prometheus-node-exporter.service
+  install_packages prometheus-node-exporter
+fi
+address=127.0.0.1
+if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address)"; fi
+[[ -n $address ]] || {
+  printf 'this node has no address with a route\n' >&2
+  exit 1
+}
+# Root alone writes there: whoever could would write under another's name. /run is empty after a boot.
+put "$TRAINING_ROOT/etc/tmpfiles.d/training-cluster-metrics.conf" <<<'d /run/training-cluster-metrics 0755 root root'
+timeout 10 systemd-tmpfiles --create training-cluster-metrics.conf
+put "$UNITS/$UNIT.service" <<END
+[Unit]
+Description=Training Cluster: serve metrics of this node
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+User=prometheus
+ExecStart=/usr/bin/prometheus-node-exporter --web.listen-address=$address:$PORT --collector.disable-defaults \\
+  --collector.diskstats --collector.filesystem --collector.loadavg --collector.meminfo --collector.netdev \\
+  --collector.stat --collector.textfile --collector.time --collector.uname --collector.vmstat \\
+  --collector.textfile.directory=/run/training-cluster-metrics \\
+  --collector.filesystem.fs-types-exclude=^(lustre|nfs4?|tmpfs|overlay|squashfs|proc|sysfs|cgroup2?|devtmpfs|fuse.*)\$ \\
+  --collector.netdev.device-exclude=^(lo|veth.*|docker.*)\$
+Restart=always
+RestartSec=10
+Nice=10
+MemoryMax=256M
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+
+[Install]
+WantedBy=multi-user.target
+END
+timeout 10 systemctl daemon-reload
+timeout 10 systemctl enable --now "$UNIT.service"
+# shellcheck disable=SC2154 # put sets it
+if [[ $changed == yes ]]; then timeout 10 systemctl restart "$UNIT.service"; fi

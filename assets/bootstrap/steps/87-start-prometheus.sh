@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+#
+# Starts Prometheus, the distribution's package, on the head node. It asks all nodes for their metrics, and evaluates
+# the rules. With metrics=amp it also sends them to the workspace in Amazon Managed Service for Prometheus.
+#
+# It listens on 127.0.0.1: trainctl dashboards forwards the port through Session Manager. Everyone with a shell on the
+# head node can ask it, too. It keeps 15 days, in at most a quarter of the disk's free space and 16 GB, whichever comes
+# first; with amp one day. It never takes more than a quarter of the memory from slurmctld.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_WORKSPACE. Safe to run again.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode
+# Where: node
+# Required: no
+# Budget: 120 s
+# Metrics: prometheus amp
+# Reads: bootstrap/lib/packages.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/packages.sh
+source "$BUNDLE/bootstrap/lib/packages.sh"
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+readonly UNIT=training-cluster-prometheus DATA=/var/lib/prometheus/training-cluster
+readonly FOLDER="$TRAINING_ETC/prometheus" UNITS="$TRAINING_ROOT/etc/systemd/system"
+readonly IMDS=/opt/parallelcluster/scripts/imds/imds-access.sh
+readonly MOST_GB=16
+
+# Prints the gigabytes that the data may take.
+disk_gb() {
+  local -i free
+  free="$(df --block-size=1000000000 --output=avail / | tail -n 1)"
+  free=$((free / 4))
+  printf '%s\n' "$((free < 1 ? 1 : free > MOST_GB ? MOST_GB : free))"
+}
+
+# Prints the part of the config for a workspace: https://aps-workspaces.REGION.amazonaws.com/workspaces/ID.
+remote_write() {
+  local region
+  [[ -n ${METRICS_WORKSPACE:-} ]] || return 0
+  region="${METRICS_WORKSPACE#https://aps-workspaces.}"
+  printf 'remote_write:\n  - url: "%s/api/v1/remote_write"\n    sigv4: {region: "%s"}\n' \
+    "$METRICS_WORKSPACE" "${region%%.*}"
+}
+
+if ! command -v prometheus >/dev/null; then
+  systemctl mask prometheus.service
+  install_packages prometheus
+fi
+# shellcheck source=/dev/null
+source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
+config="$(<"$BUNDLE/bootstrap/monitoring/prometheus.yml")"
+config="${config//@CLUSTER@/${stack_name:?is not in cfnconfig}}"
+config="${config//@INTERVAL@/30s}" config="${config//@TIMEOUT@/10s}" config="${config//@HEAD_PORT@/9100}"
+config="${config//@FOLDER@/$FOLDER}" config="${config//@TARGETS@/$FOLDER/nodes.json}"
+config="${config//@REMOTE_WRITE@/$(remote_write)}"
+put "$FOLDER/prometheus.yml" <<<"$config"
+put "$FOLDER/rules.yml" <"$BUNDLE/bootstrap/monitoring/rules.yml"
+[[ -e $FOLDER/nodes.json ]] || put "$FOLDER/nodes.json" <<<'[]'
+promtool check config "$FOLDER/prometheus.yml" >&2
+
+days=15
+if [[ -n ${METRICS_WORKSPACE:-} ]]; then
+  days=1
+  # ParallelCluster lets only root and the cluster's user have the node's credentials (HeadNode/Imds/Secured), and its
+  # program keeps the rule for the next boot.
+  if [[ -x $IMDS ]]; then "$IMDS" --allow prometheus >&2; fi
+fi
+# Counted once: more data would shrink its own bound.
+[[ -s $FOLDER/disk_gb ]] || put "$FOLDER/disk_gb" <<<"$(disk_gb)"
+install -d -o prometheus -g prometheus -m 750 "$DATA"
+put "$UNITS/$UNIT.service" <<END
+[Unit]
+Description=Training Cluster: Prometheus
+
+[Service]
+User=prometheus
+ExecStart=/usr/bin/prometheus --config.file=$FOLDER/prometheus.yml --storage.tsdb.path=$DATA \\
+  --storage.tsdb.retention.time=${days}d --storage.tsdb.retention.size=$(<"$FOLDER/disk_gb")GB \\
+  --web.listen-address=127.0.0.1:9090
+ExecReload=/bin/kill -HUP \$MAINPID
+Restart=always
+RestartSec=10
+Nice=5
+MemoryMax=25%
+OOMScoreAdjust=500
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=$DATA
+ProtectHome=yes
+PrivateTmp=yes
+
+[Install]
+WantedBy=multi-user.target
+END
+timeout 10 systemctl daemon-reload
+timeout 10 systemctl enable --now "$UNIT.service"
+# shellcheck disable=SC2154 # put sets it
+if [[ $changed == yes ]]; then timeout 10 systemctl restart "$UNIT.service"; fi

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+#
+# Starts Alertmanager, the distribution's package, on the head node: it sends what Prometheus's rules find to the
+# topic of alarm_email and to the webhook of alert_webhook_secret. Without either none runs, and alerts are in
+# Prometheus and in trainctl top.
+#
+# Called by: run-steps.sh, as root. Environment: BUNDLE, TRAINING_ROOT, TRAINING_ETC, METRICS_TOPIC, METRICS_WEBHOOK_SECRET.
+#   Safe to run again; the webhook's address is read from Secrets Manager each time, and only Alertmanager can read its copy.
+# Moment: start
+# Recipes: all
+# Nodes: HeadNode
+# Where: node
+# Required: no
+# Budget: 120 s
+# Metrics: prometheus amp
+# Reads: bootstrap/lib/packages.sh
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/packages.sh
+source "$BUNDLE/bootstrap/lib/packages.sh"
+# shellcheck source=assets/bootstrap/lib/put.sh
+source "$BUNDLE/bootstrap/lib/put.sh"
+
+readonly UNIT=training-cluster-alertmanager DATA=/var/lib/prometheus/training-cluster-alertmanager
+readonly FOLDER="$TRAINING_ETC/alertmanager" UNITS="$TRAINING_ROOT/etc/systemd/system"
+readonly IMDS=/opt/parallelcluster/scripts/imds/imds-access.sh
+
+# receivers REGION: prints the receiver's channels.
+receivers() {
+  local caller partition account
+  if [[ -n ${METRICS_TOPIC:-} ]]; then
+    caller="$(aws sts get-caller-identity --region "$1" --query Arn --output text)"
+    IFS=: read -r _ partition _ _ account _ <<<"$caller"
+    cat <<END
+    sns_configs:
+      - topic_arn: "arn:$partition:sns:$1:$account:$METRICS_TOPIC"
+        sigv4: {region: "$1"}
+        subject: '[{{ .Status }}] {{ .CommonLabels.alertname }} ({{ .CommonLabels.cluster }})'
+        send_resolved: false
+END
+  fi
+  if [[ -n ${METRICS_WEBHOOK_SECRET:-} ]]; then
+    cat <<END
+    slack_configs:
+      - api_url_file: "$FOLDER/webhook"
+        title: '[{{ .Status }}] {{ .CommonLabels.alertname }} ({{ .CommonLabels.cluster }})'
+        text: '{{ range .Alerts }}{{ .Annotations.summary }}{{ "\n" }}{{ end }}'
+END
+  fi
+}
+
+if [[ -z ${METRICS_TOPIC:-}${METRICS_WEBHOOK_SECRET:-} ]]; then
+  if [[ -e $UNITS/$UNIT.service ]]; then timeout 10 systemctl disable --now "$UNIT.service"; fi
+  exit 0
+fi
+if ! command -v prometheus-alertmanager >/dev/null; then
+  systemctl mask prometheus-alertmanager.service
+  install_packages prometheus-alertmanager
+fi
+# shellcheck source=/dev/null
+source "$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
+channels="$(receivers "${cfn_region:?is not in cfnconfig}")"
+config="$(<"$BUNDLE/bootstrap/monitoring/alertmanager.yml")"
+put "$FOLDER/alertmanager.yml" <<<"${config//@RECEIVERS@/$channels}"
+if [[ -n ${METRICS_WEBHOOK_SECRET:-} ]]; then
+  webhook="$(aws secretsmanager get-secret-value --region "$cfn_region" --secret-id "$METRICS_WEBHOOK_SECRET" \
+    --query SecretString --output text)"
+  # `put` would show it to all for a moment.
+  (umask 077 && printf '%s' "$webhook" >"$FOLDER/.webhook")
+  chown prometheus: "$FOLDER/.webhook"
+  mv -f "$FOLDER/.webhook" "$FOLDER/webhook"
+fi
+amtool check-config "$FOLDER/alertmanager.yml" >&2
+if [[ -n ${METRICS_TOPIC:-} && -x $IMDS ]]; then "$IMDS" --allow prometheus >&2; fi
+install -d -o prometheus -g prometheus -m 750 "$DATA"
+put "$UNITS/$UNIT.service" <<END
+[Unit]
+Description=Training Cluster: Alertmanager
+
+[Service]
+User=prometheus
+ExecStart=/usr/bin/prometheus-alertmanager --config.file=$FOLDER/alertmanager.yml --storage.path=$DATA \\
+  --web.listen-address=127.0.0.1:9093 --cluster.listen-address=
+Restart=always
+RestartSec=10
+MemoryMax=256M
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=$DATA
+ProtectHome=yes
+PrivateTmp=yes
+
+[Install]
+WantedBy=multi-user.target
+END
+timeout 10 systemctl daemon-reload
+timeout 10 systemctl enable --now "$UNIT.service"
+# shellcheck disable=SC2154 # put sets it
+if [[ $changed == yes ]]; then timeout 10 systemctl restart "$UNIT.service"; fi

@@ -1,0 +1,69 @@
+"""What a metrics store changes: the head node's rights, the bundle's settings, and nothing by default."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
+
+from stacks.composition import add_stacks
+from tests.unit.training_cluster.rules.test_monitoring import SECRET, WORKSPACE
+from training_cluster.cluster.bundle import bootstrap_budget_s
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.metrics import render_metrics, render_prices
+from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.rules.context import read_settings
+
+AMP = {"metrics": "amp", "metrics_workspace": WORKSPACE}
+
+
+def test_the_bundle_has_the_settings_of_the_steps() -> None:
+    lines = render_metrics(read_settings({**AMP, "alarm_email": "me@example.com", "budget_usd": "500"}))
+    assert lines.splitlines() == [
+        "export METRICS='amp'",
+        "export METRICS_WORKSPACE='https://aps-workspaces.us-east-1.amazonaws.com/workspaces/"
+        "ws-01234567-0123-4567-89ab-0123456789ab'",
+        "export METRICS_TOPIC='TrainingCluster_training_Alarms'",
+        "export METRICS_WEBHOOK_SECRET=''",
+        "export METRICS_BUDGET_USD='500'",
+    ]
+
+
+def test_every_compute_resource_and_the_head_node_have_a_price() -> None:
+    lines = [
+        line.split()
+        for line in render_prices(read_settings({"family": "p4d", "cpu_queue": "on"})).splitlines()
+    ]
+    assert [line[:2] for line in lines] == [["head", "-"], ["gpu", "p4d"], ["cpu", "m6i-16xlarge"]]
+    assert all(float(usd) > 0 for _, _, usd in lines)
+
+
+def test_by_default_nothing_is_paid_in_time_or_rights() -> None:
+    default, prometheus = read_settings({}), read_settings({"metrics": "prometheus"})
+    assert bootstrap_budget_s(prometheus) == bootstrap_budget_s(default) + 60
+    ids = placeholders(image_id=None, bootstrap_budget_s=600)
+    policies = {
+        name: render_cluster_config(settings=settings, ids=ids)["HeadNode"]["Iam"]["AdditionalIamPolicies"]
+        for name, settings in {"default": default, "prometheus": prometheus}.items()
+    }
+    assert len(policies["prometheus"]) == len(policies["default"]) + 1
+
+
+@pytest.mark.slow
+def test_the_head_node_may_send_to_its_own_targets_alone() -> None:
+    flags = {**AMP, "alarm_email": "me@example.com", "alert_webhook_secret": SECRET}
+    app = App()
+    template = Template.from_stack(add_stacks(app, read_settings(flags))[-1])
+    (policy,) = [
+        each["Properties"]
+        for each in template.find_resources("AWS::IAM::ManagedPolicy").values()
+        if "-metrics-" in json.dumps(each["Properties"].get("ManagedPolicyName"))
+    ]
+    rights = {each["Action"]: each["Resource"] for each in policy["PolicyDocument"]["Statement"]}
+    assert set(rights) == {"aps:RemoteWrite", "sns:Publish", "secretsmanager:GetSecretValue"}
+    assert (rights["aps:RemoteWrite"], rights["secretsmanager:GetSecretValue"]) == (WORKSPACE, SECRET)
+    (topic,) = template.find_resources("AWS::SNS::Topic").values()
+    assert topic["Properties"]["TopicName"] == "TrainingCluster_training_Alarms"
+    assert json.dumps(rights["sns:Publish"]).endswith(':TrainingCluster_training_Alarms"]]}')
