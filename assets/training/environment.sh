@@ -23,17 +23,28 @@ source "$(dirname "${BASH_SOURCE[0]}")/local_environment.sh"
 
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 
-# Prints the interpreter that makes the environments.
+# find_python [FOLDER]: prints the first interpreter that is new enough; for a folder with a lock, the first one for which
+# its packages are locked, or in a rehearsal any that is new enough as a last choice.
 find_python() {
-  local environment_python
+  local environment_python environment_version environment_first=""
+  local -r environment_pythons="$(sed -n 's/^# Pythons: //p' "${1:-}/requirements.lock" 2>/dev/null)"
   for environment_python in ${TRAINING_PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
-    if "$environment_python" -c "import sys; sys.exit(sys.version_info < (${OLDEST_PYTHON/./, }))" 2>/dev/null; then
+    environment_version="$("$environment_python" -c "import sys
+print('%d.%d' % sys.version_info[:2])
+sys.exit(sys.version_info < (${OLDEST_PYTHON/./, }))" 2>/dev/null)" || continue
+    if [[ -z $environment_pythons || " $environment_pythons " == *" $environment_version "* ]]; then
       command -v "$environment_python"
       return
     fi
+    environment_first="${environment_first:-$environment_python}"
   done
-  printf 'no Python %s or newer on %s.\n  %s\n' "$OLDEST_PYTHON" "$(hostname)" \
-    'Install one, or name it: TRAINING_PYTHON=/usr/bin/python3.11 sbatch ...' >&2
+  if [[ -n $environment_first && ${TRAINING_REHEARSAL:-0} == 1 ]]; then
+    command -v "$environment_first"
+    return
+  fi
+  printf 'no Python %s on %s%s.\n  %s\n' "${environment_pythons:-$OLDEST_PYTHON or newer}" "$(hostname)" \
+    "${1:+ for the environment of $(basename "$1")}" \
+    'Install one and name it: TRAINING_PYTHON=/usr/bin/python3.12 sbatch ... New clusters have it: -c os=ubuntu2404' >&2
   return 1
 }
 
@@ -171,7 +182,7 @@ install_environment() {
   fi
   environment_is_safe "$environment_at" || return 1
   if ! "$environment_at/bin/python" -m pip --version >/dev/null 2>&1; then
-    environment_python="$(find_python)" || return 1
+    environment_python="$(find_python "$environment_from")" || return 1
     # The folder comes before the check, since another user may make it in between.
     mkdir -p "$(dirname "$environment_at")" || return 1
     if [[ ! -d $environment_at ]]; then mkdir -m 755 "$environment_at" || return 1; fi

@@ -19,7 +19,7 @@ def as_outputs(**values: Any) -> dict[str, Any]:
 
 
 def register_image(account: Account, name: str, *, version: str = PCLUSTER_VERSION) -> str:
-    """Register an image of ubuntu2204 as ParallelCluster builds it; return its id."""
+    """Register an image of ubuntu2404 as ParallelCluster builds it; return its id."""
     ec2 = account.client("ec2")
     root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 35}}
     image: str = ec2.register_image(
@@ -29,7 +29,7 @@ def register_image(account: Account, name: str, *, version: str = PCLUSTER_VERSI
         VirtualizationType="hvm",
         BlockDeviceMappings=[root],
     )["ImageId"]
-    tags = {"version": version, "os": "ubuntu2204", "build_status": "available"}
+    tags = {"version": version, "os": "ubuntu2404", "build_status": "available"}
     ec2.create_tags(
         Resources=[image], Tags=[{"Key": f"parallelcluster:{k}", "Value": v} for k, v in tags.items()]
     )

@@ -50,7 +50,7 @@ SAMPLES = (
     Sample(flag="capacity", after={"capacity": "reservation:cr-0123456789abcdef0"}, what="a reservation"),
     Sample(flag="placement_group", after={"placement_group": "off"}),
     Sample(flag="image", before={"image": "ami-0123456789abcdef0"}, after={"image": "ami-0123456789abcdef1"}),
-    Sample(flag="os", after={"os": "ubuntu2404"}),
+    Sample(flag="os", after={"os": "ubuntu2204"}),
     Sample(flag="head_node_type", after={"head_node_type": "m6i.8xlarge"}),
     Sample(flag="head_root_gib", after={"head_root_gib": "400"}),
     Sample(flag="cpu_queue", after={"cpu_queue": "on"}, what="on"),

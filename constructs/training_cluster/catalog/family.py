@@ -99,7 +99,8 @@ class Family(Strict):
     accelerator: Accelerator
     mixed_precision: Literal["bf16", "fp16", "no"]
     os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] = Field(
-        "ubuntu2204", description="what nodes run unless asked otherwise"
+        "ubuntu2404",
+        description="what nodes run unless asked otherwise; the oldest whose Python all workloads take",
     )
     architecture: Architecture = Field("x86_64", description="of its processors")
     image_recipe: Literal["gpu", "volta", "neuron", "cpu"]

@@ -12,7 +12,9 @@ from training_cluster.problems import ConfigurationError
 
 TRAINING = ASSETS / "training"
 # Lines of the header of requirements.txt and install.sh.
-_LINE = re.compile(r"^# (Budget|Recipes|Moment|Image): (.+)$")
+_LINE = re.compile(r"^# (Budget|Recipes|Moment|Image|Pythons): (.+)$")
+# The distributions' own python3; on Amazon Linux 2023, whose python3 is 3.9, step 20 installs this package.
+SYSTEM_PYTHONS = {"ubuntu2204": "3.10", "ubuntu2404": "3.12", "alinux2023": "3.12"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,12 @@ class Workload:
     """True when its install.sh runs in image builds only."""
     built_image: tuple[str, ...] = ()
     """Recipes on whose nodes it needs the compiled parts of an image build."""
+    pythons: tuple[str, ...] = ()
+    """Versions of Python that its packages take, such as 3.12; empty when they take all of SYSTEM_PYTHONS."""
+
+    def runs_on(self, os_name: str) -> bool:
+        """Return whether its packages take the Python of an operating system."""
+        return not self.pythons or SYSTEM_PYTHONS[os_name] in self.pythons
 
 
 def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
@@ -40,9 +48,10 @@ def load_workloads(training: Path = TRAINING) -> dict[str, Workload]:
     return {file.parent.name: _read(file) for file in files}
 
 
-def workloads_of(recipe: str, training: Path = TRAINING) -> tuple[str, ...]:
-    """Return the names of the workloads that nodes of an image recipe run."""
-    return tuple(name for name, each in load_workloads(training).items() if recipe in each.recipes)
+def workloads_of(recipe: str, os_name: str | None = None, training: Path = TRAINING) -> tuple[str, ...]:
+    """Return the names of the workloads that nodes of an image recipe run, on an operating system or any."""
+    known = {name: each for name, each in load_workloads(training).items() if recipe in each.recipes}
+    return tuple(name for name, each in known.items() if os_name is None or each.runs_on(os_name))
 
 
 def environments_budget_s(names: tuple[str, ...], training: Path = TRAINING) -> int:
@@ -80,6 +89,7 @@ def _read(requirements: Path) -> Workload:
         budget_s=budget,
         image_only=own.get("Moment") == "image",
         built_image=tuple(own.get("Image", "").split()),
+        pythons=tuple(header.get("Pythons", "").split()),
     )
 
 

@@ -20,8 +20,8 @@ class ClusterFlags(BaseModel):
     os: Literal["ubuntu2204", "ubuntu2404", "alinux2023"] | None = flag(
         None,
         example="ubuntu2204",
-        description="Operating system of every node. Kept for a cluster's life. Default: the family's: "
-        "ubuntu2404 for Trainium, ubuntu2204 for the others.",
+        description="Operating system of every node. Kept for a cluster's life. Default: the family's, "
+        "ubuntu2404. The Python 3.10 of ubuntu2204 is too old for titan.",
     )
     head_node_type: str | None = flag(
         None,

@@ -144,7 +144,9 @@ class Settings(AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, Cluste
         """Workloads whose environments exist on new nodes; a first job makes those of the others."""
         if self.workloads is not None:
             return () if self.workloads == NO_WORKLOADS else tuple(sorted(set(self.workloads.split(","))))
-        return workloads_of(self.family_facts.image_recipe) if self.node_image == "build" else ()
+        return (
+            workloads_of(self.family_facts.image_recipe, self.os_name) if self.node_image == "build" else ()
+        )
 
     @property
     def node_image(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from training_cluster.catalog.families import load_base
 from training_cluster.catalog.steps import budget_s, start_steps
-from training_cluster.catalog.workloads import environments_budget_s, load_workloads
+from training_cluster.catalog.workloads import SYSTEM_PYTHONS, environments_budget_s, load_workloads
 from training_cluster.problems import Contradiction
 
 if TYPE_CHECKING:
@@ -39,6 +39,18 @@ def _workloads_suit_the_family(settings: Settings) -> Iterator[Contradiction]:
                 problem=f"workloads={settings.workloads}: {name} has no environment for the recipe "
                 f"{family.image_recipe} of {family.name}, only for {', '.join(known[name].recipes)}",
                 mend=f"-c workloads={_without(settings, name)}",
+            )
+
+
+def _workloads_take_the_python(settings: Settings) -> Iterator[Contradiction]:
+    for name in settings.node_workloads:
+        workload = load_workloads()[name]
+        if not workload.runs_on(settings.os_name):
+            able = [f"-c os={each} (of a new cluster)" for each in SYSTEM_PYTHONS if workload.runs_on(each)]
+            yield Contradiction(
+                problem=f"workloads={settings.workloads}: {name} needs Python {', '.join(workload.pythons)}, "
+                f"and os={settings.os_name} has {SYSTEM_PYTHONS[settings.os_name]}",
+                mend=", or ".join([*able[:1], f"-c workloads={_without(settings, name)}"]),
             )
 
 
@@ -77,5 +89,6 @@ IMAGE_RULES = (
     _image_runs_on_the_family,
     _rebuilds_are_of_a_built_image,
     _workloads_suit_the_family,
+    _workloads_take_the_python,
     _workloads_fit_the_start,
 )

@@ -61,7 +61,7 @@ def test_a_deploy_builds_the_image_from_the_official_one_and_the_queue_takes_it(
     assert queue_image() == image["ImageId"] == outputs["ImageId"]
     tags = {each["Key"]: each["Value"] for each in image["Tags"]}
     assert tags["parallelcluster:version"] == PCLUSTER_VERSION
-    assert tags["parallelcluster:os"] == "ubuntu2204"
+    assert tags["parallelcluster:os"] == "ubuntu2404"
     assert tags["parallelcluster:build_status"] == "available"
     assert outputs["ParentImage"].startswith(parent_name(SETTINGS))
 

@@ -11,7 +11,7 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 pytestmark = pytest.mark.slow
 
-PARAMETER = f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta"
+PARAMETER = f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2404/volta"
 
 
 @pytest.fixture(scope="module")

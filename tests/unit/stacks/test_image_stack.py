@@ -32,7 +32,7 @@ from training_cluster.rules.context import read_settings
 
 Synthesise = Callable[..., dict[str, Template]]
 IB = "AWS::ImageBuilder::"
-NAME = f"training-gpu-ubuntu2204-{VERSION}"
+NAME = f"training-gpu-ubuntu2404-{VERSION}"
 AMI = "ami-0123456789abcdef0"
 
 
@@ -47,12 +47,12 @@ def image() -> Template:
     [
         ({}, None),
         ({"image": AMI}, None),
-        ({"image": "build"}, f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"),
+        ({"image": "build"}, f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}"),
         (
             {"image": "build", "os": "alinux2023", "cluster_name": "b"},
             f"TrainingCluster-Image-gpu-alinux2023-{VERSION}",
         ),
-        ({"family": "p3dn"}, f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}"),
+        ({"family": "p3dn"}, f"TrainingCluster-Image-volta-ubuntu2404-{VERSION}"),
         ({"family": "trn1", "image": "build"}, f"TrainingCluster-Image-neuron-ubuntu2404-{VERSION}"),
     ],
 )
@@ -130,7 +130,7 @@ def test_the_recipe_starts_from_the_official_image_and_encrypts_its_disk(image: 
         "ServiceTimeout": "600",
         "Wanted": "official",
         "PclusterVersion": PCLUSTER_VERSION,
-        "Os": "ubuntu2204",
+        "Os": "ubuntu2404",
         "Architecture": "x86_64",
         "RootGib": root_gib,
     }
@@ -238,7 +238,7 @@ def test_the_ami_has_what_parallelcluster_looks_for(image: Template) -> None:
     ami = here["AmiDistributionConfiguration"]
     assert ami["AmiTags"] == {
         "parallelcluster:version": PCLUSTER_VERSION,
-        "parallelcluster:os": "ubuntu2204",
+        "parallelcluster:os": "ubuntu2404",
         "parallelcluster:build_status": "available",
         IMAGE_TAG: NAME,
         CLUSTER_TAG: SHARED,

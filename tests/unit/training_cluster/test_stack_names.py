@@ -25,7 +25,7 @@ def test_every_stack_says_in_its_name_that_it_is_ours() -> None:
         "NetworkStack": "TrainingCluster-Network",
         "StorageStack": "TrainingCluster-Storage",
         "AccountingStack": "TrainingCluster-Accounting",
-        "ImageStack": f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}",
+        "ImageStack": f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}",
         "TrainingClusterStack": "TrainingClusterStack",
     }
 

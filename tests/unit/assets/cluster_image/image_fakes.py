@@ -14,19 +14,19 @@ from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 VERSION = PCLUSTER_VERSION.replace(".", "-")
 """ParallelCluster's version, as the names of ImageStacks and images end."""
-STACK_NAME = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
+STACK_NAME = f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}"
 STACK = f"arn:aws:cloudformation:us-east-1:123456789012:stack/{STACK_NAME}/1"
 OWN, OLD, NEW = "ami-0123456789abcdef0", "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 TAGS = {
     "parallelcluster:version": PCLUSTER_VERSION,
-    "parallelcluster:os": "ubuntu2204",
+    "parallelcluster:os": "ubuntu2404",
     "parallelcluster:build_status": "available",
 }
 
 
 def official(
     *,
-    os_part: str = "ubuntu-2204-lts-hvm",
+    os_part: str = "ubuntu-2404-lts-hvm",
     version: str = PCLUSTER_VERSION,
     created: str = "2026-10-01",
     **more: Any,
@@ -63,7 +63,7 @@ def tagged(**tags: str | None) -> list[dict[str, str]]:
 
 @dataclass
 class FakeRegion(function_fakes.FakeRegion):
-    """us-east-1 with one official image of ubuntu2204, one of alinux2023, and one of our own."""
+    """us-east-1 with one official image of ubuntu2404, one of alinux2023, and one of our own."""
 
     stack_id: str = STACK
     images: dict[str, dict[str, Any]] = field(

@@ -55,7 +55,7 @@ def ask(handler: Any, region: FakeRegion) -> Ask:
         properties = {
             "Wanted": wanted,
             "PclusterVersion": PCLUSTER_VERSION,
-            "Os": "ubuntu2204",
+            "Os": "ubuntu2404",
             "Architecture": "x86_64",
             "RootGib": "100",
         } | more
@@ -83,12 +83,12 @@ def test_official_is_the_newest_image_of_this_version_system_and_architecture(
     region.images = {
         NEW: official(created="2026-11-02", root_gib=45),
         "ami-01": official(created="2026-11-03", version="3.16.0"),
-        "ami-02": official(created="2026-11-03", os_part="ubuntu-2404-lts-hvm"),
+        "ami-02": official(created="2026-11-03", os_part="ubuntu-2204-lts-hvm"),
         "ami-03": official(created="2026-11-03") | {"ImageOwnerAlias": "aws-marketplace"},
         "ami-04": official(created="2026-11-03", State="pending"),
         OLD: official(),
     }
-    name = f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64-202611020000"
+    name = f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64-202611020000"
     assert ask() == {
         "PhysicalResourceId": NEW,
         "Data": {"ImageId": NEW, "Name": name, "RootGib": "45", "Note": ""},
@@ -108,13 +108,13 @@ def test_an_image_that_is_not_deprecated_goes_before_a_newer_one_that_is(
 def test_no_official_image_is_refused_with_the_systems_that_have_one(
     refuse: Refuse, region: FakeRegion
 ) -> None:
-    said = refuse(Os="ubuntu2404")
+    said = refuse(Os="ubuntu2204")
     assert (
-        f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2404, x86_64"
+        f"us-east-1 has no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204, x86_64"
         in said
     )
-    assert f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64*" in said
-    assert "another os (alinux2023, ubuntu2204), or bring an image of yours: -c image=ami-" in said
+    assert f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64*" in said
+    assert "another os (alinux2023, ubuntu2404), or bring an image of yours: -c image=ami-" in said
     region.images = {}
     assert "Deploy in a region that ParallelCluster supports" in refuse()
 
@@ -187,10 +187,10 @@ def test_an_image_that_is_not_here_is_refused_with_the_region(
         ),
         (
             {"Tags": tagged(os="alinux2023")},
-            "of alinux2023 (by its tag parallelcluster:os), and the cluster's os is ubuntu2204",
+            "of alinux2023 (by its tag parallelcluster:os), and the cluster's os is ubuntu2404",
         ),
         ({"PlatformDetails": "Red Hat Enterprise Linux"}, "its platform is Red Hat Enterprise Linux"),
-        ({"PlatformDetails": None, "Platform": "windows"}, "its platform is windows, and ubuntu2204 is not"),
+        ({"PlatformDetails": None, "Platform": "windows"}, "its platform is windows, and ubuntu2404 is not"),
         ({"Architecture": "arm64"}, "it is for arm64, and the nodes are x86_64"),
         ({"VirtualizationType": "paravirtual"}, "its virtualization is paravirtual"),
         ({"EnaSupport": None}, "without ENA"),
@@ -213,9 +213,9 @@ def test_an_image_that_cannot_be_the_nodes_is_refused_with_why_and_the_mend(
 
 
 def test_all_that_is_wrong_is_said_at_once(refuse: Refuse, region: FakeRegion) -> None:
-    region.images[OWN] = image(Tags=tagged(version="3.15.0", os="ubuntu2404"), root_gib=500)
+    region.images[OWN] = image(Tags=tagged(version="3.15.0", os="ubuntu2204"), root_gib=500)
     said = refuse(OWN)
-    assert all(words in said for words in ("3.15.0", "ubuntu2404", "500 GiB"))
+    assert all(words in said for words in ("3.15.0", "ubuntu2204", "500 GiB"))
 
 
 @pytest.mark.parametrize(

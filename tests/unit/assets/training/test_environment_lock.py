@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,32 @@ def refuses(done: subprocess.CompletedProcess[str], words: str) -> None:
 @pytest.fixture
 def tiny(machine: Machine) -> Tiny:
     return Tiny(machine)
+
+
+def test_an_environment_is_made_by_the_first_python_of_its_lock(tiny: Tiny, tmp_path: Path) -> None:
+    """The stand-in says what its name says, as Ubuntu 22.04's python3 beside an installed python3.12."""
+    tiny.lock(python="3.12")
+    for version in ("3.10", "3.12"):
+        python = tmp_path / f"python{version}"
+        python.write_text(f"#!/bin/sh\necho {version}\n")
+        python.chmod(0o755)
+    script = f"source {tiny.machine.bundle}/training/environment.sh; find_python {tiny.folder}"
+
+    def found(*pythons: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        names = " ".join(f"{tmp_path}/python{each}" for each in pythons)
+        return subprocess.run(
+            ["bash", "-c", script],
+            env={"PATH": os.environ["PATH"], "TRAINING_PYTHON": names, **environment},
+            capture_output=True,
+            text=True,
+        )
+
+    assert found("3.10", "3.12").stdout == f"{tmp_path}/python3.12\n"
+    refuses(found("3.10"), "no Python 3.12 on ")
+    assert "for the environment of tiny" in found("3.10").stderr
+    assert found("3.10", TRAINING_REHEARSAL="1").stdout == f"{tmp_path}/python3.10\n"
+    (tiny.folder / "requirements.lock").unlink()
+    assert found("3.10", "3.12").stdout == f"{tmp_path}/python3.10\n"
 
 
 @pytest.mark.slow

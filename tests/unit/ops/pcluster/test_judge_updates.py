@@ -13,7 +13,7 @@ from training_cluster.rules.context import read_settings
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "running", "stopped"),
-    [({"nodes": "4"}, False, False), ({"capacity": "spot"}, True, False), ({"os": "ubuntu2404"}, True, True)],
+    [({"nodes": "4"}, False, False), ({"capacity": "spot"}, True, False), ({"os": "ubuntu2204"}, True, True)],
     ids=["live", "idle", "never"],
 )
 def test_the_library_tells_live_changes_from_those_that_need_a_stopped_fleet_and_the_impossible(

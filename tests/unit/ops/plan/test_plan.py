@@ -31,7 +31,7 @@ CASES: tuple[tuple[dict[str, Any], dict[str, Any], str, str], ...] = (
     ({}, {"capacity": "spot", "on_busy": "drain"}, "capacity", "rolling"),
     ({}, {"family": "p5"}, "family", "fleet stops"),
     ({}, {"head_node_type": "m6i.8xlarge"}, "head_node_type", "impossible"),
-    ({}, {"os": "ubuntu2404"}, "os", "impossible"),
+    ({}, {"os": "ubuntu2204"}, "os", "impossible"),
     ({}, {"home": "efs"}, "home", "impossible"),
     ({}, {"permissions_boundary": BOUNDARY}, "permissions_boundary", "impossible"),
     ({"permissions_boundary": BOUNDARY}, {}, "permissions_boundary", "impossible"),

@@ -122,7 +122,7 @@ def _trainctl(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flag", "code"), [("nodes=4", 0), ("os=ubuntu2404", 1)])
+@pytest.mark.parametrize(("flag", "code"), [("nodes=4", 0), ("os=ubuntu2204", 1)])
 def test_the_exit_code_is_1_where_the_deploy_would_fail(
     flag: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -159,7 +159,7 @@ class Network(AccountWide):
         made = {
             "TrainingCluster-Network": self.network_stack,
             "TrainingCluster-Storage": self.storage_stack,
-            f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": self.image_stack,
+            f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}": self.image_stack,
             "TrainingClusterStack": {"HeadNodeInstanceId": "i-1"} if self.cluster_resources else {},
         }
         return {

@@ -18,7 +18,7 @@ from training_cluster.image.lookup import CLUSTER_IMAGE_CODE
 from training_cluster.image.names import image_parameter
 from training_cluster.rules.context import read_settings
 
-STACK = f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}"
+STACK = f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}"
 PARAMETER = image_parameter(read_settings({"image": "build"}))
 IMAGE_MODULES = ("request", "region", "custom_ami", "official")
 AGAIN = "aws imagebuilder start-image-pipeline-execution --image-pipeline-arn arn"
@@ -45,7 +45,7 @@ def test_an_image_of_yours_that_fits_is_named_with_its_size() -> None:
     ("described", "why"),
     [
         (image(Tags=tagged(version="3.15.0")), "it is of ParallelCluster 3.15.0"),
-        (image(Tags=tagged(os="alinux2023")), "the cluster's os is ubuntu2204"),
+        (image(Tags=tagged(os="alinux2023")), "the cluster's os is ubuntu2404"),
         (image(Tags=tagged(build_status=None)), "aws ec2 create-tags"),
         (image(Tags=tagged(), Architecture="arm64"), "it is for arm64, and the nodes are x86_64"),
         (image(Tags=tagged(), State="pending"), "its state is pending"),
@@ -80,19 +80,19 @@ def test_an_image_whose_tags_are_lost_is_a_warning() -> None:
 @pytest.mark.parametrize("wanted", ["official", OWN])
 def test_the_head_node_s_image_is_official_whatever_the_others_is(wanted: str) -> None:
     (there,) = (each for each in findings(Network(), image=wanted) if each.check == "official image")
-    assert there.found.startswith(f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64")
+    assert there.found.startswith(f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64")
     network = Network()
     del network.images[OLD]
     (problem,) = bad(network, image=wanted)
     assert (problem.check, problem.verdict) == ("official image", "problem")
-    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204" in problem.found
+    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2404" in problem.found
 
 
 def test_before_the_first_build_it_says_what_that_takes_and_what_it_is_made_from() -> None:
     parent, build = _of_the_image(Network(), image="build")
     assert (parent.check, parent.verdict) == (f"{STACK}: made from", "ok")
     assert parent.found.startswith(
-        f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64"
+        f"{OLD} (aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2404-lts-hvm-x86_64"
     )
     assert (build.check, build.verdict) == (STACK, "ok")
     # 90 minutes of an m6i.8xlarge at 1.536 an hour.
@@ -106,7 +106,7 @@ def test_a_region_without_the_official_image_is_a_problem_before_the_first_build
     del network.images[OLD]
     parent, _ = _of_the_image(network, image="build")
     assert parent.verdict == "problem"
-    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2204" in parent.found
+    assert f"no official image of ParallelCluster {PCLUSTER_VERSION} for ubuntu2404" in parent.found
 
 
 def test_a_stack_whose_first_deploy_failed_has_built_nothing_yet() -> None:

@@ -83,28 +83,28 @@ def test_another_cluster_has_its_own_stack_and_parameter() -> None:
 def test_every_image_stack_is_shown_and_a_stack_of_another_kind_is_not() -> None:
     aws = Aws(
         {
-            f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": "CREATE_IN_PROGRESS",
+            f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}": "CREATE_IN_PROGRESS",
             "TrainingCluster-Network": "CREATE_COMPLETE",
         }
     )
     aws.stacks |= {
-        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}": "CREATE_COMPLETE",
+        f"TrainingCluster-Image-volta-ubuntu2404-{VERSION}": "CREATE_COMPLETE",
         "TrainingCluster-Image-of-others": "CREATE_COMPLETE",
     }
     status = _read(aws)
     assert [name for name, _ in status.stacks] == [
         "TrainingCluster-Network",
-        f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}",
-        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION}",
+        f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}",
+        f"TrainingCluster-Image-volta-ubuntu2404-{VERSION}",
     ]
     assert status.is_moving
 
 
 def test_an_image_that_is_built_comes_with_its_usual_time_and_its_log() -> None:
-    log = f"/aws/imagebuilder/training-gpu-ubuntu2204-{VERSION}"
+    log = f"/aws/imagebuilder/training-gpu-ubuntu2404-{VERSION}"
     build = f"a build takes about 90 minutes: aws logs tail --follow {log}"
     for state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "CREATE_COMPLETE"):
-        shown = _lines(_read(Aws({f"TrainingCluster-Image-gpu-ubuntu2204-{VERSION}": state})))
+        shown = _lines(_read(Aws({f"TrainingCluster-Image-gpu-ubuntu2404-{VERSION}": state})))
         assert (build in shown) == (state in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")), state
 
 

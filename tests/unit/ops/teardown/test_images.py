@@ -32,7 +32,7 @@ from training_cluster.stack_names import IMAGE_ID, IMAGE_STACKS
 STACK, OTHER_STACK = (f"TrainingCluster-Image-{each}-ubuntu2204-{VERSION}" for each in ("gpu", "volta"))
 AMI, OLD = "ami-0aaaaaaaaaaaaaaaa", "ami-0bbbbbbbbbbbbbbbb"
 PARAMETER = image_parameter(read_settings({"image": "build"}))
-NAME = f"training-gpu-ubuntu2204-{VERSION}"
+NAME = f"training-gpu-ubuntu2404-{VERSION}"
 BUILDER = "arn:aws:imagebuilder:us-east-1:1:"
 BUILD, RECIPE = f"{BUILDER}image/{NAME}/1.0.0/1", f"{BUILDER}image-recipe/{NAME}/1.0.0"
 COMPONENT = f"{BUILDER}component/{NAME}/1.0.0/1"

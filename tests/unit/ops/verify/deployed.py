@@ -43,7 +43,7 @@ FACTS = {
     "pyxis-enabled": "yes",
     "enroot": "yes",
 }
-IMAGE_STACK = f"TrainingCluster-Image-gpu-ubuntu2204-{PCLUSTER_VERSION.replace('.', '-')}"
+IMAGE_STACK = f"TrainingCluster-Image-gpu-ubuntu2404-{PCLUSTER_VERSION.replace('.', '-')}"
 NAMESPACES = ("AWS/EC2", "AWS/FSx", "CWAgent", "ParallelCluster", "TrainingCluster")
 DASHBOARD = {
     "widgets": [{"properties": {"metrics": [[{"expression": "a / b"}]] + [[n, "M"] for n in NAMESPACES]}}]

@@ -20,7 +20,7 @@ def _advice(**flags: str) -> dict[str, str]:
 
 def test_trainium_runs_on_the_system_that_neuron_is_made_for_and_another_is_a_warning() -> None:
     assert settings(family="trn1").os_name == "ubuntu2404"
-    assert settings(family="p4d").os_name == "ubuntu2204"
+    assert settings(family="p4d").os_name == "ubuntu2404"
     assert "neuron-system" not in _advice(family="trn1")
     assert "-c os=ubuntu2404" in _advice(family="trn1", os="ubuntu2204")["neuron-system"]
 
@@ -56,8 +56,8 @@ def test_p3dn_says_which_image_it_takes_and_why() -> None:
         "do not support Volta",
         "580",
         "12.6",
-        f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta",
-        f"TrainingCluster-Image-volta-ubuntu2204-{VERSION} builds it",
+        f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2404/volta",
+        f"TrainingCluster-Image-volta-ubuntu2404-{VERSION} builds it",
     ):
         assert word in said
     assert "image-build" not in _advice(family="p3dn", image="ami-0123456789abcdef0")

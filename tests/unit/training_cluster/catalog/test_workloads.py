@@ -27,8 +27,15 @@ def test_a_workloads_budget_is_that_of_its_packages_and_of_what_it_compiles(tmp_
     assert (found.budget_s, found.recipes, found.image_only) == (1200, ("neuron",), True)
     assert environments_budget_s(("bert",), training) == 1200
     assert environments_budget_s((), training) == 0
-    assert workloads_of("neuron", training) == ("bert",)
-    assert workloads_of("gpu", training) == ()
+    assert workloads_of("neuron", training=training) == ("bert",)
+    assert workloads_of("gpu", training=training) == ()
+
+
+def test_workloads_are_those_whose_packages_take_the_systems_python(tmp_path: Path) -> None:
+    training = workload(tmp_path, "# Recipes: gpu\n# Pythons: 3.11 3.12\n# Budget: 300 s\n")
+    assert workloads_of("gpu", "ubuntu2404", training) == ("bert",)
+    assert workloads_of("gpu", "alinux2023", training) == ("bert",)
+    assert workloads_of("gpu", "ubuntu2204", training) == ()
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_an_image_is_the_queues_and_never_the_clusters() -> None:
     first, second = config["Scheduling"]["SlurmQueues"]
     assert first["Image"] == {"CustomAmi": IMAGE}
     assert "Image" not in second, "accelerators' drivers are not for CPU nodes"
-    assert config["Image"] == {"Os": "ubuntu2204"}
+    assert config["Image"] == {"Os": "ubuntu2404"}
     assert "Image" not in config["HeadNode"]
 
 

@@ -74,7 +74,7 @@ def test_p3dn_reads_its_image_from_ssm_at_deploy(synthesise: Any) -> None:
         "*",
         {
             "Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>",
-            "Default": f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2204/volta",
+            "Default": f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/ubuntu2404/volta",
         },
     )
     assert len(parameters) == 1

@@ -74,6 +74,14 @@ def test_a_workload_of_another_kind_of_node_is_refused_with_the_rest() -> None:
     assert "type:    -c workloads=none" in refusal(image="build", workloads="neuron-one")
 
 
+def test_a_workload_that_does_not_take_the_systems_python_is_refused_or_left_out() -> None:
+    assert "titan" not in settings(image="build", os="ubuntu2204").node_workloads
+    assert "titan" in settings(image="build").node_workloads
+    said = refusal(image="build", os="ubuntu2204", workloads="titan,gpt2")
+    assert "titan needs Python 3.11, 3.12, 3.13, and os=ubuntu2204 has 3.10" in said
+    assert "type:    -c os=ubuntu2404 (of a new cluster), or -c workloads=gpt2" in said
+
+
 @pytest.mark.usefixtures("some_workloads")
 def test_what_does_not_fit_a_nodes_start_is_refused_without_a_built_image() -> None:
     said = refusal(workloads="compiles")
@@ -115,7 +123,7 @@ def test_rebuilds_are_of_a_built_image() -> None:
 
 
 def test_no_cluster_is_named_as_a_stack_of_ours() -> None:
-    for name in ("TrainingCluster-Network", "trainingcluster-image-gpu-ubuntu2204", "TrainingClusterStack-b"):
+    for name in ("TrainingCluster-Network", "trainingcluster-image-gpu-ubuntu2404", "TrainingClusterStack-b"):
         assert "that is the name of a stack of this app" in refusal(cluster_name=name)
     assert settings(cluster_name="image")
 
