@@ -87,9 +87,7 @@ def measure() -> Result:
             "Its calls are what slurmctld itself counted (sdiag): a fixed number by the script and by srun."
             " Each node's daemons report the step's and the job's end besides: Slurm's own way.",
             "The start is that of torchrun and one rank of gpt2 until its first checkpoint, counted by "
-            "strace. Most of the other calls that are left are Python's checks of two folders of ours, twice "
-            "per import; a Lustre client answers repeated ones from its cache, and asks its metadata server "
-            "for each path once.",
+            "strace, with what the node itself does for all its ranks.",
             _PLAN,
         ],
     )

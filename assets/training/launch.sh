@@ -143,10 +143,14 @@ environment_python() {
 # World size, node rank and rendezvous are explicit: without them torchrun starts one world on each node, and each
 # trains alone without an error.
 start_ranks() {
-  local python
+  local python script
   local -a torchrun=()
   python="$(environment_python "$1")" || exit
+  script="$(local_script "$2")"
   process_environment
+  if [[ $script != "$2" ]]; then
+    PYTHONPATH="$(dirname "$(dirname "$script")")${PYTHONPATH#"$launch_training"}"
+  fi
   record_collectives
   rank_environment
   if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then
@@ -160,7 +164,7 @@ start_ranks() {
       --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"
     )
   fi
-  supervise "$python" -B "${torchrun[@]}" "${@:2}"
+  supervise "$python" -B "${torchrun[@]}" "$script" "${@:3}"
 }
 
 # supervise COMMAND...: runs it, forwards SIGTERM to the ranks, and ends with its exit code. A failure that was not

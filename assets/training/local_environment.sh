@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Brings a shared Python environment to the local disks of the nodes of a large job, from one archive. Each rank that
-# imports torch from a shared file system opens thousands of files there and looks for many more.
+# Brings a shared Python environment to the local disks of the nodes of a large job, from one archive, and the scripts
+# that the ranks run. Each rank that imports torch from a shared file system opens thousands of files there and looks for
+# many more; for each module it also asks for the state of the folders of our scripts.
 #
 # Sourced by: environment.sh, which has what these functions call. Defines functions and does nothing by itself.
-# Reads: LOCAL_ENVIRONMENT (auto: jobs of LOCAL_FROM_NODES nodes or more; yes; no), SLURM_JOB_NUM_NODES, SCRATCH (the
-#   folder of the local disks, from the partition's file; without it the environment stays shared).
-# Writes: ENVIRONMENT.SUM.tar beside the shared environment; $SCRATCH/venvs-UID/NAME.SUM, once a node for each content.
+# Reads: LOCAL_ENVIRONMENT (auto: jobs of LOCAL_FROM_NODES nodes or more; yes; no), SLURM_JOB_NUM_NODES, SLURM_JOB_ID,
+#   SLURM_RESTART_COUNT, SCRATCH (the folder of the local disks, from the partition's file; without it the environment
+#   stays shared).
+# Writes: ENVIRONMENT.SUM.tar beside the shared environment; $SCRATCH/venvs-UID/NAME.SUM, once a node for each content;
+#   $SCRATCH/venvs-UID/scripts/JOB-RESTART, once a node for each start.
 
 readonly LOCAL_FROM_NODES=16
 
@@ -50,9 +53,7 @@ local_environment() {
     printf '%s\n' "$1"
     return
   fi
-  environment_folder="$SCRATCH/venvs-$EUID"
-  mkdir -m 700 "$environment_folder" 2>/dev/null || true
-  environment_folder+="/$(basename "$environment_archive" .tar)"
+  environment_folder="$(local_folder)/$(basename "$environment_archive" .tar)"
   # The folder of the local disks is open to all users.
   if environment_is_safe "$environment_folder" && environment_path_is_safe "$environment_archive" &&
     unpack_environment "$1" "$environment_archive" "$environment_folder"; then
@@ -61,6 +62,50 @@ local_environment() {
     environment_log "$1 is used where it is: $environment_folder on $(hostname) could not be made"
     printf '%s\n' "$1"
   fi
+}
+
+# Makes this user's folder on the local disks, and prints it.
+local_folder() {
+  mkdir -m 700 "$SCRATCH/venvs-$EUID" 2>/dev/null || true
+  printf '%s\n' "$SCRATCH/venvs-$EUID"
+}
+
+# local_script SCRIPT: prints the path of a copy of a workload's script on this node's disk, with its folder and trainkit;
+# or SCRIPT, if this job wants none, or if it cannot be had.
+local_script() {
+  local environment_scripts environment_here
+  if [[ -z ${SLURM_JOB_ID:-} ]] || ! local_environment_is_wanted; then
+    printf '%s\n' "$1"
+    return
+  fi
+  environment_here="$(dirname "$1")"
+  environment_scripts="$(local_folder)/scripts/$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+  if environment_is_safe "$environment_scripts" && copy_scripts "$environment_here" "$environment_scripts"; then
+    printf '%s/%s/%s\n' "$environment_scripts" "$(basename "$environment_here")" "$(basename "$1")"
+  else
+    environment_log "$environment_here is used where it is: $environment_scripts on $(hostname) could not be made"
+    printf '%s\n' "$1"
+  fi
+}
+
+# copy_scripts FOLDER TO: copies a workload's folder and trainkit, and renames the copy when it is whole. Ranks of this node
+# that come at the same time wait. Copies of a month ago go.
+copy_scripts() {
+  local -r environment_copies="$(dirname "$2")"
+  mkdir -p "$environment_copies" || return 1
+  (
+    set -o pipefail
+    flock 9 || exit 1
+    if [[ -d $2 ]]; then exit; fi
+    find "$environment_copies" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf {} +
+    rm -rf "$2.partial"
+    mkdir -m 755 "$2.partial" &&
+      tar --create --dereference --directory "$(dirname "$1")" trainkit "$(basename "$1")" |
+      tar --extract --directory "$2.partial" --no-same-owner &&
+      mv -T "$2.partial" "$2" && exit
+    rm -rf "$2.partial"
+    exit 1
+  ) 9>"$environment_copies.lock" >&2
 }
 
 # unpack_environment VENV ARCHIVE FOLDER: unpacks an environment under another name, and renames it when it is whole.

@@ -104,7 +104,7 @@ def measure_starts(folder: Path) -> Starts | None:
     workload = Workload(name=WORKLOAD, shared=shared)
     workload.prepare("prepared", _SETTINGS)
     on_shared = _start(workload, training, "shared", {"LOCAL_ENVIRONMENT": "no"}, folder)
-    wanted = {"LOCAL_ENVIRONMENT": "yes", "SCRATCH": str(scratch)}
+    wanted = {"LOCAL_ENVIRONMENT": "yes", "SCRATCH": str(scratch), "SLURM_JOB_ID": "1"}
     earlier = set(VENVS.glob(f"{WORKLOAD}.*.tar"))
     try:
         began = time.perf_counter()

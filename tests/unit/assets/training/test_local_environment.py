@@ -142,6 +142,65 @@ def test_what_cannot_be_unpacked_is_used_where_it_is(job: Job) -> None:
     assert list(job.local.glob("*.partial")) == []
 
 
+TRAIN = "import sys, trainkit, beside; print(*sys.path[:2], trainkit.__file__, beside.__file__, sep='\\n')"
+
+
+@pytest.fixture
+def scripts(job: Job) -> Job:
+    """A workload that says where its modules are, with trainkit beside its folder."""
+    (job.workload / "train.py").write_text(TRAIN)
+    (job.workload / "beside.py").write_text("")
+    kit = job.workload.parent / "trainkit"
+    kit.mkdir()
+    (kit / "__init__.py").write_text("")
+    return job
+
+
+RANK = {"SLURM_JOB_ID": "7", "LAUNCHER": "srun", "NPROC_PER_NODE": "1", "MASTER_ADDR": "10.0.0.1"} | {
+    "SLURM_PROCID": "0",
+    "SLURM_LOCALID": "0",
+    "EXPECTED_WORLD_SIZE": "1",
+}
+STARTED = """\
+supervise() { "$1" "${@:2}"; }
+environment_python() { printf '%s\\n' "$TRAINING_PYTHON"; }
+start_ranks "$1" "$1/train.py"
+"""
+
+
+def test_ranks_of_a_large_job_run_scripts_of_their_own_disk(scripts: Job) -> None:
+    done = scripts.run(STARTED, **RANK)
+    own = scripts.local / "scripts" / "7-0"
+    assert done.stdout.splitlines() == [
+        str(own / "tiny"),
+        str(own),
+        str(own / "trainkit" / "__init__.py"),
+        str(own / "tiny" / "beside.py"),
+    ], done.stderr
+    (scripts.workload / "beside.py").write_text("changed = True")
+    assert scripts.run(STARTED, **RANK).stdout == done.stdout
+    assert (own / "tiny" / "beside.py").read_text() == "", "a start keeps the scripts with which it began"
+    again = scripts.run(STARTED, **RANK, SLURM_RESTART_COUNT="1")
+    assert str(scripts.local / "scripts" / "7-1" / "tiny") in again.stdout
+
+
+@pytest.mark.parametrize(
+    "environment", [{"SLURM_JOB_NUM_NODES": "2"}, {"LOCAL_ENVIRONMENT": "no"}, {"SLURM_JOB_ID": ""}], ids=str
+)
+def test_ranks_of_other_jobs_run_the_shared_scripts(scripts: Job, environment: dict[str, str]) -> None:
+    done = scripts.run(STARTED, **(RANK | environment))
+    assert done.stdout.startswith(f"{scripts.workload}\n"), done.stderr
+    assert not scripts.local.exists()
+
+
+def test_scripts_that_cannot_be_copied_are_used_where_they_are(scripts: Job) -> None:
+    scripts.local.mkdir()
+    (scripts.local / "scripts").touch()
+    done = scripts.run(STARTED, **RANK)
+    assert done.stdout.startswith(f"{scripts.workload}\n"), done.stderr
+    assert "is used where it is" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 def test_a_folder_of_another_user_on_the_disk_is_not_used(job: Job) -> None:
