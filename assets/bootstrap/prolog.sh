@@ -8,11 +8,10 @@
 #   SLURM_JOB_PARTITION. Safe to run again, and twice at a time.
 #
 # 1. If the cluster config names another bundle than this node runs, the node's own bootstrap.sh fetches it.
-# 2. check-node.sh of that bundle checks the node. An unhealthy node is drained with the reason, which `sinfo -R`
+# 2. judge-node.sh of that bundle checks the node. An unhealthy node is drained with the reason, which `sinfo -R`
 #    shows, and the prolog ends with 1. Slurm then requeues the job, which starts elsewhere; the reason stays, since
 #    Slurm sets its own ("Prolog error") only on nodes without one. ParallelCluster replaces a drained node when its
-#    last job has ended (clustermgtd); the reason stays in this log, in CloudWatch. A check that reports most nodes as
-#    unhealthy is braked (health/drain_limit.sh): it drains no node, and the node's comment shows this.
+#    last job has ended (clustermgtd); the reason stays in the log, in CloudWatch.
 #
 # Slurm drains a node at any exit status other than 0. So only a verdict on this very node ends with 1. A fault of the
 # prolog itself (no bundle, no cluster config, no settings of the partition, a bucket that does not answer, a faulty
@@ -27,7 +26,6 @@ export NODE_TYPE=ComputeFleet # slurmd runs on no other nodes
 export PATH="${TRAINING_ROOT:+$TRAINING_ROOT/usr/bin:}/opt/slurm/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 readonly CURRENT="$TRAINING_BUNDLES/current"
 readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/shared/cluster-config.yaml}"
-readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
 # On all nodes but the batch host the prolog runs while srun waits for its tasks, for MessageTimeout: 60 s in
 # ParallelCluster. A refresh runs start steps only, which take seconds.
@@ -85,43 +83,16 @@ run_bootstrap() {
   return "$status"
 }
 
-# Prints this node's queue, since a partition of the user's own may have nodes of several queues.
-partition() {
-  # shellcheck source=/dev/null
-  if [[ -r $CFNCONFIG ]]; then (set +u && source "$CFNCONFIG" && printf '%s' "${cfn_scheduler_queue_name:-}"); fi
-}
-
-# Drains the node if it is unhealthy.
-check() {
-  local queue sentence status=0
-  queue="$(partition)"
-  sentence="$(bash "$CURRENT/bootstrap/health/check-node.sh" "${queue:-${SLURM_JOB_PARTITION:-}}" \
-    2>>"$LOGS/health.log")" || status=$?
-  if ((status == 0)) && [[ -n $sentence ]]; then
-    log "UNHEALTHY, not drained: the same is reported of most nodes: $sentence"
-    timeout 20 scontrol update nodename="$SLURMD_NODENAME" \
-      comment="training-cluster: braked at $(date -u '+%F %T'), job ${SLURM_JOB_ID:-?}: $sentence" \
-      </dev/null >>"$LOGS/health.log" 2>&1 || log "scontrol failed: the node does not get this comment"
-  elif ((status == 0)); then
-    log "healthy"
-  elif ((status == UNHEALTHY)) && [[ -n $sentence ]]; then
-    log "unhealthy, drained: $sentence"
-    timeout 20 scontrol update nodename="$SLURMD_NODENAME" state=drain reason="training-cluster: $sentence" \
-      </dev/null >>"$LOGS/health.log" 2>&1 || log "scontrol failed: Slurm drains the node without this reason"
-    exit 1
-  else
-    log "the checks themselves failed ($status): the job starts unchecked"
-  fi
-}
-
 main() {
+  local status=0
   mkdir -p "$LOGS" 2>/dev/null
   if [[ ! -r $CURRENT/bootstrap/health/check-node.sh ]]; then
     log "$CURRENT has no health/check-node.sh: the job starts unchecked"
     return
   fi
   refresh
-  check
+  bash "$CURRENT/bootstrap/health/judge-node.sh" before || status=$?
+  if ((status == UNHEALTHY)); then exit 1; fi
 }
 
 main

@@ -18,6 +18,7 @@ _TRAINING_S = 600.0
 _JUDGED = "all-reduce as it should be: "
 _FAULT = re.compile(r"^judge\.py: (.+)$", re.MULTILINE)
 _EFA_FAULTS = ("EFA unused", "cards missing")
+_BY_A_CHECK, _JUDGEMENTS = "training-cluster: ", "NodeList:100,Reason:300,Comment:300"
 _THROUGH = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
 _PROVIDER = re.compile(r"NET/OFI Selected provider is (\S+?),")
 
@@ -53,6 +54,14 @@ def _starts_in_time(scene: Scene) -> tuple[bool, str]:
         return False, f"job {job.id} wrote nothing: {job.ended.ending if job.ended else 'forgotten'}"
     minutes = job.began_s / 60
     return minutes <= _MOST_START_MIN, f"{minutes:.1f} minutes from sbatch to the job's first line"
+
+
+def _is_called_healthy(scene: Scene) -> tuple[bool, str]:
+    job = _network_job(scene) if nodes_of(scene).network else _training_job(scene)
+    said = scene.head_node.run("sinfo", "--all", "--noheader", f"--Format={_JUDGEMENTS}", reads_only=True)
+    # Reason of a drained node, comment of one whose check is braked; lines of equal nodes are one.
+    sick = [" ".join(line.split()) for line in said.splitlines() if _BY_A_CHECK in line]
+    return not sick, "; ".join(sick) or f"no node of job {job.id} is drained or braked by a check"
 
 
 def _bandwidth(scene: Scene) -> tuple[bool, str]:
@@ -131,6 +140,14 @@ NODE_CHECKS = (
         expected=f"at most {_MOST_START_MIN} minutes (an estimate)",
         not_in_rehearsal=_LOCAL,
         look=_starts_in_time,
+    ),
+    Check(
+        id="node-health",
+        claim="The checks before and after a job, that of the GPUs' fabric and of CUDA's start among them, "
+        "call the nodes healthy.",
+        expected="no node drained with the reason training-cluster, and no check braked",
+        not_in_rehearsal="The checks of hardware: a local node runs that of the disk alone.",
+        look=_is_called_healthy,
     ),
     Check(
         id="efa",

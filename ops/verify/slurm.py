@@ -57,6 +57,13 @@ SETTINGS = (
         on_aws="The path: the local Slurm has a folder of its own.",
     ),
     Setting(
+        name="Epilog",
+        wanted="epilog.d",
+        reason="ParallelCluster's folder of epilogs, and so our health checks, run after each job",
+        source="ParallelCluster's slurm.conf",
+        on_aws="The path: the local Slurm has a folder of its own.",
+    ),
+    Setting(
         name="SuspendTime",
         wanted=str(load_base().scaledown_idle_min * 60),
         reason="nodes without work are terminated after the catalog's scaledown_idle_min",

@@ -84,6 +84,7 @@ def _scheduling(layout: Layout) -> Iterator[str]:
     yield "# node. A folder without a script is no prolog."
     yield f"SchedulerParameters=nohold_on_prolog_fail,{intervals}"
     yield f"Prolog={layout.prolog}/*"
+    yield f"Epilog={layout.prolog.with_name('epilog.d')}/*"
     yield "BatchStartTimeout=180"
 
 

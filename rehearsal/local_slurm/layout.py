@@ -34,7 +34,8 @@ class Layout:
     resume_timeout_s: int = 60
     suspend_timeout_s: int = 15
     prolog: Path | None = None
-    """Absolute path of the folder of scripts that run before each job; ParallelCluster's prolog.d."""
+    """Absolute path of the folder of scripts that run before each job, ParallelCluster's prolog.d; those of
+    epilog.d beside it run after each job."""
     credential_s: int = 70
     """Lifetime of a job's credential, as in ParallelCluster's slurm.conf. A job that is queued again
     starts only after it has expired."""

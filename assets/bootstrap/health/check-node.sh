@@ -4,8 +4,8 @@
 #
 #   check-node.sh PARTITION
 #
-# Called by: prolog.sh, as root, before each job; a person on a node (`sudo bash check-node.sh gpu`). Changes nothing;
-#   before a job it writes its verdict for drain_limit.sh.
+# Called by: judge-node.sh, as root, before and after each job and on an idle node; a person on a node
+#   (`sudo bash check-node.sh gpu`). Changes nothing; called by judge-node.sh it writes its verdict for drain_limit.sh.
 # Stdout: one sentence for each check that reports the node as unhealthy, joined by "; "; with exit status 0 those of
 #   braked checks (drain_limit.sh). Stderr: checks that could not run, and how to release a braked check.
 # Exit status: 0 healthy, 9 unhealthy (verdict.sh), any other: it could not check, which is no verdict on the node.
@@ -13,19 +13,20 @@
 # A check is a file of checks/, which prints one sentence and ends with 9 if the node is unhealthy. Its header states
 #     # Kinds: all | space separated of: gpu neuron none   (ACCELERATOR_KIND of the partition)
 #     # Where: any | node                                  (node: only on a ParallelCluster machine, as a step's)
+#     # Limit: 20 s                                        (if it may take longer than LIMIT_S)
 # It reads the partition's settings (ACCELERATORS_PER_NODE, EFA_INTERFACES, SCRATCH) from its environment.
 #
-# All of them take under 3 s on a healthy node. One that takes LIMIT_S is a verdict too: nvidia-smi waits for a lost
-# GPU for ever, and then no signal ends it, so this script never waits for a check that hangs.
+# README.md has the time that they take. One that takes its limit is a verdict too: nvidia-smi waits for a lost GPU for
+# ever, and then no signal ends it, so this script never waits for a check that hangs.
 #
-# Environment: TRAINING_ROOT, TRAINING_ETC, as for bootstrap.sh; SLURM_JOB_ID if a job waits. Checks whose names
+# Environment: TRAINING_ROOT, TRAINING_ETC, as for bootstrap.sh; SLURMD_NODENAME, by judge-node.sh. Checks whose names
 # (40-efa) are in SKIPPED do not run: for a check that is wrong about all nodes, until a new bundle is deployed. The
 # head node shares this file with all nodes.
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-readonly HERE LIMIT_S="${HEALTH_LIMIT_S:-10}"
+readonly HERE LIMIT_S=10
 export TRAINING_ROOT="${TRAINING_ROOT:-}" TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
 readonly SKIPPED="$TRAINING_ROOT/opt/slurm/etc/training-cluster-skipped-checks"
 # Slurm sets no PATH for a prolog. A rehearsal's own programs, under TRAINING_ROOT, precede the machine's.
@@ -54,22 +55,33 @@ applies() {
   fi
 }
 
+# limit_of CHECK: prints the seconds that it may take.
+limit_of() {
+  local limit
+  limit="$(sed -n 's/^# Limit: \([0-9]*\) s.*/\1/p' "$1")"
+  printf '%s\n' "${HEALTH_LIMIT_S:-${limit:-$LIMIT_S}}"
+}
+
 # start CHECK WORK: starts a check in the background, without open files for which this script's caller could wait.
 start() {
   local -r name="$2/$(basename "$1" .sh)"
+  local limit
+  limit="$(limit_of "$1")"
   (
     status=0
     # KILL also ends the programs that the check has started; one that ignores TERM would outlive its check.
-    timeout --signal=KILL "$LIMIT_S" bash "$1" >"$name.said" 2>"$name.noise" || status=$?
+    timeout --signal=KILL "$limit" bash "$1" >"$name.said" 2>"$name.noise" || status=$?
     printf '%s\n' "$status" >"$name.status"
   ) </dev/null >/dev/null 2>&1 &
 }
 
-# await WORK CHECK...: waits until all checks have ended, or have reached their limit.
+# await WORK CHECK...: waits until all checks have ended, or have reached their limits.
 await() {
-  local -r deadline=$((SECONDS + LIMIT_S + 3))
+  local -ri started=$SECONDS
   local check
+  local -i deadline
   for check in "${@:2}"; do
+    deadline=$((started + $(limit_of "$check") + 3))
     until [[ -s $1/$(basename "$check" .sh).status ]] || ((SECONDS > deadline)); do sleep 0.05; done
   done
 }
@@ -83,7 +95,7 @@ verdict() {
   case $status in
     0) ;;
     "$UNHEALTHY") last_line "$(<"$of.said")" ;;
-    124 | 137 | stuck) printf 'the check %s did not end within %s s\n' "$name" "$LIMIT_S" ;;
+    124 | 137 | stuck) printf 'the check %s did not end within %s s\n' "$name" "$(limit_of "$1")" ;;
     *) say "$name: could not check ($status): $(last_line "$(<"$of.noise")")" ;;
   esac
 }
@@ -117,8 +129,8 @@ main() {
   local -r partition="${1:?usage: check-node.sh PARTITION}"
   local check name drains="" reported=""
   run_checks "$partition"
-  # Without a job, a person sees the sentences of all checks.
-  if [[ -n ${SLURM_JOB_ID:-} ]]; then apply_drain_limit "$partition" "${!found[@]}"; fi
+  # A person sees the sentences of all checks.
+  if [[ -n ${SLURMD_NODENAME:-} ]]; then apply_drain_limit "$partition" "${!found[@]}"; fi
   for check in "$HERE"/checks/*.sh; do
     name="$(basename "$check" .sh)"
     [[ -v found[$name] ]] || continue

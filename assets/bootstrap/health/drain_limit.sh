@@ -10,7 +10,7 @@
 # A line is SECONDS BOOT [CHECK...]: the checks that reported the node as unhealthy in that boot. A replaced node has
 # another boot under the same name.
 #
-# Environment: TRAINING_ROOT; SLURMD_NODENAME, set by Slurm. HEALTH_SETTLE_S, set by tests.
+# Environment: TRAINING_ROOT; SLURMD_NODENAME, set by Slurm or judge-node.sh. HEALTH_SETTLE_S, set by tests.
 readonly VERDICTS="$TRAINING_ROOT/opt/slurm/etc/training-cluster-verdicts"
 readonly WINDOW_S=3600 SETTLE_S="${HEALTH_SETTLE_S:-3}"
 # README.md gives the reasons of these limits.
@@ -47,7 +47,7 @@ apply_drain_limit() {
     return
   fi
   if (($# == 1)); then return; fi
-  # Other nodes of the same job write their verdicts at this moment. The second write shows them: NFS answers from a
+  # Other nodes of the same job, or idle ones at this hour, write their verdicts at this moment. The second write shows them: NFS answers from a
   # cache for seconds, until the node itself changes the folder.
   sleep "$SETTLE_S"
   if ! write_verdict "$@"; then return; fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
-# Starts the node's timers, which publish metrics and follow missed updates. One publishes metrics to CloudWatch once a
-# minute; one, on head and login nodes, installs the bundle that the cluster config names if they missed an update.
+# Starts the node's timers, which publish metrics, follow missed updates and check idle nodes. One publishes metrics to
+# CloudWatch once a minute; one, on head and login nodes, installs the bundle that the cluster config names if they
+# missed an update; one, on compute nodes, checks an idle node's health once an hour.
 #
 # The metrics are the numbers of nodes by Slurm state on the head node, and the use of accelerators on compute nodes.
 # With metrics=prometheus or amp the same programs run twice a minute, and write text files for node_exporter, too;
@@ -112,7 +113,15 @@ TimeoutStartSec=$limit
 Nice=10
 END
 fi
-if [[ $NODE_TYPE != ComputeFleet ]]; then
+if [[ $NODE_TYPE == ComputeFleet ]]; then
+  # At the same minute on all nodes: a check that is wrong about all of them is braked by their verdicts.
+  timer training-cluster-health hourly "check this node's health while it is idle" <<END
+Environment="PATH=/opt/slurm/bin:$PATH"
+ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/health/judge-node.sh idle
+SuccessExitStatus=9
+TimeoutStartSec=120
+END
+else
   arguments="$(<"$TRAINING_ETC/bootstrap-arguments")"
   # The same limit as LOCK_S of bootstrap.sh, which waits that long for its end.
   timer training-cluster-follow '*:0/15' "take the bundle that the cluster config names" <<END

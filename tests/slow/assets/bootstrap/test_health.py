@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
@@ -23,6 +25,13 @@ WHERE = "srun --mpi=none bash -c 'echo $SLURMD_NODENAME'"
 REASON = "training-cluster: nvidia-smi lists 7 of 8 GPUs"
 
 
+def wait_for(holds: Callable[[], bool], limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 class Cluster:
     """A Slurm, and the one disk of all its nodes."""
 
@@ -33,6 +42,7 @@ class Cluster:
         """Give these nodes seven GPUs, and all others eight."""
         bad = "|".join(NAME.format(n) for n in numbers) or "none"
         script = f'case $SLURMD_NODENAME in {bad}) n=7 ;; *) n=8 ;; esac\n[ "$1" = --list-gpus ] || exit 0\n'
+        self.node.stub("python3", "")
         self.node.stub("nvidia-smi", script + "seq -f 'GPU %g: NVIDIA A100 (UUID: GPU-x)' $n")
 
     def submit(self, nodes: int) -> int:
@@ -155,3 +165,31 @@ def test_a_check_that_calls_all_nodes_unhealthy_takes_two_of_them_and_no_more(cl
     for name in ran_on:
         assert "Comment=training-cluster: braked at " in cluster.say("scontrol", "show", "node", name)
     assert "10-gpus: BRAKED" in cluster.node.health_log()
+
+
+def test_a_node_that_loses_a_gpu_in_a_job_takes_no_other_job(cluster: Cluster) -> None:
+    before = cluster.reasons()
+    # Those of the tests above would brake the check.
+    shutil.rmtree(cluster.node.slash / "opt/slurm/etc/training-cluster-verdicts")
+    lost = cluster.node.root / "lost"
+    cluster.break_nodes()
+    programs = cluster.node.programs / "nvidia-smi"
+    programs.write_text(
+        programs.read_text().replace("n=7 ;; *) n=8", f"n=7 ;; *) n=$(cat {lost} 2>/dev/null || echo 8)")
+    )
+    job_id = cluster.slurm.submit(
+        [
+            "--nodes=1",
+            "--exclusive",
+            "--wrap",
+            f"srun --mpi=none bash -c 'echo $SLURMD_NODENAME; echo 7 >{lost}'",
+        ]
+    )
+    try:
+        job, (ran_on,) = cluster.wait(job_id)
+        assert job.is_completed
+        wait_for(lambda: set(cluster.reasons()) > set(before))
+    finally:
+        lost.unlink(missing_ok=True)
+    assert {name: why for name, why in cluster.reasons().items() if name not in before} == {ran_on: REASON}
+    assert f"health: {ran_on}, after job {job_id}: unhealthy, drained: " in cluster.node.health_log()

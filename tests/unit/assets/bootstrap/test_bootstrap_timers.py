@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.assets.bootstrap.bootstrap_node import Node, be_a_parallelcluster_node
 
-METRICS, FOLLOW = "training-cluster-metrics", "training-cluster-follow"
+METRICS, FOLLOW, HEALTH = "training-cluster-metrics", "training-cluster-follow", "training-cluster-health"
 
 
 @pytest.fixture
@@ -68,6 +68,25 @@ def test_nodes_that_run_no_prolog_look_for_a_missed_update(node: Node, node_type
     assert node.boot(node_type=node_type).returncode == 0
     assert (f"{FOLLOW}.timer" in (node.root / "systemctl").read_text().split()) is has
     assert (units / f"{FOLLOW}.timer").exists() is has
+
+
+@pytest.mark.parametrize(
+    ("node_type", "has"), [("HeadNode", False), ("ComputeFleet", True)], ids=["head", "compute"]
+)
+def test_compute_nodes_check_their_health_each_hour(node: Node, node_type: str, has: bool) -> None:
+    units = be_a_parallelcluster_node(node)
+    digest = node.publish()
+    assert node.boot(node_type=node_type).returncode == 0
+    assert (f"{HEALTH}.timer" in (node.root / "systemctl").read_text().split()) is has
+    if not has:
+        return
+    assert "OnCalendar=hourly" in (units / f"{HEALTH}.timer").read_text()
+    service = (units / f"{HEALTH}.service").read_text()
+    (line,) = re.findall("^ExecStart=(.*)$", service, re.MULTILINE)
+    script = node.bundles / digest / "bootstrap" / "health" / "judge-node.sh"
+    assert shlex.split(line)[1:] == ["bash", str(script), "idle"]
+    assert script.is_file()
+    assert "SuccessExitStatus=9\n" in service
 
 
 def test_a_rehearsal_starts_no_timer(node: Node) -> None:

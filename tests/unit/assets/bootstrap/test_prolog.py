@@ -29,6 +29,24 @@ class Prolog:
             [str(self.path)], env=slurm | unhurried, capture_output=True, text=True, timeout=60
         )
 
+    def run_epilog(self) -> subprocess.CompletedProcess[str]:
+        """Run the installed epilog as slurmd does."""
+        epilog = self.path.parent.parent / "epilog.d" / self.path.name
+        slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "SLURM_JOB_PARTITION": "other"}
+        unhurried = {"HEALTH_SETTLE_S": "0"}
+        return subprocess.run(
+            [str(epilog)], env=slurm | unhurried, capture_output=True, text=True, timeout=60
+        )
+
+    def judge_idle(self) -> subprocess.CompletedProcess[str]:
+        """Judge the node as its timer does: without a job, and without Slurm's variables."""
+        script = HEALTH / "judge-node.sh"
+        environment = self.node.environment | {"HEALTH_SETTLE_S": "0"}
+        environment["PATH"] = f"{self.node.programs}:{environment['PATH']}"
+        return subprocess.run(
+            ["bash", str(script), "idle"], env=environment, capture_output=True, text=True, timeout=60
+        )
+
     def ship(self, bootstrap: str) -> None:
         """Let the node's bundle have this bootstrap.sh, beside the real checks."""
         mine = self.node.bundle / "bootstrap"
@@ -38,7 +56,8 @@ class Prolog:
         (mine / "bootstrap.sh").write_text(bootstrap)
 
     def scontrol(self) -> list[str]:
-        return [line for line in self.node.called() if line.startswith("scontrol")]
+        """Return the calls that change something."""
+        return [line for line in self.node.called() if line.startswith("scontrol update")]
 
 
 @pytest.fixture
@@ -76,6 +95,9 @@ def test_a_node_that_missed_an_update_is_brought_up_to_date_before_it_is_checked
     prolog.ship(script)
     (node.bundles / new / "bootstrap" / "health").mkdir(parents=True)
     (node.bundles / new / "bootstrap" / "health" / "check-node.sh").write_text("echo new rule; exit 9\n")
+    (node.bundles / new / "bootstrap" / "health" / "judge-node.sh").write_text(
+        (HEALTH / "judge-node.sh").read_text()
+    )
     assert prolog.run().returncode == 1
     assert "bootstrap s3://bucket/bootstrap/training ComputeFleet" in "\n".join(node.called())
     assert "runs the new bundle" in node.health_log()
@@ -136,6 +158,101 @@ def test_what_is_wrong_on_all_nodes_at_once_drains_none(prolog: Prolog, fault: s
             health.unlink()
             health.mkdir()
             (health / "check-node.sh").write_text("if then\n")
+            (health / "judge-node.sh").write_text((HEALTH / "judge-node.sh").read_text())
     assert prolog.run().returncode == 0
     assert said in node.health_log()
     assert prolog.scontrol() == []
+
+
+SICK = "unhealthy, drained: nvidia-smi lists 7 of 8 GPUs"
+DRAINED = (
+    "scontrol update nodename=gpu-dy-p4d-1 state=drain reason=training-cluster: nvidia-smi lists 7 of 8 GPUs"
+)
+
+
+def test_a_node_that_a_job_left_unhealthy_is_drained_at_once_by_the_epilog(prolog: Prolog) -> None:
+    smi(prolog.node, gpus="list-gpus-7.txt")
+    assert prolog.run_epilog().returncode == 0
+    assert prolog.scontrol() == [DRAINED]
+    assert f"health: gpu-dy-p4d-1, after job 17: {SICK}\n" in prolog.node.health_log()
+
+
+def test_a_node_that_a_job_left_healthy_stays(prolog: Prolog) -> None:
+    done = prolog.run_epilog()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert prolog.node.health_log().endswith("health: gpu-dy-p4d-1, after job 17: healthy\n")
+    assert prolog.scontrol() == []
+
+
+def test_an_epilog_without_a_bundle_drains_no_node(prolog: Prolog) -> None:
+    (prolog.node.bundles / "current").unlink()
+    assert prolog.run_epilog().returncode == 0
+    assert prolog.scontrol() == []
+
+
+@pytest.mark.parametrize(
+    "state", ["IDLE+CLOUD+DRAIN", "MIXED+CLOUD+DRAIN", "IDLE+CLOUD+POWERING_DOWN", "DOWN+CLOUD"]
+)
+def test_the_first_reason_of_a_node_that_leaves_already_stays(prolog: Prolog, state: str) -> None:
+    smi(prolog.node, gpus="list-gpus-7.txt")
+    prolog.node.stub("scontrol", f"echo 'NodeName=gpu-dy-p4d-1 Arch=x86_64 State={state} ThreadsPerCore=1'")
+    assert prolog.run_epilog().returncode == 0
+    assert prolog.scontrol() == []
+    assert "unhealthy, not drained again: nvidia-smi lists 7 of 8 GPUs" in prolog.node.health_log()
+    assert prolog.run().returncode == 1
+
+
+@pytest.mark.parametrize("state", ["ALLOCATED+CLOUD", "IDLE+CLOUD", "MIXED+CLOUD+POWERING_UP"])
+def test_a_node_in_service_is_drained(prolog: Prolog, state: str) -> None:
+    smi(prolog.node, gpus="list-gpus-7.txt")
+    prolog.node.stub("scontrol", f"echo 'NodeName=gpu-dy-p4d-1 Arch=x86_64 State={state} ThreadsPerCore=1'")
+    assert prolog.run_epilog().returncode == 0
+    assert prolog.scontrol() == [DRAINED]
+
+
+def test_an_idle_node_is_judged_under_the_name_that_parallelcluster_gave_it(prolog: Prolog) -> None:
+    node = prolog.node
+    smi(node, gpus="list-gpus-7.txt")
+    node.stub("pgrep", "exit 1")
+    node.stub("hostname", "echo gpu-dy-p4d-1")
+    assert prolog.judge_idle().returncode == 9
+    assert prolog.scontrol() == [DRAINED]
+    assert f"health: gpu-dy-p4d-1, idle: {SICK}\n" in node.health_log()
+    named = node.slash / "etc" / "parallelcluster" / "slurm_plugin" / "slurm_nodename"
+    named.parent.mkdir()
+    named.write_text("gpu-st-p4d-7\n")
+    prolog.judge_idle()
+    assert "nodename=gpu-st-p4d-7 " in prolog.scontrol()[-1]
+
+
+def test_a_wrong_check_is_braked_without_a_job_too(prolog: Prolog) -> None:
+    node = prolog.node
+    smi(node, gpus="list-gpus-7.txt")
+    node.stub("pgrep", "exit 1")
+    node.stub("hostname", "echo gpu-dy-p4d-1")
+    verdicts = node.slash / "opt/slurm/etc/training-cluster-verdicts" / node.queue
+    verdicts.mkdir(parents=True)
+    for number in (2, 3):
+        (verdicts / f"gpu-dy-p4d-{number}").write_text(f"{time.time():.0f} boot 10-gpus\n")
+    assert prolog.judge_idle().returncode == 0
+    (call,) = prolog.scontrol()
+    assert call.startswith("scontrol update nodename=gpu-dy-p4d-1 comment=training-cluster: braked at ")
+    assert call.endswith(", idle: nvidia-smi lists 7 of 8 GPUs")
+
+
+def test_a_node_with_a_job_is_not_idle(prolog: Prolog) -> None:
+    smi(prolog.node, gpus="list-gpus-7.txt")
+    prolog.node.stub("pgrep", "exit 0")
+    assert prolog.judge_idle().returncode == 0
+    assert prolog.scontrol() == []
+    assert prolog.node.health_log() == ""
+    assert "pgrep --full slurmstepd: \\[" in prolog.node.called()
+
+
+def test_a_wrong_moment_is_refused(prolog: Prolog) -> None:
+    script = ["bash", str(HEALTH / "judge-node.sh"), "sometimes"]
+    done = subprocess.run(script, env=prolog.node.environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "judge-node.sh: the moment is sometimes; allowed: before, after, idle\n",
+    )

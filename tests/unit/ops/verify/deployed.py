@@ -29,6 +29,7 @@ SLURM = {
     "EnforcePartLimits": "ALL",
     "SchedulerParameters": "a=1,nohold_on_prolog_fail",
     "Prolog[0]": "/opt/slurm/etc/scripts/prolog.d/*",
+    "Epilog[0]": "/opt/slurm/etc/scripts/epilog.d/*",
     "SuspendTime": "600 sec",
 }
 FACTS = {

@@ -17,7 +17,14 @@ from training_cluster.stack_names import STORAGE_STACK
 ON_HEAD_NODE = {
     *("lustre-mounted", "efs-mounted", "training-scripts", "bootstrap-steps", "cfn-init", "containers"),
     *("slurm-jobrequeue", "slurm-killwait", "slurm-enforcepartlimits", "slurm-schedulerparameters"),
-    *("slurm-prolog", "slurm-suspendtime", "scaled-down", "bucket-to-lustre", "lustre-to-bucket"),
+    *(
+        "slurm-prolog",
+        "slurm-epilog",
+        "slurm-suspendtime",
+        "scaled-down",
+        "bucket-to-lustre",
+        "lustre-to-bucket",
+    ),
 }
 OPEN = {"GroupId": "sg-1", "IpPermissions": [deployed.rule("0.0.0.0/0")]}
 

@@ -17,7 +17,7 @@ from ops.verify.check import Result
 from ops.verify.node_jobs import JobSeen, run_job
 from ops.verify.nodes import NODE_CHECKS, run_node_checks
 from ops.verify.scene import Scene, open_scene
-from ops.verify.workloads import NETWORK, say_price, settings_of
+from ops.verify.workloads import NETWORK, Nodes, say_price, settings_of
 from tests.unit.ops.jobs.test_slurm import job_text
 from tests.unit.ops.jobs_head_node import PlayedCluster
 from training_cluster.catalog.families import instance_hour
@@ -213,6 +213,25 @@ def test_trainium_trains_its_own_workload_and_measures_no_nccl(
     }
     assert "nccom-test" in found["efa"].seen
     assert found["node-start"].seen.startswith("4.0 minutes")
+
+
+def test_a_node_that_a_check_drained_or_a_check_that_is_braked_is_seen(
+    cluster: PlayedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_hand = "gpu-dy-p4d-1     maintenance          (null)\n"
+    reason = "training-cluster: CUDA does not start: cuInit fails with CUDA error 802"
+    braked = "training-cluster: braked at 2026-11-24 07:00:00, idle: nvidia-smi lists 7 of 8 GPUs"
+    cluster.says(
+        "sinfo", f"{by_hand}gpu-dy-p4d-2     {reason}     (null)\ngpu-dy-p4d-[3-4]  none  {braked}\n"
+    )
+    monkeypatch.setattr("ops.verify.nodes._network_job", lambda _scene: seen())
+    monkeypatch.setattr("ops.verify.nodes.nodes_of", lambda _scene: Nodes(instance_type="x", recipe="gpu"))
+    (check,) = [each for each in NODE_CHECKS if each.id == "node-health"]
+    found = check.run(scene_of(cluster))
+    assert (found.verdict, found.seen) == (
+        "differs",
+        f"gpu-dy-p4d-2 {reason} (null); gpu-dy-p4d-[3-4] none {braked}",
+    )
 
 
 @pytest.mark.parametrize("workload", ["gpt2", "bert-trainium"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from training_cluster.cluster.job_environment import render_job_environments
@@ -115,6 +116,38 @@ def gpu_node(root: Path, *, family: str = "p4d") -> HealthNode:
     return node
 
 
+def fabric_report(states: Sequence[str], *, mig: str = "N/A") -> str:
+    """Return the parts of `nvidia-smi -q` that a check reads.
+
+    Args:
+        states: State, Status and Summary of each GPU's fabric, separated by commas.
+    """
+    report = f"Driver Version : 580.95.05\n\nAttached GPUs : {len(states)}\n"
+    for number, each in enumerate(states):
+        state, status, summary = each.split(",")
+        report += (
+            f"GPU 00000000:{number}{number}:00.0\n    Product Name                          : NVIDIA H100\n"
+            f"    MIG Mode\n        Current                           : {mig}\n"
+            f"        Pending                           : {mig}\n    Fabric\n"
+            f"        State                             : {state}\n"
+            f"        Status                            : {status}\n"
+            "        CliqueId                          : 0\n        Health\n"
+            f"            Summary                       : {summary}\n"
+            "    Processes                             : None\n"
+        )
+    return report
+
+
+def link_report(links: Sequence[Sequence[bool]]) -> str:
+    """Return the text of `nvidia-smi nvlink --status`; True is a link that is up."""
+    report = ""
+    for number, each in enumerate(links):
+        report += f"GPU {number}: Tesla V100-SXM2-32GB (UUID: GPU-0)\n"
+        for link, is_up in enumerate(each):
+            report += f"\t Link {link}: {'25.781 GB/s' if is_up else '<inactive>'}\n"
+    return report
+
+
 def smi(
     node: HealthNode,
     *,
@@ -122,12 +155,21 @@ def smi(
     errors: str = "ecc-a100-well.txt",
     rows: str = "rows-well.txt",
     status: int = 0,
+    report: str = fabric_report(["N/A,N/A,N/A"] * 8),
+    links: str = link_report([[True] * 12] * 8),
+    modes: str = "Disabled",
+    programs: str = "",
 ) -> None:
+    (node.root / "report").write_text(report)
+    (node.root / "links").write_text(links)
     node.stub(
         "nvidia-smi",
-        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n--query-gpu=*) {recorded(errors)} ;;\n'
+        f'case "$1" in\n--list-gpus) {recorded(gpus)} ;;\n-q) cat {node.root}/report ;;\n'
+        f"nvlink) cat {node.root}/links ;;\n--query-gpu=mig.mode.current) echo '{modes}' ;;\n"
+        f"--query-compute-apps=pid) printf '{programs}' ;;\n--query-gpu=*) {recorded(errors)} ;;\n"
         f"--query-remapped-rows=*) {recorded(rows)} ;;\nesac\nexit {status}",
     )
+    node.stub("python3", "")  # gpu_cuda.py has tests of its own
 
 
 def check(node: HealthNode, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -15,8 +15,10 @@ from tests.unit.assets.bootstrap.health.health_node import (
     UNHEALTHY,
     HealthNode,
     check,
+    fabric_report,
     found,
     gpu_node,
+    link_report,
     recorded,
     smi,
 )
@@ -34,10 +36,15 @@ def test_a_gpu_node_that_is_well_is_fit_and_every_program_is_asked_as_it_underst
         "journalctl --dmesg --boot --no-pager --quiet --output=cat",
         f"mountpoint --quiet {node.slash}/scratch",
         "nvidia-smi --list-gpus",
+        "nvidia-smi --query-compute-apps=pid --format=csv,noheader",
+        "nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader",
         "nvidia-smi --query-gpu=pci.bus_id,ecc.errors.uncorrected.volatile.total,retired_pages.pending "
         "--format=csv,noheader,nounits",
         "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure "
         "--format=csv,noheader,nounits",
+        "nvidia-smi -q",
+        "nvidia-smi nvlink --status",
+        f"python3 -I {HEALTH}/checks/../gpu_cuda.py 8",
     ]
 
 
@@ -80,6 +87,103 @@ def test_a_gpu_that_is_lost_or_has_lost_memory_is_named(
     node = gpu_node(tmp_path)
     smi(node, **answers)  # type: ignore[arg-type]
     assert sentence in found(node).split("; ")
+
+
+READY = "Completed,Success,N/A"
+ALL_UP = [[True] * 18] * 8
+
+
+@pytest.mark.parametrize(
+    ("states", "links", "sentence"),
+    [
+        ([READY] * 8, ALL_UP, ""),
+        (["Completed,Success,Healthy"] * 8, ALL_UP, ""),
+        (["N/A,N/A,N/A"] * 8, [[]] * 8, ""),
+        (["N/A,N/A,N/A"] * 8, [[False] * 4] * 8, ""),
+        ([], [], ""),
+        (
+            [*[READY] * 7, "In Progress,N/A,N/A"],
+            ALL_UP,
+            "the fabric of the GPU 00000000:77:00.0 is not ready (In Progress): CUDA ends with error 802",
+        ),
+        (
+            ["Not Started,N/A,N/A"] * 8,
+            ALL_UP,
+            "the fabric of the GPU 00000000:00:00.0 is not ready (Not Started): CUDA ends with error 802",
+        ),
+        (
+            ["Completed,Unknown Error,N/A"] * 8,
+            ALL_UP,
+            "the GPU 00000000:00:00.0 could not join its fabric: Unknown Error",
+        ),
+        (
+            [READY, "Completed,Success,Unhealthy"],
+            ALL_UP,
+            "the driver calls the fabric of the GPU 00000000:11:00.0 unhealthy",
+        ),
+        (
+            ["N/A,N/A,N/A"] * 8,
+            [*[[True] * 6] * 7, [True, True, True, False, True, False]],
+            "the GPU 7 has 4 NVLinks, and another of this node has 6 (down: link 3, 5)",
+        ),
+        (
+            ["N/A,N/A,N/A"] * 8,
+            [[], *[[True] * 6] * 7],
+            "the GPU 0 has 0 NVLinks, and another of this node has 6",
+        ),
+    ],
+    ids=[
+        "p5",
+        "healthy",
+        "g5",
+        "no bridge",
+        "unknown text",
+        "one waits",
+        "none begun",
+        "failed",
+        "sick",
+        "links",
+        "no link",
+    ],
+)
+def test_a_fabric_that_is_not_ready_and_links_that_are_down_are_named(
+    tmp_path: Path, states: list[str], links: list[list[bool]], sentence: str
+) -> None:
+    node = gpu_node(tmp_path, family="p5")
+    node.set_fact("EFA_INTERFACES", "0")
+    smi(node, report=fabric_report(states), links=link_report(links))
+    done = check(node)
+    assert (done.returncode, done.stdout) == ((UNHEALTHY, f"{sentence}\n") if sentence else (0, "")), done
+
+
+def test_a_node_with_mig_is_judged_by_its_fabric_and_not_by_its_links_or_cuda(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    links = link_report([*[[True] * 12] * 7, [False] * 12])
+    smi(node, report=fabric_report(["N/A,N/A,N/A"] * 8, mig="Enabled"), links=links, modes="Enabled")
+    node.stub("python3", "echo 'CUDA sees 1 of 8 GPUs'; exit 9")
+    assert check(node).returncode == 0
+
+
+def test_one_gpu_alone_has_no_fabric_to_wait_for(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    smi(node, report=fabric_report(["Not Started,N/A,N/A"]), links="")
+    for number, status in (("1", 0), ("8", UNHEALTHY)):
+        environment = {"PATH": f"{node.programs}:/usr/bin:/bin", "ACCELERATORS_PER_NODE": number}
+        script = ["bash", str(HEALTH / "checks" / "12-gpu-fabric.sh")]
+        assert subprocess.run(script, env=environment, capture_output=True).returncode == status
+
+
+def test_cuda_that_does_not_start_is_told(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    node.stub("python3", "echo 'CUDA does not start: cuInit fails with CUDA error 802'; exit 9")
+    assert found(node) == "CUDA does not start: cuInit fails with CUDA error 802"
+
+
+def test_gpus_in_use_are_told_to_the_program_that_tries_cuda(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    smi(node, programs="4711\\n4712\\n")
+    assert check(node).returncode == 0
+    assert f"python3 -I {HEALTH}/checks/../gpu_cuda.py 8 --busy" in node.called()
 
 
 @pytest.mark.parametrize("values", ["ecc-v100-well.txt", "ecc-none.txt"])
@@ -202,6 +306,31 @@ def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: 
 
 
 @pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (
+            "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-0 hostname=ip-172-31-61-252 nd-id=3 "
+            "nc-id=0 serial-num=19fcda00f5ff6eb9 action=TERMINATE_INSTANCE",
+            "the Neuron runtime logged SRAM_UNCORRECTABLE_ERROR of device 3",
+        ),
+        ("kernel: NEURON_HW_ERR=DMA_ERROR", "the Neuron runtime logged DMA_ERROR"),
+        ("NEURON_HW_ERR=HANG_ON_COLLECTIVES nd-id=3 action=TERMINATE_INSTANCE", ""),
+        ("NEURON_HW_ERR=SRAM_CORRECTABLE_ERROR nd-id=3", ""),
+    ],
+)
+def test_a_neuron_device_with_an_uncorrectable_error_is_named(
+    tmp_path: Path, line: str, sentence: str
+) -> None:
+    node = HealthNode(tmp_path, family="trn1")
+    node.be_well()
+    (node.slash / "dev").mkdir()
+    for n in range(16):
+        (node.slash / "dev" / f"neuron{n}").touch()
+    node.stub("journalctl", f"echo '{line}'")
+    assert check(node).stdout == (f"{sentence}\n" if sentence else "")
+
+
+@pytest.mark.parametrize(
     ("name", "status", "sentence"),
     [
         ("10-gpus", UNHEALTHY, "nvidia-smi is missing, so it is unknown whether its 8 GPUs work"),
@@ -210,6 +339,12 @@ def test_a_neuron_node_counts_its_devices(tmp_path: Path, count: int, sentence: 
             UNHEALTHY,
             "nvidia-smi is missing, so it is unknown whether its GPUs' memory is sound",
         ),
+        (
+            "12-gpu-fabric",
+            UNHEALTHY,
+            "nvidia-smi is missing, so it is unknown whether its GPUs' fabric is ready",
+        ),
+        ("14-gpu-cuda", UNHEALTHY, "nvidia-smi is missing, so it is unknown whether CUDA starts"),
         ("20-gpu-xid", 1, "journalctl is missing, so it is unknown whether its GPUs' driver logged errors"),
         ("40-efa", 1, "fi_info is missing, so it is unknown whether its 4 EFA interfaces work"),
         ("60-clock", 1, "chronyc is missing, so it is unknown whether its clock is right"),

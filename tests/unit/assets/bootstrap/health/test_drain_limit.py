@@ -144,7 +144,7 @@ def test_a_node_whose_verdict_cannot_be_written_drains(braked: BrakedNode) -> No
 
 def test_a_person_on_a_node_is_told_all_and_leaves_no_verdict(braked: BrakedNode) -> None:
     braked.others(SICK, SICK)
-    done = braked.check(SLURM_JOB_ID="")
+    done = braked.check(SLURMD_NODENAME="")
     assert (done.returncode, done.stdout.strip()) == (UNHEALTHY, SENTENCE)
     assert not (braked.verdicts / braked.node.queue / "gpu-dy-p4d-1").exists()
 
@@ -164,7 +164,7 @@ def test_the_prolog_lets_the_job_start_and_says_so_in_log_and_comment(braked: Br
     log = node.health_log()
     assert f"job 17: UNHEALTHY, not drained: the same is reported of most nodes: {SENTENCE}\n" in log
     assert "10-gpus: BRAKED" in log
-    (call,) = [line for line in node.called() if line.startswith("scontrol")]
+    (call,) = [line for line in node.called() if line.startswith("scontrol update")]
     assert call.startswith("scontrol update nodename=gpu-dy-p4d-1 comment=training-cluster: braked at 20")
     assert call.endswith(f", job 17: {SENTENCE}")
 

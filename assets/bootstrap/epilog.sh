@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+#
+# After each job, on each of its nodes: drains a node that the job left unhealthy, before another job starts there.
+#
+# Called by: Slurm (Epilog=/opt/slurm/etc/scripts/epilog.d/*), as root, on compute nodes, with no PATH, once all of the
+#   job's processes have ended. Step 90-install-prolog.sh installs it on the head node, which shares the folder with all
+#   nodes, and writes the TRAINING_ variables below the first line. Environment by Slurm: SLURMD_NODENAME, SLURM_JOB_ID,
+#   SLURM_JOB_PARTITION. Safe to run again, and twice at a time.
+#
+# It ends with 0 always: at another status Slurm drains the node with a reason of its own ("Epilog error"), and
+# judge-node.sh has drained an unhealthy one with ours. The node takes no job until it ends, which is some seconds.
+set -uo pipefail
+
+export TRAINING_ROOT="${TRAINING_ROOT:-}"
+export TRAINING_ETC="${TRAINING_ETC:-/etc/training-cluster}"
+export PATH="${TRAINING_ROOT:+$TRAINING_ROOT/usr/bin:}/opt/slurm/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+readonly JUDGE="${TRAINING_BUNDLES:-$TRAINING_ROOT/opt/training-cluster/bundles}/current/bootstrap/health/judge-node.sh"
+
+if [[ -r $JUDGE ]]; then bash "$JUDGE" after; fi
+exit 0

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+#
+# Checks that CUDA starts, and that every GPU gives a piece of its memory and writes to it, as a training does first.
+#
+# nvidia-smi may be well while CUDA is not: error 802 until the fabric manager has run, 803 after a driver's update.
+# With MIG a program sees one instance of one GPU, so such a node is not judged.
+#
+# Called by: check-node.sh, as root. It leaves nothing on the GPUs, and uses about 500 MiB of each while it runs.
+# Kinds: gpu
+# Where: node
+# Limit: 20 s
+set -euo pipefail
+# shellcheck source=assets/bootstrap/health/verdict.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
+
+need nvidia-smi "CUDA starts"
+need python3 "CUDA starts"
+# Both may fail on a sick node, which is for 10-gpus.sh to say.
+modes="$(nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader)" || exit 1
+if [[ $modes == *Enabled* ]]; then exit 0; fi
+busy="$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)" || exit 1
+exec python3 -I "$(dirname "${BASH_SOURCE[0]}")/../gpu_cuda.py" "$ACCELERATORS_PER_NODE" ${busy:+--busy}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+#
+# Waits until the GPUs have joined their NVLink fabric, which the fabric manager completes some time after boot.
+#
+# Without the wait the first job's prolog, which has no time for it, would drain a node that is healthy a minute later.
+# The step fails if the fabric is not ready in time, and the node joins all the same: its first check then drains it with
+# the reason. It asks the node's own checks, so without NVSwitches (g5) it ends at once.
+#
+# Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, PARTITION, TRAINING_ETC, BOOTSTRAP_MOMENT (on a
+#   running node it does not wait). Safe to run again.
+# Moment: start
+# Recipes: gpu
+# Nodes: ComputeFleet
+# Where: node
+# Required: no
+# Budget: 180 s
+set -euo pipefail
+shopt -s inherit_errexit
+
+readonly CHECKS="$BUNDLE/bootstrap/health/checks" WAIT_S="${FABRIC_WAIT_S:-120}"
+
+# Prints the sentence of a check that finds the fabric not ready; other faults are for the first job's checks.
+not_ready() {
+  local check said
+  for check in 12-gpu-fabric 14-gpu-cuda; do
+    said="$(timeout --signal=KILL 25 bash "$CHECKS/$check.sh" 2>/dev/null)" || true
+    if [[ $said == *"not ready"* ]]; then
+      printf '%s\n' "$said"
+      return
+    fi
+  done
+}
+
+if [[ ${BOOTSTRAP_MOMENT:-start} == refresh ]]; then exit 0; fi
+# shellcheck source=/dev/null
+source "$TRAINING_ETC/partitions/$PARTITION.env"
+said="$(not_ready)"
+while [[ -n $said ]] && ((SECONDS < WAIT_S)); do
+  sleep 5
+  said="$(not_ready)"
+done
+if [[ -n $said ]]; then
+  printf 'after %s s: %s\n' "$SECONDS" "$said" >&2
+  exit 1
+fi
+printf 'the fabric is ready, after %s s\n' "$SECONDS" >&2
