@@ -172,7 +172,10 @@ def test_every_file_that_a_step_reads_ships_in_the_bundle() -> None:
     assert {
         "bootstrap/lib/put.sh",
         "bootstrap/prolog.sh",
+        "bootstrap/epilog.sh",
+        "bootstrap/health/judge-node.sh",
         "bootstrap/health/check-node.sh",
+        "bootstrap/health/gpu_cuda.py",
         "bootstrap/health/verdict.sh",
         "bootstrap/health/drain_limit.sh",
         "bootstrap/health/checks/10-gpus.sh",
