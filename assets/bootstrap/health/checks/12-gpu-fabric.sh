@@ -5,14 +5,14 @@
 # A GPU whose fabric is not ready is listed by nvidia-smi as if it were healthy, and every CUDA program ends with error
 # 802. The driver reports the fabric of Hopper GPUs and newer ones: Not Started, In Progress, Completed; for all others
 # N/A, which is no verdict (14-gpu-cuda.sh finds a fabric of A100s that is not ready). A node's start waits for the
-# fabric (steps/88-await-fabric.sh), so here the state must be final.
+# fabric (steps/89-await-fabric.sh), so here the state must be final.
 # A link that is down costs bandwidth between GPUs, or ends NCCL. How many links a GPU has is not the catalog's to say:
 # a fault is a GPU with fewer links than another of its node. Without NVLink (g5) the driver lists none; with MIG it
 # switches them off, and such a node is not judged.
 # Sources: NVML's nvmlGpuFabricInfoV_t; kubernetes-sigs/dra-driver-nvidia-gpu issue 626 has the text of nvidia-smi -q,
 # Azure/azhpc-diagnostics issue 73 that of nvidia-smi nvlink.
 #
-# Called by: check-node.sh, as root; steps/88-await-fabric.sh.
+# Called by: check-node.sh, as root; steps/89-await-fabric.sh.
 # Kinds: gpu
 # Where: node
 set -euo pipefail
