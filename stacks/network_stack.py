@@ -66,7 +66,7 @@ class NetworkStack(Stack):
             "Zone",
             zone=settings.zone,
             instance_types=settings.instance_types,
-            reservation_id=settings.reservation_id,
+            reservation_id=settings.zone_reservation_id,
         )
         CfnOutput(self, "ZoneId", value=zone.id)
         self._guard.protect(zone.resource)

@@ -15,6 +15,7 @@ from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.cluster import Cluster
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.node_policies import (
+    attach_to_own_roles,
     buckets_policy_arn,
     datasets_policy_arn,
     login_policy_arn,
@@ -32,6 +33,7 @@ from training_cluster.image.names import image_parameter
 from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
+from training_cluster.overrides.roles import own_roles
 from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import rules_topic
@@ -106,6 +108,9 @@ class TrainingClusterStack(Stack):
             node_policies=settings.own_policies,
         )
         cluster.resource.node.add_dependency(scripts.deployment)
+        if roles := own_roles(config):
+            policy = attach_to_own_roles(self, name, storage.bucket, roles)
+            cluster.resource.node.add_dependency(policy)
         # Checked before the cluster changes: a node with a wrong image fails only after half an hour.
         for image, root_gib in settings.own_images.items():
             checked = self._checked_image(settings, image, root_gib)

@@ -13,7 +13,10 @@ import yaml
 
 from ops.importing.flags import take_flags
 from ops.importing.overrides import lose_what_differs, take_overrides
+from ops.importing.placeholders import Completion
 from ops.importing.queues import take_queues
+from ops.importing.renewal import renewed
+from ops.importing.storage import OUR_EFS, OUR_STORAGE, is_ours, take_storage
 from ops.importing.translation import Config, Translation
 from ops.usage import UsageError
 from training_cluster.paths import ROOT
@@ -24,6 +27,8 @@ from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
 FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE = "flags.json", "queues.yaml", "overrides.yaml"
+LOGIN_POOL = "login"
+"""Name of the pool of -c login_nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +39,10 @@ class Imported:
     files: tuple[Path, ...]
     lost: tuple[str, ...]
     """A sentence for each key that is lost, with the reason."""
+    replaced: tuple[str, ...]
+    """A sentence for each key that has a successor of the same effect, or ParallelCluster's own."""
     fill: tuple[str, ...]
-    """A sentence for each flag that the user has to complete."""
+    """A sentence for each value that the user has to complete."""
     problem: str
     """Refusal of the result by our rules or ParallelCluster's schema; "" if it can be deployed."""
     changes: tuple[Difference, ...]
@@ -59,10 +66,14 @@ def import_config(config: Config, folder: Path) -> Imported:
     scheduler = config["Scheduling"].get("Scheduler")
     if scheduler != "slurm":
         raise UsageError(f"import: Scheduling.Scheduler is {scheduler}\n  allowed: slurm")
-    theirs, to = _renamed_pool(config), Translation()
-    for problem in schema_problems(dict(copy.deepcopy(theirs))):
-        to.lose("schema", "", problem)
+    to, completion = Translation(), Completion()
+    theirs = renewed(completion.config(config), to.replaced)
+    to.fill += completion.fill
+    _rename(theirs, to)
+    for problem in schema_problems(copy.deepcopy(theirs)):
+        to.lose("", "", problem)
     take_flags(theirs, to)
+    take_storage(theirs, to)
     take_queues(theirs, to)
     folder.mkdir(parents=True, exist_ok=True)
     written = [files[FLAGS_FILE]]
@@ -84,18 +95,28 @@ def import_config(config: Config, folder: Path) -> Imported:
         flags=to.flags,
         files=tuple(written),
         lost=tuple(dict.fromkeys(each.text() for each in to.lost)),
+        replaced=tuple(dict.fromkeys(to.replaced)),
         fill=tuple(to.fill),
         problem=problem,
         changes=tuple(differences(theirs, rendered)) if rendered is not None else (),
     )
 
 
-def _renamed_pool(config: Config) -> dict[str, Any]:
-    """Return the config with our name of the first pool of login nodes."""
-    theirs: dict[str, Any] = copy.deepcopy(dict(config))
+def _rename(theirs: dict[str, Any], to: Translation) -> None:
+    """Give names that ours have to the first pool of login nodes, and other names to storage with ours."""
     for pool in theirs.get("LoginNodes", {}).get("Pools", [])[:1]:
-        pool["Name"] = "login"
-    return theirs
+        if pool.get("Name") != LOGIN_POOL:
+            to.replaced.append(f"LoginNodes.Pools[{pool.get('Name')}]: the first pool is named {LOGIN_POOL}")
+        pool["Name"] = LOGIN_POOL
+    storage = theirs.get("SharedStorage", [])
+    ours: Any = next((each for each in storage if each.get("StorageType") == "Efs" and is_ours(each)), None)
+    for item in storage:
+        name = item.get("Name")
+        if item is ours:
+            item["Name"] = OUR_EFS
+        elif name in OUR_STORAGE and not is_ours(item):
+            to.replaced.append(f"SharedStorage[{name}]: named own-{name}, since ours has the name")
+            item["Name"] = f"own-{name}"
 
 
 def _render(flags: Mapping[str, str]) -> tuple[str, dict[str, Any] | None]:

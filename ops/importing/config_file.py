@@ -15,6 +15,7 @@ from ops.usage import OpsError, UsageError
 Config = dict[str, Any]
 """Cluster config with ParallelCluster's keys."""
 _CONFIG = "ClusterConfiguration"
+_FUNCTIONS = ("Ref", "GetAtt", "Sub", "ImportValue", "Select", "Split", "If", "FindInMap", "Join")
 
 
 class _Loader(yaml.SafeLoader):
@@ -73,9 +74,11 @@ def _is_config(content: object) -> bool:
 def _inside(content: object) -> Iterator[Config]:
     """Yield the configs of a template's resources; a config may be text of YAML or JSON."""
     resources = content.get("Resources") if isinstance(content, Mapping) else None
+    parameters = content.get("Parameters", {}) if isinstance(content, Mapping) else {}
     for each in resources.values() if isinstance(resources, Mapping) else []:
         config = each.get("Properties", {}).get(_CONFIG) if isinstance(each, Mapping) else None
-        text = _joined(config)
+        config = resolved(config, parameters)
+        text = joined_text(config)
         if text is not None:
             try:
                 config = yaml.safe_load(text)
@@ -85,7 +88,7 @@ def _inside(content: object) -> Iterator[Config]:
             yield dict(config)
 
 
-def _joined(value: object) -> str | None:
+def joined_text(value: object) -> str | None:
     """Return the text of a string, Fn::Sub or Fn::Join, with a reference as ${Name}."""
     if isinstance(value, str):
         return value
@@ -93,12 +96,24 @@ def _joined(value: object) -> str | None:
         return None
     ((function, argument),) = value.items()
     name = str(function).removeprefix("Fn::")
+    if name not in _FUNCTIONS:
+        return None
     if name == "Sub":
         return argument if isinstance(argument, str) else str(argument[0])
     if name == "Join":
         separator, parts = argument
-        return str(separator).join(_joined(each) or "${?}" for each in parts)
+        return str(separator).join(joined_text(each) or "${?}" for each in parts)
     return "${" + str(argument if isinstance(argument, str) else name) + "}"
+
+
+def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """Return a part of a template with the defaults of its parameters in place of references to them."""
+    if isinstance(value, Mapping):
+        if len(value) == 1 and (name := value.get("Ref")) is not None:
+            default = parameters.get(str(name), {}).get("Default")
+            return value if default in (None, "") else default
+        return {key: resolved(inner, parameters) for key, inner in value.items()}
+    return [resolved(each, parameters) for each in value] if isinstance(value, list) else value
 
 
 def _none_in(file: Path, why: str) -> UsageError:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ops.importing.translation import Config, Translation
 from training_cluster.catalog.families import find_instance_type
+from training_cluster.queues.queue import OFF, OFFICIAL, ON
 
 _CAPACITY = {"ONDEMAND": "ondemand", "SPOT": "spot"}
 _CARRIED = (
@@ -39,7 +40,7 @@ def _entry(queue: Mapping[str, Any], path: str, to: Translation, ours: str | Non
     resources = [
         found
         for each in queue.get("ComputeResources", [])
-        if (found := _resource(each, queue, f"{path}.ComputeResources[{each.get('Name')}]", to))
+        if (found := _resource(each, f"{path}.ComputeResources[{each.get('Name')}]", to))
     ]
     if not resources:
         to.lose(path, queue, "no compute resource of it can be carried over")
@@ -56,20 +57,32 @@ def _entry(queue: Mapping[str, Any], path: str, to: Translation, ours: str | Non
     }.items():
         if queue.get(key):
             entry[name] = queue[key]
-    if image := queue.get("Image", {}).get("CustomAmi"):
+    image = queue.get("Image", {}).get("CustomAmi", to.image)
+    if image != OFFICIAL:
         entry["image"] = image
     if size := queue.get("ComputeSettings", {}).get("LocalStorage", {}).get("RootVolume", {}).get("Size"):
         entry["root_gib"] = size
     subnets = queue.get("Networking", {}).get("SubnetIds", [])
     if ours and subnets != [ours]:
         entry["subnet_ids"] = subnets
-    entry["placement_group"] = _placement_group(queue)
+    entry["placement_group"] = _placement_group(queue) or OFF
+    _lift_from_only_resource(entry)
     return entry
 
 
-def _resource(
-    resource: Mapping[str, Any], queue: Mapping[str, Any], path: str, to: Translation
-) -> dict[str, Any] | None:
+def _lift_from_only_resource(entry: dict[str, Any]) -> None:
+    """Give a queue what its only compute resource has for itself."""
+    resources = entry["compute_resources"]
+    if len(resources) == 1:
+        (only,) = resources
+        if reserved := only.pop("reservation", None):
+            is_block = str(entry.get("capacity")).startswith("capacity-block")
+            entry["capacity"] = f"{'capacity-block' if is_block else 'reservation'}:{reserved}"
+        if group := only.pop("placement_group", None):
+            entry["placement_group"] = group
+
+
+def _resource(resource: Mapping[str, Any], path: str, to: Translation) -> dict[str, Any] | None:
     types = [str(each.get("InstanceType")) for each in resource.get("Instances", [])]
     types = types or [str(resource.get("InstanceType"))]
     keys = ("Name", "InstanceType", "Instances", "MinCount", "MaxCount", "Efa.Enabled")
@@ -88,29 +101,33 @@ def _resource(
     if most == 0:
         to.lose(f"{path}.MaxCount", 0, "a compute resource without nodes")
         return None
-    target = resource.get("CapacityReservationTarget")
-    to.carry(f"{path}.CapacityReservationTarget")
-    if target and (len(queue.get("ComputeResources", [])) > 1 or "CapacityReservationId" not in target):
-        to.lose(f"{path}.CapacityReservationTarget", target, "a queue has one reservation, by its id")
+    to.carry(f"{path}.CapacityReservationTarget", f"{path}.Networking.PlacementGroup")
+    if reserved := _reservation(resource):
+        found["reservation"] = reserved
+    if group := _placement_group(resource):
+        found["placement_group"] = group
     return found
 
 
 def _capacity(queue: Mapping[str, Any], path: str, to: Translation) -> str:
-    kind, target = str(queue.get("CapacityType", "ONDEMAND")), queue.get("CapacityReservationTarget", {})
     to.carry(f"{path}.CapacityReservationTarget")
-    id_ = target.get("CapacityReservationId")
-    for each in queue.get("ComputeResources", []):
-        id_ = id_ or each.get("CapacityReservationTarget", {}).get("CapacityReservationId")
-    if "CapacityReservationResourceGroupArn" in target:
-        to.lose(f"{path}.CapacityReservationTarget", target, "a reservation is given by its id (-c capacity)")
+    kind, reserved = str(queue.get("CapacityType", "ONDEMAND")), _reservation(queue)
     if kind == "CAPACITY_BLOCK":
-        return f"capacity-block:{id_}"
-    return f"reservation:{id_}" if id_ else _CAPACITY.get(kind, "ondemand")
+        ids = [_reservation(each) for each in queue.get("ComputeResources", [])]
+        return f"capacity-block:{reserved or next((each for each in ids if each), None)}"
+    return f"reservation:{reserved}" if reserved else _CAPACITY.get(kind, "ondemand")
 
 
-def _placement_group(queue: Mapping[str, Any]) -> str:
-    group = queue.get("Networking", {}).get("PlacementGroup", {})
-    name = group.get("Name") or group.get("Id")
-    if name:
+def _reservation(node: Mapping[str, Any]) -> str | None:
+    """Return the reservation of a queue or a compute resource, or the ARN of a group of them."""
+    target = node.get("CapacityReservationTarget", {})
+    found = target.get("CapacityReservationId") or target.get("CapacityReservationResourceGroupArn")
+    return str(found) if found else None
+
+
+def _placement_group(node: Mapping[str, Any]) -> str | None:
+    """Return the placement group of a queue or a compute resource, in the words of the file of queues."""
+    group = node.get("Networking", {}).get("PlacementGroup", {})
+    if name := group.get("Name") or group.get("Id"):
         return str(name)
-    return "auto" if group.get("Enabled") else "off"
+    return None if "Enabled" not in group else ON if group["Enabled"] else OFF

@@ -26,6 +26,9 @@ def _lines(found: Imported) -> Iterator[str]:
         yield from (f"  {each}" for each in found.lost)
     else:
         yield "\nLost: nothing."
+    if found.replaced:
+        yield "\nReplaced:"
+        yield from (f"  {each}" for each in found.replaced)
     if found.fill:
         yield "\nTo complete:"
         yield from (f"  {each}" for each in found.fill)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training_cluster.pcluster.config_diff import shown
+from training_cluster.queues.queue import OFFICIAL
 
 Config = Mapping[str, Any]
 """Cluster config with ParallelCluster's keys."""
@@ -22,7 +23,7 @@ class Lost:
 
     def text(self) -> str:
         """Return a line for people."""
-        return f"{self.path}: {shown(self.value)}: {self.reason}"
+        return f"{self.path}: {shown(self.value)}: {self.reason}" if self.path else self.reason
 
 
 @dataclass(kw_only=True)
@@ -33,8 +34,14 @@ class Translation:
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
     overrides: dict[str, Any] = field(default_factory=dict)
     lost: list[Lost] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    """Sentences about keys whose place another key of the same effect takes, or a successor."""
     fill: list[str] = field(default_factory=list)
     """Flags that the user has to complete."""
+    image: str = OFFICIAL
+    """Image of all nodes, by Image.CustomAmi."""
+    mounted: set[str] = field(default_factory=set)
+    """Types of the storage that is mounted where ours is."""
     carried: set[str] = field(default_factory=set)
     """Paths of keys that flags or queues carry, or that are lost."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from typing import Any
 
 from ops.account.session import ClientOf
 from ops.preflight.account.access import (
@@ -28,7 +26,7 @@ from ops.preflight.account.credentials import (
 from ops.preflight.account.name_conflicts import check_account, check_budget
 from ops.preflight.account.volume_key import check_volume_key
 from ops.preflight.capacity.instance_types import check_instance_types
-from ops.preflight.capacity.reservation import check_reservation, read_reservation
+from ops.preflight.capacity.reservation import check_reservations, read_reservation
 from ops.preflight.capacity.shared_quotas import (
     check_address_quota,
     check_lustre_quota,
@@ -48,7 +46,6 @@ from ops.preflight.network.security_groups import check_node_group
 from ops.preflight.not_checked import not_checked, run_isolated
 from ops.preflight.storage import check_storage
 from training_cluster.flags.settings import Settings
-from training_cluster.queues.queue import Queue
 
 Check = tuple[str, Callable[[], Iterable[Finding]]]
 """Name of the check, and its function."""
@@ -101,13 +98,12 @@ def _checks(
     qualifier: str,
 ) -> Iterator[Check]:
     ec2, account = client("ec2"), identity.account
-    reserved = cache(lambda: read_reservation(settings.first_queue, ec2))
-    now = datetime.datetime.now(datetime.UTC)
 
     @cache
     def zone() -> Choice:
-        reservation_id = settings.reservation_id if reserved() else None
-        return choose_zone(settings, existing, reservation_id, ec2)
+        reservation_id = settings.zone_reservation_id
+        known = reservation_id if read_reservation(reservation_id, ec2) else None
+        return choose_zone(settings, existing, known, ec2)
 
     yield f"region {ec2.meta.region_name}", partial(check_region, ec2)
     yield "CDK bootstrap", lambda: check_bootstrap(identity, client("ssm"), qualifier=qualifier)
@@ -119,13 +115,11 @@ def _checks(
     yield "security group", partial(check_node_group, settings, ec2)
     yield "instance types", partial(check_instance_types, settings, existing, ec2)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)
-    yield (
-        "capacity",
-        lambda: check_reservation(reserved(), settings.first_queue, settings, existing, now),
-    )
+    yield "capacity", partial(check_reservations, settings.first_queue, settings, existing, client)
     for queue in settings.all_queues[1:]:
-        if queue.reservation_id:
-            yield f"capacity of queue {queue.name}", partial(_reservation_of, queue, settings, existing, ec2)
+        if queue.reservations:
+            check = partial(check_reservations, queue, settings, existing, client)
+            yield f"capacity of queue {queue.name}", check
     yield "quota of vCPUs", partial(check_vcpu_quotas, settings, account, client)
     yield "quota of VPCs", partial(check_vpc_quota, settings, existing, client)
     yield "quota of elastic IP addresses", partial(check_address_quota, settings, existing, client)
@@ -147,10 +141,3 @@ def _checks(
             "cluster config: ParallelCluster's validators, up to a minute",
             partial(check_validators, settings, existing, client),
         )
-
-
-def _reservation_of(
-    queue: Queue, settings: Settings, existing: ExistingNetwork, ec2: Any
-) -> Iterator[Finding]:
-    now = datetime.datetime.now(datetime.UTC)
-    yield from check_reservation(read_reservation(queue, ec2), queue, settings, existing, now)

@@ -128,10 +128,9 @@ def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float 
 
 def _beside(queue: Queue, settings: Settings, book: PriceBook, hours: int) -> Iterator[Row]:
     """Yield a row for each compute resource of a queue beside that of the flags."""
-    kind = queue.capacity_type
     is_cpu_queue = queue.name == load_base().cpu_queue.name and settings.cpu_queue != "off"
     for resource in queue.compute_resources:
-        type_, count = resource.types[0].name, resource.max_count
+        type_, count, kind = resource.types[0].name, resource.max_count, queue.capacity_of(resource)
         words = "cpu_queue" if is_cpu_queue else f"queue {queue.name}, {_KINDS[kind]}"
         what = f"{count} x {type_}, {words}"
         if kind == "capacity-block":

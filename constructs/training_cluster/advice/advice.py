@@ -98,7 +98,7 @@ def _system(settings: Settings) -> Iterator[Advice]:
 
 
 def _zone(settings: Settings) -> Iterator[Advice]:
-    if settings.vpc_id or (settings.zone == "auto" and settings.reservation_id):
+    if settings.vpc_id or (settings.zone == "auto" and settings.zone_reservation_id):
         return  # the zone is given: by your subnets, or by the reservation
     families = [each.family for queue in settings.all_queues if not queue.subnet_ids for each in queue.types]
     for family in {each.name: each for each in families}.values():

@@ -121,15 +121,14 @@ def _nodes(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes_of(queue: Queue) -> Iterator[Item]:
-    if queue.capacity_type == "reservation":
-        what, why = f"the reservation {queue.reservation_id}", "billed whether used or not"
+    for reserved in queue.reservations if queue.capacity_type != "capacity-block" else ():
+        what, why = f"the reservation {reserved}", "billed whether used or not"
         yield Item(what=what, usd_per_month=None, why_unknown=why)
-        return
     for resource in queue.compute_resources:
-        count, type_ = resource.min_count, resource.types[0].name
-        if count and queue.capacity_type == "spot":
+        count, type_, kind = resource.min_count, resource.types[0].name, queue.capacity_of(resource)
+        if count and kind == "spot":
             yield Item(what=f"{count} x {type_}", usd_per_month=None, why_unknown="at the spot price")
-        elif count and queue.capacity_type == "ondemand":
+        elif count and kind == "ondemand":
             what = f"{count} x {type_} (min_nodes)"
             yield instances(count, queue.root_gib, instance_hour(type_), what=what)
 

@@ -14,6 +14,8 @@ CapacityType = Literal["ondemand", "spot", "reservation", "capacity-block"]
 QUEUE_NAME = r"^[a-z][a-z0-9-]{0,24}$"
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"
 AWS_ID = "(?:[0-9a-f]{8}|[0-9a-f]{17})"
+RESERVATIONS = rf"(?:cr-{AWS_ID}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{{12}}:group/[\w.-]+)"
+"""A capacity reservation's id, or the ARN of a resource group of reservations."""
 """Pattern of the digits of an AWS id: 17, or 8 in old resources."""
 Architecture = Literal["x86_64", "arm64"]
 

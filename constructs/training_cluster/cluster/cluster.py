@@ -78,6 +78,7 @@ class Cluster(Construct):
                 progress_parameter_arn=parameter_arn,
                 progress_log_group_arn=self._progress_log.log_group_arn,
                 node_policies=node_policies,
+                config=config,
             )
         )
         self._layer = library_layer(self, source=layer)

@@ -28,6 +28,9 @@ from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
 from training_cluster.overrides.merge import merge
+from training_cluster.overrides.roles import with_own_roles
+from training_cluster.overrides.storage import with_retention
+from training_cluster.problems import ConfigurationError
 
 HOME = "/home"
 
@@ -76,7 +79,20 @@ def _own_policies(settings: Settings, ids: ResourceIds) -> tuple[str, ...]:
 def _with_overrides(config: Rendered, settings: Settings, ids: ResourceIds) -> Rendered:
     assert settings.overrides
     overrides = read_overrides(settings.overrides)
-    return merge(config, overrides.uploaded(scripts_url(settings.cluster_name, ids)))
+    merged = merge(config, overrides.uploaded(scripts_url(settings.cluster_name, ids)))
+    _check_timeouts(config, merged, settings)
+    return with_own_roles(with_retention(merged))
+
+
+def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> None:
+    """Refuse time limits of the nodes' bootstrap below what our own steps may take."""
+    for key, least in ours["DevSettings"]["Timeouts"].items():
+        given = merged["DevSettings"]["Timeouts"]
+        if isinstance(given, dict) and isinstance(given.get(key), int) and given[key] < least:
+            raise ConfigurationError(
+                f"overrides={settings.overrides}: DevSettings.Timeouts.{key}: {given[key]}: our own steps "
+                f"may take {least} s\n    allowed: {least} or more, for scripts of yours that take longer"
+            )
 
 
 def _head_node(settings: Settings, ids: ResourceIds) -> Rendered:

@@ -44,20 +44,48 @@ _WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload")
 
 def nodes_policy_arn(scope: Construct, cluster_name: str) -> str:
     """Let every node answer Session Manager and Run Command, and pull from the account's ECR."""
-    policy = _policy(
-        scope,
-        "NodesPolicy",
-        name=f"{cluster_name}-nodes",
-        statements=[
-            # A channel has no ARN, and AWS's own policies have no other resource for these.
-            iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
-            iam.PolicyStatement(actions=[_REGISTRY_LOGIN], resources=["*"]),
-            iam.PolicyStatement(actions=list(_PULL_ACTIONS), resources=[_REPOSITORIES]),
-        ],
-    )
+    policy = _policy(scope, "NodesPolicy", name=f"{cluster_name}-nodes", statements=_of_every_node())
     acknowledge_wildcards(policy, ["*"], "a channel has no ARN; AWS's own policies have nothing narrower")
     acknowledge_wildcards(policy, [_REPOSITORIES], "pulling from the account's registry, in this region")
     return policy.managed_policy_arn
+
+
+def _of_every_node() -> list[iam.PolicyStatement]:
+    return [
+        # A channel has no ARN, and AWS's own policies have no other resource for these.
+        iam.PolicyStatement(actions=list(SESSION_ACTIONS), resources=["*"]),
+        iam.PolicyStatement(actions=[_REGISTRY_LOGIN], resources=["*"]),
+        iam.PolicyStatement(actions=list(_PULL_ACTIONS), resources=[_REPOSITORIES]),
+    ]
+
+
+def attach_to_own_roles(
+    scope: Construct, cluster_name: str, bucket: s3.IBucket, roles: Sequence[str]
+) -> iam.ManagedPolicy:
+    """Attach what our scripts need to roles of the user's: ParallelCluster attaches nothing to them.
+
+    Args:
+        roles: ARNs of the roles.
+    """
+    scripts, datasets = (
+        bucket.arn_for_objects(f"{bootstrap_prefix(cluster_name)}/*"),
+        bucket.arn_for_objects("datasets/*"),
+    )
+    policy = _policy(
+        scope,
+        "OwnRolesPolicy",
+        name=f"{cluster_name}-own-roles",
+        statements=[
+            *_of_every_node(),
+            iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts, datasets]),
+            iam.PolicyStatement(actions=list(_WRITE_ACTIONS), resources=[datasets]),
+        ],
+    )
+    for number, arn in enumerate(roles):
+        policy.attach_to_role(iam.Role.from_role_arn(scope, f"OwnRole{number}", arn))
+    reason = "the same that the nodes' own roles have"
+    acknowledge_wildcards(policy, ["*", _REPOSITORIES, scripts, datasets], reason)
+    return policy
 
 
 def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from training_cluster.cluster.nodes import Rendered, bootstrap_action, iam, root_volume
 from training_cluster.cluster.resource_ids import ResourceIds
-from training_cluster.queues.queue import BUILD, OFFICIAL, ComputeResource, Queue
+from training_cluster.queues.queue import BUILD, OFF, OFFICIAL, ON, ComputeResource, Queue
 
 _CAPACITY_TYPES = {
     "ondemand": "ONDEMAND",
@@ -35,11 +35,16 @@ def render_queue(queue: Queue, *, cluster_name: str, ids: ResourceIds) -> Render
     if queue.is_exclusive:
         rendered["JobExclusiveAllocation"] = True
     if queue.reservation_id:
-        rendered["CapacityReservationTarget"] = {"CapacityReservationId": queue.reservation_id}
+        rendered["CapacityReservationTarget"] = _target(queue.reservation_id)
     if image := _image(queue, ids):
         # Set on the queue, never on the cluster: only a queue's image can change during a cluster's life.
         rendered["Image"] = {"CustomAmi": image}
     return rendered
+
+
+def _target(reservation: str) -> Rendered:
+    is_group = reservation.startswith("arn:")
+    return {"CapacityReservationResourceGroupArn" if is_group else "CapacityReservationId": reservation}
 
 
 def _image(queue: Queue, ids: ResourceIds) -> str | None:
@@ -78,6 +83,12 @@ def _compute_resource(queue: Queue, resource: ComputeResource) -> Rendered:
         "MaxCount": resource.max_count,
         "Efa": {"Enabled": resource.efa},
     }
+    if resource.reservation_id:
+        rendered["CapacityReservationTarget"] = _target(resource.reservation_id)
+    if group := resource.placement_group:
+        # With `on` ParallelCluster makes a group for this compute resource.
+        own = {"Enabled": group == ON} if group in {ON, OFF} else {"Enabled": True, "Name": group}
+        rendered["Networking"] = {"PlacementGroup": own}
     if queue.tells_slurm_topology and size.sockets and size.cores_per_socket:
         rendered["CustomSlurmSettings"] = {
             "Sockets": size.sockets,

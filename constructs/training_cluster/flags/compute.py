@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, field_validator
 
 from training_cluster.catalog.families import family_names
-from training_cluster.catalog.family import AWS_ID, QUEUE_NAME
+from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, RESERVATIONS
 from training_cluster.catalog.instance_types import other_families
 from training_cluster.catalog.workloads import load_workloads
 from training_cluster.flags.flag import flag
@@ -43,16 +43,18 @@ class ComputeFlags(BaseModel):
     )
     capacity: str = flag(
         "ondemand",
-        pattern=rf"^(ondemand|spot|(reservation|capacity-block):cr-{AWS_ID})$",
-        takes="ondemand, spot, reservation:cr-..., capacity-block:cr-... (8 or 17 hex digits)",
+        pattern=rf"^(ondemand|spot|reservation:{RESERVATIONS}|capacity-block:cr-{AWS_ID})$",
+        takes="ondemand, spot, reservation:cr-..., reservation:ARN of a resource group of reservations, "
+        "capacity-block:cr-... (8 or 17 hex digits)",
         description="Purchase option of nodes. Spot nodes can go at any time; their jobs are queued again.",
     )
     placement_group: str = flag(
         "auto",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,254}$",
-        takes="auto, off, the name of an existing group",
+        takes="auto, on, off, the name of an existing group",
         description="Cluster placement group. auto: a new one for EFA families, on demand or spot; none with "
-        "a reservation. A name: an existing group, such as the one that a reservation is tied to.",
+        "a reservation. on: a new one in any case. A name: an existing group, such as the one that a "
+        "reservation is tied to.",
     )
     image: str | None = flag(
         None,

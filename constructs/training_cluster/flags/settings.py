@@ -70,8 +70,13 @@ class Settings(AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, Cluste
 
     @property
     def reservation_id(self) -> str | None:
-        """Id of the capacity reservation or Capacity Block in `capacity` (cr-...); None without one."""
+        """Reservation or Capacity Block in `capacity` (cr-...), or the ARN of a group of reservations."""
         return self.capacity.partition(":")[2] or None
+
+    @property
+    def zone_reservation_id(self) -> str | None:
+        """Reservation whose zone is the cluster's (cr-...); None without one, or for a group of them."""
+        return self.reservation_id if str(self.reservation_id).startswith("cr-") else None
 
     @property
     def static_nodes(self) -> int:

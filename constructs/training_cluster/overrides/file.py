@@ -57,7 +57,7 @@ def read_overrides(name: str) -> Overrides:
     if not isinstance(content, dict):
         raise _mistake(name, ["the file has no keys of a cluster config, such as HeadNode or Scheduling"])
     overrides = Overrides(file=file, content=content)
-    if found := [*reserved_keys(overrides.content), *_new_storage(overrides.content), *_missing(overrides)]:
+    if found := [*reserved_keys(overrides.content), *_missing(overrides)]:
         raise _mistake(name, found)
     return overrides
 
@@ -87,21 +87,6 @@ def _missing(overrides: Overrides) -> Iterator[str]:
     for url, path in overrides.scripts().items():
         if not path.is_file():
             yield f"{url}: there is no file {path}"
-
-
-def _new_storage(content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each storage for which the provider has no rights: new ones, and file caches."""
-    storage = content.get("SharedStorage")
-    for item in storage if isinstance(storage, list) else []:
-        keys = item if isinstance(item, dict) else {}
-        settings = [value for value in keys.values() if isinstance(value, dict)]
-        if any("FileCacheId" in each for each in settings):
-            yield f"SharedStorage[{keys.get('Name', '')}]: the deploy has no rights for file caches"
-        elif not any(id_ in each for each in settings for id_ in ("FileSystemId", "VolumeId")):
-            yield (
-                f"SharedStorage[{keys.get('Name', '')}]: ParallelCluster would make it, and delete it with "
-                "the cluster: make it yourself, and give its FileSystemId or VolumeId"
-            )
 
 
 def _mistake(name: str, found: list[str]) -> ConfigurationError:

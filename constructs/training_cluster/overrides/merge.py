@@ -9,8 +9,10 @@ from training_cluster.problems import ConfigurationError, did_you_mean
 
 _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 """Custom actions whose scripts run after ours."""
-_OURS = ("Scheduling.SlurmQueues", "ComputeResources", "LoginNodes.Pools")
+_OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 """Lists whose items are made by flags alone."""
+_POOLS = "LoginNodes.Pools"
+"""List whose new items begin as a copy of ours: with its subnet, its group, its rights and our scripts."""
 
 
 def merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,6 +38,8 @@ def _mapping(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> d
 
 
 def _value(ours: Any, theirs: Any, path: str) -> Any:
+    if path == _POOLS and not ours:
+        raise ConfigurationError(f"overrides: {path}: pools are made like that of -c login_nodes=1")
     if isinstance(theirs, Mapping):
         return _mapping(ours if isinstance(ours, Mapping) else {}, theirs, path)
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -60,7 +64,8 @@ def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
                 f"overrides: {path}[{name}]: this cluster has no such one.{did_you_mean(name, merged)}\n"
                 f"    allowed: {known}"
             )
-        merged[name] = _mapping(merged.get(name, {}), item, f"{path}[{name}]")
+        begun = {**ours[0], "Name": name} if path == _POOLS else {}
+        merged[name] = _mapping(merged.get(name, begun), item, f"{path}[{name}]")
     return list(merged.values())
 
 

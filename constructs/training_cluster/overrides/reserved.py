@@ -9,6 +9,7 @@ from typing import Any
 _NODES = r"(HeadNode|Scheduling\.SlurmQueues\[[^]]*\]|LoginNodes\.Pools\[[^]]*\])"
 _QUEUE = r"Scheduling\.SlurmQueues\[[^]]*\]"
 _RESOURCE = rf"{_QUEUE}\.ComputeResources\[[^]]*\]"
+_ACCESS = r"\.EfsSettings\.(AccessPointId|IamAuthorization)$"
 _NETWORK = "-c vpc_id, public_subnet_id, private_subnet_id"
 _GROUP = "-c security_group_id, or AdditionalSecurityGroups beside ours"
 _RIGHTS = "-c node_policies, read_buckets, write_buckets"
@@ -20,25 +21,29 @@ RESERVED: Mapping[str, str] = {
     r"Image\.CustomAmi": "not for all nodes: -c image, and HeadNode.Image.CustomAmi for the head node",
     r"Iam(\.PermissionsBoundary)?": "-c permissions_boundary",
     r"Tags(\[.*)?": "-c tags",
-    r"DevSettings(\.Timeouts.*)?": "not to be set: the time limits of the nodes' steps decide",
+    r"DevSettings(\.Timeouts)?": "not to be removed: the time limits of the nodes' steps decide",
     r"SharedStorage": "not to be replaced; add items with Name, StorageType and MountDir",
-    r"SharedStorage\[(shared|efs)\].*": "-c fsx_type, fsx_gib, fsx_id, efs_id, home (docs/flags.md, Storage)",
+    rf"SharedStorage\[(shared|efs)\](?!{_ACCESS}).*": "-c fsx_type, fsx_gib, fsx_id, efs_id, home "
+    "(docs/flags.md, Storage)",
     r"Scheduling": "not to be removed; give its keys SlurmSettings or SlurmQueues",
     r"Scheduling\.Scheduler": "not to be set: it is slurm",
     r"Scheduling\.SlurmQueues": "not to be removed; give items with the Name of a queue",
-    r"Scheduling\.SlurmSettings\.Database.*": "-c accounting, accounting_user, accounting_secret",
+    r"Scheduling\.SlurmSettings\.Database(\.(Uri|UserName|PasswordSecretArn))?": "-c accounting, "
+    "accounting_user, accounting_secret",
     r"HeadNode": "not to be removed; give its keys",
     r"HeadNode\.InstanceType": "-c head_node_type",
     r"HeadNode\.LocalStorage(\.RootVolume(\.Size)?)?": "-c head_root_gib",
     r"HeadNode\.Ssh(\.KeyName)?": "-c key_name",
     r"HeadNode\.Networking(\.SubnetId)?": _NETWORK,
-    r"LoginNodes(\.Pools(\[[^]]*\](\.Count)?)?)?": "-c login_nodes",
+    r"LoginNodes(\.Pools(\[login\]\.Count)?)?": "-c login_nodes",
+    r"LoginNodes\.Pools\[[^]]*\]": "not to be removed; -c login_nodes=0 takes all pools away",
     rf"{_NODES}\.Networking\.SecurityGroups": _GROUP,
     rf"{_NODES}\.Iam(\.S3Access)?": _RIGHTS,
-    rf"{_NODES}\.Iam\.(AdditionalIamPolicies.*|InstanceRole|InstanceProfile)": _RIGHTS,
+    rf"{_NODES}\.Iam\.AdditionalIamPolicies.*": _RIGHTS,
+    rf"{_NODES}\.Iam\.InstanceProfile": "give its role, as InstanceRole: our policy is attached to it",
     rf"{_NODES}\.CustomActions(\.OnNode(Configured|Updated))?": _SETUP,
     rf"{_QUEUE}\.Networking(\.SubnetIds)?": f"{_NETWORK}, queues",
-    r"LoginNodes\.Pools\[[^]]*\]\.Networking(\.SubnetIds)?": _NETWORK,
+    r"LoginNodes\.Pools\[[^]]*\]\.Networking": "not to be removed; give its keys",
     rf"{_QUEUE}\.Networking\.PlacementGroup.*": "-c placement_group, queues",
     rf"{_RESOURCE}\.Networking(\.PlacementGroup.*)?": "-c placement_group, queues",
     rf"{_QUEUE}\.(CapacityType|CapacityReservationTarget.*)": "-c capacity, queues",
@@ -47,7 +52,7 @@ RESERVED: Mapping[str, str] = {
     rf"{_RESOURCE}\.(InstanceType|Instances.*)": "-c family, instance_type, cpu_queue, queues",
     rf"{_RESOURCE}\.MinCount": "-c min_nodes, queues",
     rf"{_RESOURCE}\.MaxCount": "-c nodes, queues",
-    rf"{_RESOURCE}\.Efa.*": "-c family, instance_type, queues",
+    rf"{_RESOURCE}\.Efa(\.Enabled)?": "-c family, instance_type, queues",
     rf"{_RESOURCE}\.CapacityReservationTarget.*": "-c capacity, queues",
 }
 """Patterns of paths that are refused, with the flags to type or the reason.

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from training_cluster.overrides.storage import managed_storage, queue_subnets
+
 Config = Mapping[str, Any]
 
 MAX_QUEUES = 50
@@ -19,7 +21,7 @@ MAX_COMPUTE_RESOURCES = 50
 def rule_problems(config: Config) -> list[str]:
     """Return one sentence a broken rule, for a config that has passed the schema."""
     queues = config["Scheduling"]["SlurmQueues"]
-    found = [*_names(queues), *_mounts(config)]
+    found = [*_names(queues), *_mounts(config), *_one_subnet(config)]
     for queue in queues:
         for resource in queue["ComputeResources"]:
             found += _compute_resource(queue, resource)
@@ -60,6 +62,17 @@ def _compute_resource(queue: Config, resource: Config) -> Iterator[str]:
         yield f"{at}: EFA requires PlacementGroup.Enabled, true or false"
     if efa and len(queue["Networking"]["SubnetIds"]) > 1:
         yield f"{at}: EFA works within one zone, so with one subnet"
+
+
+def _one_subnet(config: Config) -> Iterator[str]:
+    """Check the subnet of a new Lustre, as ManagedFsxMultiAzValidator does."""
+    count = len(queue_subnets(config))
+    for each in managed_storage(config) if count > 1 else ():
+        if each.kind == "FsxLustre":
+            yield (
+                f"SharedStorage[{each.name}]: ParallelCluster makes a Lustre file system only where all "
+                f"queues have one subnet, and these have {count}: make it yourself, and give its FileSystemId"
+            )
 
 
 def _mounts(config: Config) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aws_cdk import Aws
@@ -47,6 +47,8 @@ class Target:
     progress_parameter_arn: str | None
     progress_log_group_arn: str | None
     node_policies: tuple[str, ...] = ()
+    iam_prefix: str | None = None
+    """Iam.ResourcePrefix of overrides: a path, a name's beginning, or both."""
 
 
 def scopes(target: Target) -> Iterator[Scope]:
@@ -55,7 +57,7 @@ def scopes(target: Target) -> Iterator[Scope]:
     yield from _stacks(target.cluster_name)
     yield from _buckets(target.scripts_bucket_arn)
     yield from _login_nodes()
-    yield from _roles(target.cluster_name, target.permissions_boundary, target.node_policies)
+    yield from _roles(target)
     yield from _own_calls(target)
 
 
@@ -145,25 +147,27 @@ def _login_nodes() -> Iterator[Scope]:
     )
 
 
-def _roles(
-    cluster_name: str, permissions_boundary: str | None, node_policies: Sequence[str]
-) -> Iterator[Scope]:
+def _roles(target: Target) -> Iterator[Scope]:
     """Yield the scopes of IAM.
 
     Nodes' roles have the path /parallelcluster/<stack>/, functions' roles /parallelcluster/ alone. Any policy
     may be detached from them: one of `node_policies` that was left out is in no statement anymore.
     """
 
+    cluster_name, permissions_boundary = target.cluster_name, target.permissions_boundary
+
     def own(kind: str, *more: str) -> tuple[str, ...]:
-        paths = [*_of_stacks(cluster_name), *more]
-        return tuple(_arn("iam", f"{kind}/parallelcluster/{path}", region="") for path in paths)
+        paths = [f"parallelcluster/{path}" for path in (*_of_stacks(cluster_name), *more)]
+        if target.iam_prefix:
+            paths.append(f"{target.iam_prefix.removeprefix('/')}*")
+        return tuple(_arn("iam", f"{kind}/{path}", region="") for path in paths)
 
     roles = own("role", _of_function_roles(cluster_name))
     named = [_arn("iam", f"{kind}/*", region="") for kind in ("role", "policy", "instance-profile")]
     attachable = [_arn("iam", "policy/parallelcluster*", region="")] + [
         _arn("iam", f"policy/{name}", region="", account="aws") for name in _ATTACHABLE_AWS_POLICIES
     ]
-    attachable += node_policies
+    attachable += target.node_policies
     bounded: Conditions = (
         {"StringEquals": {"iam:PermissionsBoundary": permissions_boundary}} if permissions_boundary else {}
     )

@@ -6,8 +6,12 @@ only the library's own calls. Not proven on real AWS: docs/permissions.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from aws_cdk import aws_iam as iam
 
+from training_cluster.permissions.overrides import attachable, grants
 from training_cluster.permissions.scopes import Target, scopes
 from training_cluster.permissions.table import load
 
@@ -21,6 +25,7 @@ def provider_statements(
     progress_parameter_arn: str | None = None,
     progress_log_group_arn: str | None = None,
     node_policies: tuple[str, ...] = (),
+    config: Mapping[str, Any] | None = None,
 ) -> list[iam.PolicyStatement]:
     """Return the statements of the provider's role for one cluster, one a scope.
 
@@ -31,6 +36,7 @@ def provider_statements(
         progress_log_group_arn: ARN of the log group of its steps, with `:*` for its streams at the end, as
             LogGroup.log_group_arn returns it.
         node_policies: ARNs of the user's policies that the provider may attach to nodes' roles.
+        config: the cluster config, for what only keys of overrides need.
     """
     target = Target(
         cluster_name=cluster_name,
@@ -39,7 +45,8 @@ def provider_statements(
         secret_arn=secret_arn,
         progress_parameter_arn=progress_parameter_arn,
         progress_log_group_arn=progress_log_group_arn,
-        node_policies=node_policies,
+        node_policies=(*node_policies, *attachable(config or {})),
+        iam_prefix=(config or {}).get("Iam", {}).get("ResourcePrefix"),
     )
     table = load()
     return [
@@ -50,4 +57,12 @@ def provider_statements(
             conditions=scope.conditions,
         )
         for scope in scopes(target)
+    ] + [
+        iam.PolicyStatement(
+            sid=each.sid,
+            actions=list(each.actions),
+            resources=list(each.resources),
+            conditions=each.conditions,
+        )
+        for each in (grants(config) if config else ())
     ]

@@ -10,11 +10,11 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from training_cluster.catalog.families import family_names, find_instance_type, load_base, load_family
-from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, CapacityType, Strict
+from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, RESERVATIONS, CapacityType, Strict
 from training_cluster.catalog.instance_types import other_families
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
-from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ComputeResource, NodeType, Queue
+from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ON, ComputeResource, NodeType, Queue
 from training_cluster.user_yaml import UserYamlError, read_user_yaml
 
 AllocationStrategy = Literal[
@@ -24,19 +24,20 @@ AllocationStrategy = Literal[
     "prioritized",
     "capacity-optimized-prioritized",
 ]
-CAPACITY = rf"^(ondemand|spot|(reservation|capacity-block):cr-{AWS_ID})$"
+CAPACITY = rf"^(ondemand|spot|reservation:{RESERVATIONS}|capacity-block:cr-{AWS_ID})$"
+_GROUP = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,254}$"
 
 
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _off(value: object) -> object:
-    return OFF if value is False else value
+def _on_or_off(value: object) -> object:
+    return {True: ON, False: OFF}[value] if isinstance(value, bool) else value
 
 
-# YAML reads a bare `off` as false.
-OrOff = Annotated[str, BeforeValidator(_off)]
+# YAML reads a bare `off` as false, and `on` as true.
+OrOff = Annotated[str, BeforeValidator(_on_or_off)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """One text, or a list of texts."""
 
@@ -93,6 +94,8 @@ class ResourceEntry(NodesEntry):
     """One of several compute resources."""
 
     name: str = Field(pattern=QUEUE_NAME)
+    reservation: str | None = Field(None, pattern=rf"^{RESERVATIONS}$")
+    placement_group: OrOff | None = Field(None, pattern=_GROUP)
 
 
 class QueueEntry(NodesEntry):
@@ -101,7 +104,7 @@ class QueueEntry(NodesEntry):
     compute_resources: tuple[ResourceEntry, ...] = ()
     capacity: str = Field("ondemand", pattern=CAPACITY)
     allocation_strategy: AllocationStrategy | None = None
-    placement_group: OrOff = Field(AUTO, pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,254}$")
+    placement_group: OrOff = Field(AUTO, pattern=_GROUP)
     image: str = Field(OFFICIAL, pattern=rf"^(official|build|ami-{AWS_ID})$")
     root_gib: int | None = Field(None, ge=40, le=16384)
     subnet_ids: Listed = ()
@@ -140,9 +143,11 @@ class QueueEntry(NodesEntry):
 _TAKES = {
     "family": "a family of docs/families.md, or any other of EC2's, such as g4dn",
     "instance_types": "instance types of EC2, such as [g6.12xlarge, g5.12xlarge]",
-    "capacity": "ondemand, spot, reservation:cr-..., capacity-block:cr-...",
+    "capacity": "ondemand, spot, reservation:cr-..., reservation:ARN of a resource group of reservations, "
+    "capacity-block:cr-...",
+    "reservation": "cr-..., or the ARN of a resource group of reservations",
     "image": "official, build, an AMI id (ami- and 8 or 17 hex digits)",
-    "placement_group": "auto, off, the name of an existing group",
+    "placement_group": "auto, on, off, the name of an existing group",
     "allocation_strategy": ", ".join(get_args(AllocationStrategy)),
     "nodes": "a whole number from 1 to 4096",
     "min_nodes": "a whole number from 0 to 4096",
@@ -234,6 +239,7 @@ def make_queue(name: str, entry: QueueEntry) -> Queue:
             min_count=each.nodes if capacity == "capacity-block" else each.min_nodes,
             max_count=each.nodes,
             uses_efa=each.efa,
+            **_own(each),
         )
         for resource, each in entry.resources()
     )
@@ -252,6 +258,14 @@ def make_queue(name: str, entry: QueueEntry) -> Queue:
         is_exclusive=entry.exclusive,
         tells_slurm_topology=len(resources[0].types) == 1 and first.slurm_topology is not None,
     )
+
+
+def _own(entry: NodesEntry) -> dict[str, str | None]:
+    """Return what one of several compute resources has instead of the queue's."""
+    if not isinstance(entry, ResourceEntry):
+        return {}
+    group = None if entry.placement_group == AUTO else entry.placement_group
+    return {"reservation_id": entry.reservation, "placement_group": group}
 
 
 def flags_of(entry: QueueEntry) -> dict[str, object]:

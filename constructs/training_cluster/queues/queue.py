@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from training_cluster.catalog.family import CapacityType, Family, Size
 
-AUTO, OFF = "auto", "off"
+AUTO, ON, OFF = "auto", "on", "off"
 """Values of `placement_group` that are no group's name."""
 OFFICIAL, BUILD = "official", "build"
 """Sources of an image that are no AMI's id."""
@@ -33,6 +33,10 @@ class ComputeResource:
     max_count: int
     uses_efa: bool | None = None
     """None to use EFA where all types have it."""
+    reservation_id: str | None = None
+    """Its own reservation or group of reservations; None for the queue's."""
+    placement_group: str | None = None
+    """Its own placement group: ON, OFF, or a name; None for the queue's."""
 
     @property
     def efa(self) -> bool:
@@ -48,11 +52,11 @@ class Queue:
     compute_resources: tuple[ComputeResource, ...]
     capacity_type: CapacityType
     reservation_id: str | None
-    """Id of the capacity reservation or Capacity Block (cr-...); None without one."""
+    """Id of the reservation or Capacity Block (cr-...), or ARN of a resource group of reservations."""
     allocation_strategy: str | None = None
     """How EC2 chooses among several instance types; None for ParallelCluster's default."""
     placement_group: str = AUTO
-    """AUTO, OFF, or the name of an existing group."""
+    """AUTO, ON, OFF, or the name of an existing group."""
     image: str = OFFICIAL
     """OFFICIAL, BUILD, or an AMI's id."""
     root_gib: int
@@ -87,6 +91,17 @@ class Queue:
         """Nodes that always run."""
         return sum(each.min_count for each in self.compute_resources)
 
+    def capacity_of(self, resource: ComputeResource) -> CapacityType:
+        """Return how the nodes of a compute resource are bought."""
+        is_reserved = self.capacity_type == "ondemand" and resource.reservation_id
+        return "reservation" if is_reserved else self.capacity_type
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Reservations and groups of reservations of all compute resources, each once."""
+        found = (each.reservation_id or self.reservation_id for each in self.compute_resources)
+        return tuple(dict.fromkeys(each for each in found if each))
+
     @property
     def efa(self) -> bool:
         """True when any of its compute resources has EFA."""
@@ -105,12 +120,13 @@ class Queue:
     @property
     def named_placement_group(self) -> str | None:
         """Name of the user's own placement group, if one is given."""
-        return None if self.placement_group in {AUTO, OFF} else self.placement_group
+        return None if self.placement_group in {AUTO, ON, OFF} else self.placement_group
 
     @property
     def wants_new_placement_group(self) -> bool:
-        """True when the queue gets a new placement group; its capacity and EFA decide."""
-        return self.placement_group == AUTO and self.efa and self.reservation_id is None
+        """True when the queue gets a new placement group: asked for, or by its capacity and EFA."""
+        by_itself = self.placement_group == AUTO and self.efa and not self.reservations
+        return by_itself or self.placement_group == ON
 
     @property
     def addresses(self) -> int:

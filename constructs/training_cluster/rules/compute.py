@@ -67,10 +67,10 @@ def _capacity_block_has_no_group(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _placement_group_is_a_name(settings: Settings) -> Iterator[Contradiction]:
-    if settings.placement_group in {"on", "yes", "true", "new"}:
+    if settings.placement_group in {"yes", "true", "new"}:
         yield Contradiction(
             problem=f"placement_group={settings.placement_group} would be the name of an existing group",
-            mend="-c placement_group=auto",
+            mend="-c placement_group=on",
         )
 
 

@@ -110,12 +110,7 @@ def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
                     f"{', '.join(sold)}",
                     mend="another capacity, or another type",
                 )
-        if queue.reservation_id and len(queue.types) > 1:
-            yield Contradiction(
-                problem=f"{place}{queue.reservation_id} is of one instance type, and the queue has "
-                f"{_listed(queue.types)}",
-                mend="a queue with the reservation's type alone",
-            )
+        yield from _reservations_of(queue, place)
         if queue.capacity_type == "capacity-block" and queue.named_placement_group:
             yield Contradiction(
                 problem=f"{place}placement_group: nodes of a Capacity Block are close together already",
@@ -127,6 +122,25 @@ def _capacity_of_queues(settings: Settings) -> Iterator[Contradiction]:
                 problem=f"{place}allocation_strategy: {queue.allocation_strategy} is not for capacity "
                 f"{queue.capacity_type}",
                 mend=f"one of {', '.join(allowed)}" if allowed else "leave allocation_strategy out",
+            )
+
+
+def _reservations_of(queue: Queue, place: str) -> Iterator[Contradiction]:
+    types: dict[str, dict[str, NodeType]] = {}
+    for resource in queue.compute_resources:
+        if resource.reservation_id and queue.capacity_type == "spot":
+            yield Contradiction(
+                problem=f"{place}{resource.name}: reservation: spot nodes use none",
+                mend="leave capacity: spot or reservation out",
+            )
+        if reserved := resource.reservation_id or queue.reservation_id:
+            types.setdefault(reserved, {}).update({each.name: each for each in resource.types})
+    for reserved, of in types.items():
+        if reserved.startswith("cr-") and len(of) > 1:
+            found = _listed(of.values())
+            yield Contradiction(
+                problem=f"{place}{reserved} is of one instance type, and the queue has {found}",
+                mend="a queue or a compute resource with the reservation's type alone",
             )
 
 

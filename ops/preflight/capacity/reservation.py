@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ops.account.session import unless
+from ops.account.session import ClientOf, unless
 from ops.preflight.existing_network import ExistingNetwork
 from ops.preflight.finding import Finding, finding
 from training_cluster.flags.settings import Settings
@@ -19,9 +20,34 @@ _UNKNOWN = ("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservation
 _WAITS = ("scheduled", "pending", "payment-pending", "assessing", "delayed")
 
 
-def read_reservation(queue: Queue, ec2: Any) -> Reservation | None:
-    """Return the reservation that a queue's capacity names; None if it names none, or it does not exist."""
-    id_ = queue.reservation_id
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    """Nodes of a queue that a reservation, or a resource group of reservations, provides."""
+
+    id: str
+    """Id of the reservation (cr-...), or ARN of the resource group."""
+    queue: Queue
+    types: frozenset[str]
+    nodes: int
+
+    @property
+    def is_group(self) -> bool:
+        """True for a resource group of reservations."""
+        return self.id.startswith("arn:")
+
+
+def reserved_nodes(queue: Queue) -> Iterator[Reserved]:
+    """Yield the nodes of a queue by their reservation."""
+    for id_ in queue.reservations:
+        of = [
+            each for each in queue.compute_resources if (each.reservation_id or queue.reservation_id) == id_
+        ]
+        types = frozenset(type_.name for each in of for type_ in each.types)
+        yield Reserved(id=id_, queue=queue, types=types, nodes=sum(each.max_count for each in of))
+
+
+def read_reservation(id_: str | None, ec2: Any) -> Reservation | None:
+    """Return a reservation; None without an id, or if it does not exist."""
     if id_ is None:
         return None
     answer = unless(lambda: ec2.describe_capacity_reservations(CapacityReservationIds=[id_]), *_UNKNOWN)
@@ -29,18 +55,47 @@ def read_reservation(queue: Queue, ec2: Any) -> Reservation | None:
     return found[0] if found else None
 
 
-def check_reservation(
-    found: Reservation | None,
-    queue: Queue,
-    settings: Settings,
-    existing: ExistingNetwork,
-    now: datetime.datetime,
+def check_reservations(
+    queue: Queue, settings: Settings, existing: ExistingNetwork, client: ClientOf
 ) -> Iterator[Finding]:
-    """Check a queue's reservation; for a network of ours, zone.py checks its zone like the deploy."""
-    id_ = queue.reservation_id
-    if id_ is None:
+    """Check the reservations of a queue; for a network of ours, zone.py checks their zone like the deploy."""
+    now = datetime.datetime.now(datetime.UTC)
+    for reserved in reserved_nodes(queue):
+        if reserved.is_group:
+            yield from _group(reserved, settings, client)
+        else:
+            yield from _one(reserved, settings, existing, now, client("ec2"))
+
+
+def _group(reserved: Reserved, settings: Settings, client: ClientOf) -> Iterator[Finding]:
+    groups, missing = client("resource-groups"), ("NotFoundException", "BadRequestException")
+    check, mend = f"capacity {reserved.id}", "aws resource-groups list-groups, then "
+    mend += f"{_flag(reserved.queue, settings)}reservation:ARN"
+    answer = unless(lambda: groups.list_group_resources(Group=reserved.id), *missing)
+    if answer is None:
+        yield Finding(check=check, found="missing", verdict="problem", mend=mend)
         return
-    check, list_ = f"capacity {id_}", "aws ec2 describe-capacity-reservations"
+    arns = [each["Identifier"]["ResourceArn"] for each in answer.get("Resources", [])]
+    ids = [each.rpartition("/")[2] for each in arns if ":capacity-reservation/" in each]
+    ec2 = client("ec2")
+    found = [each for id_ in ids if (each := read_reservation(id_, ec2))]
+    suits = [each for each in found if each["InstanceType"] in reserved.types and each["State"] == "active"]
+    total = sum(each["TotalInstanceCount"] for each in suits)
+    yield finding(
+        check,
+        f"{len(found)} reservations, {total} instances of {', '.join(sorted(reserved.types))}; "
+        f"the cluster needs {reserved.nodes}",
+        good=total >= reserved.nodes,
+        otherwise="warning" if total else "problem",
+        mend=f"aws resource-groups group-resources --group {reserved.id} --resource-arns ...",
+    )
+
+
+def _one(
+    reserved: Reserved, settings: Settings, existing: ExistingNetwork, now: datetime.datetime, ec2: Any
+) -> Iterator[Finding]:
+    queue, found = reserved.queue, read_reservation(reserved.id, ec2)
+    check, list_ = f"capacity {reserved.id}", "aws ec2 describe-capacity-reservations"
     if found is None:
         mend = f"{list_}, then {_flag(queue, settings)}{queue.capacity_type}:cr-..."
         yield Finding(check=check, found="missing", verdict="problem", mend=mend)
@@ -51,11 +106,11 @@ def check_reservation(
     yield finding(
         "reservation: instance type",
         type_,
-        good=type_ == queue.first.name,
+        good=type_ in reserved.types,
         mend=f"-c instance_type={type_} (with its family), or another reservation",
     )
     if found["State"] not in _WAITS:  # a reservation that has not started has no instances yet
-        yield from _count(found, queue, settings)
+        yield from _count(found, reserved, settings)
     if settings.vpc_id and existing.zone_id:
         zone = found.get("AvailabilityZoneId") or found["AvailabilityZone"]
         names = (existing.zone_id, (existing.private or {}).get("AvailabilityZone"))
@@ -88,10 +143,11 @@ def _state(
 def _kind(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Finding]:
     is_block = found.get("ReservationType") == _BLOCK
     kind = _BLOCK if is_block else "reservation"
+    wanted = _BLOCK if queue.capacity_type == _BLOCK else "reservation"
     yield finding(
         "reservation: kind",
         "a Capacity Block" if is_block else "a reservation",
-        good=queue.capacity_type == kind,
+        good=wanted == kind,
         mend=f"{_flag(queue, settings)}{kind}:{found['CapacityReservationId']}",
     )
     tenancy, platform = found.get("Tenancy", "default"), found.get("InstancePlatform", "Linux/UNIX")
@@ -112,12 +168,13 @@ def _kind(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Find
     )
 
 
-def _count(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Finding]:
+def _count(found: Reservation, reserved: Reserved, settings: Settings) -> Iterator[Finding]:
     total, idle = found["TotalInstanceCount"], found["AvailableInstanceCount"]
+    queue, nodes = reserved.queue, reserved.nodes
     yield finding(
         "reservation: instances",
-        f"{total}, {idle} of them idle; the cluster needs {queue.nodes}",
-        good=total >= queue.nodes,
+        f"{total}, {idle} of them idle; the cluster needs {nodes}",
+        good=total >= nodes,
         mend=f"-c nodes={total}" if _is_of_flags(queue, settings) else f"{queue.name}: nodes: {total}",
     )
 

@@ -35,17 +35,18 @@ def wanted_instances(settings: Settings) -> list[Instances]:
         Instances(settings.login_type, settings.login_nodes),
     ]
     for queue in reversed(settings.all_queues):
-        kind = queue.capacity_type
-        if kind == "ondemand" or kind == "spot":  # noqa: PLR1714 - mypy narrows this
-            # Of several types the first: they have the same number of vCPUs.
-            found += [Instances(each.types[0].name, each.max_count, kind) for each in queue.compute_resources]
+        for each in queue.compute_resources:
+            kind = queue.capacity_of(each)
+            if kind == "ondemand" or kind == "spot":  # noqa: PLR1714 - mypy narrows this
+                # Of several types the first: they have the same number of vCPUs.
+                found.append(Instances(each.types[0].name, each.max_count, kind))
     return [each for each in found if each.count]
 
 
 def check_vcpu_quotas(settings: Settings, account: str, client: ClientOf) -> Iterator[Finding]:
     """Check every quota against which a full cluster counts."""
     for queue in settings.all_queues:
-        if reserved := queue.reservation_id:
+        for reserved in queue.reservations:
             yield Finding(check=f"quota of vCPUs: the nodes of {reserved}", found=_of_reserved(queue))
     wanted = wanted_instances(settings)
     ec2 = client("ec2")

@@ -61,14 +61,34 @@ MISTAKES = {
         "HeadNode: {CustomActions: {OnNodeConfigured: 5}}",
         "HeadNode.CustomActions.OnNodeConfigured.Sequence[1]: expected keys with values",
     ),
-    "storage that ParallelCluster would make": (
-        "SharedStorage: [{Name: apps, MountDir: /apps, StorageType: Ebs, EbsSettings: {Size: 200}}]",
-        "SharedStorage[apps]: ParallelCluster would make it",
+    "a time limit below ours": (
+        "DevSettings: {Timeouts: {HeadNodeBootstrapTimeout: 600}}",
+        "DevSettings.Timeouts.HeadNodeBootstrapTimeout: 600: our own steps may take 2700 s",
     ),
-    "a file cache": (
-        "SharedStorage: [{Name: cache, MountDir: /cache, StorageType: FileCache, "
-        "FileCacheSettings: {FileCacheId: fc-0123456789abcdef0}}]",
-        "SharedStorage[cache]: the deploy has no rights for file caches",
+    "a time limit that is text": (
+        "DevSettings: {Timeouts: {HeadNodeBootstrapTimeout: long}}",
+        "DevSettings.Timeouts.HeadNodeBootstrapTimeout: expected a whole number",
+    ),
+    "time limits that are a number": (
+        "DevSettings: {Timeouts: 5}",
+        "DevSettings.Timeouts: not to be removed",
+    ),
+    "more login nodes without any": (
+        "LoginNodes: {Pools: [{Name: more, Count: 1}]}",
+        "LoginNodes.Pools: pools are made like that of -c login_nodes=1",
+    ),
+    "an instance profile": (
+        "HeadNode: {Iam: {InstanceProfile: 'arn:aws:iam::123456789012:instance-profile/x'}}",
+        "HeadNode.Iam.InstanceProfile: give its role, as InstanceRole",
+    ),
+    "volumes in one folder": (
+        "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs}, "
+        "{Name: b, MountDir: /a, StorageType: Ebs}]",
+        "SharedStorage: /a is mounted 2 times",
+    ),
+    "an unknown type of storage": (
+        "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebss}]",
+        '"Ebss" is not allowed. Did you mean "Ebs"?',
     ),
     "storage within ours": (
         "SharedStorage: [{Name: more, MountDir: /fsx/more, StorageType: Ebs, "

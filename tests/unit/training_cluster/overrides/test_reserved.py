@@ -15,7 +15,7 @@ OURS = {
     "Iam: {PermissionsBoundary: arn}": "-c permissions_boundary",
     "Tags: [{Key: a, Value: b}]": "-c tags",
     "Tags: null": "-c tags",
-    "DevSettings: {Timeouts: {HeadNodeBootstrapTimeout: 9}}": "not to be set",
+    "DevSettings: null": "not to be removed",
     "SharedStorage: null": "not to be replaced",
     "SharedStorage: []": "not to be replaced",
     "SharedStorage: [{Name: shared, MountDir: /x}]": "-c fsx_type",
@@ -33,7 +33,8 @@ OURS = {
     "HeadNode: {Networking: {SecurityGroups: [sg-1]}}": "AdditionalSecurityGroups",
     "HeadNode: {Iam: {AdditionalIamPolicies: [{Policy: arn}]}}": "-c node_policies",
     "HeadNode: {Iam: {S3Access: null}}": "-c node_policies",
-    "HeadNode: {Iam: {InstanceRole: arn}}": "-c node_policies",
+    "HeadNode: {Iam: {InstanceProfile: arn}}": "as InstanceRole",
+    "LoginNodes: {Pools: [{Name: login}]}": "not to be removed",
     "HeadNode: {CustomActions: {OnNodeConfigured: null}}": "yours run after them",
     "LoginNodes: {Pools: [{Name: login, Count: 3}]}": "-c login_nodes",
 }
@@ -59,6 +60,12 @@ CASES = OURS | {
     "Scheduling: {SlurmQueues: [{Name: gpu, " + key + "}]}": flag for key, flag in OF_A_QUEUE.items()
 }
 FREE = (
+    "HeadNode: {Iam: {InstanceRole: arn}}",
+    "LoginNodes: {Pools: [{Name: more, Count: 3, Networking: {SubnetIds: [subnet-1]}}]}",
+    "Scheduling: {SlurmSettings: {Database: {DatabaseName: x}}}",
+    "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p4d, Efa: {GdrSupport: true}}]}]}",
+    "SharedStorage: [{Name: efs, EfsSettings: {AccessPointId: fsap-1}}]",
+    "DevSettings: {Timeouts: {HeadNodeBootstrapTimeout: 9}}",
     "Imds: {ImdsSupport: v2.0}",
     "HeadNode: {Image: {CustomAmi: ami-1}}",
     "HeadNode: {LocalStorage: {RootVolume: {Iops: 6000}}}",

@@ -96,7 +96,7 @@ def settings(**flags: str) -> Settings:
             {"vpc_id": "vpc-0123456789abcdef0", "private_subnet_id": "subnet-0123456789abcdef0"},
             ["not public_subnet_id", "or -c public_access=off"],
         ),
-        ({"placement_group": "on"}, ["the name of an existing group", "-c placement_group=auto"]),
+        ({"placement_group": "yes"}, ["the name of an existing group", "-c placement_group=on"]),
         ({"ssh_from_anywhere": "yes"}, ["has no effect without ssh_from"]),
         (
             {"fsx_id": "fs-0123456789abcdef0", "fsx_gib": "2400", "fsx_type": "scratch2"},

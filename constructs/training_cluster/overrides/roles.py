@@ -1,0 +1,33 @@
+"""Nodes' roles that the user makes: ParallelCluster then gives them no rights at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Config = Mapping[str, Any]
+ROLE = "InstanceRole"
+
+
+def with_own_roles(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a config without our policies and buckets where a node has a role of the user's."""
+    for node in _nodes(config):
+        if ROLE in (node.get("Iam") or {}):
+            node["Iam"] = {ROLE: node["Iam"][ROLE]}
+    return config
+
+
+def own_roles(config: Config) -> tuple[str, ...]:
+    """Return the ARNs of the roles that the user made, each once, sorted."""
+    return tuple(sorted({each["Iam"][ROLE] for each in _nodes(config) if ROLE in each.get("Iam", {})}))
+
+
+def _nodes(config: Config) -> Iterator[dict[str, Any]]:
+    found = [config.get("HeadNode"), *_listed(config, "Scheduling", "SlurmQueues")]
+    found += _listed(config, "LoginNodes", "Pools")
+    yield from (each for each in found if isinstance(each, dict))
+
+
+def _listed(config: Config, part: str, key: str) -> list[Any]:
+    items = (config.get(part) or {}).get(key)
+    return items if isinstance(items, list) else []

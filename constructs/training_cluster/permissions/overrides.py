@@ -1,0 +1,141 @@
+"""Scopes of the provider for keys of a cluster config that only a file of overrides sets.
+
+They exist only with these keys: a cluster without them has a policy without them. Actions are those that the
+CloudFormation registry declares for the handlers of the resource types (EC2 Volume, EFS FileSystem and
+MountTarget, FSx FileSystem and DataRepositoryAssociation), ParallelCluster's policy for FSx with S3, and the
+library's own calls (pcluster/aws). None was tried on AWS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import Aws
+
+from training_cluster.overrides.storage import managed_storage, queue_subnets
+
+Config = Mapping[str, Any]
+_BUCKET = re.compile(r"^s3://([^/]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """A statement of the provider's policy."""
+
+    sid: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    conditions: Mapping[str, object] | None = None
+
+
+def _in_region(service: str, resource: str) -> str:
+    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{resource}"
+
+
+_EFS = (
+    *("CreateFileSystem", "DeleteFileSystem", "UpdateFileSystem", "DescribeFileSystems", "TagResource"),
+    *("UntagResource", "ListTagsForResource", "DescribeBackupPolicy", "DescribeFileSystemPolicy"),
+    *("DescribeLifecycleConfiguration", "DescribeReplicationConfigurations", "PutBackupPolicy"),
+    *("CreateMountTarget", "DeleteMountTarget", "ModifyMountTargetSecurityGroups"),
+)
+_LUSTRE = (
+    *("CreateFileSystem", "CreateFileSystemFromBackup", "DeleteFileSystem", "UpdateFileSystem"),
+    *("TagResource", "UntagResource", "ListTagsForResource", "DescribeBackups"),
+    *("CreateDataRepositoryAssociation", "UpdateDataRepositoryAssociation"),
+    *("DeleteDataRepositoryAssociation", "DescribeDataRepositoryAssociations"),
+)
+_VOLUME = ("DescribeVolumeAttribute", "DescribeVolumesModifications", "DescribeSnapshots", "DescribeTags")
+_KEY = ("DescribeKey", "CreateGrant", "Decrypt", "GenerateDataKeyWithoutPlaintext")
+_READ = {
+    "FsxOpenZfs": ("fsx:DescribeVolumes",),
+    "FsxOntap": ("fsx:DescribeVolumes", "fsx:DescribeStorageVirtualMachines"),
+    "FileCache": ("fsx:DescribeFileCaches", "fsx:DescribeDataRepositoryAssociations"),
+}
+_BUCKET_OF_FSX = ("s3:Get*", "s3:List*", "s3:PutObject")
+_LIBRARY_BUCKET = (
+    *("s3:GetObject*", "s3:PutObject*", "s3:DeleteObject*", "s3:GetBucket*", "s3:PutBucketPolicy"),
+    *("s3:ListBucket", "s3:ListBucketVersions", "s3:GetEncryptionConfiguration"),
+)
+_ROLES = (".LambdaFunctionsRole", ".InstanceRole")
+VPC_ACCESS = f"arn:{Aws.PARTITION}:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole"
+
+
+def grants(config: Config) -> Iterator[Grant]:
+    """Yield what the provider needs for the keys of a config that flags do not set."""
+    yield from _storage(config)
+    keys = dict(_leaves(config))
+    secrets = {value for path, value in keys.items() if path.endswith("SecretArn") and "Database" not in path}
+    if named := _sorted(each for each in secrets if ":secretsmanager:" in each):
+        yield Grant(sid="OwnSecrets", actions=("secretsmanager:DescribeSecret",), resources=named)
+    if munge := _sorted(value for path, value in keys.items() if path.endswith("MungeKeySecretArn")):
+        # MungeKeySecretSizeAndBase64Validator reads the key.
+        yield Grant(sid="OwnMungeKey", actions=("secretsmanager:GetSecretValue",), resources=munge)
+    if parameters := _sorted(each for each in secrets if ":ssm:" in each):
+        yield Grant(sid="OwnParameters", actions=("ssm:GetParameter",), resources=parameters)
+    if of_kms := _sorted(value for path, value in keys.items() if path.endswith("KmsKeyId")):
+        arns = tuple(each if each.startswith("arn:") else _in_region("kms", f"key/{each}") for each in of_kms)
+        yield Grant(sid="OwnKeys", actions=tuple(f"kms:{each}" for each in _KEY), resources=arns)
+    if roles := _sorted(value for path, value in keys.items() if path.endswith(_ROLES)):
+        yield Grant(sid="PassOwnRoles", actions=("iam:PassRole", "iam:GetRole"), resources=roles)
+    if bucket := keys.get("CustomS3Bucket"):
+        arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
+        yield Grant(sid="OwnLibraryBucket", actions=_LIBRARY_BUCKET, resources=(arn, f"{arn}/*"))
+
+
+def attachable(config: Config) -> tuple[str, ...]:
+    """Return ARNs of policies that the provider may attach for keys that flags do not set."""
+    return (VPC_ACCESS,) if "LambdaFunctionsVpcConfig" in config.get("DeploymentSettings", {}) else ()
+
+
+def _storage(config: Config) -> Iterator[Grant]:
+    managed = list(managed_storage(config))
+    kinds = {each.kind for each in managed}
+    if "Ebs" in kinds:
+        here = {"StringEquals": {"aws:RequestedRegion": Aws.REGION}}
+        actions = tuple(f"ec2:{each}" for each in _VOLUME)
+        yield Grant(sid="ManagedVolumes", actions=actions, resources=("*",), conditions=here)
+    if "Efs" in kinds:
+        actions = tuple(f"elasticfilesystem:{each}" for each in _EFS)
+        yield Grant(sid="ManagedEfs", actions=actions, resources=(_in_region("elasticfilesystem", "*"),))
+    if "FsxLustre" in kinds:
+        actions = tuple(f"fsx:{each}" for each in _LUSTRE)
+        yield Grant(sid="ManagedLustre", actions=actions, resources=(_in_region("fsx", "*"),))
+    yield from _buckets_of_lustre([each.settings for each in managed if each.kind == "FsxLustre"])
+    types = {str(each.get("StorageType")) for each in config.get("SharedStorage", [])}
+    if reads := _sorted(action for kind in types for action in _READ.get(kind, ())):
+        yield Grant(sid="OwnFileSystems", actions=reads, resources=(_in_region("fsx", "*"),))
+    # EfsIdValidator asks for the storage class where nodes are in several zones.
+    if "Efs" in types and len(queue_subnets(config)) > 1:
+        read = ("elasticfilesystem:DescribeFileSystems",)
+        yield Grant(sid="EfsInZones", actions=read, resources=(_in_region("elasticfilesystem", "*"),))
+
+
+def _buckets_of_lustre(settings: list[Config]) -> Iterator[Grant]:
+    paths = [value for each in settings for path, value in _leaves(each)]
+    buckets = _sorted(found[1] for value in paths if (found := _BUCKET.match(value)))
+    if buckets:
+        arns = [f"arn:{Aws.PARTITION}:s3:::{each}" for each in buckets]
+        both = tuple(arn for each in arns for arn in (each, f"{each}/*"))
+        role = "role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*"
+        linked = (f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:{role}",)
+        yield Grant(sid="BucketsOfLustre", actions=_BUCKET_OF_FSX, resources=both)
+        actions = ("iam:CreateServiceLinkedRole", "iam:AttachRolePolicy", "iam:PutRolePolicy")
+        yield Grant(sid="RoleOfLustre", actions=actions, resources=linked)
+
+
+def _sorted(values: Iterator[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values)))
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{number}]")
+    elif isinstance(value, str):
+        yield path, value

@@ -1,0 +1,101 @@
+"""What keys of overrides add to the provider's policy, and that a config without them adds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from training_cluster.pcluster.check import config_before_deploy
+from training_cluster.permissions.overrides import VPC_ACCESS, Grant, attachable, grants
+from training_cluster.permissions.scopes import Target, scopes
+from training_cluster.rules.context import read_settings
+
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:x-AbCdEf"
+ROLE = "arn:aws:iam::123456789012:role/mine"
+LUSTRE = "{Name: l, MountDir: /l, StorageType: FsxLustre, FsxLustreSettings: "
+DIRECTORY = "DirectoryService: {DomainName: d.com, DomainAddr: ldaps://d.com, DomainReadOnlyUser: cn=x, "
+CASES: dict[str, tuple[str, str]] = {
+    "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs}]": ("ManagedVolumes", "ec2:DescribeSnapshots"),
+    "SharedStorage: [{Name: a, MountDir: /a, StorageType: Efs}]": (
+        "ManagedEfs",
+        "elasticfilesystem:CreateMountTarget",
+    ),
+    f"SharedStorage: [{LUSTRE}{{StorageCapacity: 1200}}}}]": ("ManagedLustre", "fsx:CreateFileSystem"),
+    f"SharedStorage: [{LUSTRE}{{StorageCapacity: 1200, ImportPath: 's3://b/x'}}}}]": (
+        "BucketsOfLustre",
+        "s3:PutObject",
+    ),
+    "SharedStorage: [{Name: z, MountDir: /z, StorageType: FsxOntap, FsxOntapSettings: {VolumeId: v}}]": (
+        "OwnFileSystems",
+        "fsx:DescribeStorageVirtualMachines",
+    ),
+    "SharedStorage: [{Name: z, MountDir: /z, StorageType: FileCache, FileCacheSettings: {FileCacheId: f}}]": (
+        "OwnFileSystems",
+        "fsx:DescribeFileCaches",
+    ),
+    f"Scheduling: {{SlurmSettings: {{MungeKeySecretArn: '{SECRET}'}}}}": (
+        "OwnMungeKey",
+        "secretsmanager:GetSecretValue",
+    ),
+    f"{DIRECTORY}PasswordSecretArn: '{SECRET}'}}": ("OwnSecrets", "secretsmanager:DescribeSecret"),
+    f"{DIRECTORY}PasswordSecretArn: 'arn:aws:ssm:us-east-1:1:parameter/p'}}": (
+        "OwnParameters",
+        "ssm:GetParameter",
+    ),
+    "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EbsSettings: {KmsKeyId: k}}]": (
+        "OwnKeys",
+        "kms:CreateGrant",
+    ),
+    f"Iam: {{Roles: {{LambdaFunctionsRole: '{ROLE}'}}}}": ("PassOwnRoles", "iam:PassRole"),
+    f"HeadNode: {{Iam: {{InstanceRole: '{ROLE}'}}}}": ("PassOwnRoles", "iam:PassRole"),
+    "CustomS3Bucket: mine": ("OwnLibraryBucket", "s3:PutBucketPolicy"),
+}
+
+
+def granted(overrides: str, folder: Path, **flags: str) -> list[Grant]:
+    file = folder / "mine.yaml"
+    file.write_text(overrides)
+    assert yaml.safe_load(overrides)
+    return list(grants(config_before_deploy(read_settings({"overrides": str(file), **flags}))))
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.items(), ids=[sid for sid, _ in CASES.values()])
+def test_a_key_brings_its_statement(text: str, expected: tuple[str, str], tmp_path: Path) -> None:
+    sid, action = expected
+    found = {each.sid: each.actions for each in granted(text, tmp_path)}
+    assert action in found[sid]
+
+
+def test_statements_name_the_resource_where_the_key_does(tmp_path: Path) -> None:
+    (one,) = granted("CustomS3Bucket: mine", tmp_path)
+    assert [each.partition(":s3:::")[2] for each in one.resources] == ["mine", "mine/*"]
+    (one,) = granted(f"HeadNode: {{Iam: {{InstanceRole: '{ROLE}'}}}}", tmp_path)
+    assert one.resources == (ROLE,)
+
+
+def test_a_config_of_flags_alone_needs_nothing_more(tmp_path: Path) -> None:
+    secret = {"accounting": "db.example.com", "accounting_secret": SECRET, "login_nodes": "1"}
+    for flags in ({}, {"efs_id": "fs-0123456789abcdef0", "home": "efs"}, secret):
+        assert list(grants(config_before_deploy(read_settings(flags)))) == []
+    assert granted("Monitoring: {DetailedMonitoring: true}", tmp_path) == []
+
+
+def test_functions_in_a_vpc_get_their_policy_attached() -> None:
+    assert attachable({"DeploymentSettings": {"LambdaFunctionsVpcConfig": {}}}) == (VPC_ACCESS,)
+    assert attachable({}) == ()
+
+
+def test_a_prefix_of_roles_is_within_reach_of_the_provider() -> None:
+    target = Target(
+        cluster_name="training",
+        scripts_bucket_arn="arn:aws:s3:::b",
+        permissions_boundary=None,
+        secret_arn=None,
+        progress_parameter_arn=None,
+        progress_log_group_arn=None,
+        iam_prefix="/team/hpc-",
+    )
+    roles = next(each for each in scopes(target) if each.name == "Roles")
+    assert any(each.endswith(":role/team/hpc-*") for each in roles.resources)
