@@ -1,6 +1,6 @@
 """`trainctl`, and `python -m ops`.
 
-Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 failed or found something, 2 wrong usage or a wrong flag, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def main() -> int:
     try:
         app(arguments, prog_name="trainctl")
     except ConfigurationError as error:
-        from ops.usage import UsageError
+        from ops.usage import OpsError
 
         print(with_account(str(error)), file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return 1 if isinstance(error, OpsError) else 2
     except BrokenPipeError:  # trainctl ... | head
         sys.stderr.close()
         return 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from ops.account.region_and_profile import choose_account
 from ops.commands.cancel import cancel
@@ -28,14 +30,49 @@ from ops.commands.sync import sync
 from ops.commands.users import app as users
 from ops.commands.verify import verify
 
+
+class _Command(TyperCommand):
+    """A subcommand whose help shows no type beside an option that takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, of which flags have an empty metavar."""
+        return _without_types(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """The command itself, with the same help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, of which flags have an empty metavar."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    for each in parameters:
+        if isinstance(each, TyperOption) and each.is_flag:
+            each.metavar = ""
+    return parameters
+
+
 app = typer.Typer(
     name="trainctl",
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="The command line beside `cdk`: check before you pay, watch while it runs, diagnose when it fails.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - most commands need neither
+
+        from training_cluster.flags.cluster import PCLUSTER_VERSION  # noqa: PLC0415
+
+        typer.echo(f"trainctl {version('training-cluster')}, for ParallelCluster {PCLUSTER_VERSION}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -44,6 +81,10 @@ def account(
     profile: Annotated[
         str | None, typer.Option(help="Profile of ~/.aws, as for the AWS CLI.", metavar="NAME")
     ] = None,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
 ) -> None:
     """Set the account and region for boto3 and for every command that is started or printed."""
     choose_account(region=region, profile=profile)
@@ -51,36 +92,28 @@ def account(
 
 BEFORE, RUNNING, BROKEN, AFTER = "Before you pay", "While it runs", "When it breaks", "Afterwards"
 
-app.command(epilog="Example: `trainctl preflight -c family=p4d -c image=build`", rich_help_panel=BEFORE)(
-    preflight
-)
-app.command(
-    epilog="Example: `trainctl price -c family=p5 -c nodes=4 --dataset-tokens 9e9`", rich_help_panel=BEFORE
-)(price)
-app.command(
-    "import", epilog="Example: `trainctl import cluster.yaml --out imported`", rich_help_panel=BEFORE
-)(import_config)
-app.command(epilog="Example: `trainctl image-plan p4d -c os=alinux2023`", rich_help_panel=BEFORE)(image_plan)
-app.command(epilog="Example: `trainctl plan -c nodes=4 -c on_busy=drain`", rich_help_panel=BEFORE)(plan)
-app.command(epilog="Example: `trainctl lint job.slurm train.sh`", rich_help_panel=BEFORE)(lint)
-app.command(
-    epilog="Example: `trainctl new-workload my-model`, then `trainctl rehearse --workload my-model`",
-    rich_help_panel=BEFORE,
-)(new_workload)
-app.command(epilog="Example: `trainctl rehearse --family p5 --keep`", rich_help_panel=BEFORE)(rehearse)
+
+def _add(command: Callable[..., None], panel: str, example: str, *, name: str | None = None) -> None:
+    app.command(name, cls=_Command, epilog=f"Example: {example}", rich_help_panel=panel)(command)
+
+
+_add(preflight, BEFORE, "`trainctl preflight -c family=p4d -c image=build`")
+_add(price, BEFORE, "`trainctl price -c family=p5 -c nodes=4 --dataset-tokens 9e9`")
+_add(import_config, BEFORE, "`trainctl import cluster.yaml --out imported`", name="import")
+_add(image_plan, BEFORE, "`trainctl image-plan p4d -c os=alinux2023`")
+_add(plan, BEFORE, "`trainctl plan -c nodes=4 -c on_busy=drain`")
+_add(lint, BEFORE, "`trainctl lint job.slurm train.sh`")
+_add(new_workload, BEFORE, "`trainctl new-workload my-model`, then `trainctl rehearse --workload my-model`")
+_add(rehearse, BEFORE, "`trainctl rehearse --family p5 --keep`")
 app.add_typer(users, name="users", rich_help_panel=BEFORE)
-app.command(epilog="Example: `trainctl verify --cluster training`", rich_help_panel=RUNNING)(verify)
-app.command(epilog="Example: `trainctl status --cluster training --watch`", rich_help_panel=RUNNING)(status)
-app.command(epilog="Example: `trainctl sync up my-corpus datasets/my-corpus`", rich_help_panel=RUNNING)(sync)
-app.command(
-    epilog="Example: `trainctl submit gpt2 --nodes 2 --set MAX_STEPS=200 --follow`", rich_help_panel=RUNNING
-)(submit)
-app.command(epilog="Example: `trainctl jobs --all`", rich_help_panel=RUNNING)(jobs)
-app.command(epilog="Example: `trainctl logs 17 --follow`", rich_help_panel=RUNNING)(logs)
-app.command(epilog="Example: `trainctl cancel 17 18`", rich_help_panel=RUNNING)(cancel)
-app.command(epilog="Example: `trainctl connect -- sinfo`", rich_help_panel=RUNNING)(connect)
-app.command(epilog="Example: `trainctl report 17 18 --html runs.html`", rich_help_panel=AFTER)(report)
-app.command(
-    epilog="Example: `trainctl diagnose`, or `trainctl diagnose train-42.log`", rich_help_panel=BROKEN
-)(diagnose)
-app.command(epilog="Example: `trainctl destroy --plan`", rich_help_panel=AFTER)(destroy)
+_add(verify, RUNNING, "`trainctl verify --cluster training`")
+_add(status, RUNNING, "`trainctl status --cluster training --watch`")
+_add(sync, RUNNING, "`trainctl sync up my-corpus datasets/my-corpus`")
+_add(submit, RUNNING, "`trainctl submit gpt2 --nodes 2 --set MAX_STEPS=200 --follow`")
+_add(jobs, RUNNING, "`trainctl jobs --all`")
+_add(logs, RUNNING, "`trainctl logs 17 --follow`")
+_add(cancel, RUNNING, "`trainctl cancel 17 18`")
+_add(connect, RUNNING, "`trainctl connect -- sinfo`")
+_add(report, AFTER, "`trainctl report 17 18 --html runs.html`")
+_add(diagnose, BROKEN, "`trainctl diagnose`, or `trainctl diagnose train-42.log`")
+_add(destroy, AFTER, "`trainctl destroy --plan`")

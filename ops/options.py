@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,13 @@ Context = Annotated[
     list[str] | None,
     typer.Option("--context", "-c", metavar="FLAG=VALUE", help="A flag, as for cdk; may be repeated."),
 ]
+
+
+def finite(number: float | None) -> float | None:
+    """Refuse infinity and NaN, which Python reads as numbers; the callback of an option."""
+    if number is not None and not math.isfinite(number):
+        raise typer.BadParameter(f"{number} is not a finite number.")
+    return number
 
 
 def console() -> Console:

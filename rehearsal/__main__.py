@@ -13,9 +13,9 @@ import typer
 from rehearsal import commands
 from rehearsal.faults.run import Plan, run_faults
 from rehearsal.narrator import Narrator
-from rehearsal.problems import RehearsalError
 from rehearsal.validation.run import validate as validate_all
 from rehearsal.workspace import Workspace
+from training_cluster.problems import ConfigurationError
 
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
 
@@ -64,7 +64,7 @@ def faults(
 
     def work(workspace: Workspace, narrator: Narrator) -> None:
         if sample < 0:
-            raise RehearsalError(
+            raise ConfigurationError(
                 f"SAMPLE={sample}: not allowed.\n  allowed: a number of cases, or 0 for all\n"
                 "  type:    make faults SAMPLE=24"
             )

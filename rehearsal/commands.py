@@ -9,16 +9,17 @@ from pathlib import Path
 from types import FrameType
 
 from rehearsal import processes
+from rehearsal.head_node import MAX_NODES
 from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
-from rehearsal.run import INTERRUPTS, MAX_NODES, Options, Rehearsal, ignore_interrupts, workloads
+from rehearsal.run import INTERRUPTS, Options, Rehearsal, ignore_interrupts, workloads
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.rules.context import read_settings
 
 FOLDER = Workspace().root
-_INTERRUPTED = 130
+_WRONG_USAGE, _INTERRUPTED = 2, 130
 _GRACE_S = 5.0
 
 
@@ -66,7 +67,7 @@ def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLD
         return _INTERRUPTED
     except (RehearsalError, ConfigurationError) as error:
         print(f"\nRehearsal: {error}", file=sys.stderr)
-        return 1
+        return _WRONG_USAGE if isinstance(error, ConfigurationError) else 1
     return 0
 
 
@@ -87,13 +88,13 @@ def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
 def _options(*, family: str, workload: str, nodes: str, keep: bool, order: int | None) -> Options:
     names = workloads()
     if workload not in names:
-        raise RehearsalError(
+        raise ConfigurationError(
             f"--workload {workload}: no such workload.{did_you_mean(workload, names)}\n"
             f"  allowed: {', '.join(names)}\n  type:    trainctl rehearse --workload {names[0]}"
         )
     settings = read_settings({"family": family, "nodes": nodes})
     if settings.nodes > MAX_NODES:
-        raise RehearsalError(
+        raise ConfigurationError(
             f"--nodes {settings.nodes}: too many for one machine.\n"
             f"  allowed: 1 to {MAX_NODES}\n  type:    trainctl rehearse --nodes 2"
         )

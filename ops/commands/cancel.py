@@ -11,7 +11,7 @@ from ops.options import Cluster, Json, print_json
 
 def cancel(
     jobs: Annotated[
-        list[str], typer.Argument(metavar="JOB...", help="Ids of the jobs, as trainctl jobs lists them.")
+        list[str], typer.Argument(metavar="JOB", help="Ids of the jobs, as trainctl jobs lists them.")
     ],
     cluster: Cluster = "training",
     as_json: Json = False,

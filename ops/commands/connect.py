@@ -14,7 +14,10 @@ from ops.options import Cluster, Json, print_json
 
 def connect(
     command: Annotated[
-        list[str] | None, typer.Argument(help="A command for the head node, after --; without one: a shell.")
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND", help="A command for the head node, after --; without one: a shell."
+        ),
     ] = None,
     *,
     ssh: Annotated[bool, typer.Option("--ssh", help="Use ssh; needs -c ssh_from=... at the deploy.")] = False,

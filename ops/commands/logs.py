@@ -12,7 +12,9 @@ from ops.options import Cluster, Json, print_json
 def logs(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Id of a job, as trainctl jobs lists it.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the job has ended.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last lines; 0: all.")] = 100,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Number of last lines; 0: all.")
+    ] = 100,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:

@@ -11,10 +11,11 @@ from ops.options import Context, Json, console, print_json
 
 def preflight(
     context: Context = None,
-    dryrun: Annotated[
+    dry_run: Annotated[
         bool,
-        typer.Option("--dryrun", help="Ask ParallelCluster's own validators, too; takes up to a minute."),
+        typer.Option("--dry-run", help="Ask ParallelCluster's own validators, too; takes up to a minute."),
     ] = False,
+    dryrun: Annotated[bool, typer.Option("--dryrun", hidden=True, help="Old name of --dry-run.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check if a deploy with these flags would succeed and its cluster would work. Changes nothing.
@@ -41,7 +42,7 @@ def preflight(
         findings = run_checks(
             settings,
             account_clients(),
-            dryrun=dryrun,
+            dryrun=dry_run or dryrun,
             qualifier=str(read.get(QUALIFIER_KEY, DEFAULT_QUALIFIER)),
             starts=lambda name: shown.update(f"preflight: {name}"),
         )

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ops.options import Context, Json, console, print_json
+from ops.options import Context, Json, console, finite, print_json
 
 
 def price(
     workload: Annotated[
-        str | None, typer.Argument(help="A workload, to estimate whether and how fast it runs: titan.")
+        str | None,
+        typer.Argument(
+            metavar="WORKLOAD", help="A workload, to estimate whether and how fast it runs: titan."
+        ),
     ] = None,
     *,
     job: Annotated[
@@ -21,14 +24,16 @@ def price(
     ] = None,
     context: Context = None,
     tokens_per_s: Annotated[
-        float | None, typer.Option(min=0.001, metavar="N", help="Speed of a run, all nodes together.")
+        float | None,
+        typer.Option(min=0.001, callback=finite, metavar="N", help="Speed of a run, all nodes together."),
     ] = None,
     run: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The same, from a run's `trainkit.run.report --json`."),
     ] = None,
     dataset_tokens: Annotated[
-        float | None, typer.Option(min=1, metavar="N", help="Tokens of an epoch, for its price: 9e9.")
+        float | None,
+        typer.Option(min=1, callback=finite, metavar="N", help="Tokens of an epoch, for its price: 9e9."),
     ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not ask AWS; use the catalog's dated prices.")

@@ -15,7 +15,7 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Job id, run, WORKLOAD/RUN, or a run's folder on this machine; several side by side.",
         ),
     ],

@@ -10,12 +10,14 @@ from ops.options import Cluster, Json, print_json
 
 
 def submit(
-    workload: Annotated[str, typer.Argument(help="A folder of /fsx/training with a train.sh.")],
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="A folder of /fsx/training with a train.sh.")
+    ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the workload, after --.")
+        list[str] | None, typer.Argument(metavar="ARGUMENT", help="Arguments of the workload, after --.")
     ] = None,
     *,
-    nodes: Annotated[int, typer.Option("--nodes", "-N", min=1, help="Number of nodes.")],
+    nodes: Annotated[int, typer.Option("--nodes", "-N", metavar="N", min=1, help="Number of nodes.")],
     partition: Annotated[
         str | None, typer.Option(help="Default: Slurm's default partition.", metavar="NAME")
     ] = None,

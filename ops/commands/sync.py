@@ -21,9 +21,15 @@ class Direction(StrEnum):
 
 
 def sync(
-    direction: Annotated[Direction, typer.Argument(help="up: to the bucket. down: from it.")],
-    source: Annotated[str, typer.Argument(help="up: a folder here. down: a path in the bucket.")],
-    target: Annotated[str, typer.Argument(help="up: a path in the bucket. down: a folder here.")],
+    direction: Annotated[
+        Direction, typer.Argument(metavar="up|down", help="up: to the bucket. down: from it.")
+    ],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="up: a folder here. down: a path in the bucket.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="up: a path in the bucket. down: a folder here.")
+    ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files to copy.")] = False,
     as_json: Json = False,
 ) -> None:

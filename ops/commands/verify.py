@@ -19,7 +19,11 @@ def verify(
     nodes: Annotated[
         int | None,
         typer.Option(
-            "--nodes", "-N", min=1, help="Also train on so many nodes for about ten minutes; they cost money."
+            "--nodes",
+            "-N",
+            metavar="N",
+            min=1,
+            help="Also train on so many nodes for about ten minutes; they cost money.",
         ),
     ] = None,
     html: Annotated[

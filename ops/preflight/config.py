@@ -53,7 +53,7 @@ def check_validators(
             check=_CHECK,
             found=f"not checked: they need existing ids, and there is no {', no '.join(missing)} yet",
             verdict="warning",
-            mend=f"npx cdk deploy {' '.join(missing)}, with your flags, then trainctl preflight --dryrun",
+            mend=f"npx cdk deploy {' '.join(missing)}, with your flags, then trainctl preflight --dry-run",
         )
         return
     ids = known_ids(settings, existing, client)

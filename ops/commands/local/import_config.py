@@ -13,7 +13,7 @@ from ops.options import Json, print_json
 def import_config(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="ParallelCluster 3 config, or a template with one inside."),
+        typer.Argument(metavar="FILE", help="ParallelCluster 3 config, or a template with one inside."),
     ] = None,
     *,
     cluster: Annotated[

@@ -12,7 +12,7 @@ from ops.options import Json, print_json
 
 def lint(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Shell scripts, such as those for sbatch.")
+        list[Path], typer.Argument(metavar="FILE", help="Shell scripts, such as those for sbatch.")
     ],
     as_json: Json = False,
 ) -> None:

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ops.options import Json, print_json
+
 
 def new_workload(
-    name: Annotated[str, typer.Argument(help="Name of the folder, and of the workload.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the folder, and of the workload.")],
     into: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder that holds job.slurm; default: assets/training."),
@@ -17,12 +19,16 @@ def new_workload(
     from_: Annotated[
         str | None, typer.Option("--from", metavar="WORKLOAD", help="Copy this workload, not the template.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Create the folder of a workload that runs without changes: a small trainer for you to replace."""
     from ops.new_workload import create_workload
     from training_cluster.paths import TRAINING
 
     folder = create_workload(name, into=into or TRAINING, source=from_)
+    if as_json:
+        print_json({"workload": name, "folder": folder})
+        return
     typer.echo(f"created {folder}")
     typer.echo(f"  rehearse it:  trainctl rehearse --workload {name}")
     typer.echo("  the contract: docs/workloads.md")

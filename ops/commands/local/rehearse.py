@@ -16,9 +16,9 @@ from ops.options import Json, print_json
 
 def rehearse(
     *,
-    family: Annotated[str, typer.Option(help="Instance family.")] = "p4d",
-    workload: Annotated[str, typer.Option(help="A folder of assets/training.")] = "gpt2",
-    nodes: Annotated[str, typer.Option(help="Compute nodes, 1 to 8.")] = "2",
+    family: Annotated[str, typer.Option(metavar="FAMILY", help="Instance family.")] = "p4d",
+    workload: Annotated[str, typer.Option(metavar="WORKLOAD", help="A folder of assets/training.")] = "gpt2",
+    nodes: Annotated[str, typer.Option(metavar="N", help="Compute nodes, 1 to 8.")] = "2",
     keep: Annotated[bool, typer.Option("--keep", help="Leave it running, and say how to use it.")] = False,
     order: Annotated[
         int | None,

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from typer.testing import CliRunner
 
 from ops.__main__ import main
 from ops.cli import app
+from ops.usage import OpsError
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
 
@@ -52,6 +54,43 @@ def test_every_subcommand_has_help_with_an_example() -> None:
     for command in COMMANDS:
         assert command in whole.stdout
         assert f"Example: trainctl {command}" in trainctl(command, "--help").stdout
+
+
+def test_the_version_names_parallelclusters_too() -> None:
+    assert re.fullmatch(
+        r"trainctl \d+\.\d+\.\d+, for ParallelCluster 3\.\d+\.\d+\n", trainctl("--version").stdout
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_h_is_help_and_flags_show_no_type(command: str) -> None:
+    said = CliRunner().invoke(app, [command, "-h"]).stdout
+    assert said == CliRunner().invoke(app, [command, "--help"]).stdout
+    assert "<bool>" not in said
+    assert "--json" in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown_for_each_shell(shell: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ops"],
+        cwd=ROOT,
+        env={**os.environ, "_TRAINCTL_COMPLETE": f"source_{shell}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "trainctl" in done.stdout
+
+
+@pytest.mark.parametrize("number", ["inf", "nan", "9e400"])
+@pytest.mark.parametrize("option", ["--tokens-per-s", "--dataset-tokens"])
+def test_a_number_has_to_be_finite(option: str, number: str) -> None:
+    done = CliRunner().invoke(app, ["price", "-c", "family=p5", option, number, "--offline"])
+    assert done.exit_code == 2
+    assert "Invalid value" in done.stderr
+    assert done.stdout == ""
 
 
 def test_no_message_or_page_names_a_make_target_for_a_subcommand() -> None:
@@ -108,7 +147,7 @@ def test_without_a_region_there_is_one_message_and_no_traceback(command: str, tm
 
 def test_a_wrong_flag_is_one_message_with_what_is_allowed() -> None:
     done = trainctl("preflight", "-c", "family=p55")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "allowed:" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -117,7 +156,8 @@ def test_a_wrong_flag_is_one_message_with_what_is_allowed() -> None:
     ("error", "code"),
     [
         (KeyboardInterrupt(), 130),
-        (ConfigurationError("wrong"), 1),
+        (ConfigurationError("wrong"), 2),
+        (OpsError("failed"), 1),
         (EndpointConnectionError(endpoint_url="x"), 1),
     ],
 )

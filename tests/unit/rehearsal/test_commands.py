@@ -33,7 +33,7 @@ def _handlers() -> Iterator[None]:
     [
         (None, 0, ""),
         (RehearsalError("no Slurm"), 1, "\nRehearsal: no Slurm\n"),
-        (ConfigurationError("family=x"), 1, "\nRehearsal: family=x\n"),
+        (ConfigurationError("family=x"), 2, "\nRehearsal: family=x\n"),
         (KeyboardInterrupt(), 130, "\nInterrupted: everything that was started is stopped.\n"),
     ],
 )
@@ -69,7 +69,7 @@ def test_as_json_only_the_object_is_on_stdout(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_wrong_option_is_one_message_and_its_exit_code_is_in_the_json(tmp_path: Path) -> None:
     done = _trainctl(tmp_path, "--workload", "gpt3", "--json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert '--workload gpt3: no such workload. Did you mean "gpt2"?' in done.stderr
     assert "type:    trainctl rehearse --workload" in done.stderr
     assert json.loads(done.stdout) == {
@@ -77,6 +77,6 @@ def test_a_wrong_option_is_one_message_and_its_exit_code_is_in_the_json(tmp_path
         "workload": "gpt3",
         "nodes": "2",
         "kept": False,
-        "exit_code": 1,
+        "exit_code": 2,
     }
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`trainctl preflight --dryrun`: ParallelCluster's real validators, with ids that exist."""
+"""`trainctl preflight --dry-run`: ParallelCluster's real validators, with ids that exist."""
 
 from __future__ import annotations
 

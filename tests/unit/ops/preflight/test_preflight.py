@@ -280,6 +280,6 @@ def test_a_wrong_flag_is_refused_before_anything_is_asked(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert 'family=p55: no such instance family. Did you mean "p5"?' in done.stderr
     assert "Traceback" not in done.stderr

@@ -97,7 +97,7 @@ def _objection_of_trainctl(words: list[str], *, complete: bool) -> str | None:
     words = _account_first(words)
     while words[:1] and words[0] in {"--region", "--profile"}:
         words = words[2:]
-    if not words or words[0] in {"--help", "--version", "-h"}:
+    if not words or words[0] in {"--help", "--version", "-h", "--install-completion"}:
         return None
     if not (subcommand := group.commands.get(words[0])):
         return f"no subcommand: {words[0]}"
