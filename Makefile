@@ -35,9 +35,6 @@ endif
 VENV := .venv/bin
 NODE_PATH_FIRST := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$$PATH"
 
-# Also in a folder that was moved or renamed since set-up, where the editable install leads astray.
-STOP := PYTHONPATH=constructs $(VENV)/python -m rehearsal stop
-
 .PHONY: help
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,7 +51,7 @@ rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear d
 
 .PHONY: stop
 stop: ## End a rehearsal that was kept with KEEP=1, or killed
-	@$(STOP)
+	@tools/rehearsal.sh stop
 
 .PHONY: test
 test: setup ## Run the tests, a rehearsal included
@@ -125,5 +122,5 @@ lock: ## Pin all packages, with hashes, after a change of requirements*.txt
 
 .PHONY: clean
 clean: ## Remove what set-up, synth and rehearsals made; never anything in AWS
-	@if [[ -f .venv/.made-from ]]; then $(STOP); fi
-	@rm -rf .venv .venv-pcluster .venv-docs node_modules .cache .rehearsal cdk.out
+	@tools/rehearsal.sh stop
+	@rm -rf .venv .venv.* .venv-pcluster .venv-pcluster.* .venv-docs node_modules node_modules.* .cache .rehearsal cdk.out

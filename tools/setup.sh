@@ -3,22 +3,27 @@
 # Installs everything that the app, the rehearsal and the tests need, in this folder; and Slurm, munge and curl
 # from the distribution.
 #
-# Called by: `make setup`. Safe to run again: existing parts are skipped.
-# Environment: PYTHON, an interpreter of 3.11 or newer (default python3); PIP_CACHE_DIR and
-#   npm_config_cache, default folders of this project's .cache/; PIP_EXTRA_INDEX_URL, an index of
-#   CPU builds of PyTorch.
+# Called by: `make setup`. Safe to run again: existing parts are skipped. What has to be made again is made beside the
+# old one, as .venv.new and the like, and takes its place when all of it is complete: a failure changes nothing.
+# Environment: PYTHON, an interpreter of 3.11 or newer (default: the one that .venv has, else python3); PIP_CACHE_DIR
+#   and npm_config_cache, default folders of this project's .cache/; PIP_EXTRA_INDEX_URL, an index of CPU builds of
+#   PyTorch.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PYTHON="${PYTHON:-python3}"
+PYTHON="${PYTHON:-python3}"
 export PATH="$PATH:/usr/sbin:/sbin"
 readonly LOGS=.cache/logs
+readonly NO_NETWORK='NewConnectionError|NameResolutionError|ConnectTimeout|[Nn]ame resolution|is unreachable|Could not resolve'
+readonly NO_NETWORK_NPM='EAI_AGAIN|ENOTFOUND|ENETUNREACH|ECONNREFUSED|ETIMEDOUT'
 # Debian's package of each program that the rehearsal and the tests call.
 declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl)
-# Disk space of set-up and a rehearsal with PyTorch's CPU build; and the extra space of PyPI's build with CUDA.
-readonly SETUP_GIB=4 CUDA_GIB=4
+# Disk space of set-up and a rehearsal with PyTorch's CPU build; the extra space of PyPI's build with CUDA; and the
+# space of a second environment beside the first.
+readonly SETUP_GIB=4 CUDA_GIB=4 AGAIN_GIB=2
 readonly -a PROMETHEUS=(prometheus prometheus-node-exporter prometheus-alertmanager)
+readonly PARTS=(.venv .venv-pcluster node_modules)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -28,15 +33,27 @@ die() {
   exit 1
 }
 
-# logged NAME COMMAND...: writes the output to a file, whose end is printed if the command fails.
+# logged NAME COMMAND...: writes the command's output to a log.
 logged() {
   local -r log="$LOGS/$1.log"
   shift
-  if ! "$@" >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    say "failed: $* (all of it: $log)"
-    return 1
+  "$@" >"$log" 2>&1
+}
+
+# explain NAME...: ends with the cause of a failure, from the newest of these logs.
+explain() {
+  local log="$LOGS/$1.log" name
+  for name; do
+    if [[ $LOGS/$name.log -nt $log ]]; then log="$LOGS/$name.log"; fi
+  done
+  if grep -qE 'No space left on device|ENOSPC' "$log"; then
+    die "the disk is full ($log); what was set up before is unchanged." "df -h .    and make room, then make setup"
+  elif grep -qE "$NO_NETWORK|$NO_NETWORK_NPM" "$log"; then
+    die "the package index cannot be reached ($log); what was set up before is unchanged." \
+      "make setup    when the network works"
   fi
+  tail -n 20 "$log" >&2
+  die "a command failed, and its last lines are above; what was set up before is unchanged." "less $log"
 }
 
 # install_packages PACKAGE...: installs from the distribution, as root or with sudo; otherwise prints what to type.
@@ -52,9 +69,9 @@ install_packages() {
   command -v apt-get >/dev/null ||
     die "this is neither Debian nor Ubuntu; install the equivalents of: $*" "make setup, afterwards"
   say "installing $* from the distribution"
-  logged apt-update "${as_root[@]}" apt-get update
+  logged apt-update "${as_root[@]}" apt-get update || explain apt-update
   logged apt-install "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y --no-install-recommends "$@"
+    apt-get install -y --no-install-recommends "$@" || explain apt-install
 }
 
 # slurm.conf cannot contain such a path: rehearsal/local_slurm/layout.py.
@@ -65,22 +82,32 @@ check_folder() {
   fi
 }
 
+# check_disk GIB: GIB are required, more for PyPI's PyTorch.
 check_disk() {
-  local -r stamp=.venv/.made-from
   local free_gib
   free_gib=$(($(df --output=avail --block-size=1 . | tail -n 1) >> 30))
-  if [[ ! -f $stamp ]] && ((free_gib < SETUP_GIB)); then
-    die "$PWD: $free_gib GiB are free, and set-up needs $SETUP_GIB; nothing was made." \
+  if ((free_gib < $1)); then
+    die "$PWD: $free_gib GiB are free, and set-up needs $1; nothing was changed." \
       "df -h .    and make room, or move the project to a larger disk"
   fi
-  if [[ ! -f $stamp && -z ${PIP_EXTRA_INDEX_URL:-} ]] && ((free_gib < SETUP_GIB + CUDA_GIB)); then
+  if [[ ! -d .venv && -z ${PIP_EXTRA_INDEX_URL:-} ]] && ((free_gib < $1 + CUDA_GIB)); then
     say "$free_gib GiB are free: PyPI's PyTorch, which a rehearsal installs, takes $CUDA_GIB more; see TORCH_INDEX in README.md"
+  fi
+}
+
+# check_no_rehearsal: its processes run from the environments, which are about to be replaced.
+check_no_rehearsal() {
+  if [[ -n $(tools/rehearsal.sh pids) ]]; then
+    die "a rehearsal runs, and its packages would be replaced: they have changed; nothing was changed yet." "make stop"
   fi
 }
 
 check_python() {
   "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-    die "$PYTHON is missing or older than 3.11." "make setup PYTHON=/usr/bin/python3.11"
+    die "$PYTHON is missing or older than 3.11; nothing was changed." "make setup PYTHON=/usr/bin/python3.11"
+}
+
+check_venv_package() {
   if ! "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null; then
     install_packages "$("$PYTHON" -c 'import sys; print(f"python3.{sys.version_info[1]}-venv")')"
   fi
@@ -91,25 +118,31 @@ fingerprint() {
   { cat "$@" && "$PYTHON" -c 'import sys; print(sys.version)' && pwd; } | sha256sum
 }
 
-# make_venv FOLDER LOCK [editable]
+# wanted PART: prints what the part's stamp says when the part is up to date.
+wanted() {
+  case "$1" in
+    .venv) fingerprint locks/dev.txt pyproject.toml ;;
+    .venv-pcluster) fingerprint locks/pcluster.txt pyproject.toml ;;
+    node_modules) sha256sum <package-lock.json ;;
+  esac
+}
+
+is_current() {
+  [[ -f $1/.made-from && $(<"$1/.made-from") == "$(wanted "$1")" ]]
+}
+
+# make_venv FOLDER LOCK [editable]: makes FOLDER.new.
 make_venv() {
   local -r venv="$1" lock="$2" editable="${3:-}"
-  local -r stamp="$venv/.made-from"
-  local wanted
-  wanted="$(fingerprint "$lock" pyproject.toml)"
-  if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
-    say "$venv is up to date"
-    return
-  fi
+  local -a pip=("$1.new/bin/python" -m pip install --disable-pip-version-check --no-deps)
+  if is_current "$venv"; then return; fi
   say "making $venv from $lock"
-  rm -f "$stamp"
-  logged "venv$venv" "$PYTHON" -m venv --clear "$venv"
-  logged "pip$venv" "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps --require-hashes -r "$lock"
+  logged "venv$venv" "$PYTHON" -m venv --clear --prompt "$venv" "$venv.new" || return
+  logged "pip$venv" "${pip[@]}" --require-hashes -r "$lock" || return
   if [[ -n $editable ]]; then
-    logged "pip-editable$venv" "$venv/bin/python" -m pip install --disable-pip-version-check \
-      --no-deps --no-build-isolation --editable .
+    logged "pip-editable$venv" "${pip[@]}" --no-build-isolation --editable . || return
   fi
-  printf '%s\n' "$wanted" >"$stamp"
+  wanted "$venv" >"$venv.new/.made-from"
 }
 
 # In an activated environment the pinned AWS CLI v1 would hide a person's v2, for which printed commands are written;
@@ -118,17 +151,41 @@ hide_aws_cli() {
   rm -f .venv/bin/aws .venv/bin/aws.cmd .venv/bin/aws_completer .venv/bin/aws_*_completer*
 }
 
+# make_node_modules: makes node_modules.new, with Node of the newest .venv.
 make_node_modules() {
-  local -r stamp=node_modules/.made-from
-  local wanted
-  wanted="$(sha256sum <package-lock.json)"
-  if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
-    say "node_modules is up to date"
-    return
-  fi
+  local venv=.venv
+  if [[ -d .venv.new ]]; then venv=.venv.new; fi
+  if is_current node_modules; then return; fi
   say "installing the CDK CLI into node_modules"
-  PATH="$PWD/.venv/bin:$PATH" logged npm npm ci --no-audit --no-fund --loglevel=error
-  printf '%s\n' "$wanted" >"$stamp"
+  rm -rf .cache/npm-project
+  mkdir -p .cache/npm-project
+  cp package.json package-lock.json .cache/npm-project
+  PATH="$PWD/$venv/bin:$PATH" logged npm npm ci --prefix .cache/npm-project --no-audit --no-fund --loglevel=error ||
+    return
+  mv -T .cache/npm-project/node_modules node_modules.new
+  wanted node_modules >node_modules.new/.made-from
+}
+
+# put_in_place PART: replaces PART with PART.new, if that was made. Scripts of a Python environment name its folder.
+put_in_place() {
+  local -r part="$1"
+  if [[ ! -f $part.new/.made-from ]]; then return; fi
+  if [[ -d $part.new/bin ]]; then
+    grep -rlI "/$part\.new" "$part.new/bin" "$part.new/pyvenv.cfg" | xargs -r sed -i "s|/\\$part\.new|/$part|g"
+  fi
+  rm -rf "$part.old"
+  if [[ -e $part ]]; then mv -T "$part" "$part.old"; fi
+  mv -T "$part.new" "$part"
+  rm -rf "$part.old"
+}
+
+# tidy: removes what an interrupted set-up left, and completes the renames that it had begun.
+tidy() {
+  local part
+  for part in "${PARTS[@]}"; do
+    if [[ ! -e $part && -e $part.old ]]; then mv -T "$part.old" "$part"; fi
+    rm -rf "$part.new" "$part.old"
+  done
 }
 
 # mmdebstrap makes throw-away machines (rehearsal/node_root), which need root's rights; without them their tests are
@@ -180,11 +237,25 @@ unpack_jsii() {
 }
 
 main() {
+  local part
+  local -a stale=()
   check_folder
-  check_disk
+  tidy
+  # Another python3 on the PATH is no reason to make a working environment again; PYTHON=... is.
+  if [[ $PYTHON == python3 && -f .venv/.made-from ]] && .venv/bin/python -c '' 2>/dev/null; then PYTHON=.venv/bin/python; fi
+  check_python
+  for part in "${PARTS[@]}"; do
+    if ! is_current "$part"; then stale+=("$part"); fi
+  done
+  if [[ ! -d .venv ]]; then
+    check_disk "$SETUP_GIB"
+  elif ((${#stale[@]})); then
+    check_no_rehearsal
+    check_disk "$AGAIN_GIB"
+  fi
   export JSII_RUNTIME_PACKAGE_CACHE_ROOT="${JSII_RUNTIME_PACKAGE_CACHE_ROOT:-$PWD/.cache/jsii}"
   mkdir -p "$LOGS" .cache/tmp
-  check_python
+  check_venv_package
   install_programs
   # Both environments are made in parallel, since each mostly waits for the network. The second has a process group
   # of its own, so that Ctrl-C (which a shell's background jobs do not get) can end all of it.
@@ -193,13 +264,14 @@ main() {
   readonly other=$!
   set +m
   trap 'kill -TERM -- "-$other" 2>/dev/null || true' EXIT
-  make_venv .venv locks/dev.txt editable
+  make_venv .venv locks/dev.txt editable || explain venv.venv pip.venv pip-editable.venv
+  make_node_modules || explain npm
+  wait "$other" || explain venv.venv-pcluster pip.venv-pcluster
+  trap - EXIT
+  for part in "${PARTS[@]}"; do put_in_place "$part"; done
   hide_aws_cli
   unpack_prometheus
-  make_node_modules
   unpack_jsii
-  wait "$other"
-  trap - EXIT
   say "ready"
 }
 

@@ -103,7 +103,7 @@ def test_what_the_tests_call_comes_from_the_distribution_before_anything_else(
 @pytest.mark.slow
 def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -> None:
     folder = tmp_path / "my project"
-    for name in ("rehearsal", "constructs"):
+    for name in ("rehearsal", "constructs", "tools"):
         shutil.copytree(ROOT / name, folder / name)
     for name in ("Makefile", "requirements-pcluster.txt"):
         shutil.copy(ROOT / name, folder)
