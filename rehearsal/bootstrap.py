@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from rehearsal.deployed import BootstrapAction
 from rehearsal.local_aws.address import LocalAwsAddress
-from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
-from rehearsal.workspace import Workspace
+from rehearsal.workspace import VENVS, Workspace
+from training_cluster.paths import ROOT
 
+# On a machine with a proxy, its own ports are reached without it.
+_OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 _NOT_HERE = "skipped (this is no ParallelCluster node)"
 
 
@@ -25,6 +28,32 @@ def node_variables(workspace: Workspace) -> dict[str, str]:
     }
 
 
+def jobs_tmp(workspace: Workspace) -> Path:
+    """Make and return the jobs' TMPDIR, a folder of its own on each node that is separate."""
+    temporary = workspace.node / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    return temporary
+
+
+def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
+    """Return the environment variables with which a job is submitted to the local Slurm.
+
+    AWS's variables, which replace a node's instance profile, lead to the local AWS and to no real account.
+    """
+    of_aws = {name: value for name, value in address.client_variables().items() if name.startswith(_OF_AWS)}
+    return (
+        of_aws
+        | node_variables(workspace)
+        | {
+            "TRAINING_VENVS": str(VENVS),
+            "TRAINING_REHEARSAL": "1",
+            # Replaces CUDA for a library that needs it (gpt2-megatron).
+            "PYTHONPATH": str(ROOT / "rehearsal" / "shims"),
+            "TMPDIR": str(jobs_tmp(workspace)),
+        }
+    )
+
+
 def prolog_folder(workspace: Workspace) -> Path:
     """Return the folder of the scripts that Slurm runs before each job, made by the head node's bootstrap."""
     return workspace.node / "root" / "opt" / "slurm" / "etc" / "scripts" / "prolog.d"
@@ -37,19 +66,20 @@ def boot(
     cluster_config: str,
     address: LocalAwsAddress,
     workspace: Workspace,
-    narrator: Narrator,
+    say: Callable[[str], None],
 ) -> None:
-    """Boot one node: run its OnNodeConfigured action from the deployed bucket.
+    """Run a node's custom action from the deployed bucket, at its boot or at an update of the cluster.
 
     Args:
         node_type: HeadNode or ComputeFleet.
         cluster_config: text of the deployed config, which ParallelCluster puts in a shared folder.
+        say: takes each line of the script's output.
 
     Raises:
         RehearsalError: the script is missing or failed; with its output.
     """
     if action.left_out:
-        narrator.say(f"{action.left_out} scripts of yours run on ParallelCluster's nodes only")
+        say(f"{action.left_out} scripts of yours run on ParallelCluster's nodes only")
     environment = {
         **address.client_environment(),
         **node_variables(workspace),
@@ -68,8 +98,8 @@ def boot(
         skipped = [line for line in lines if _NOT_HERE in line]
         for line in lines:
             if line not in skipped:
-                narrator.say(line)
+                say(line)
         if skipped:
-            narrator.say(f"{len(skipped)} more steps run on ParallelCluster's nodes only")
+            say(f"{len(skipped)} more steps run on ParallelCluster's nodes only")
         if done.returncode:
             raise RehearsalError(f"The {node_type}'s bootstrap failed: `{' '.join(command)}`:\n{said}")

@@ -39,6 +39,7 @@ class DeployedCluster:
     config_text: str
     partitions: tuple[Partition, ...]
     head_node_action: BootstrapAction
+    head_node_update_action: BootstrapAction
     compute_node_action: BootstrapAction
 
     @property
@@ -71,8 +72,9 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
         partitions=parse_partitions(
             cluster_config=config, shapes={name: _shape(data) for name, data in types.items()}
         ),
-        head_node_action=_action(config["HeadNode"]),
-        compute_node_action=_action(config["Scheduling"]["SlurmQueues"][0]),
+        head_node_action=_action(config["HeadNode"], "OnNodeConfigured"),
+        head_node_update_action=_action(config["HeadNode"], "OnNodeUpdated"),
+        compute_node_action=_action(config["Scheduling"]["SlurmQueues"][0], "OnNodeConfigured"),
     )
 
 
@@ -94,7 +96,7 @@ def _shape(instance_type: dict[str, Any]) -> NodeShape:
     )
 
 
-def _action(node: dict[str, Any]) -> BootstrapAction:
+def _action(node: dict[str, Any], moment: str) -> BootstrapAction:
     """Return the node's own setup; scripts of the user's, which follow it, are made for a real node."""
-    first, *others = scripts_of(node["CustomActions"]["OnNodeConfigured"])
+    first, *others = scripts_of(node["CustomActions"][moment])
     return BootstrapAction(script=first["Script"], args=tuple(first["Args"]), left_out=len(others))

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
+from collections.abc import Iterable
 
-from rehearsal.bootstrap import node_variables
+from rehearsal.bootstrap import job_variables
+from rehearsal.head_node import MAX_NODES
 from rehearsal.local_aws.address import PROGRAMS, REAL_ACCOUNT_VARIABLES, LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm
 from rehearsal.narrator import Narrator
-from rehearsal.workspace import VENVS, Workspace
+from rehearsal.workspace import Workspace
 from training_cluster.paths import ROOT
 
-# On a machine with a proxy, its own ports are reached without it.
-_OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 
-
-def jobs_tmp(workspace: Workspace) -> Path:
-    """Make and return the jobs' TMPDIR, a folder of its own on each node that is separate."""
-    temporary = workspace.node / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
-    return temporary
-
-
-def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
-    """Return the environment variables with which a job is submitted to the local Slurm.
-
-    AWS's variables, which replace a node's instance profile, lead to the local AWS and to no real account.
-    """
-    of_aws = {name: value for name, value in address.client_variables().items() if name.startswith(_OF_AWS)}
+def next_steps(*, workspace: Workspace, family: str, workload: str, nodes: int) -> tuple[str, ...]:
+    """Return commands for a new shell, which work one after another."""
+    more = nodes + 2 if nodes + 2 <= MAX_NODES else nodes - 2
     return (
-        of_aws
-        | node_variables(workspace)
-        | {
-            "TRAINING_VENVS": str(VENVS),
-            "TRAINING_REHEARSAL": "1",
-            # Replaces CUDA for a library that needs it (gpt2-megatron).
-            "PYTHONPATH": str(ROOT / "rehearsal" / "shims"),
-            "TMPDIR": str(jobs_tmp(workspace)),
-        }
+        f"cd {shlex.quote(str(ROOT))}",
+        f"source {shlex.quote(str(workspace.env_file))}",
+        "trainctl status",
+        f"trainctl submit {workload} --nodes {nodes} --follow",
+        "aws cloudformation describe-stacks",
+        f"npx cdk deploy TrainingClusterStack -c family={family} -c nodes={more}",
+        "sinfo -a",
+        f"trainctl submit {workload} --nodes {more} --follow",
     )
 
 
 def leave_running(
-    *, workspace: Workspace, address: LocalAwsAddress, slurm: LocalSlurm, family: str, narrator: Narrator
+    *,
+    workspace: Workspace,
+    address: LocalAwsAddress,
+    slurm: LocalSlurm,
+    steps: Iterable[str],
+    narrator: Narrator,
 ) -> None:
     """Write a file for shells to source, and print what can be done with it."""
     variables = address.client_variables() | job_variables(workspace, address)
@@ -54,13 +46,9 @@ def leave_running(
     lines.append(f'export PATH={shlex.quote(tools)}:"$PATH":/usr/sbin')
     workspace.env_file.touch(mode=0o600)  # it names the access key of the local AWS
     workspace.env_file.write_text("\n".join(lines) + "\n")
+    narrator.console.print("\n[bold]Left running[/] (KEEP=1). In a new shell, for example:")
+    for step in steps:
+        narrator.say(step)
     narrator.console.print(
-        "\n[bold]Left running[/] (KEEP=1). In a shell of your own:\n"
-        f"   source {workspace.env_file}\n"
-        "   trainctl status\n"
-        "   trainctl submit gpt2 --nodes 2 --follow\n"
-        "   aws cloudformation describe-stacks\n"
-        f"   npx cdk deploy TrainingClusterStack -c family={family} -c nodes=4\n"
-        "   sinfo -a\n"
-        "End it with: make stop"
+        "A deploy reaches the local Slurm and the shared folders, as on AWS.\nStop it with: make stop"
     )

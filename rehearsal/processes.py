@@ -30,6 +30,11 @@ def end(environment: Mapping[str, str], *, except_names: Collection[str] = (), g
         _end_once(chosen, grace_s=seconds)
 
 
+def end_program(environment: Mapping[str, str], name: str, *, grace_s: float) -> None:
+    """End the processes of one program with `environment`: SIGTERM, a grace period, SIGKILL."""
+    _end_once({process for process in find(environment) if name_of(process) == name}, grace_s=grace_s)
+
+
 def check_none(environment: Mapping[str, str]) -> None:
     """Raise RehearsalError, with their names, if any process is left."""
     left = find(environment)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.bootstrap import boot, prolog_folder
+from rehearsal.bootstrap import job_variables
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
-from rehearsal.keep_running import job_variables, jobs_tmp, leave_running
+from rehearsal.head_node import follow_deploys, new_slurm, open_shell, run_node_actions
+from rehearsal.keep_running import leave_running, next_steps
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
@@ -25,8 +25,6 @@ from training_cluster.catalog.family import Family
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
 
-MAX_NODES = 8
-"""Largest number of nodes; more slurmd processes show nothing new on one machine."""
 JOB_TIMEOUT_S = 1500
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG_LINES_SHOWN = 25
@@ -106,12 +104,16 @@ class Rehearsal:
         self._report(self._train(slurm, address))
         if self._options.keep:
             running.pop_all()
-            leave_running(
+            follow_deploys(address, self._workspace)
+            settings = self._options.settings
+            steps = next_steps(
                 workspace=self._workspace,
-                address=address,
-                slurm=slurm,
-                family=self._options.settings.family,
-                narrator=self._narrator,
+                family=settings.family,
+                workload=self._options.workload,
+                nodes=settings.nodes,
+            )
+            leave_running(
+                workspace=self._workspace, address=address, slurm=slurm, steps=steps, narrator=self._narrator
             )
             return
         with self._narrator.step(*_TEAR_DOWN):
@@ -159,32 +161,21 @@ class Rehearsal:
         self, running: ExitStack, cluster: DeployedCluster, address: LocalAwsAddress
     ) -> LocalSlurm:
         with self._narrator.step(*_LOCAL_SLURM):
-            actions = {"HeadNode": cluster.head_node_action, "ComputeFleet": cluster.compute_node_action}
-            for node_type, action in actions.items():
-                boot(
-                    node_type=node_type,
-                    action=action,
-                    cluster_config=cluster.config_text,
-                    address=address,
-                    workspace=self._workspace,
-                    narrator=self._narrator,
-                )
-            slurm = LocalSlurm(
-                root=self._workspace.slurm,
-                partitions=cluster.partitions,
-                marker=self._workspace.marker,
-                max_node_processes=MAX_NODES,
-                prolog=prolog_folder(self._workspace),
-                private=[jobs_tmp(self._workspace)],
+            run_node_actions(
+                cluster,
+                cluster.head_node_action,
+                address=address,
+                workspace=self._workspace,
+                say=self._narrator.say,
             )
+            slurm = new_slurm(cluster, self._workspace)
             running.callback(slurm.stop)
             slurm.start()
             if not slurm.has_separate_nodes:
                 self._narrator.say(
                     "nodes share /tmp and /dev/shm here: namespaces of their own take root's rights"
                 )
-            shell = slurm.client_env() | job_variables(self._workspace, address)
-            address.head_node_shell.write_text(json.dumps(shell))
+            open_shell(slurm, address, self._workspace)
             for partition in cluster.partitions:
                 self._narrator.say(f"partition {partition.name}: {', '.join(partition.node_names)}")
         return slurm

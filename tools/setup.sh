@@ -98,7 +98,7 @@ check_disk() {
 # check_no_rehearsal: its processes run from the environments, which are about to be replaced.
 check_no_rehearsal() {
   if [[ -n $(tools/rehearsal.sh pids) ]]; then
-    die "a rehearsal runs, and its packages would be replaced: they have changed; nothing was changed yet." "make stop"
+    die "a rehearsal runs from environments that have to be made again; nothing was changed." "make stop"
   fi
 }
 

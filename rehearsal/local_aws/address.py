@@ -101,6 +101,16 @@ class LocalAwsAddress:
         return self.folder / "head-node-shell.json"
 
     @property
+    def head_node_program(self) -> Path:
+        """File with the command (JSON) for what happens to a cluster; it exists in a kept rehearsal."""
+        return self.folder / "head-node-program.json"
+
+    @property
+    def head_node_log(self) -> Path:
+        """File with the output of that program."""
+        return self.folder / "head-node.log"
+
+    @property
     def denied_calls(self) -> Path:
         """File with a sentence for each call that lacked a right."""
         return self.folder / "denied-calls.log"

@@ -2,8 +2,8 @@
 
 With it the job scripts of a cluster run unchanged on a laptop.
 
-Imported by: bench, rehearsal.commands, rehearsal.deployed, rehearsal.keep_running, rehearsal.run,
-rehearsal.workspace.
+Imported by: bench, rehearsal.commands, rehearsal.deployed, rehearsal.head_node, rehearsal.keep_running,
+rehearsal.run, rehearsal.workspace.
 """
 
 from rehearsal.local_slurm.cluster import LocalSlurm, stop_processes
@@ -11,6 +11,7 @@ from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.local_slurm.jobs import Job
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition, parse_partitions
+from rehearsal.local_slurm.running import RunningSlurm
 
 __all__ = [
     "Job",
@@ -19,6 +20,7 @@ __all__ = [
     "NodeSet",
     "NodeShape",
     "Partition",
+    "RunningSlurm",
     "SlurmError",
     "parse_partitions",
     "stop_processes",

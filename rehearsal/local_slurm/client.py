@@ -8,8 +8,11 @@ from pathlib import Path
 from rehearsal.local_slurm.errors import SlurmError, tail
 from rehearsal.local_slurm.jobs import Follower, Job, parse_job
 from rehearsal.local_slurm.layout import Layout
+from rehearsal.local_slurm.partitions import Partition
 
 POLL_S = 0.5
+POWERED_DOWN = "~"
+"""End of the state of a node that is powered down."""
 
 
 class SlurmClient:
@@ -74,6 +77,15 @@ class SlurmClient:
     def cancel(self, job_id: int) -> None:
         """Cancel a job with `scancel`: it gets SIGTERM, and SIGKILL after KillWait."""
         self._run(["scancel", str(job_id)])
+
+    def start_static_nodes(self, partitions: Sequence[Partition]) -> None:
+        """Start the static nodes that are powered down, as many as this machine runs."""
+        names = [name for partition in partitions for name in partition.static_names]
+        wanted = names[: self.layout.max_node_processes]
+        states = self.node_states() if wanted else {}
+        down = [name for name in wanted if states[name].endswith(POWERED_DOWN)]
+        if down:
+            self._run(["scontrol", "update", f"NodeName={','.join(down)}", "State=POWER_UP"])
 
     def node_states(self) -> dict[str, str]:
         """Return sinfo's state of each node: idle, mixed, idle~ (powered down), idle# (powering up), ..."""

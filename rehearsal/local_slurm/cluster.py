@@ -78,7 +78,7 @@ class LocalSlurm(SlurmClient):
             user=pwd.getpwuid(os.getuid()).pw_name,
             host=socket.gethostname().partition(".")[0],
             controller_port=first_port,
-            first_node_port=first_port + 1,
+            node_ports={name: first_port + i for i, name in enumerate(self.node_names, start=1)},
             max_node_processes=max_node_processes,
             suspend_time_s=suspend_time_s,
             prolog=prolog,
@@ -130,7 +130,7 @@ class LocalSlurm(SlurmClient):
             self._write_files()
             self._children.append(start_munged(layout=self.layout, environment=self.client_env()))
             self._children.append(start_slurmctld(layout=self.layout, environment=self.client_env()))
-            self._start_static_nodes()
+            self.start_static_nodes(self._partitions)
         except BaseException:
             self.stop()
             raise
@@ -158,6 +158,7 @@ class LocalSlurm(SlurmClient):
         conf = render_slurm_conf(partitions=self._partitions, layout=layout)
         layout.conf.write_text(conf, encoding="utf-8")
         layout.cgroup_conf.write_text(CGROUP_CONF, encoding="utf-8")
+        layout.write()
         environment = self._identity | {"PATH": SYSTEM_PATH}
         shared = {ROOT, Path(sys.prefix)}
         starts = node_program(
@@ -171,9 +172,3 @@ class LocalSlurm(SlurmClient):
             )
             program.write_text(text, encoding="utf-8")
             program.chmod(0o755)
-
-    def _start_static_nodes(self) -> None:
-        names = [name for partition in self._partitions for name in partition.static_names]
-        started = names[: self.layout.max_node_processes]
-        if started:
-            self._run(["scontrol", "update", f"NodeName={','.join(started)}", "State=POWER_UP"])

@@ -1,5 +1,6 @@
 """slurm.conf of a local cluster, rendered from partitions and a layout (pure)."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from rehearsal.local_slurm.layout import Layout
@@ -116,20 +117,24 @@ def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:
 def _nodes(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
     yield "\n# Names: <queue>-<st|dy>-<compute resource>-<n>. CPUs and memory: the instance type's vCPUs"
     yield f"# and {SCHEDULABLE_MEMORY_PERCENT} % of its MiB. Each node is this machine, on a port of its own."
-    port = layout.first_node_port
     for partition in partitions:
         for nodes in partition.node_sets:
-            for kind, count in (("st", nodes.static), ("dy", nodes.dynamic)):
-                if count:
-                    yield _node_line(nodes, kind=kind, first_port=port, count=count)
-                port += count
+            for kind in ("st", "dy"):
+                ports = [layout.node_ports[name] for name in nodes.names(kind)]
+                # Nodes that an update added may have ports far from those of the others.
+                runs = itertools.groupby(enumerate(ports, start=1), key=lambda pair: pair[1] - pair[0])
+                for _, run in runs:
+                    yield _node_line(nodes, kind=kind, numbers_and_ports=list(run))
 
 
-def _node_line(nodes: NodeSet, *, kind: str, first_port: int, count: int) -> str:
+def _node_line(nodes: NodeSet, *, kind: str, numbers_and_ports: Sequence[tuple[int, int]]) -> str:
+    first, first_port = numbers_and_ports[0]
+    count = len(numbers_and_ports)
     # ParallelCluster's own features and weights: a job takes running (static) nodes first.
     feature, weight = ("static", 1) if kind == "st" else ("dynamic", 1000)
     return (
-        f"NodeName={_range(nodes, kind)} NodeAddr={LOOPBACK} Port={_span(first_port, count)} "
+        f"NodeName={nodes.queue}-{kind}-{nodes.name}-{_span(first, count)} "
+        f"NodeAddr={LOOPBACK} Port={_span(first_port, count)} "
         f"{_shape(nodes.shape)} State=CLOUD "
         f"Feature={feature},{nodes.name},{','.join(nodes.instance_types)} Weight={weight}"
     )

@@ -60,9 +60,12 @@ def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
     )
 
 
-def start_slurmctld(*, layout: Layout, environment: Mapping[str, str]) -> Child:
-    """Start slurmctld with a clean state. Raises SlurmError, with its log's end, if it does not start."""
-    argv = ["slurmctld", "-D", "-c", "-f", str(layout.conf)]
+def start_slurmctld(*, layout: Layout, environment: Mapping[str, str], clean: bool = True) -> Child:
+    """Start slurmctld with a clean state, or with the jobs and nodes of the one before.
+
+    Raises SlurmError, with its log's end, if it does not start.
+    """
+    argv = ["slurmctld", "-D", *(["-c"] if clean else []), "-f", str(layout.conf)]
     return _start(
         argv,
         layout=layout,

@@ -1,6 +1,10 @@
 """The files of one local Slurm, and the numbers that they depend on."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +16,7 @@ UNWRITABLE = frozenset(" \t\n#")
 LONGEST_SOCKET_PATH = 107
 # slurmstepd's socket is <spool>/<node>_<job>.<step>; the step of a batch script is 4294967291.
 LONGEST_STEP = "_99999.4294967291"
+_PATHS = ("root", "prolog", "alias")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +30,8 @@ class Layout:
     host: str
     """This machine's short name, which slurmctld compares with its own."""
     controller_port: int
-    first_node_port: int
-    """Port of the first node; node i of the cluster listens on first_node_port + i."""
+    node_ports: Mapping[str, int]
+    """Port of each node, by name. A node keeps its port when the cluster is updated."""
     max_node_processes: int = 8
     """Largest number of slurmd at a time; the cluster config may name many more nodes."""
     suspend_time_s: int = 20
@@ -53,6 +58,18 @@ class Layout:
                 f"root {str(self.root)!r} is relative, and Slurm's daemons leave this folder. "
                 "Give an absolute path, such as Path(...).resolve()."
             )
+
+    @classmethod
+    def read(cls, root: Path) -> Layout:
+        """Read the layout of the Slurm that runs in `root`."""
+        values = json.loads(_file(root).read_text(encoding="utf-8"))
+        paths = {name: Path(values[name]) for name in _PATHS if values[name]}
+        return cls(**values | paths)
+
+    def write(self) -> None:
+        """Store the layout in `root` for processes that change this Slurm while it runs."""
+        text = json.dumps(dataclasses.asdict(self), default=str, indent=1)
+        _file(self.root).write_text(text, encoding="utf-8")
 
     @property
     def conf(self) -> Path:
@@ -130,3 +147,7 @@ class Layout:
                 f"{LONGEST_SOCKET_PATH}:\n  {longest}\n"
                 "Give the queue and the compute resource of that node shorter names in the cluster config."
             )
+
+
+def _file(root: Path) -> Path:
+    return root / "layout.json"

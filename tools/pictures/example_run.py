@@ -145,11 +145,16 @@ def _write_settings(folder: Path, settings: Mapping[str, str], *, restarts: int 
 
 
 def write_examples(shared: Path) -> list[Path]:
-    """Write two trainings that differ in a setting, and a test of the network."""
+    """Write two trainings that differ in a setting, and a test of the network.
+
+    Each picture shows the names of the runs, which say that they are examples.
+    """
     other = P4D | {"LEARNING_RATE": "3e-4"}
     return [
-        write_training(shared),
-        write_training(shared, run="lower-rate", job="19", seed=3, deaths=(1130,), settings=other),
+        write_training(shared, run="example-data"),
+        write_training(
+            shared, run="example-data-lower-rate", job="19", seed=3, deaths=(1130,), settings=other
+        ),
         write_all_reduce(shared),
     ]
 

@@ -33,7 +33,7 @@ _COLOURS = 128
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _REHEARSE = "trainctl rehearse --family p4d --workload gpt2 --keep"
 _CHANGE = "npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4 --require-approval never"
-_TRAINING, _OTHER = "runs/gpt2/job-17", "runs/gpt2/lower-rate"
+_TRAINING, _OTHER = "runs/gpt2/example-data", "runs/gpt2/example-data-lower-rate"
 
 
 @dataclass(frozen=True, kw_only=True)

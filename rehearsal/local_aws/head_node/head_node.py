@@ -18,6 +18,7 @@ import boto3
 
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.emulators import hooks, ministack_hooks
+from rehearsal.local_aws.head_node import events
 
 _LOGICAL_ID = "HeadNodeWaitCondition"
 _POLL_S = 0.1
@@ -61,18 +62,24 @@ def _behaviour(address: LocalAwsAddress) -> str:
 
 def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str) -> None:
     signal = hooks.find(ministack_hooks.SIGNAL)
+
+    def send(status: str, reason: str) -> None:
+        signal(token, {"Status": status, "Reason": reason, "UniqueId": "head-node", "Data": reason})
+
     if behaviour == "fails":
-        reason = "Failed to execute OnNodeConfigured script: return code 1 (as a fault)"
-        signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
+        send("FAILURE", "Failed to execute OnNodeConfigured script: return code 1 (as a fault)")
         return
     fleet = Fleet(address, cluster_name)
     try:
         is_new = fleet.begin()
+        failure = events.report(address, cluster_name, "create" if is_new else "update")
     except Exception as error:
-        reason = f"the stand-in for the head node failed: {error}"
-        signal(token, {"Status": "FAILURE", "Reason": reason, "UniqueId": "head-node", "Data": reason})
+        send("FAILURE", f"the stand-in for the head node failed: {error}")
         raise
-    signal(token, {"Status": "SUCCESS", "Reason": "emulated", "UniqueId": "head-node", "Data": "emulated"})
+    if failure:
+        send("FAILURE", failure)
+    else:
+        send("SUCCESS", "emulated")
     if is_new:
         fleet.manage()
 
@@ -108,11 +115,14 @@ class Fleet:
             elif status == "STOP_REQUESTED":
                 self.publish("STOPPING")
                 self._terminate_compute_nodes()
+                events.report(self._address, self._cluster, "stop-fleet")
                 self.publish("STOPPED")
             elif status == "START_REQUESTED":
                 self.publish("STARTING")
+                events.report(self._address, self._cluster, "start-fleet")
                 self.publish("RUNNING")
             time.sleep(_POLL_S)
+        events.report(self._address, self._cluster, "delete")
 
     def _status(self) -> str | None:
         """Read the status: empty if the table has none, None if the table is deleted."""

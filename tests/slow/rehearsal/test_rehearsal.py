@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -66,6 +67,37 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(
     assert list((folder / "shared" / "checkpoints" / "gpt2").glob("*/step-*"))
 
 
+def test_what_a_kept_rehearsal_prints_works_when_it_is_typed(folder: Path) -> None:
+    try:
+        command = _command(folder, "--family", "m6i", "--nodes", "1", "--keep")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+        _, printed = done.stdout.split("In a new shell, for example:\n")
+        steps = [line.strip() for line in printed.splitlines() if line.startswith("   ")]
+        assert len(steps) > 5
+        said = _typed("".join(f"echo '$ '{shlex.quote(step)}\n{step}\n" for step in steps))
+    finally:
+        stopped = subprocess.run(
+            [sys.executable, "-m", "rehearsal", "--folder", str(folder), "stop"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+    assert stopped.stdout.startswith("Stopped "), stopped.stderr
+    assert find({MARKER: str(folder)}) == set()
+    assert "world size 3" in said
+    assert re.search(r"^cpu\* .* 3 +idle", said, re.MULTILINE), "sinfo has the nodes of the deploy"
+
+
+def _typed(commands: str) -> str:
+    """Type commands into a new shell, which ends at the first that fails; return what they print."""
+    done = subprocess.run(
+        ["bash", "--norc", "-e"], input=commands, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
 @pytest.mark.parametrize("step", ["1. Local AWS", "TrainingCluster-Network: CREATE_COMPLETE", "4. Train"])
 def test_an_interrupted_rehearsal_stops_everything(folder: Path, step: str) -> None:
     with subprocess.Popen(
@@ -98,7 +130,7 @@ def test_a_wrong_option_says_what_is_allowed_and_starts_nothing(
     folder: Path, arguments: list[str], words: list[str]
 ) -> None:
     done = subprocess.run(_command(folder, *arguments), cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr

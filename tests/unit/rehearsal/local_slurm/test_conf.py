@@ -30,13 +30,35 @@ def cluster_config(**p4d: Any) -> dict[str, Any]:
 
 def layout(root: str = "/srv/rehearsal/slurm", **changes: Any) -> Layout:
     known: dict[str, Any] = {"user": "alice", "host": "laptop", "controller_port": 25_000}
-    return Layout(root=Path(root), **(known | {"first_node_port": 25_001} | changes))
+    return Layout(root=Path(root), **(known | {"node_ports": ports(cluster_config())} | changes))
+
+
+def ports(config: dict[str, Any], first: int = 25_001) -> dict[str, int]:
+    partitions = parse_partitions(cluster_config=config, shapes=SHAPES)
+    names = [name for partition in partitions for name in partition.node_names]
+    return {name: first + i for i, name in enumerate(names)}
 
 
 def test_a_config_of_two_queues_renders_the_golden_slurm_conf() -> None:
     partitions = parse_partitions(cluster_config=cluster_config(), shapes=SHAPES)
     text = render_slurm_conf(partitions=partitions, layout=layout(max_node_processes=3))
     assert text == (GOLDEN / "two_queues.conf").read_text(encoding="utf-8")
+
+
+def test_nodes_that_an_update_added_have_ports_of_their_own() -> None:
+    config = cluster_config(MaxCount=6)
+    changed = ports(cluster_config()) | {"train-dy-p4d-5": 27_000, "train-dy-p4d-6": 27_001}
+    partitions = parse_partitions(cluster_config=config, shapes=SHAPES)
+    text = render_slurm_conf(partitions=partitions, layout=layout(node_ports=changed))
+    assert "NodeName=train-dy-p4d-[1-4] NodeAddr=127.0.0.1 Port=[25001-25004] " in text
+    assert "NodeName=train-dy-p4d-[5-6] NodeAddr=127.0.0.1 Port=[27000-27001] " in text
+    assert "PartitionName=train Nodes=train-dy-p4d-[1-6] " in text
+
+
+def test_a_layout_is_read_as_it_was_written(tmp_path: Path) -> None:
+    written = layout(str(tmp_path), prolog=Path("/prolog.d"), alias=Path("/proc/7/cwd"))
+    written.write()
+    assert Layout.read(tmp_path) == written
 
 
 def test_node_names_are_those_of_parallelcluster() -> None:
