@@ -27,6 +27,8 @@ export XDG_CACHE_HOME := $(CURDIR)/.cache/xdg
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(CURDIR)/.cache/jsii
 export TMPDIR := $(CURDIR)/.cache/tmp
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/pycache
+# Containers often set it; each process would then compile all of its packages again.
+unexport PYTHONDONTWRITEBYTECODE
 # An index of CPU builds of PyTorch spares the download of CUDA: see the README.
 ifneq ($(TORCH_INDEX),)
 export PIP_EXTRA_INDEX_URL := $(TORCH_INDEX)
