@@ -10,6 +10,7 @@ WORKLOAD ?= gpt2
 NODES ?= 2
 ORDER ?=
 KEEP ?=
+USERS ?=
 SAMPLE ?= 0
 SEED ?= 1
 ALL ?=
@@ -46,8 +47,11 @@ setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what
 	@tools/setup.sh
 
 .PHONY: rehearse
-rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES ORDER=seed KEEP=1)
-	@$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES ORDER=seed KEEP=1; USERS=2: two people share a Slurm)
+	@if [ -n "$(USERS)" ]; then \
+	  [ "$(USERS)" = 2 ] || { echo "USERS=$(USERS): not allowed. Type: make rehearse USERS=2" >&2; exit 2; }; \
+	  exec $(VENV)/python -m rehearsal.people .rehearsal/people; fi; \
+	$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
 	  $(if $(ORDER),--order "$(ORDER)") \
 	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
 

@@ -27,6 +27,7 @@ from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
 from ops.commands.sync import sync
+from ops.commands.usage import usage
 from ops.commands.users import app as users
 from ops.commands.verify import verify
 
@@ -114,6 +115,7 @@ _add(jobs, RUNNING, "`trainctl jobs --all`")
 _add(logs, RUNNING, "`trainctl logs 17 --follow`")
 _add(cancel, RUNNING, "`trainctl cancel 17 18`")
 _add(connect, RUNNING, "`trainctl connect -- sinfo`")
+_add(usage, AFTER, "`trainctl usage --by account --since 2026-11-01`")
 _add(report, AFTER, "`trainctl report 17 18 --html runs.html`")
 _add(diagnose, BROKEN, "`trainctl diagnose`, or `trainctl diagnose train-42.log`")
 _add(destroy, AFTER, "`trainctl destroy --plan`")

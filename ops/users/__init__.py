@@ -1,4 +1,4 @@
-"""People of a cluster: `trainctl users` edits the file of users.
+"""People of a cluster: `trainctl users` edits the file of users, `trainctl usage` sums what they used.
 
-Imported by: ops.commands.
+Imported by: ops.commands, rehearsal.
 """

@@ -13,6 +13,7 @@ from typing import Self
 
 from rehearsal import processes
 from rehearsal.local_aws.address import tools_path
+from rehearsal.local_slurm.accounting import start_accounting
 from rehearsal.local_slurm.client import SlurmClient
 from rehearsal.local_slurm.conf import CGROUP_CONF, render_slurm_conf
 from rehearsal.local_slurm.daemons import ANCHOR, Child, start_anchor, start_munged, start_slurmctld
@@ -41,7 +42,7 @@ def stop_processes(identity: Mapping[str, str]) -> None:
     `identity` holds the marker and SLURM_CONF. Raises RehearsalError if a process is left.
     """
     # slurmctld ends its own slurmscriptd; without it, it hangs.
-    last = ("munged", ANCHOR)
+    last = ("munged", "mariadbd", "slurmdbd", ANCHOR)
     for kept in (("slurmctld", "slurmscriptd", *last), ("slurmscriptd", *last), ()):
         processes.end(identity, except_names=kept, grace_s=GRACE_S)
     processes.check_none(identity)
@@ -53,7 +54,9 @@ class LocalSlurm(SlurmClient):
     It is a context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
     of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
     Layout. `second_user` may submit jobs beside root; `user_env` is the environment for that. Each node has
-    the `private` folders, which exist, for itself, where nodes are separate.
+    the `private` folders, which exist, for itself, where nodes are separate. `accounting` is as
+    `-c accounting=new` with `users`: a database, slurmdbd, fair share and limits. `for_all` lets every user
+    submit jobs: `root` is then a short path that they can reach.
     """
 
     def __init__(
@@ -68,11 +71,13 @@ class LocalSlurm(SlurmClient):
         credential_s: int = 70,
         second_user: str | None = None,
         private: Collection[Path] = (),
+        accounting: bool = False,
+        for_all: bool = False,
     ) -> None:
         self._partitions = tuple(partitions)
         self._children: list[Child] = []
-        self._second_user, self._private = second_user, private
-        first_port = find_ports(len(self.node_names) + 1)
+        self._second_user, self._private, self._for_all = second_user, private, for_all
+        first_port = find_ports(len(self.node_names) + 1 + accounting)
         layout = Layout(
             root=root,
             user=pwd.getpwuid(os.getuid()).pw_name,
@@ -83,6 +88,7 @@ class LocalSlurm(SlurmClient):
             suspend_time_s=suspend_time_s,
             prolog=prolog,
             credential_s=credential_s,
+            accounting_port=first_port + len(self.node_names) + 1 if accounting else None,
         )
         dataclasses.replace(layout, alias=LONGEST_ALIAS).check_socket_paths(self.node_names)
         self._identity = {marker[0]: marker[1], "SLURM_CONF": str(layout.conf)}
@@ -122,13 +128,14 @@ class LocalSlurm(SlurmClient):
         try:
             self._make_folders()
             self.has_separate_nodes = can_separate(self.client_env())
-            anchor, alias = start_anchor(
-                root=self.layout.root, environment=self.client_env(), second_user=self._second_user
-            )
-            self._children.append(anchor)
-            self.layout = dataclasses.replace(self.layout, alias=alias)
+            if self._for_all:
+                self.layout.check_socket_paths(self.node_names)
+            else:
+                self._shorten_paths()
             self._write_files()
             self._children.append(start_munged(layout=self.layout, environment=self.client_env()))
+            if self.layout.accounting_port is not None:
+                self._children += start_accounting(layout=self.layout, environment=self.client_env())
             self._children.append(start_slurmctld(layout=self.layout, environment=self.client_env()))
             self.start_static_nodes(self._partitions)
         except BaseException:
@@ -145,6 +152,13 @@ class LocalSlurm(SlurmClient):
         stop_processes(self._identity)
         while self._children:
             self._children.pop().wait()
+
+    def _shorten_paths(self) -> None:
+        anchor, alias = start_anchor(
+            root=self.layout.root, environment=self.client_env(), second_user=self._second_user
+        )
+        self._children.append(anchor)
+        self.layout = dataclasses.replace(self.layout, alias=alias)
 
     def _make_folders(self) -> None:
         layout = self.layout

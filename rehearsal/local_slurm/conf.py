@@ -7,6 +7,7 @@ from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.partitions import NodeSet, NodeShape, Partition
 from rehearsal.local_slurm.ports import LOOPBACK
 from training_cluster.catalog.families import load_base
+from training_cluster.cluster.config import SHARED_CLUSTER_SETTINGS
 
 # Percentage of a node's memory that ParallelCluster lets Slurm allocate (SchedulableMemory's default).
 SCHEDULABLE_MEMORY_PERCENT = 95
@@ -24,6 +25,7 @@ def render_slurm_conf(*, partitions: Sequence[Partition], layout: Layout) -> str
         *_daemons(layout),
         *_jobs(),
         *_scheduling(layout),
+        *_accounting(layout),
         *_power(layout, partitions=partitions),
         *_nodes(partitions, layout=layout),
         *_partitions(partitions, layout=layout),
@@ -87,6 +89,20 @@ def _scheduling(layout: Layout) -> Iterator[str]:
     yield f"Prolog={layout.prolog}/*"
     yield f"Epilog={layout.prolog.with_name('epilog.d')}/*"
     yield "BatchStartTimeout=180"
+
+
+def _accounting(layout: Layout) -> Iterator[str]:
+    if layout.accounting_port is None:
+        return
+    yield "\n# Accounting: as with -c accounting=new, and the settings that this app adds with users."
+    yield "AccountingStorageType=accounting_storage/slurmdbd"
+    yield f"AccountingStorageHost={LOOPBACK}"
+    yield f"AccountingStoragePort={layout.accounting_port}"
+    yield "# With munge it names munge's socket."
+    yield f"AccountingStoragePass={layout.munge_socket}"
+    yield "GresTypes=gpu"
+    for name, value in SHARED_CLUSTER_SETTINGS.items():
+        yield f"{name}={value}"
 
 
 def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:

@@ -44,6 +44,8 @@ class Layout:
     credential_s: int = 70
     """Lifetime of a job's credential, as in ParallelCluster's slurm.conf. A job that is queued again
     starts only after it has expired."""
+    accounting_port: int | None = None
+    """Port of slurmdbd; None without accounting."""
     alias: Path | None = None
     """Short name of `root`, for folders of Unix sockets; `root` itself if there is none."""
 

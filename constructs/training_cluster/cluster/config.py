@@ -33,6 +33,19 @@ from training_cluster.overrides.storage import with_retention
 from training_cluster.problems import ConfigurationError
 
 HOME = "/home"
+SHARED_CLUSTER_SETTINGS = {
+    # A user of no account submits no job, and no job exceeds a limit of the file of users. Limits and reports
+    # of GPU hours need GPUs to be counted.
+    "AccountingStorageEnforce": "associations,limits",
+    "AccountingStorageTRES": "gres/gpu",
+    # Who has had less than their share comes first; then who has waited longer. Use of a week ago
+    # counts half.
+    "PriorityType": "priority/multifactor",
+    "PriorityWeightFairshare": 100_000,
+    "PriorityWeightAge": 1_000,
+    "PriorityDecayHalfLife": "7-0",
+}
+"""Settings of slurm.conf for a cluster that several people share, with accounting."""
 
 
 def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
@@ -155,6 +168,8 @@ def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
         "CustomSlurmSettings": [{"JobRequeue": 1, "KillWait": load_base().kill_wait_s}],
     }
     if settings.accounting != "off" and ids.database:
+        if settings.users:
+            rendered["CustomSlurmSettings"].append(dict(SHARED_CLUSTER_SETTINGS))
         rendered["Database"] = {
             "Uri": ids.database.uri,
             "UserName": ids.database.user,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from training_cluster.catalog.families import family_names, load_family
-from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.config import SHARED_CLUSTER_SETTINGS, render_cluster_config
 from training_cluster.cluster.queues import render_queue
 from training_cluster.cluster.resource_ids import ResourceIds, placeholders
 from training_cluster.pcluster.check import config_problems
@@ -349,3 +349,13 @@ def test_fifty_queues_are_the_most(tmp_path: Path) -> None:
     assert config_problems(config) == []
     config["Scheduling"]["SlurmQueues"] = many
     assert [problem for problem in config_problems(config) if "51 queues" in problem]
+
+
+def test_a_shared_cluster_with_accounting_has_fair_share_and_limits(tmp_path: Path) -> None:
+    file = tmp_path / "users.yaml"
+    file.write_text("users: {alice: {uid: 5001}}")
+    flags = {"users": str(file)}
+    alone = render(**flags)["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
+    shared = render(**flags, accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
+    assert shared == [*alone, SHARED_CLUSTER_SETTINGS]
+    assert render(accounting="new")["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"] == alone

@@ -1,0 +1,199 @@
+"""`python -m rehearsal.people FOLDER`: two people share a cluster; prints who may do and used what."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ops.users.usage import read_usage, render_usage
+from rehearsal.local_slurm.errors import SlurmError
+from rehearsal.people.world import INSIDE, SHORT, World, enter
+from rehearsal.problems import RehearsalError
+from training_cluster.rules.context import read_settings
+
+USERS = """\
+accounts:
+  nlp: {gid: 6001, share: 3, max_nodes: 2}
+  vision: {gid: 6002}
+users:
+  alice: {uid: 5001, account: nlp}
+  bob: {uid: 5002, account: vision, max_jobs: 1}
+"""
+JOBS, DEPLOYS = 5, 200
+"""Jobs of each person; deploys at which one of them tries to take the training scripts."""
+_TIMEOUT_S = 600.0
+# A workload of two lines: who may do what does not depend on what is trained.
+TINY = {
+    "tiny/prepare.sh": 'mkdir -p "$DATA_DIR" && echo data >>"$DATA_DIR/$SLURM_JOB_USER"\n',
+    "tiny/train.sh": 'echo "of $(id -un)" >>"$CHECKPOINT_DIR/model"\nsleep 1\n',
+    "tiny/requirements.txt": "",
+}
+
+
+def main() -> int:
+    """Run the program; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--json", action="store_true", help="print what happened as JSON at the end")
+    arguments = parser.parse_args()
+    try:
+        if INSIDE not in os.environ:
+            enter(arguments.folder.resolve(), sys.argv[1:])
+        happened = rehearse()
+    except (RehearsalError, SlurmError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(json.dumps(happened))
+    return 0 if not happened["taken"] else 1
+
+
+def rehearse() -> dict[str, object]:
+    """Let both people train and try what they may not; return what happened."""
+    started = time.monotonic()
+    file = SHORT / "users.yaml"
+    file.write_text(USERS)
+    world = World(settings=read_settings({"family": "p4d", "users": str(file), "accounting": "new"}))
+    try:
+        with world.slurm:
+            world.boot(TINY)
+            _say(f"a Slurm with accounting and two users is up after {time.monotonic() - started:.0f} s")
+            jobs = {name: [submit(world, name) for _ in range(JOBS)] for name in ("alice", "bob")}
+            refused = submit_beyond_limit(world)
+            wait_for(world, [job for each in jobs.values() for job in each])
+            taken = [*attempts(world, jobs["alice"][0]), *own_acts(world, jobs["alice"][0]), *race(world)]
+            found = read_usage(world.head_node("bob"), by="user", since="2000-01-01", until="now")
+            by_account = read_usage(world.head_node("bob"), by="account", since="2000-01-01", until="now")
+            print(render_usage(found, by="user", since="2000-01-01", until="now", cluster_name="rehearsal"))
+            sacct = world.as_user(
+                "bob",
+                *("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", "--duplicates"),
+                *("--starttime=2000-01-01", "--format=User,Account,State,ElapsedRaw,NNodes"),
+            ).out
+            return {
+                "jobs": jobs,
+                "taken": taken,
+                "refused": refused,
+                "usage": {each.group: [each.jobs, each.node_hours, each.gpu_hours] for each in found},
+                "by_account": {each.group: each.jobs for each in by_account},
+                "sacct": sacct.splitlines(),
+                "shares": world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").out,
+            }
+    finally:
+        world.slurm.stop()
+
+
+def submit(world: World, user: str, *options: str) -> str:
+    """Submit a job of the tiny workload as a user; return its id."""
+    script = f"{world.variables['TRAINING_SHARED']}/training/job.slurm"
+    log = f"--output={world.variables['TRAINING_SHARED']}/runs/job-%j.log"
+    said = world.as_user(user, "sbatch", "--parsable", "--nodes=1", log, *options, script, "tiny")
+    if said.code:
+        raise RehearsalError(f"{user} cannot submit: {said.err}")
+    return said.out.strip()
+
+
+def submit_beyond_limit(world: World) -> dict[str, str]:
+    """Submit jobs that the file of users does not allow; return the words of the refusal, or of the wait."""
+    script = f"{world.variables['TRAINING_SHARED']}/training/job.slurm"
+    other = world.as_user("alice", "sbatch", "--account=vision", "--nodes=1", script, "tiny")
+    big = submit(world, "alice", "--nodes=3")
+    time.sleep(6)
+    reason = world.as_user("alice", "squeue", "--noheader", f"--jobs={big}", "--format=%r").out.strip()
+    world.as_user("alice", "scancel", big)
+    return {"other account": other.err.strip(), "nodes of the account": reason}
+
+
+def wait_for(world: World, jobs: list[str]) -> None:
+    """Wait until the jobs have ended. Raises RehearsalError for one that failed."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    for job in jobs:
+        ended = world.slurm.wait(int(job), timeout_s=max(1.0, deadline - time.monotonic()))
+        if not ended.is_completed:
+            text = ended.output.read_text() if ended.output.exists() else ""
+            raise RehearsalError(f"job {job} ended as {ended.state}:\n{text[-2000:]}")
+        _say(f"job {job} is done")
+
+
+def attempts(world: World, job: str) -> Iterator[str]:
+    """Let bob try to read, change and end what is alice's; yield each attempt that succeeds."""
+    fsx, efs = world.variables["TRAINING_SHARED"], world.variables["TRAINING_EFS"]
+    run = f"tiny/job-{job}"
+    waits = submit(world, "alice", "--hold")
+    world.as_user("alice", "sh", "-c", "echo secret >~/.netrc; mkdir -p $TRAINING_VENVS/tiny/bin")
+    tries = {
+        "read a checkpoint": f"cat {fsx}/checkpoints/{run}/model",
+        "replace a checkpoint": f"echo mine >{fsx}/checkpoints/{run}/model",
+        "move a checkpoint away": f"mv {fsx}/checkpoints/{run} {fsx}/checkpoints/tiny/mine",
+        "read a run": f"ls {fsx}/runs/{run}",
+        "read an output": f"cat {fsx}/runs/job-{job}.log",
+        "read a secret": f"cat {efs}/home/alice/.netrc",
+        "put code into an environment": f"echo x >{fsx}/users/alice/venvs/tiny/bin/python",
+        "make an environment for all": f"mkdir {fsx}/venvs/tiny",
+        "replace the scripts": f"echo x >>{fsx}/training/job.slurm",
+        "take the folder of the scripts": f"mv {fsx}/training {fsx}/mine",
+        "write to a project of others": f"touch {fsx}/projects/nlp/mine",
+        "take a name of a home": f"mkdir {efs}/home/carol",
+        "end a job": f"scancel {waits} && ! squeue --noheader --jobs={waits} | grep -q alice",
+        "change a job": f"scontrol update jobid={waits} nice=1000",
+        "raise a limit": "sacctmgr --immediate modify user bob set maxjobs=100",
+        "resume a run": f"RUN_NAME=job-{job} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny",
+    }
+    for what, command in tries.items():
+        if world.as_user("bob", "bash", "-c", command).code == 0:
+            yield f"bob can {what}"
+        # What fails for its owner too would show nothing.
+        elif what.startswith("read") and world.as_user("alice", "bash", "-c", command).code:
+            yield f"not even alice can {what}"
+        else:
+            _say(f"bob cannot {what}")
+    if world.as_user("alice", "scancel", waits).code:
+        yield "alice cannot end her job"
+
+
+def own_acts(world: World, job: str) -> Iterator[str]:
+    """Let alice resume her run; yield a sentence if she cannot."""
+    fsx = world.variables["TRAINING_SHARED"]
+    model = f"{fsx}/checkpoints/tiny/job-{job}/model"
+    again = f"RUN_NAME=job-{job} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny"
+    said = world.as_user("alice", "bash", "-c", f"{again} && cat {model}")
+    if said.out.splitlines()[-2:] != ["of alice", "of alice"]:
+        yield f"alice cannot resume her run: {said.out}{said.err}"
+
+
+def race(world: World) -> Iterator[str]:
+    """Let bob take the names of the scripts at each of DEPLOYS deploys; yield each success."""
+    fsx = Path(world.variables["TRAINING_SHARED"])
+    takes = f"cd {fsx}; while :; do mkdir training .training-new; echo x >training/job.slurm; done"
+    thief = subprocess.Popen(
+        ["setpriv", "--reuid", "bob", "--regid", "bob", "--init-groups", "bash", "-c", takes],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for deploy in range(DEPLOYS):
+            (SHORT / "bundle" / "training" / "tiny" / "README.md").write_text(f"{deploy}\n")
+            world.run_step("75")
+            files = [fsx / "training", *(fsx / "training").rglob("*")]
+            if strangers := [path for path in files if path.lstat().st_uid != 0]:
+                yield f"bob owns {strangers[0]} after deploy {deploy}"
+            if (fsx / "training" / "tiny" / "README.md").read_text() != f"{deploy}\n":
+                yield f"deploy {deploy} did not arrive"
+    finally:
+        thief.kill()
+        thief.wait()
+    _say(f"bob did not get the scripts in {DEPLOYS} deploys")
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""A cluster with real users on this machine, in a mount namespace whose /etc is a copy."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ops.account.head_node import CommandError, HeadNode
+from rehearsal.local_slurm import LocalSlurm, NodeSet, NodeShape, Partition
+from rehearsal.problems import RehearsalError
+from training_cluster.cluster.bundle import build_bundle
+from training_cluster.flags.settings import Settings
+
+INSIDE = "TRAINING_CLUSTER_PEOPLE"
+"""Variable of the program that runs in the namespace."""
+SHORT = Path("/mnt")
+"""The folder's name in the namespace: short enough for Slurm's sockets, and open to all users."""
+NODES = 4
+_STEPS = ("60", "70", "71", "75", "78")
+
+
+def enter(folder: Path, arguments: list[str]) -> None:
+    """Start this program again in a mount namespace, with `folder` at SHORT and a copy of /etc. Needs root.
+
+    Raises RehearsalError for another user.
+    """
+    if os.geteuid() != 0:
+        raise RehearsalError(
+            "Several users take root's rights: only root makes users, in a copy of /etc.\n"
+            "  type:   sudo make rehearse USERS=2"
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    subprocess.run(["cp", "--archive", "/etc", str(folder)], check=True)
+    os.environ[INSIDE] = "1"
+    again = [sys.executable, "-m", "rehearsal.people", *arguments]
+    script = f'mount --bind "$0/etc" /etc && mount --bind "$0" {SHORT} && exec "$@"'
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(folder), *again]
+    os.execvp(command[0], command)  # noqa: S606 - no shell is meant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """The end of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class World:
+    """The cluster's folders, its Slurm, and commands of its users."""
+
+    settings: Settings
+    slurm: LocalSlurm = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Describe the Slurm; `begin` starts it."""
+        shape = NodeShape(vcpus=self.settings.size.vcpus, memory_mib=1024)
+        name = self.settings.first_queue.name
+        nodes = NodeSet(
+            queue=name,
+            name="n",
+            instance_types=(self.settings.compute_type,),
+            static=0,
+            dynamic=NODES,
+            shape=shape,
+        )
+        self.slurm = LocalSlurm(
+            root=SHORT / "slurm",
+            partitions=[Partition(name=name, node_sets=(nodes,))],
+            marker=(INSIDE, str(os.getpid())),
+            accounting=True,
+            for_all=True,
+        )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Folders of the cluster, for the bootstrap and for jobs."""
+        folders = {
+            "TRAINING_SHARED": SHORT / "fsx",
+            "TRAINING_EFS": SHORT / "efs",
+            "TRAINING_ETC": SHORT / "cluster",
+        }
+        return {name: str(folder) for name, folder in folders.items()}
+
+    def boot(self, training: Mapping[str, str]) -> None:
+        """Unpack the bundle of these settings, with more files in training/, and boot a head node."""
+        bundle = SHORT / "bundle"
+        shutil.rmtree(bundle, ignore_errors=True)
+        with tarfile.open(fileobj=io.BytesIO(build_bundle(settings=self.settings))) as archive:
+            archive.extractall(bundle, filter="data")
+        for name, text in training.items():
+            (bundle / "training" / name).parent.mkdir(exist_ok=True)
+            (bundle / "training" / name).write_text(text)
+        for folder in (SHORT / "fsx", SHORT / "efs"):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o1777)  # as ParallelCluster mounts them
+        for step in _STEPS:
+            self.run_step(step)
+
+    def run_step(self, number: str) -> Said:
+        """Run a step of the bundle as root. Raises RehearsalError if it fails."""
+        (step,) = (SHORT / "bundle" / "bootstrap" / "steps").glob(f"{number}-*.sh")
+        environment = {
+            **self.slurm.client_env(),
+            **self.variables,
+            "TRAINING_ROOT": "",
+            "NODE_TYPE": "HeadNode",
+        }
+        environment["BUNDLE"] = str(SHORT / "bundle")
+        done = subprocess.run(
+            ["bash", str(step)], env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RehearsalError(f"{step.name} failed:\n{done.stdout}{done.stderr}")
+        return Said(code=0, out=done.stdout, err=done.stderr)
+
+    def as_user(self, name: str, *argv: str) -> Said:
+        """Run a command in a login shell of a user, as `sudo --user` and sshd do."""
+        user = ["setpriv", "--reuid", name, "--regid", name, "--init-groups", "--reset-env"]
+        kept = {"SLURM_CONF": str(self.slurm.layout.conf), **self.variables, "TRAINING_REHEARSAL": "1"}
+        words = [f"{key}={value}" for key, value in kept.items()]
+        shell = ["bash", "--login", "-c", 'cd && exec "$@"', "trainctl"]
+        done = subprocess.run(
+            [*user, "env", *words, *shell, *argv],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return Said(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def head_node(self, user: str) -> HeadNode:
+        """Return a head node that runs trainctl's commands here, as a user."""
+        return _Here(
+            cluster_name=self.settings.cluster_name,
+            instance_id="i-here",
+            ssm=_NoEvents(),
+            user=user,
+            world=self,
+        )
+
+
+class _NoEvents:
+    """In the place of boto3's client: only `events` of it is used before a command is sent."""
+
+    meta = events = property(lambda self: self)
+
+    def register_first(self, *_: object, **__: object) -> None:
+        """Take a handler of boto3's events."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Here(HeadNode):
+    user: str
+    world: World
+
+    def _run(self, argv: tuple[str, ...], shown: str, limit_s: int, reads_only: bool) -> str:  # noqa: ARG002
+        etc = self.world.variables["TRAINING_ETC"]
+        moved = [word.replace("/etc/training-cluster", etc) for word in argv]
+        said = self.world.as_user(self.user, *moved)
+        if said.code:
+            raise CommandError(f"{shown.split(maxsplit=1)[0]}: {said.err.strip() or said.out.strip()}")
+        return said.out
