@@ -20,6 +20,8 @@ from ops.commands.local.lint import lint
 from ops.commands.local.new_workload import new_workload
 from ops.commands.local.rehearse import rehearse
 from ops.commands.logs import logs
+from ops.commands.people.usage import usage
+from ops.commands.people.users import app as users
 from ops.commands.plan import plan
 from ops.commands.preflight import preflight
 from ops.commands.price import price
@@ -27,8 +29,6 @@ from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
 from ops.commands.sync import sync
-from ops.commands.usage import usage
-from ops.commands.users import app as users
 from ops.commands.verify import verify
 
 

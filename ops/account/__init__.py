@@ -1,4 +1,4 @@
 """The AWS account as trainctl reads it: sessions, stacks, clusters, and commands on a head node.
 
-Imported by: ops.
+Imported by: ops, rehearsal.
 """

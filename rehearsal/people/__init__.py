@@ -1,4 +1,6 @@
-"""Two people on one cluster: a local Slurm with accounting, real users, and what each of them may do.
+"""Two people on one cluster, a program: `python -m rehearsal.people`.
 
-Imported by: nothing; it is a program, `python -m rehearsal.people`.
+A local Slurm with accounting, real users, and what each of them may do.
+
+Imported by: nobody; run by name.
 """

@@ -49,13 +49,13 @@ def test_sums_are_over_partitions_and_the_largest_comes_first() -> None:
 def test_nodes_of_an_unknown_partition_have_no_price() -> None:
     (found,) = read_usage(Head("alice|gone|1|3600|8\n"), by="user", **WHEN)  # type: ignore[arg-type]
     assert (found.node_hours, found.usd) == (1, None)
-    text = render_usage((found,), by="user", cluster_name="training", **WHEN)  # type: ignore[arg-type]
+    text = render_usage((found,), by="user", cluster_name="training", **WHEN)
     assert text.splitlines()[1].split() == ["alice", "1", "1.00", "0.00", "unknown"]
 
 
 def test_the_table_ends_with_the_sum_of_all() -> None:
     found = read_usage(Head("alice|gpu|1|3600|28800\nbob|gpu|1|7200|57600\n"), by="user", **WHEN)  # type: ignore[arg-type]
-    lines = render_usage(found, by="user", cluster_name="training", **WHEN).splitlines()  # type: ignore[arg-type]
+    lines = render_usage(found, by="user", cluster_name="training", **WHEN).splitlines()
     assert lines[0].split() == ["USER", "JOBS", "NODE", "HOURS", "GPU", "HOURS", "USD"]
     assert [line.split()[:4] for line in lines[1:4]] == [
         ["bob", "1", "2.00", "16.00"],

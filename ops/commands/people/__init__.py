@@ -1,0 +1,4 @@
+"""Subcommands about the people of a cluster.
+
+Imported by: ops.cli.
+"""
