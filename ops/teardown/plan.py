@@ -11,6 +11,7 @@ from ops.account.image_stacks import is_image_stack
 from ops.account.session import ClientOf
 from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stacks, stack_status
 from ops.parts import Parts
+from ops.plan.deployed import read_cluster_config
 from ops.teardown.adopt import adopt
 from ops.teardown.commands import destroy_cluster_command, steps
 from ops.teardown.costs import Cost, read_costs
@@ -19,6 +20,7 @@ from ops.teardown.read_remaining import read_remaining
 from ops.teardown.remaining import Remaining
 from ops.teardown.step import Step
 from training_cluster.catalog.families import load_base
+from training_cluster.overrides.storage import RETAIN, ManagedStorage, managed_storage
 from training_cluster.stack_names import cluster_of_stack
 
 _NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "compute node"}
@@ -39,6 +41,8 @@ class Plan:
     """Number of the cluster's instances, by kind."""
     remaining: Remaining
     costs: tuple[Cost, ...]
+    storage: tuple[ManagedStorage, ...]
+    """Storage that ParallelCluster made with the cluster, by overrides."""
     steps: tuple[Step, ...]
     unanswered: tuple[str, ...] = ()
     """A line for each part without an answer, with the reason."""
@@ -63,6 +67,7 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
     remaining = read_remaining(stacks, cluster_name, client, parts)
     nodes = parts.ask("nodes", lambda: _nodes(cluster_name, client("ec2")))
     costs = parts.gather("costs of the network", lambda: read_costs(stacks, remaining, client))
+    config = parts.ask("storage of the cluster", lambda: read_cluster_config(cluster_name, client))
     return Plan(
         cluster_name=cluster_name,
         region=cloudformation.meta.region_name,
@@ -72,6 +77,7 @@ def read_plan(cluster_name: str, client: ClientOf) -> Plan:
         nodes=nodes or Counter(),
         remaining=remaining,
         costs=costs,
+        storage=tuple(managed_storage(config or {})),
         steps=tuple(steps(stacks, remaining, cluster_name)),
         unanswered=parts.unanswered(),
     )
@@ -138,6 +144,14 @@ def _goes(plan: Plan) -> Iterator[str]:
             yield f"  {counted}: their jobs end"
         for key in stack.of_type("AWS::EC2::KeyPair") if stack else ():
             yield f"  the key pair {key.physical_id}, and its private half in Parameter Store"
+        for each in plan.storage:
+            if each.deletion_policy != RETAIN:
+                becomes = (
+                    "its data become a snapshot"
+                    if each.deletion_policy == "Snapshot"
+                    else "ITS DATA ARE GONE"
+                )
+                yield f"  {_named(each)}: {becomes}: its DeletionPolicy is {each.deletion_policy}"
     others = [
         (other.name, other.status)
         for other in plan.stacks.values()
@@ -145,6 +159,10 @@ def _goes(plan: Plan) -> Iterator[str]:
     ]
     for other, status in others:
         yield f"Another cluster uses the same network and storage: {other}  {status}"
+
+
+def _named(storage: ManagedStorage) -> str:
+    return f"{storage.kind} {storage.name} at {storage.mount_dir}, which the cluster made"
 
 
 def _stays(plan: Plan) -> Iterator[str]:
@@ -158,6 +176,9 @@ def _stays(plan: Plan) -> Iterator[str]:
             yield f"  {name}  {stack.status}{protected}"
     for name in filter(is_image_stack, plan.stacks):
         yield f"  {name}  {plan.stacks[name].status}, free but for what its builds take"
+    for each in plan.storage:
+        if each.deletion_policy == RETAIN:
+            yield f"  {_named(each)}: yours when the cluster is gone, and billed until you delete it"
     width = max((len(cost.what) for cost in plan.costs), default=0)
     for cost in plan.costs:
         shown = "-" if cost.usd_per_month is None else f"{cost.usd_per_month:,.0f}"

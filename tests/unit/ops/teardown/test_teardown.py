@@ -228,3 +228,25 @@ def test_notes_on_a_cluster_are_looked_for_where_the_provider_keeps_them() -> No
     ssm = _Parameters()
     assert list(read_remaining._parameters(ssm, "b")) == []
     assert progress_parameter("TrainingClusterStack-b") == f"{ssm.path}/progress"
+
+
+def test_storage_that_the_cluster_made_is_told_apart_by_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def item(name: str, kind: str, **settings: Any) -> dict[str, Any]:
+        return {"Name": name, "StorageType": kind, "MountDir": f"/{name}", f"{kind}Settings": settings}
+
+    config = {
+        "SharedStorage": [
+            item("shared", "FsxLustre", FileSystemId=LUSTRE),
+            item("apps", "Ebs", Size=200, DeletionPolicy="Retain"),
+            item("scratch", "FsxLustre", StorageCapacity=1200, DeletionPolicy="Delete"),
+            item("old", "Ebs", DeletionPolicy="Snapshot"),
+        ]
+    }
+    monkeypatch.setattr("ops.teardown.plan.read_cluster_config", lambda _name, _client: config)
+    shown = shown_plan(everything())
+    stays = shown.index("What stays")
+    gone = "FsxLustre scratch at /scratch, which the cluster made: ITS DATA ARE GONE: its DeletionPolicy is Delete"
+    assert -1 < shown.find(gone) < stays
+    assert -1 < shown.find("Ebs old at /old, which the cluster made: its data become a snapshot") < stays
+    assert shown.find("Ebs apps at /apps, which the cluster made: yours when the cluster is gone") > stays
+    assert "FsxLustre shared" not in shown
