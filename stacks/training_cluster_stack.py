@@ -33,7 +33,7 @@ from training_cluster.image.names import image_parameter
 from training_cluster.monitoring.budget import ACTIVATE_TAG
 from training_cluster.monitoring.monitoring import Monitoring
 from training_cluster.network.network import Network
-from training_cluster.overrides.roles import own_roles
+from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.queues.queue import Queue
 from training_cluster.stack_names import rules_topic

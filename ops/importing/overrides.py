@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ops.importing.translation import Config, Translation
+from ops.importing.translation import Config, Translation, nodes_of
 from training_cluster.overrides.merge import scripts_of
+from training_cluster.overrides.nodes import MORE_GROUPS
 from training_cluster.overrides.reserved import reserved_reason
 from training_cluster.pcluster.config_diff import differences
 
@@ -80,6 +81,7 @@ def _is_carried(path: str, to: Translation) -> bool:
 def lose_what_differs(theirs: Config, rendered: Config, to: Translation) -> None:
     """Mark keys as lost that the final config has with another value, or lacks."""
     named = {each.path for each in to.lost}
+    groups = {path: node["Networking"].get("SecurityGroups", []) for path, node in nodes_of(rendered)}
     for path, old, new in differences(theirs, rendered):
         if old is None or _is_carried(path, to) or any(path.startswith(each) for each in named):
             continue
@@ -89,6 +91,9 @@ def lose_what_differs(theirs: Config, rendered: Config, to: Translation) -> None
                 continue
             if action not in _ADDED_TO:
                 continue  # within a script's own keys, which moved into the sequence
+        node, _, key = path.rpartition(".Networking.")
+        if key == MORE_GROUPS and set(old) <= set(groups[node]):
+            continue
         if isinstance(old, list) and isinstance(new, list) and all(each in new for each in old):
             continue
         to.lose(path, old, "rendered otherwise")

@@ -28,7 +28,7 @@ from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
 from training_cluster.overrides.merge import merge
-from training_cluster.overrides.roles import with_own_roles
+from training_cluster.overrides.nodes import with_groups, with_own_roles
 from training_cluster.overrides.storage import with_retention
 from training_cluster.problems import ConfigurationError
 
@@ -94,7 +94,7 @@ def _with_overrides(config: Rendered, settings: Settings, ids: ResourceIds) -> R
     overrides = read_overrides(settings.overrides)
     merged = merge(config, overrides.uploaded(scripts_url(settings.cluster_name, ids)))
     _check_timeouts(config, merged, settings)
-    return with_own_roles(with_retention(merged))
+    return with_groups(with_own_roles(with_retention(merged)))
 
 
 def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> None:

@@ -78,6 +78,10 @@ def _one_subnet(config: Config) -> Iterator[str]:
 def _mounts(config: Config) -> Iterator[str]:
     storage = config.get("SharedStorage", [])
     folders = ["/" + each["MountDir"].strip("/") for each in storage]
+    for each in storage:
+        sections = {key for key in each if key.endswith("Settings")} - {f"{each['StorageType']}Settings"}
+        for section in sorted(sections):
+            yield f"SharedStorage[{each['Name']}]: {section} is not of StorageType {each['StorageType']}"
     for folder in folders:
         if " " in folder:
             yield f"SharedStorage: `{folder}` is two paths; the same file system can be mounted only once"

@@ -17,6 +17,7 @@ from ops.__main__ import main
 from ops.importing.command import Imported, import_config
 from ops.importing.config_file import read_config_file
 from tests.unit.ops.fake_account import Account, Refused
+from tests.unit.pcluster_library import refusals
 from training_cluster.paths import ROOT
 from training_cluster.pcluster.check import config_before_deploy
 from training_cluster.rules.context import read_settings
@@ -73,6 +74,7 @@ def test_the_files_render_the_imported_values(file: Path, tmp_path: Path) -> Non
 
 QUEUE = "Scheduling.SlurmQueues[queue1]"
 STORAGE = "SharedStorage"
+OURS = "sg-0cccccccccccccccc"
 GROUP = {
     "CapacityReservationResourceGroupArn": "arn:aws:resource-groups:us-east-1:123456789012:group/reserved"
 }
@@ -111,8 +113,8 @@ RENDERED: dict[str, dict[str, Any]] = {
         f"{QUEUE}.Image.CustomAmi": "ami-0123456789abcdef0",
     },
     "several-groups": {
-        "HeadNode.Networking.AdditionalSecurityGroups": ["sg-0123456789abcdef0", "sg-0123456789abcdef1"],
-        f"{QUEUE}.Networking.AdditionalSecurityGroups": ["sg-0123456789abcdef2"],
+        "HeadNode.Networking.SecurityGroups": [OURS, "sg-0123456789abcdef0", "sg-0123456789abcdef1"],
+        f"{QUEUE}.Networking.SecurityGroups": [OURS, "sg-0123456789abcdef2"],
     },
     "external-slurmdbd": {"Scheduling.SlurmSettings.ExternalSlurmdbd": {"Host": "10.0.0.5", "Port": 6819}},
     "timeouts": {"DevSettings.Timeouts.HeadNodeBootstrapTimeout": 3600},
@@ -283,3 +285,11 @@ def test_a_running_cluster_is_read_from_its_bucket(
     assert call(monkeypatch, "--cluster", "mine", "--out", str(tmp_path / "out")) == 0
     assert call(monkeypatch, "--cluster", "other", "--out", str(tmp_path / "b")) == 1
     assert "no cluster other in this region" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_library_takes_what_the_files_render(tmp_path: Path) -> None:
+    found = {file.stem: imported(file, tmp_path / file.stem) for file in SAMPLES}
+    configs = [config_before_deploy(read_settings(each.flags)) for each in found.values()]
+    refused = dict(zip(found, refusals(configs), strict=True))
+    assert {name: said for name, said in refused.items() if said} == {}

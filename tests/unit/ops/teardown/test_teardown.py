@@ -245,7 +245,7 @@ def test_storage_that_the_cluster_made_is_told_apart_by_its_policy(monkeypatch: 
     monkeypatch.setattr("ops.teardown.plan.read_cluster_config", lambda _name, _client: config)
     shown = shown_plan(everything())
     stays = shown.index("What stays")
-    gone = "FsxLustre scratch at /scratch, which the cluster made: ITS DATA ARE GONE: its DeletionPolicy is Delete"
+    gone = "FsxLustre scratch at /scratch, which the cluster made: ITS DATA ARE GONE"
     assert -1 < shown.find(gone) < stays
     assert -1 < shown.find("Ebs old at /old, which the cluster made: its data become a snapshot") < stays
     assert shown.find("Ebs apps at /apps, which the cluster made: yours when the cluster is gone") > stays

@@ -86,6 +86,10 @@ MISTAKES = {
         "{Name: b, MountDir: /a, StorageType: Ebs}]",
         "SharedStorage: /a is mounted 2 times",
     ),
+    "settings of another type of storage": (
+        "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebs, EfsSettings: {Encrypted: true}}]",
+        "SharedStorage[a]: EfsSettings is not of StorageType Ebs",
+    ),
     "an unknown type of storage": (
         "SharedStorage: [{Name: a, MountDir: /a, StorageType: Ebss}]",
         '"Ebss" is not allowed. Did you mean "Ebs"?',

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -15,25 +13,14 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from training_cluster.paths import PCLUSTER_PYTHON, ROOT
+from tests.unit.pcluster_library import library
+from tests.unit.pcluster_library import refusals as library_refusals
+from training_cluster.paths import ROOT
 from training_cluster.pcluster.schema import SCHEMA, schema_problems
 
 GOLDEN = sorted((ROOT / "tests" / "unit" / "training_cluster" / "cluster" / "golden").glob("*.yaml"))
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("schema_cases.yaml").read_text())
 Case = dict[str, Any]
-
-# One process judges all configs: the library takes 0.6 s to import. A wrong type may be a TypeError.
-_JUDGE = """
-import json, sys
-from marshmallow import ValidationError
-from pcluster.schemas.cluster_schema import ClusterSchema
-def refusal(config):
-    try:
-        ClusterSchema(cluster_name="any").load(config)
-    except (ValidationError, TypeError) as error:
-        return repr(error)
-json.dump([refusal(config) for config in json.load(sys.stdin)], sys.stdout)
-"""
 
 _KEYS = """
 import json
@@ -46,18 +33,6 @@ def keys(schema, above):
             yield from keys(field.schema, path)
 print(json.dumps(list(keys(ClusterSchema(cluster_name="any"), ""))))
 """
-
-
-def _library(*arguments: str, given: object = None) -> str:
-    return subprocess.run(
-        [PCLUSTER_PYTHON, *arguments],
-        cwd=ROOT,
-        env=os.environ | {"AWS_DEFAULT_REGION": "us-east-1"},
-        input=json.dumps(given),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
 
 
 def changed(case: Case) -> dict[str, Any]:
@@ -77,8 +52,7 @@ def changed(case: Case) -> dict[str, Any]:
 def refusals() -> dict[str, str | None]:
     """Return the library's refusal of every changed config, by the config's JSON."""
     configs = [changed(case) for group, cases in CASES.items() if group != "config" for case in cases]
-    verdicts = json.loads(_library("-c", _JUDGE, given=configs))
-    return dict(zip(map(json.dumps, configs), verdicts, strict=True))
+    return dict(zip(map(json.dumps, configs), library_refusals(configs), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +77,7 @@ def test_the_schema_has_every_key_of_the_library_and_no_more(schema: dict[str, A
             yield [f"{above}.{key}", key in of.get("required", []), inner["x-update-policy"]]
             yield from keys(inner.get("items", inner), f"{above}.{key}")
 
-    ours, theirs = (sorted(found) for found in (keys(schema, ""), json.loads(_library("-c", _KEYS))))
+    ours, theirs = (sorted(found) for found in (keys(schema, ""), json.loads(library("-c", _KEYS))))
     assert [(path, policy) for path, _, policy in ours] == [(path, policy) for path, _, policy in theirs]
     assert len(ours) > 300, "two empty lists are equal, too"
     assert [path for (path, *rest), (_, *their) in zip(ours, theirs, strict=True) if rest != their] == [

@@ -1,9 +1,9 @@
-"""Nodes' roles that the user makes: our policies are attached to them, and are not in the config."""
+"""Roles of nodes that the user makes, and more security groups beside ours."""
 
 from __future__ import annotations
 
 from tests.unit.training_cluster.overrides.conftest import Write
-from training_cluster.overrides.roles import own_roles
+from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import check_cluster_config, config_before_deploy
 from training_cluster.rules.context import read_settings
 
@@ -26,3 +26,22 @@ def test_a_role_stands_alone_where_it_is_given(write: Write) -> None:
 
 def test_without_one_no_role_is_found() -> None:
     assert own_roles(config_before_deploy(read_settings({}))) == ()
+
+
+def test_more_groups_are_listed_after_ours_since_the_library_takes_one_key(write: Write) -> None:
+    name = write(
+        "HeadNode: {Networking: {AdditionalSecurityGroups: [sg-0123456789abcdef0]}}\n"
+        "Scheduling: {SlurmQueues: [{Name: gpu, Networking: "
+        "{AdditionalSecurityGroups: [sg-0123456789abcdef1]}}]}\n"
+    )
+    config, plain = (
+        config_before_deploy(read_settings(flags)) for flags in ({"overrides": name}, dict[str, str]())
+    )
+    ours = plain["HeadNode"]["Networking"]["SecurityGroups"]
+    assert config["HeadNode"]["Networking"] == {
+        **plain["HeadNode"]["Networking"],
+        "SecurityGroups": [*ours, "sg-0123456789abcdef0"],
+    }
+    queue = config["Scheduling"]["SlurmQueues"][0]["Networking"]
+    assert queue["SecurityGroups"] == [*ours, "sg-0123456789abcdef1"]
+    assert "AdditionalSecurityGroups" not in queue

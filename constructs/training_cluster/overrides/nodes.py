@@ -1,4 +1,4 @@
-"""Nodes' roles that the user makes: ParallelCluster then gives them no rights at all."""
+"""Roles and security groups of nodes, where ParallelCluster takes either the user's or others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 Config = Mapping[str, Any]
 ROLE = "InstanceRole"
+MORE_GROUPS = "AdditionalSecurityGroups"
 
 
 def with_own_roles(config: dict[str, Any]) -> dict[str, Any]:
@@ -14,6 +15,17 @@ def with_own_roles(config: dict[str, Any]) -> dict[str, Any]:
     for node in _nodes(config):
         if ROLE in (node.get("Iam") or {}):
             node["Iam"] = {ROLE: node["Iam"][ROLE]}
+    return config
+
+
+def with_groups(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a config with additional security groups after ours: SecurityGroups excludes the other key."""
+    for node in _nodes(config):
+        networking = node.get("Networking")
+        if isinstance(networking, dict) and isinstance(more := networking.get(MORE_GROUPS), list):
+            groups = [*networking.get("SecurityGroups", []), *more]
+            kept = {key: value for key, value in networking.items() if key != MORE_GROUPS}
+            node["Networking"] = {**kept, "SecurityGroups": list(dict.fromkeys(groups))}
     return config
 
 
