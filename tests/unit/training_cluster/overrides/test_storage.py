@@ -13,7 +13,7 @@ from training_cluster.pcluster.check import check_cluster_config, config_before_
 from training_cluster.problems import ConfigurationError
 from training_cluster.rules.context import read_settings
 
-STORAGE = [
+STORAGE: list[dict[str, Any]] = [
     {"Name": "plain", "StorageType": "Ebs", "MountDir": "/plain"},
     {
         "Name": "kept",
