@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from ops.account.region_and_profile import choose_account
 from ops.commands.cancel import cancel
 from ops.commands.connect import connect
+from ops.commands.dashboards import dashboards
 from ops.commands.destroy import destroy
 from ops.commands.diagnose import diagnose
 from ops.commands.jobs import jobs
@@ -29,6 +30,7 @@ from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
 from ops.commands.sync import sync
+from ops.commands.top import top
 from ops.commands.verify import verify
 
 
@@ -109,6 +111,8 @@ _add(rehearse, BEFORE, "`trainctl rehearse --family p5 --keep`")
 app.add_typer(users, name="users", rich_help_panel=BEFORE)
 _add(verify, RUNNING, "`trainctl verify --cluster training`")
 _add(status, RUNNING, "`trainctl status --cluster training --watch`")
+_add(top, RUNNING, "`trainctl top --once`")
+_add(dashboards, RUNNING, "`trainctl dashboards --export boards`")
 _add(sync, RUNNING, "`trainctl sync up my-corpus datasets/my-corpus`")
 _add(submit, RUNNING, "`trainctl submit gpt2 --nodes 2 --set MAX_STEPS=200 --follow`")
 _add(jobs, RUNNING, "`trainctl jobs --all`")

@@ -48,6 +48,19 @@ def session_command(cluster_name: str, client: ClientOf) -> list[str]:
     )
 
 
+def forward_command(cluster_name: str, client: ClientOf, *, port: int, local_port: int) -> list[str]:
+    """Build the command that forwards a port of the head node's 127.0.0.1 to one of this machine.
+
+    Raises OpsError if there is no head node, and botocore's errors.
+    """
+    cluster = _running_cluster(cluster_name, client, without="trainctl top --url ADDRESS, as it printed")
+    return [
+        *("aws", "ssm", "start-session", "--region", cluster.region, "--target", str(cluster.head_node_id)),
+        *("--document-name", "AWS-StartPortForwardingSession"),
+        *("--parameters", f"portNumber={port},localPortNumber={local_port}"),
+    ]
+
+
 def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> list[str]:
     """Build the command that opens a shell by ssh.
 
@@ -67,14 +80,22 @@ def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> lis
     return ["ssh", *(["-i", str(key)] if key else []), f"{_user(instance)}@{address}"]
 
 
-def _running_cluster(cluster_name: str, client: ClientOf) -> Cluster:
+def _running_cluster(cluster_name: str, client: ClientOf, without: str | None = None) -> Cluster:
+    """Describe a cluster with a head node.
+
+    Args:
+        without: command for a rehearsal, which has no head node to connect to.
+    """
+    without = (
+        without or f"trainctl connect --cluster {cluster_name} -- squeue, or another of Slurm's commands"
+    )
     cluster = describe_cluster(cluster_name, client)
     # The address of a rehearsed head node belongs to a machine of somebody else.
     endpoint = urlsplit(client("ssm").meta.endpoint_url).hostname or ""
     if _is_loopback(endpoint):
         raise OpsError(
             f"{endpoint} is not AWS: the head node of a rehearsal is a record, without a shell of its own.\n"
-            f"  type:   trainctl connect --cluster {cluster_name} -- squeue, or another of Slurm's commands"
+            f"  type:   {without}"
         )
     if cluster.head_node_id is None:
         raise OpsError(

@@ -35,6 +35,13 @@ def jobs_tmp(workspace: Workspace) -> Path:
     return temporary
 
 
+def job_files(workspace: Workspace) -> Path:
+    """Make and return the folder in which a node's prolog notes the job (bootstrap/metrics/job-file.sh)."""
+    folder = workspace.node / "root" / "run" / "training-cluster-metrics"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
     """Return the environment variables with which a job is submitted to the local Slurm.
 

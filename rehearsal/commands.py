@@ -21,15 +21,26 @@ from training_cluster.rules.context import read_settings
 FOLDER = Workspace().root
 _WRONG_USAGE, _INTERRUPTED = 2, 130
 _GRACE_S = 5.0
+STORES = ("cloudwatch", "prometheus")
+"""Stores of metrics that are rehearsed; Amazon's own is not here."""
 
 
 def rehearse(
-    *, family: str, workload: str, nodes: str, keep: bool, order: int | None = None, folder: Path = FOLDER
+    *,
+    family: str,
+    workload: str,
+    nodes: str,
+    keep: bool,
+    metrics: str = "cloudwatch",
+    order: int | None = None,
+    folder: Path = FOLDER,
 ) -> int:
     """Rehearse a deploy and a training job on this machine; return the exit code."""
 
     def work(workspace: Workspace, narrator: Narrator) -> None:
-        options = _options(family=family, workload=workload, nodes=nodes, keep=keep, order=order)
+        options = _options(
+            family=family, workload=workload, nodes=nodes, keep=keep, metrics=metrics, order=order
+        )
         with workspace.locked():
             _check_none_kept(workspace)
             try:
@@ -85,20 +96,27 @@ def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
             _clean_up(workspace)
 
 
-def _options(*, family: str, workload: str, nodes: str, keep: bool, order: int | None) -> Options:
+def _options(
+    *, family: str, workload: str, nodes: str, keep: bool, metrics: str, order: int | None
+) -> Options:
     names = workloads()
     if workload not in names:
         raise ConfigurationError(
             f"--workload {workload}: no such workload.{did_you_mean(workload, names)}\n"
             f"  allowed: {', '.join(names)}\n  type:    trainctl rehearse --workload {names[0]}"
         )
-    settings = read_settings({"family": family, "nodes": nodes})
+    if metrics not in STORES:
+        raise RehearsalError(
+            f"--metrics {metrics}: no rehearsal of it.\n  allowed: {', '.join(STORES)}\n"
+            "  type:    trainctl rehearse --metrics prometheus"
+        )
+    settings = read_settings({"family": family, "nodes": nodes, "metrics": metrics})
     if settings.nodes > MAX_NODES:
         raise ConfigurationError(
             f"--nodes {settings.nodes}: too many for one machine.\n"
             f"  allowed: 1 to {MAX_NODES}\n  type:    trainctl rehearse --nodes 2"
         )
-    return Options(settings=settings, workload=workload, keep=keep, order=order)
+    return Options(settings=settings, workload=workload, keep=keep, metrics=metrics, order=order)
 
 
 def _check_none_kept(workspace: Workspace) -> None:

@@ -7,16 +7,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.bootstrap import job_variables
+from rehearsal.bootstrap import job_files, job_variables
 from rehearsal.cdk import CdkCli
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
-from rehearsal.head_node import follow_deploys, new_slurm, open_shell, run_node_actions
+from rehearsal.head_node import MAX_NODES, follow_deploys, new_slurm, open_shell, run_node_actions
 from rehearsal.keep_running import leave_running, next_steps
 from rehearsal.local_aws.address import ACCOUNT, REGION, LocalAwsAddress
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_aws.rights.denied import refuse_denied_calls
 from rehearsal.local_slurm import LocalSlurm
+from rehearsal.local_slurm.ports import find_ports
 from rehearsal.metrics import Measured, read_metrics
+from rehearsal.monitoring.boards import ask_until_complete, without_data
+from rehearsal.monitoring.prometheus import Monitoring
+from rehearsal.monitoring.scene import Scene
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
@@ -29,6 +33,9 @@ JOB_TIMEOUT_S = 1500
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG_LINES_SHOWN = 25
 
+# Two scrapes after the writers have seen the job's end.
+_METRICS_TIMEOUT_S = 20.0
+
 # Title and explanation of each step, in the words of the README.
 _LOCAL_AWS = (
     "Local AWS",
@@ -39,6 +46,10 @@ _DEPLOY = (
     "The real CDK CLI deploys; the real ParallelCluster library validates and creates the cluster.",
 )
 _LOCAL_SLURM = ("Local Slurm", "A real Slurm with the partitions and nodes of the config that was deployed.")
+_METRICS = (
+    "Metrics",
+    "A real Prometheus asks a real node_exporter for each node; the nodes' own programs write.",
+)
 _REPORT = ("Report", "The measurements, their files, and what was emulated.")
 _TEAR_DOWN = (
     "Tear down",
@@ -53,6 +64,8 @@ class Options:
     settings: Settings
     workload: str
     keep: bool
+    metrics: str = "cloudwatch"
+    """Store of metrics; with prometheus a real Prometheus asks the rehearsal's nodes."""
     order: int | None = None
     """Seed of an unlucky order in which stacks create their resources; None for an order by name."""
 
@@ -101,7 +114,10 @@ class Rehearsal:
         )
         cluster = self._deploy(cdk, address)
         slurm = self._start_local_slurm(running, cluster, address)
+        scene = self._start_monitoring(running, slurm) if self._options.metrics == "prometheus" else None
         self._report(self._train(slurm, address))
+        if scene:
+            self._report_metrics(scene)
         if self._options.keep:
             running.pop_all()
             follow_deploys(address, self._workspace)
@@ -111,6 +127,7 @@ class Rehearsal:
                 family=settings.family,
                 workload=self._options.workload,
                 nodes=settings.nodes,
+                metrics_url=scene.url if scene else None,
             )
             leave_running(
                 workspace=self._workspace, address=address, slurm=slurm, steps=steps, narrator=self._narrator
@@ -123,7 +140,9 @@ class Rehearsal:
     def _cdk(self, cdk: CdkCli, address: LocalAwsAddress, *arguments: str) -> None:
         """Run a command of the CDK CLI; a call that lacked a right fails it, even if the command succeeds."""
         settings = self._options.settings
-        flags = ("-c", f"family={settings.family}", "-c", f"nodes={settings.nodes}")
+        flags = ["-c", f"family={settings.family}", "-c", f"nodes={settings.nodes}"]
+        if settings.metrics != "cloudwatch":
+            flags += ["-c", f"metrics={settings.metrics}"]
         try:
             cdk.run(*arguments, *flags, output=self._workspace.aws / "cdk.out")
         finally:
@@ -179,6 +198,38 @@ class Rehearsal:
             for partition in cluster.partitions:
                 self._narrator.say(f"partition {partition.name}: {', '.join(partition.node_names)}")
         return slurm
+
+    def _start_monitoring(self, running: ExitStack, slurm: LocalSlurm) -> Scene:
+        workspace, settings = self._workspace, self._options.settings
+        bundle = workspace.node / "root" / "opt" / "training-cluster" / "bundles" / "current"
+        scene = Scene(
+            folder=workspace.metrics,
+            bootstrap=bundle / "bootstrap",
+            slurm=workspace.slurm,
+            job_files=job_files(workspace),
+            shared=workspace.shared,
+            prices=bundle / "prices",
+            cluster=settings.cluster_name,
+            first_port=find_ports(MAX_NODES * 4),
+            budget_usd=settings.budget_usd or 1000,
+        )
+        with self._narrator.step(*_METRICS):
+            monitoring = Monitoring(scene, slurm.client_env())
+            running.callback(monitoring.stop)
+            monitoring.start()
+            self._narrator.say(scene.url)
+        return scene
+
+    def _report_metrics(self, scene: Scene) -> None:
+        """Ask all boards' queries; print those without data."""
+        with self._narrator.step("Boards", "Each query of each board is asked of this Prometheus."):
+            asked = ask_until_complete(scene.url, timeout_s=_METRICS_TIMEOUT_S)
+            say = self._narrator.say
+            say(f"{sum(each.series > 0 for each in asked)} of {len(asked)} queries have data here")
+            hardware = [each for each in asked if not each.series and each.needs]
+            say(f"{len(hardware)} need a GPU, Trainium, EFA or Lustre: docs/how-to/monitoring.md")
+            for each in without_data(asked):
+                say(f"no data: {each.board}, {each.panel}")
 
     def _train(self, slurm: LocalSlurm, address: LocalAwsAddress) -> Measured:
         nodes, workload = self._options.settings.nodes, self._options.workload

@@ -67,6 +67,11 @@ class Workspace:
         return self.root / "report"
 
     @property
+    def metrics(self) -> Path:
+        """Folder of Prometheus and of the head node's text files."""
+        return self.root / "metrics"
+
+    @property
     def env_file(self) -> Path:
         """File that a shell sources to use a rehearsal that is left running."""
         return self.root / "env.sh"
@@ -79,7 +84,16 @@ class Workspace:
     def make_anew(self) -> None:
         """Remove the last rehearsal's folders and create empty ones."""
         self.env_file.unlink(missing_ok=True)
-        for folder in (self.aws, self.slurm, self.shared, self.efs, self.node, self.logs, self.report):
+        for folder in (
+            self.aws,
+            self.slurm,
+            self.shared,
+            self.efs,
+            self.node,
+            self.logs,
+            self.report,
+            self.metrics,
+        ):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         VENVS.mkdir(parents=True, exist_ok=True)

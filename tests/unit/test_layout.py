@@ -176,5 +176,5 @@ def test_every_requirement_is_pinned_and_locked() -> None:
         for line in (ROOT / f"{name}.txt").read_text().splitlines():
             if line and not line.startswith(("#", "-e")):
                 pinned = re.sub(r"\[.*\]", "", line).lower().replace("_", "-")
-                assert re.fullmatch(r"[a-z0-9.-]+==[a-z0-9.]+", pinned), line
+                assert re.fullmatch(r"[a-z0-9.-]+==[a-z0-9.!]+", pinned), line
                 assert f"{pinned} \\" in locked, f"{line} of {name}.txt is not in locks/{lock}.txt: make lock"

@@ -20,6 +20,9 @@ def rehearse(
     workload: Annotated[str, typer.Option(metavar="WORKLOAD", help="A folder of assets/training.")] = "gpt2",
     nodes: Annotated[str, typer.Option(metavar="N", help="Compute nodes, 1 to 8.")] = "2",
     keep: Annotated[bool, typer.Option("--keep", help="Leave it running, and say how to use it.")] = False,
+    metrics: Annotated[
+        str, typer.Option(help="cloudwatch, or prometheus: a real one asks the rehearsal's nodes.")
+    ] = "cloudwatch",
     order: Annotated[
         int | None,
         typer.Option(metavar="SEED", min=0, help="Create stacks in an unlucky order of their dependencies."),
@@ -42,7 +45,13 @@ def rehearse(
             code = commands.stop(folder)
         else:
             code = commands.rehearse(
-                family=family, workload=workload, nodes=nodes, keep=keep, order=order, folder=folder
+                family=family,
+                workload=workload,
+                nodes=nodes,
+                keep=keep,
+                metrics=metrics,
+                order=order,
+                folder=folder,
             )
     if as_json:
         asked = {"family": family, "workload": workload, "nodes": nodes, "kept": keep and not code}

@@ -1,0 +1,47 @@
+"""The subcommand `trainctl dashboards`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def dashboards(
+    *,
+    export_to: Annotated[
+        Path | None, typer.Option("--export", metavar="FOLDER", help="Write Grafana's boards there; no AWS.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1024, max=65535, help="Port on this machine.")] = 9090,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Open the cluster's Prometheus on this machine, or write boards for a Grafana of yours.
+
+    Ctrl-C closes the session. A Grafana on this machine can use the same address as a data source.
+    """
+    import time
+
+    from ops.dashboards.export import export
+    from ops.dashboards.session import session
+
+    if export_to:
+        files = export(export_to)
+        if as_json:
+            return print_json({"files": files})
+        typer.echo("\n".join(map(str, files)))
+        return typer.echo(
+            "Import them in Grafana: Dashboards, New, Import; then choose your Prometheus.", err=True
+        )
+    if as_json:
+        raise typer.BadParameter("--json is for --export.")
+    with session(cluster, port) as url:
+        typer.echo(f"{url}/graph, {url}/alerts; Ctrl-C closes it")
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            return None

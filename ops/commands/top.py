@@ -1,0 +1,48 @@
+"""The subcommand `trainctl top`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def top(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Print it once.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Seconds between two looks.")] = 5,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A Prometheus that this machine reaches, instead of the cluster's."),
+    ] = None,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Show nodes, jobs, GPU use and tokens a second, live: needs -c metrics=prometheus or amp.
+
+    One session of Session Manager carries all questions. Ctrl-C ends it.
+    """
+    from contextlib import nullcontext
+
+    from rich.console import Console
+
+    from ops.dashboards.figures import read_figures
+    from ops.dashboards.live import follow
+    from ops.dashboards.prometheus import Prometheus
+    from ops.dashboards.screen import WIDE, render
+    from ops.dashboards.session import session
+
+    with nullcontext(url) if url else session(cluster) as address:
+        prometheus = Prometheus(str(address).rstrip("/"))
+        if as_json:
+            return print_json(read_figures(prometheus.ask))
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = WIDE
+        if once or not console.is_terminal:
+            return console.print(render(read_figures(prometheus.ask), width=console.width))
+        return follow(
+            console, lambda: render(read_figures(prometheus.ask), width=console.width), every_s=every
+        )

@@ -1,0 +1,4 @@
+"""Figures of a cluster's Prometheus, live in a terminal, and boards for Grafana.
+
+Imported by: ops.commands.
+"""

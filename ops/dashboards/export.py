@@ -1,0 +1,29 @@
+"""Boards as files, for Amazon Managed Grafana or anyone's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ops.usage import OpsError
+
+BOARDS = Path(__file__).with_name("boards")
+
+
+def export(folder: Path) -> list[Path]:
+    """Write all boards into a folder, and return the files; an existing file of theirs is replaced.
+
+    Raises:
+        OpsError: the folder cannot be written.
+    """
+    found = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for board in sorted(BOARDS.glob("*.json")):
+            target = folder / board.name
+            target.write_bytes(board.read_bytes())
+            found.append(target)
+    except OSError as error:
+        raise OpsError(
+            f"{folder} cannot be written: {error.strerror}.\n  type:   trainctl dashboards --export boards"
+        ) from None
+    return found

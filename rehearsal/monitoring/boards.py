@@ -1,0 +1,69 @@
+"""The boards' queries, asked of a rehearsal's Prometheus."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rehearsal.monitoring.prometheus import query
+from training_cluster.paths import ROOT
+
+BOARDS = ROOT / "ops" / "dashboards" / "boards"
+NEEDS_HARDWARE = {
+    "gpu_": "nvidia-smi",
+    "neuron_": "neuron-monitor",
+    "efa_": "hw_counters of an EFA device",
+    "lustre_client_": "lctl get_param llite.*.stats",
+}
+"""Beginnings of the metrics that no rehearsal has, with where they come from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A query of a board, with its answer."""
+
+    board: str
+    panel: str
+    query: str
+    series: int
+
+    @property
+    def needs(self) -> str | None:
+        """Where its metrics come from, if no rehearsal has them; else None."""
+        found = (source for begins, source in NEEDS_HARDWARE.items() if begins in self.query)
+        return next(found, None)
+
+
+def board_queries(folder: Path = BOARDS) -> list[tuple[str, str, str]]:
+    """List board, panel and query of all boards, with Grafana's variables replaced."""
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        board = json.loads(file.read_text())
+        for panel in board["panels"]:
+            for target in panel["targets"]:
+                text = target["expr"].replace("$job", ".+").replace("$__rate_interval", "1m")
+                found.append((board["title"].removeprefix("Training Cluster: "), panel["title"], text))
+    return found
+
+
+def ask_all(url: str) -> list[Asked]:
+    """Ask each query now. Raises RehearsalError if Prometheus does not take one."""
+    return [
+        Asked(board=board, panel=panel, query=text, series=len(query(url, text)))
+        for board, panel, text in board_queries()
+    ]
+
+
+def without_data(asked: list[Asked]) -> list[Asked]:
+    """Return the queries without data that need no hardware."""
+    return [each for each in asked if not each.series and not each.needs]
+
+
+def ask_until_complete(url: str, *, timeout_s: float) -> list[Asked]:
+    """Ask until each query has data or needs hardware, or the time is over; return the last answers."""
+    deadline = time.monotonic() + timeout_s
+    while without_data(asked := ask_all(url)) and time.monotonic() < deadline:
+        time.sleep(2)
+    return asked

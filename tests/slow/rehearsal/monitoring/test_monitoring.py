@@ -1,0 +1,142 @@
+"""Every query of every board, asked of a real Prometheus that scrapes the nodes of a real Slurm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rehearsal.local_slurm import LocalSlurm
+from rehearsal.local_slurm.partitions import parse_partitions
+from rehearsal.local_slurm.ports import find_ports
+from rehearsal.monitoring.boards import ask_until_complete, board_queries, without_data
+from rehearsal.monitoring.prometheus import Monitoring, query
+from rehearsal.monitoring.scene import PROGRAMS, Scene
+from tests.slow.assets.training.training import QUEUE, SHAPES
+from training_cluster.paths import ASSETS
+
+pytestmark = pytest.mark.slow
+# Writes rows as trainkit does, a second apart.
+TRAINS = """\
+import pathlib, sys, time
+sys.path.insert(0, {training!r})
+from trainkit.run.metrics import Metrics
+folder = pathlib.Path({runs!r}) / "gpt2" / "mine"
+folder.mkdir(parents=True)
+(folder / "owner").write_text(sys.argv[1])
+metrics = Metrics(folder / "metrics.jsonl", after_step=0)
+for step in range(1, 600):
+    metrics.add(step=step, loss=7 - step / 100, learning_rate=1e-3, tokens=step, tokens_per_s=1000.0,
+                step_s=1.0, data_s=0.25, memory_bytes=1 << 30, world_size=2, mfu=0.4)
+    time.sleep(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    root = tmp_path_factory.mktemp("m")
+    shared, prologs = root / "fsx", root / "scripts" / "prolog.d"
+    (shared / "runs").mkdir(parents=True)
+    job_files = root / "node" / "metrics"
+    job_files.mkdir(parents=True)
+    for moment in ("prolog", "epilog"):
+        text = (ASSETS / "bootstrap/metrics/job-file.sh").read_text()
+        set_up = f"\nreadonly MOMENT={moment}\nexport TRAINING_METRICS={job_files}\n"
+        program = prologs.with_name(f"{moment}.d") / "20-training-cluster-metrics"
+        program.parent.mkdir(parents=True)
+        program.write_text(text.replace("\n", set_up, 1))
+        program.chmod(0o755)
+    (root / "prices").write_text("head - 0.68\ntrain p4d 21.96\n")
+    (root / "train.py").write_text(
+        TRAINS.format(training=str(ASSETS / "training"), runs=str(shared / "runs"))
+    )
+    slurm = LocalSlurm(
+        root=root / "s",
+        partitions=parse_partitions(cluster_config={"Scheduling": {"SlurmQueues": [QUEUE]}}, shapes=SHAPES),
+        marker=("LOCAL_SLURM_TEST", f"monitoring-{os.getpid()}"),
+        suspend_time_s=600,
+        prolog=prologs,
+        private=[job_files],
+    )
+    found = Scene(
+        folder=root / "metrics",
+        bootstrap=ASSETS / "bootstrap",
+        slurm=root / "s",
+        job_files=job_files,
+        shared=shared,
+        prices=root / "prices",
+        cluster="training",
+        first_port=find_ports(16),
+        interval_s=2,
+    )
+    with slurm:
+        monitoring = Monitoring(found, slurm.client_env())
+        try:
+            _work(slurm, root)
+            monitoring.start()
+            yield found
+        finally:
+            monitoring.stop()
+
+
+def _work(slurm: LocalSlurm, root: Path) -> None:
+    """Start a job that trains, leave one pending, and drain a node."""
+    # On both nodes first, since a node without an instance has no state to publish.
+    first = slurm.submit(["--nodes=2", "--exclusive", "--wrap", "srun true"])
+    slurm.wait(first, timeout_s=120, on_line=lambda _: None)
+    slurm.submit(["--nodes=1", "--exclusive", "--wrap", f"srun python3 {root}/train.py $SLURM_JOB_ID"])
+    time.sleep(3)
+    env = slurm.client_env()
+    running = subprocess.run(
+        ["squeue", "--noheader", "--format=%N"], env=env, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    (other,) = {"train-dy-p4d-1", "train-dy-p4d-2"} - {running}
+    subprocess.run(
+        ["scontrol", "update", f"nodename={other}", "state=drain", "reason=a test"], env=env, check=True
+    )
+    slurm.submit(["--nodes=2", "--exclusive", "--wrap", "true"])
+
+
+def test_every_query_of_every_board_has_data_or_needs_hardware(scene: Scene) -> None:
+    asked = ask_until_complete(scene.url, timeout_s=90)
+    assert [(each.board, each.panel, each.query) for each in without_data(asked)] == []
+    assert sum(each.series > 0 for each in asked) >= 40
+    assert not [each for each in asked if each.series and each.needs], "no GPU, EFA or Lustre is here"
+
+
+def test_the_job_its_user_and_its_node_are_named(scene: Scene) -> None:
+    ask_until_complete(scene.url, timeout_s=90)
+    (on_node,) = query(scene.url, "slurm_node_job_info")
+    (in_slurm,) = query(scene.url, "slurm_job_info")
+    (step,) = query(scene.url, "training_step")
+    assert on_node["metric"]["job"] == in_slurm["metric"]["job"] == step["metric"]["job"]
+    assert on_node["metric"]["user"] == in_slurm["metric"]["user"] == step["metric"]["user"]
+    assert on_node["metric"]["node"].startswith("train-dy-p4d-")
+    (out,) = query(scene.url, "slurm_node_out_since_seconds")
+    assert out["metric"]["reason"] == "a test"
+    assert out["metric"]["node"] != on_node["metric"]["node"]
+
+
+def test_promtool_takes_every_query(scene: Scene, tmp_path: Path) -> None:
+    rules = "".join(
+        f"  - record: board:query:{number}\n    expr: {text!r}\n"
+        for number, (_, _, text) in enumerate(board_queries())
+    )
+    (tmp_path / "rules.yml").write_text(f"groups:\n- name: boards\n  rules:\n{rules}")
+    done = subprocess.run(
+        [PROGRAMS / "promtool", "check", "rules", "rules.yml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_rule_fires_in_a_healthy_minute(scene: Scene) -> None:
+    ask_until_complete(scene.url, timeout_s=90)
+    assert query(scene.url, 'ALERTS{alertstate="firing"}') == []

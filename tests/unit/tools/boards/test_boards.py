@@ -1,0 +1,36 @@
+"""Boards: the files are what Grafana's library renders now, and every metric in them exists."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+
+import pytest
+
+from rehearsal.monitoring.boards import board_queries
+from tools.boards.render import FOLDER, render
+from training_cluster.paths import ASSETS
+
+# Of node_exporter and Prometheus: a rehearsal shows that they exist.
+OTHERS = ("node_", "up", "ALERTS")
+
+
+def test_the_files_are_what_the_library_renders() -> None:
+    assert {path.name: path.read_text() for path in FOLDER.glob("*.json")} == render(), (
+        "type: python -m tools.boards"
+    )
+
+
+def test_every_metric_of_a_query_is_written_by_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ASSETS / "bootstrap" / "metrics"))
+    names = importlib.import_module("names").NAMES
+    sys.modules.pop("names")
+    for board, panel, query in board_queries():
+        used = re.findall(
+            r"[A-Za-z_][A-Za-z0-9_]*", re.sub(r'"[^"]*"|\{[^}]*\}|(by|on|group_left) \([^)]*\)', "", query)
+        )
+        metrics = {each for each in used if "_" in each or each in OTHERS}
+        assert metrics, (board, panel)
+        unknown = {each for each in metrics if each not in names and not each.startswith(OTHERS)}
+        assert not unknown, (board, panel)

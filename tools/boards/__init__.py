@@ -1,0 +1,4 @@
+"""Grafana boards of a cluster, by Grafana's own library; `python -m tools.boards` writes them.
+
+Imported by: nobody; run by name.
+"""

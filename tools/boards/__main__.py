@@ -1,0 +1,8 @@
+"""`python -m tools.boards`: write the boards of ops/dashboards/boards/."""
+
+from __future__ import annotations
+
+from tools.boards.render import write
+
+if __name__ == "__main__":
+    write()
