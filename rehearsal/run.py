@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,6 @@ from training_cluster.paths import ROOT
 JOB_TIMEOUT_S = 1500
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG_LINES_SHOWN = 25
-
-# Two scrapes after the writers have seen the job's end.
-_METRICS_TIMEOUT_S = 20.0
 
 # Title and explanation of each step, in the words of the README.
 _LOCAL_AWS = (
@@ -92,6 +90,7 @@ class Rehearsal:
 
     def __init__(self, *, options: Options, workspace: Workspace, narrator: Narrator) -> None:
         self._options, self._workspace, self._narrator = options, workspace, narrator
+        self._metrics_since = 0.0
 
     def run(self) -> None:
         """Run all steps. Raises RehearsalError or SlurmError; KeyboardInterrupt stops everything as well."""
@@ -214,6 +213,7 @@ class Rehearsal:
             budget_usd=settings.budget_usd or 1000,
         )
         with self._narrator.step(*_METRICS):
+            self._metrics_since = time.time()
             monitoring = Monitoring(scene, slurm.client_env())
             running.callback(monitoring.stop)
             monitoring.start()
@@ -223,7 +223,7 @@ class Rehearsal:
     def _report_metrics(self, scene: Scene) -> None:
         """Ask all boards' queries; print those without data."""
         with self._narrator.step("Boards", "Each query of each board is asked of this Prometheus."):
-            asked = ask_until_complete(scene.url, timeout_s=_METRICS_TIMEOUT_S)
+            asked = ask_until_complete(scene.url, timeout_s=0, since=self._metrics_since)
             say = self._narrator.say
             say(f"{sum(each.series > 0 for each in asked)} of {len(asked)} queries have data here")
             hardware = [each for each in asked if not each.series and each.needs]

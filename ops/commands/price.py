@@ -48,6 +48,7 @@ def price(
     """
     from ops.account.session import account_clients
     from ops.context import read_context
+    from ops.price.metrics import metrics_cost, render_metrics_cost
     from ops.price.price_book import ask_prices, catalog_book
     from ops.price.price_list import pricing_client
     from ops.price.quote import make_quote
@@ -84,12 +85,14 @@ def price(
     book = (
         catalog_book() if offline else ask_prices([settings], client=account_clients, pricing=pricing_client)
     )
-    quote = make_quote(settings, book)
+    quote, metrics = make_quote(settings, book), metrics_cost(settings)
     tokens = dataset_tokens or (expected.tokens if expected else None)
     costs = [cost for speed in speeds if (cost := training_cost(speed, quote, tokens))]
     if as_json:
-        return print_json({"quote": quote, "training": costs} | ({"job": expected} if expected else {}))
+        found = {"quote": quote, "training": costs, "metrics": metrics}
+        return print_json(found | ({"job": expected} if expected else {}))
     show_quote(quote, console())
+    console().print(render_metrics_cost(metrics))
     if expected:
         show_expected(expected, console())
     return show_training(costs, console(), whole="the run" if expected and not dataset_tokens else "an epoch")

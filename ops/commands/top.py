@@ -40,7 +40,7 @@ def top(
             return print_json(read_figures(prometheus.ask))
         console = Console(highlight=False)
         if not console.is_terminal:
-            console.width = WIDE
+            console.width = WIDE  # a pipe has none
         if once or not console.is_terminal:
             return console.print(render(read_figures(prometheus.ask), width=console.width))
         return follow(

@@ -12,7 +12,7 @@ from rich.text import Text
 from ops.dashboards.figures import Figures
 from ops.printable import printable
 
-WIDE = 110
+WIDE = 132
 _LEFT_OUT = ("partition", "MFU", "data", "silent")
 MOST_NODES = 64
 """Nodes that are shown; those without trouble are left out first."""

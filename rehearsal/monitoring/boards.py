@@ -7,10 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.monitoring.prometheus import query
+from rehearsal.monitoring.prometheus import query_range
 from training_cluster.paths import ROOT
 
 BOARDS = ROOT / "ops" / "dashboards" / "boards"
+_STEP_S, _MOST_POINTS = 2.0, 5000
 NEEDS_HARDWARE = {
     "gpu_": "nvidia-smi",
     "neuron_": "neuron-monitor",
@@ -48,10 +49,17 @@ def board_queries(folder: Path = BOARDS) -> list[tuple[str, str, str]]:
     return found
 
 
-def ask_all(url: str) -> list[Asked]:
-    """Ask each query now. Raises RehearsalError if Prometheus does not take one."""
+def ask_all(url: str, *, since: float) -> list[Asked]:
+    """Ask each query for the time since then. Raises RehearsalError if Prometheus does not take one."""
+    now = time.time()
+    step_s = max(_STEP_S, (now - since) / _MOST_POINTS)
     return [
-        Asked(board=board, panel=panel, query=text, series=len(query(url, text)))
+        Asked(
+            board=board,
+            panel=panel,
+            query=text,
+            series=len(query_range(url, text, start=since, end=now, step_s=step_s)),
+        )
         for board, panel, text in board_queries()
     ]
 
@@ -61,9 +69,14 @@ def without_data(asked: list[Asked]) -> list[Asked]:
     return [each for each in asked if not each.series and not each.needs]
 
 
-def ask_until_complete(url: str, *, timeout_s: float) -> list[Asked]:
-    """Ask until each query has data or needs hardware, or the time is over; return the last answers."""
+def ask_until_complete(url: str, *, timeout_s: float, since: float | None = None) -> list[Asked]:
+    """Ask until each query has data or needs hardware, or the time is over; return the last answers.
+
+    Args:
+        since: beginning of the time that counts, seconds since 1970; by default now.
+    """
+    since = time.time() if since is None else since
     deadline = time.monotonic() + timeout_s
-    while without_data(asked := ask_all(url)) and time.monotonic() < deadline:
+    while without_data(asked := ask_all(url, since=since)) and time.monotonic() < deadline:
         time.sleep(2)
     return asked

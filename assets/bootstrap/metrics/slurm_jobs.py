@@ -45,6 +45,8 @@ def _job(line: str) -> Job | None:
     if len(parts) != len(Job._fields) or not (parts[0].isdecimal() and parts[3].isdecimal()):
         return None
     job, state, user, uid, account, partition, nodes, submitted, started, reason, name = parts
+    # Without accounting jobs have no account.
+    account = "" if account == "(null)" else account
     return Job(
         *(job, state.lower(), user, int(uid), account, partition),
         int(nodes) if nodes.isdecimal() else 0,

@@ -39,6 +39,10 @@ class Prices(Strict):
     efs_gb_month: Price
     efs_mibps_month: Price = Field(description="provisioned throughput")
     s3_gb_month: Price
+    cloudwatch_metric_month: Price = Field(description="of one custom metric")
+    cloudwatch_1000_requests: Price = Field(description="PutMetricData")
+    amp_10m_samples: Price = Field(description="ingested, the first two thousand million of a month")
+    amp_10m_samples_beyond: Price = Field(description="the others")
     aurora_acu_hour: Price
 
     def lustre_gb_month(self, deployment_type: str, mbps_per_tib: int | str | None) -> Price | None:

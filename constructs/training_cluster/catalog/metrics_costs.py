@@ -1,0 +1,36 @@
+"""Monthly cost of each store of metrics (the flag `metrics`), by the number of nodes that run all month."""
+
+from __future__ import annotations
+
+from training_cluster.catalog.monthly_costs import MonthlyCost
+from training_cluster.catalog.prices import Prices
+
+# Own metrics in CloudWatch: constructs/training_cluster/monitoring/metrics.py.
+_STATES, _OF_CLUSTER = 5, 2
+_MINUTES_AN_HOUR, _SCRAPES_AN_HOUR = 60, 120
+SERIES_OF_NODE, SERIES_OF_ACCELERATOR, SERIES_OF_HEAD = 300, 23, 500
+"""Time series: a node's own, which a rehearsal counted (280), and those of each GPU (gpus.py, nvlink.py)."""
+_AMP_FIRST_SAMPLES = 2e9
+_SAMPLES = 1e7
+
+
+def cloudwatch_month(prices: Prices, *, nodes: int, partitions: int = 1) -> MonthlyCost:
+    """Return the cost of the metrics that nodes publish once a minute, with any store."""
+    metrics = _STATES * partitions + _OF_CLUSTER
+    requests = (nodes + 1) * _MINUTES_AN_HOUR * prices.hours_per_month
+    metric, thousand = prices.cloudwatch_metric_month, prices.cloudwatch_1000_requests
+    return MonthlyCost(usd=metrics * metric.usd + requests / 1000 * thousand.usd, prices=(metric, thousand))
+
+
+def amp_month(prices: Prices, *, nodes: int, accelerators: int) -> MonthlyCost:
+    """Return the cost of the samples that metrics=amp sends, beside CloudWatch's; not of queries.
+
+    Args:
+        accelerators: GPUs of a node.
+    """
+    series = SERIES_OF_HEAD + nodes * (SERIES_OF_NODE + accelerators * SERIES_OF_ACCELERATOR)
+    samples = series * _SCRAPES_AN_HOUR * prices.hours_per_month
+    first, beyond = prices.amp_10m_samples, prices.amp_10m_samples_beyond
+    usd = min(samples, _AMP_FIRST_SAMPLES) / _SAMPLES * first.usd
+    usd += max(0.0, samples - _AMP_FIRST_SAMPLES) / _SAMPLES * beyond.usd
+    return MonthlyCost(usd=usd, prices=(first, beyond))

@@ -1,0 +1,29 @@
+"""Cost of the stores of metrics: what docs/costs.md says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ops.price.metrics import metrics_cost, render_metrics_cost
+from training_cluster.paths import ROOT
+from training_cluster.rules.context import read_settings
+
+
+@pytest.mark.parametrize("nodes", [1, 16, 256])
+def test_the_page_has_the_costs_of_each_store(nodes: int) -> None:
+    cost = metrics_cost(read_settings({"family": "p5"}), nodes)
+    row = re.search(
+        rf"^\| {nodes} \| (\d+) \| (\d+) \| (\d+) \|$", (ROOT / "docs/costs.md").read_text(), re.M
+    )
+    assert row
+    assert [int(each) for each in row.groups()] == [
+        round(each) for each in (cost.cloudwatch, cost.prometheus, cost.amp)
+    ]
+
+
+def test_doubt_about_prices_is_said() -> None:
+    line = render_metrics_cost(metrics_cost(read_settings({"nodes": "4"})))
+    assert line.startswith("Metrics of 4 nodes")
+    assert "unconfirmed" in line
