@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 Cluster = Annotated[str, typer.Option(help="cluster_name of the cluster.", metavar="NAME")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
@@ -30,6 +31,13 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True)
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table that fits the terminal, or COLUMNS: cells are wrapped, and long words folded, not cut."""
+    for column in table.columns:
+        column.overflow = "fold"
+    console.print(table, soft_wrap=False)
 
 
 def print_json(content: Any) -> None:

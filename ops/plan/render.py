@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ops.account.region_and_profile import with_account
+from ops.options import print_table
 from ops.plan.change import REFUSED, Change
 from ops.plan.plan import Plan
 from ops.plan.resources import ResourceChange
@@ -24,7 +25,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     """Print the plan, with the refused changes last."""
     console.print(Text(_headline(plan)))
     if plan.changes:
-        console.print(_table(plan.changes))
+        print_table(_table(plan.changes), console)
     for lines in (_jobs(plan), _costs(plan), _resources(plan), _notes(plan), _refused(plan)):
         for line in lines:
             console.print(Text(with_account(line)))

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ops.options import print_table
 from ops.preflight.finding import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
@@ -24,7 +25,7 @@ def report(findings: Sequence[Finding], console: Console) -> int:
     table = Table("check", "found", "", box=box.SIMPLE_HEAD, pad_edge=False)
     for each in findings:
         table.add_row(Text(each.check), Text(each.found), Text(each.verdict, style=_STYLES[each.verdict]))
-    console.print(table)
+    print_table(table, console)
     for each in findings:
         if each.mend:
             console.print(Text(f"{each.verdict}: {each.check}: {each.found}"))

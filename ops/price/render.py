@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ops.options import print_table
 from ops.price.quote import Quote
 from ops.price.training import TrainingCost
 from training_cluster.catalog.families import load_base
@@ -22,7 +23,7 @@ def show_quote(quote: Quote, console: Console) -> None:
     """Print the table, and below it the sources of the prices."""
     hours = load_base().prices.hours_per_month
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
-    table.add_column("USD, list prices", footer="total", min_width=30)
+    table.add_column("USD, list prices", footer="total")
     sums = (quote.idle_usd_per_hour, quote.full_usd_per_hour, quote.idle_usd_per_month)
     for title, total in zip(("idle /h", "all /h", "idle /month"), sums, strict=True):
         table.add_column(title, justify="right", footer=_usd(total))
@@ -32,7 +33,7 @@ def show_quote(quote: Quote, console: Console) -> None:
         month = None if idle is None else idle * hours
         source = "; ".join(filter(None, (row.source, row.note)))
         table.add_row(Text(row.what), _usd(idle), _usd(row.full_usd_per_hour), _usd(month), Text(source))
-    console.print(table)
+    print_table(table, console)
     for line in _footnotes(quote):
         console.print(Text(line))
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ops.options import print_table
 from ops.report import tables
 from ops.report.compared import compare
 from ops.report.panels import Panel, has, panels_of, size
@@ -109,6 +110,6 @@ def _print(table: tables.Table, console: Console, *, titled: bool = True) -> Non
     shown = RichTable(*table.header, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in table.rows:
         shown.add_row(*map(Text, row))
-    console.print(shown)
+    print_table(shown, console)
     if table.note:
         console.print(Text(table.note))
