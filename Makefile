@@ -82,7 +82,7 @@ validate: setup ## Ask the real ParallelCluster about every family x capacity x 
 	@$(VENV)/python -m rehearsal validate
 
 .PHONY: faults
-faults: setup ## Let AWS, head nodes and functions fail in every way; goes on where it was (ALL=1 SAMPLE SEED ONLY)
+faults: setup ## Let AWS, head nodes and functions fail in every way; continues where it stopped (ALL=1 SAMPLE SEED ONLY)
 	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(filter 1,$(ALL)),--all) $(ONLY)
 
 .PHONY: bench

@@ -85,7 +85,7 @@ def measure() -> Result:
             "slurmctld looks again; here a PrologSlurmctld tells it.",
             "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
             "Its calls are what slurmctld itself counted (sdiag): a fixed number by the script and by srun."
-            " Each node's daemons report the step's and the job's end besides: Slurm's own way.",
+            " Each node's daemons also report the end of the step and of the job, as Slurm does.",
             "The start is that of torchrun and one rank of gpt2 until its first checkpoint, counted by "
             "strace, with what the node itself does for all its ranks.",
             _PLAN,

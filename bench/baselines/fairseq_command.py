@@ -1,4 +1,4 @@
-"""Print, as JSON, the arguments that roberta gives fairseq-train, as a person types them for one process.
+"""Print, as JSON, the arguments that roberta gives fairseq-train, as you type them for one process.
 
     python fairseq_command.py DATA SAVE_DIR
 

@@ -3,7 +3,7 @@
     python nanogpt_prepare.py COPY_OF_prepare.py WORKERS VOCABULARY_FOLDER TEXT.jsonl ...
 
 It asks `datasets` for OpenWebText and `tiktoken` for GPT-2's vocabulary; both are replaced with files of
-ours. Besides, two constants are changed: the number of processes, and the number of batches, which must
+ours. Two constants are also changed: the number of processes, and the number of batches, which must
 not exceed the number of documents.
 """
 

@@ -72,7 +72,7 @@ class Starts:
 
 
 def count(lines: Iterable[str], folders: Sequence[Path]) -> Calls:
-    """Count the calls before the first checkpoint whose first path lies in one of the folders.
+    """Count the calls before the first checkpoint whose first path is in one of the folders.
 
     Args:
         lines: strace's output, of which each line has one call.

@@ -1,4 +1,4 @@
-"""Ids of the stacks, which a person types to the CDK, and their names in CloudFormation. It imports no CDK.
+"""Ids of the stacks, which you type to the CDK, and their names in CloudFormation. It imports no CDK.
 
 The names begin with the app's: `cdk deploy` updates any stack of the same name, whoever made it.
 """

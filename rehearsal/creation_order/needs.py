@@ -15,7 +15,7 @@ from rehearsal.creation_order.template import Dependencies, Resources, of_type, 
 _RULES_OF_GROUPS = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
 _POLICIES = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy")
 _FUNCTION, _LOG_GROUP = "AWS::Lambda::Function", "AWS::Logs::LogGroup"
-# Types that use a role when they are created, besides custom resources, whose functions do.
+# Types that use a role when they are created; functions of custom resources do so, too.
 _USES_ROLE_AT_CREATION = (
     "AWS::StepFunctions::StateMachine",  # CreateStateMachine checks that it may write its log
     "AWS::ImageBuilder::Image",  # the build begins at once

@@ -33,7 +33,7 @@ class Plan:
     """The choice of cases.
 
     Args:
-        size: number of cases, and one of whole stacks besides; 0 for all.
+        size: number of cases, plus one of whole stacks; 0 for all.
         seed: seed of the random choice.
         everywhere: True for each kind of fault at the first, a middle and the last call of a name.
         only: words, one of which must be in a case's name; empty for all.

@@ -56,7 +56,7 @@ def _daemons(layout: Layout) -> Iterator[str]:
 
 def _jobs() -> Iterator[str]:
     yield "\n# A cluster's nodes on one machine: believe the CPUs and the memory written below, bind"
-    yield "# nothing, use no cgroup (neither root nor a delegated one is asked for)."
+    yield "# nothing, use no cgroup (it would need root or a delegated one)."
     yield "SlurmdParameters=config_overrides"
     yield "ProctrackType=proctrack/linuxproc"
     yield "TaskPlugin=task/none"

@@ -31,7 +31,7 @@ FEATURES: dict[str, dict[str, str]] = {
     "login nodes": {"login_nodes": "2"},
     "accounting, new": {"accounting": "new"},
     "accounting, own": {"accounting": "db.example.com:3307", "accounting_secret": SECRET},
-    "an AMI of one's own": {"image": IMAGE},
+    "a custom AMI": {"image": IMAGE},
     "built image": {"image": "build"},
     "home on EFS": {"home": "efs"},
     "boundary and tags": {

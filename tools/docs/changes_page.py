@@ -22,7 +22,7 @@ _HEAD = """\
 # What a changed flag does
 
 Generated from the real ParallelCluster library's update policies and from our guards by `make docs`; a test
-compares the two. Each row is one `cdk deploy` with another value, on a cluster that stands.
+compares the two. Each row is one `cdk deploy` with another value, on an existing cluster.
 
 | it says | what happens |
 |---|---|

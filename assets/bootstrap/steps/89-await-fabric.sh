@@ -3,7 +3,7 @@
 # Waits until the GPUs have joined their NVLink fabric, which the fabric manager completes some time after boot.
 #
 # Without the wait the first job's prolog, which has no time for it, would drain a node that is healthy a minute later.
-# The step fails if the fabric is not ready in time, and the node joins all the same: its first check then drains it with
+# The step fails if the fabric is not ready in time, and the node still joins: its first check then drains it with
 # the reason. It asks the node's own checks, so without NVSwitches (g5) it ends at once.
 #
 # Called by: run-steps.sh, as root. Changes nothing. Environment: BUNDLE, PARTITION, TRAINING_ETC, BOOTSTRAP_MOMENT (on a

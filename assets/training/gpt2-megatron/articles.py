@@ -13,7 +13,7 @@ from typing import IO, Any
 from trainkit.data.shards import ShardError
 from trainkit.run.files import sync
 
-# Links that show a picture or sort an article, in English; other wikis have own names besides these.
+# Links that show a picture or sort an article, in English; other wikis have more names.
 NOT_TEXT = re.compile(r"\s*(file|image|category)\s*:", re.IGNORECASE)
 # Elements whose content is no sentence.
 NOT_PROSE = frozenset({"table", "ref", "gallery", "math", "timeline", "score", "syntaxhighlight", "source"})

@@ -143,7 +143,7 @@ def have_text(
         _work(dump, left, threads, pool, lambda: read_bytes.value, say=say, every_s=every_s)
     except BrokenProcessPool as error:
         raise ShardError(
-            "a process that read the dump was killed, perhaps for want of memory: submit again, finished "
+            "a process that read the dump was killed, perhaps because memory ran out: submit again, finished "
             f"parts are kept; fewer at a time than {workers}: PREPARE_WORKERS={max(1, workers // 2)}."
         ) from error
     finally:

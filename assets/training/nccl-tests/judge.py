@@ -145,7 +145,7 @@ def judge(output: Output, expected: Expected) -> list[Problem]:
     if not output.rows or not output.is_concluded:
         return [
             Problem(
-                'the test did not come to its end: there is no line "Out of bounds values".',
+                'the test did not finish: there is no line "Out of bounds values".',
                 "Look for the first error in the log; lines with `NCCL WARN` name what failed.",
             )
         ]

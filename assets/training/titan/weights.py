@@ -1,7 +1,7 @@
 """INIT_FROM: published weights as a folder with safetensors, config.json and tokenizer.json.
 
 A path is a folder on the shared file system (an export of titan is one, too); anything else is a repository
-of the Hugging Face hub, downloaded once into DATA_DIR/models/ by huggingface_hub, which goes on where it was
+of the Hugging Face hub, downloaded once into DATA_DIR/models/ by huggingface_hub, which continues
 interrupted. HF_TOKEN opens gated models, HF_ENDPOINT names a mirror.
 """
 

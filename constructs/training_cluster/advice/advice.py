@@ -42,8 +42,8 @@ def _image(settings: Settings) -> Iterator[Advice]:
             text=f"image=build{why}: {family.name} takes the recipe {family.image_recipe}: "
             f"{recipe.description}. {image_stack_name(settings)} builds it, about {recipe.usual_min} minutes "
             f"at the first deploy and whenever its content changes, with the environments of: {baked}. All "
-            "clusters of this recipe and os share it, so give all the same workloads. The AMI's id is in the "
-            f"SSM parameter {image_parameter(settings)}. What it will hold: trainctl image-plan "
+            "clusters of this recipe and os share it, so give each the same workloads. The AMI's id is in "
+            f"the SSM parameter {image_parameter(settings)}. What it will hold: trainctl image-plan "
             f"{family.name}. To use an AMI of yours: -c image=ami-...",
             warns=False,
         )

@@ -77,7 +77,7 @@ def permanent_items(settings: Settings, hour_of: InstanceHour) -> Iterator[Item]
 
 
 def instances(count: int, root_gib: int, hour: Price | None, *, what: str, public: bool = False) -> Item:
-    """Return the cost of instances that always run, disks and addresses included; `hour` is one's price."""
+    """Return the cost of instances that always run, with disks and addresses; `hour` is the price of one."""
     prices = load_base().prices
     if hour is None:
         return Item(what=what, usd_per_month=None, why_unknown="not in the catalog")

@@ -127,7 +127,7 @@ class DatasetBucket:
 
 
 EXTRAS = ("tokenizer.json",)
-"""Files that a folder of shards may have besides."""
+"""Other files that a folder of shards may have."""
 
 
 def _each(

@@ -20,7 +20,7 @@ from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import ReadUnit, Unit
 
 OWN = "raw"
-"""The folder of one's own text, and the value of CORPUS that takes it."""
+"""The folder of your own text, and the value of CORPUS that takes it."""
 SUFFIXES = (".txt", ".jsonl", ".parquet")
 PATTERNS = "*.txt, *.jsonl or *.parquet"
 # One shard of 30 MB, and a minute's work of one core.

@@ -126,8 +126,8 @@ def _in_processes(
         return {futures[future]: future.result() for future in futures}
     except BrokenProcessPool as error:
         raise ShardError(
-            "a process that tokenized was killed, perhaps for want of memory: submit again, finished shards "
-            f"are kept; fewer at a time than {workers}: PREPARE_WORKERS={max(1, workers // 2)}."
+            "a process that tokenized was killed, perhaps because memory ran out: submit again, finished "
+            f"shards are kept; fewer at a time than {workers}: PREPARE_WORKERS={max(1, workers // 2)}."
         ) from error
     finally:
         # After a failure the others would go on for minutes.

@@ -51,7 +51,7 @@ def test_good_runs_pass_and_say_what_they_were_held_to(log: str, family: dict[st
         ("bad-one-card-missing", "cards missing: a process found 3 EFA cards, and a node of p4d has 4"),
         ("bad-two-worlds", "worlds of 8 and 8 ranks instead of one of 16"),
         ("bad-values", "7 values came out wrong"),
-        ("bad-ended-early", "did not come to its end"),
+        ("bad-ended-early", "did not finish"),
     ],
 )
 def test_bad_runs_fail_with_their_cause_alone(log: str, said: str) -> None:

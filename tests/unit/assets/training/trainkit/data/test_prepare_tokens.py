@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_ends_all_with_advice(
                 child.kill()
 
     slow = recipe(tmp_path / "shards", encoder=Letters(0.2))
-    with pytest.raises(error, match=r"was killed, perhaps for want of memory.*PREPARE_WORKERS=1\."):
+    with pytest.raises(error, match=r"was killed, perhaps because memory ran out.*PREPARE_WORKERS=1\."):
         tokens.prepare(slow, workers=2, say=kill_one, every_s=0.1)
 
 
