@@ -111,7 +111,7 @@ def _checks(
     yield "budget_usd", partial(check_budget, settings, account, client)
     yield "zone", partial(check_zone, zone, settings, existing)
     yield "network", partial(check_network, settings, existing, account, ec2)
-    yield "subnets of queues", partial(check_queue_subnets, settings, existing, ec2)
+    yield "subnets of queues", partial(check_queue_subnets, settings, existing, client)
     yield "security group", partial(check_node_group, settings, ec2)
     yield "instance types", partial(check_instance_types, settings, existing, ec2)
     yield "endpoints", partial(check_endpoints, settings, zone, ec2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -45,6 +45,21 @@ COLUMNS = tuple(Row.model_fields)
 _BF16_SINCE = 8.0
 # Inferentia's first generation has no software to train with.
 _TRAINS = re.compile(r"AWS (Trainium\d*|Inferentia2)")
+
+
+_ULTRASERVERS: Mapping[str, str] = {
+    # ULTRASERVER_CAPACITY_BLOCK_ALLOWED_SIZE_DICT, UNSUPPORTED_OSES_FOR_P6E_GB200 of ParallelCluster.
+    "p6e-gb200": "ParallelCluster takes them only in Capacity Blocks of 9 or 18 nodes, and joins their "
+    "GPUs by NVIDIA's IMEX with a block topology of Slurm; EC2's table here lacks the type, as does the "
+    "local AWS, so nothing of it can be checked before a deploy, and the workloads' packages are for x86_64",
+    "p6e-gb300": "this version of ParallelCluster does not know them (its UltraServers are p6e-gb200)",
+}
+
+
+def refused_family(name: str) -> str | None:
+    """Return why nodes of a family of EC2's are refused; None for a family that is not."""
+    reason = _ULTRASERVERS.get(name)
+    return f"UltraServers {name} are refused: {reason}" if reason else None
 
 
 def family_of_type(instance_type: str) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, field_validator
 
 from training_cluster.catalog.families import family_names
 from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, RESERVATIONS
-from training_cluster.catalog.instance_types import other_families
+from training_cluster.catalog.instance_types import family_of_type, other_families, refused_family
 from training_cluster.catalog.workloads import load_workloads
 from training_cluster.flags.flag import flag
 from training_cluster.problems import did_you_mean
@@ -107,7 +107,15 @@ class ComputeFlags(BaseModel):
     def _known_family(cls, value: str) -> str:
         names = family_names()
         if value not in (*names, *other_families()):
-            raise ValueError(f"no such instance family.{did_you_mean(value, (*names, *other_families()))}")
+            hint = did_you_mean(value, (*names, *other_families()))
+            raise ValueError(refused_family(value) or f"no such instance family.{hint}")
+        return value
+
+    @field_validator("instance_type")
+    @classmethod
+    def _no_refused_type(cls, value: str | None) -> str | None:
+        if value and (refused := refused_family(family_of_type(value))):
+            raise ValueError(refused)
         return value
 
     @field_validator("workloads")

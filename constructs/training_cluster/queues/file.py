@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from training_cluster.catalog.families import family_names, find_instance_type, load_base, load_family
 from training_cluster.catalog.family import AWS_ID, QUEUE_NAME, RESERVATIONS, CapacityType, Strict
-from training_cluster.catalog.instance_types import other_families
+from training_cluster.catalog.instance_types import other_families, refused_family
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ON, ComputeResource, NodeType, Queue
@@ -56,7 +56,9 @@ class NodesEntry(Strict):
     def _known_family(cls, value: str | None) -> str | None:
         names = (*family_names(), *other_families())
         if value is not None and value not in names:
-            raise ValueError(f'no such instance family "{value}".{did_you_mean(value, names)}')
+            raise ValueError(
+                refused_family(value) or f'no such instance family "{value}".{did_you_mean(value, names)}'
+            )
         return value
 
     @field_validator("instance_types")
@@ -67,6 +69,8 @@ class NodesEntry(Strict):
                 family = each.partition(".")[0]
                 known = family in (*family_names(), *other_families())
                 sizes = sorted(load_family(family).sizes) if known else ()
+                if refused := refused_family(family):
+                    raise ValueError(refused)
                 raise ValueError(
                     f'EC2 has no instance type "{each}".{did_you_mean(each, sizes)}'
                     + ("" if known else did_you_mean(family, (*family_names(), *other_families())))

@@ -9,6 +9,7 @@ from ops.preflight.existing_network import ExistingNetwork, Subnet
 from ops.preflight.finding import Finding, finding
 from ops.preflight.network.routes import WORLD, check_egress, default_route, route_table, s3_endpoint
 from training_cluster.flags.settings import Settings
+from training_cluster.overrides.isolated import is_isolated
 from training_cluster.rules.network import RESERVED_ADDRESSES
 
 
@@ -119,7 +120,7 @@ def _entry_addresses(settings: Settings) -> int:
 
 def _private(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
     table = route_table(subnet, ec2)
-    yield check_egress(table)
+    yield check_egress(table, isolated=is_isolated(settings))
     yield s3_endpoint(table, subnet["VpcId"], ec2)
     nodes = sum(queue.addresses for queue in settings.all_queues if not queue.subnet_ids)
     nodes += _entry_addresses(settings) if settings.public_access == "off" else 0

@@ -47,9 +47,18 @@ def check_egress(
     table: Table | None,
     check: str = "private subnet: route to the internet",
     instead: str = "-c private_subnet_id=... of a subnet",
+    *,
+    isolated: bool = False,
 ) -> Finding:
-    """Check that a subnet of compute nodes reaches the internet, for packages and AWS APIs."""
+    """Check that a subnet of compute nodes reaches the internet, for packages and AWS APIs.
+
+    Args:
+        isolated: True for a cluster that is meant to run without internet.
+    """
     route = default_route(table)
+    if route is None and isolated:
+        limits = "docs/how-to/network.md lists the endpoints that it needs, and what does not work there"
+        return Finding(check=check, found="none, as the overrides mean it", verdict="warning", mend=limits)
     if route is None:
         return Finding(
             check=check,

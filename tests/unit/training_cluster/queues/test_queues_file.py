@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -144,6 +145,29 @@ def test_a_changed_file_is_read_again(write: Write) -> None:
             "a: {compute_resources: [{name: x, family: g5, spot: true}]}",
             ["a.compute_resources.0.spot: no such key"],
         ),
+        (
+            "a: {compute_resources: [{name: x, family: g5, reservation: mine}]}",
+            ["a.compute_resources.0.reservation: mine: not allowed", "ARN of a resource group"],
+        ),
+        (
+            "a: {family: g5, reservation: cr-0123456789abcdef0}",
+            ["a.reservation: no such key", "compute_resources"],
+        ),
+        (
+            "a: {family: g5, capacity: 'capacity-block:arn:aws:resource-groups:us-east-1:1:group/x'}",
+            ["a.capacity: ", "not allowed", "capacity-block:cr-..."],
+        ),
+        (
+            "a: {compute_resources: [{name: x, family: g5, placement_group: '?'}]}",
+            ["a.compute_resources.0.placement_group: ?: not allowed", "auto, on, off"],
+        ),
+        ("a: {family: p6e-gb200}", ["a.family: UltraServers p6e-gb200 are refused", "9 or 18 nodes", "IMEX"]),
+        (
+            "a: {instance_types: p6e-gb300.36xlarge}",
+            ["a.instance_types: UltraServers p6e-gb300 are refused", "does not know them"],
+        ),
+        ("a: {family: g5, nodes: 2.5}", ["a.nodes: 2.5: not allowed"]),
+        ("a: {family: g5, subnet_ids: {x: 1}}", ["a.subnet_ids"]),
     ],
 )
 def test_a_mistake_is_named_with_what_is_allowed(write: Write, text: str, words: list[str]) -> None:
@@ -198,3 +222,56 @@ def test_efa_can_be_left_out(write: Write) -> None:
     assert (found.efa, found.wants_new_placement_group) == (False, False)
     with pytest.raises(ConfigurationError, match=r"efa: true, and g5.xlarge has none"):
         settings(write("a: {instance_types: g5.xlarge, efa: true}"))
+
+
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/mine"
+RESERVATION = "cr-0123456789abcdef0"
+
+
+def test_compute_resources_have_reservations_and_groups_of_their_own(write: Write) -> None:
+    text = f"""
+a:
+  capacity: reservation:{RESERVATION}
+  placement_group: on
+  compute_resources:
+    - {{name: one, instance_types: g5.xlarge, nodes: 3}}
+    - {{name: two, instance_types: [g6.xlarge, g6.2xlarge], reservation: '{GROUP}', placement_group: off}}
+    - {{name: three, instance_types: g5.2xlarge, reservation: cr-0123456789abcdef1, placement_group: mine}}
+"""
+    text = text.replace("[g6.xlarge, g6.2xlarge]", "g6.xlarge")
+    found = queue(write(text))
+    assert found.reservations == (RESERVATION, GROUP, "cr-0123456789abcdef1")
+    assert found.wants_new_placement_group
+    assert [each.placement_group for each in found.compute_resources] == [None, "off", "mine"]
+
+
+def test_what_a_compute_resource_reserves_is_not_bought_on_demand(write: Write) -> None:
+    reserved = f"{{name: two, instance_types: g5.xlarge, reservation: {RESERVATION}}}"
+    found = queue(write(f"a: {{compute_resources: [{{name: one, instance_types: g5.xlarge}}, {reserved}]}}"))
+    one, two = found.compute_resources
+    assert (found.capacity_of(one), found.capacity_of(two)) == ("ondemand", "reservation")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            f"a: {{capacity: spot, compute_resources: [{{name: x, family: g5, reservation: {RESERVATION}"
+            "}]}",
+            "x: reservation: spot nodes use none",
+        ),
+        (
+            f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{RESERVATION}'}}",
+            f"{RESERVATION} is of one instance type, and the queue has g5.12xlarge, g6.12xlarge",
+        ),
+    ],
+)
+def test_reservations_that_contradict_are_refused(write: Write, text: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        settings(write(text))
+
+
+def test_a_group_of_reservations_may_have_several_types(write: Write) -> None:
+    text = f"a: {{instance_types: [g5.12xlarge, g6.12xlarge], capacity: 'reservation:{GROUP}'}}"
+    assert queue(write(text)).reservations == (GROUP,)
+    assert settings(write(text)).zone_reservation_id is None

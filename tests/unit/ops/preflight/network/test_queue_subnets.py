@@ -10,10 +10,11 @@ import pytest
 
 from ops.preflight.capacity.vcpus import Instances, wanted_instances
 from tests.unit.ops.preflight.preflight_account import RESERVATION
-from tests.unit.ops.preflight.preflight_network import NAT, OWN, PUBLIC, VPC, Network, findings
+from tests.unit.ops.preflight.preflight_network import NAT, OWN, PRIVATE, PUBLIC, VPC, Network, findings
 from training_cluster.catalog.families import load_family
 from training_cluster.rules.context import read_settings
 
+EFS = "fs-0123456789abcdef0"
 OTHER = "subnet-0cccccccccccccccc"
 QUEUE = f"far: {{instance_types: m6i.4xlarge, nodes: 10, subnet_ids: {OTHER}}}"
 
@@ -22,6 +23,7 @@ def _network() -> Network:
     network = Network()
     network.subnets[OTHER] = network.subnets[PUBLIC] | {"SubnetId": OTHER, "AvailabilityZoneId": "use1-az6"}
     network.routes[OTHER] = [NAT]
+    network.efs = [{"zone": "use1-az4"}, {"zone": "use1-az6"}]
     return network
 
 
@@ -38,9 +40,9 @@ def queues(tmp_path: Path) -> Callable[[str], dict[str, str]]:
 
 
 def test_a_subnet_in_another_zone_is_fine(queues: Callable[[str], dict[str, str]]) -> None:
-    found = findings(_network(), **OWN, **queues(QUEUE))
+    found = findings(_network(), **OWN, **queues(QUEUE), efs_id=EFS)
     ours = {each.check: each for each in found if each.check.startswith("queue far")}
-    assert [each.verdict for each in ours.values()] == ["ok"] * 3
+    assert [each.verdict for each in ours.values()] == ["ok"] * 4
     assert "use1-az6" in ours[f"queue far: {OTHER}"].found
 
 
@@ -51,6 +53,7 @@ def test_a_subnet_in_another_zone_is_fine(queues: Callable[[str], dict[str, str]
         (lambda n: n.subnets[OTHER].update(VpcId="vpc-1"), f"queue far: {OTHER}", "subnet_ids of far"),
         (lambda n: n.routes.update({OTHER: []}), "route to the internet", "create-route"),
         (lambda n: n.subnets[OTHER].update(AvailableIpAddressCount=9), "free addresses", "fewer nodes"),
+        (lambda n: n.efs.pop(), "mount target of EFS", "aws efs create-mount-target --file-system-id fs-"),
     ],
 )
 def test_what_is_wrong_with_a_subnet_is_said(
@@ -58,10 +61,30 @@ def test_what_is_wrong_with_a_subnet_is_said(
 ) -> None:
     network = _network()
     change(network)
-    found = findings(network, **OWN, **queues(QUEUE))
+    found = findings(network, **OWN, **queues(QUEUE), efs_id=EFS)
     (wrong,) = [each for each in found if "queue far" in each.check and each.verdict != "ok"]
     assert check in wrong.check
     assert mend in str(wrong.mend)
+
+
+def test_a_new_efs_gets_its_mount_target_in_the_other_zone_by_hand(
+    queues: Callable[[str], dict[str, str]],
+) -> None:
+    found = {each.check: each for each in findings(_network(), **OWN, **queues(QUEUE))}
+    target = found[f"queue far: {OTHER}: mount target of EFS"]
+    assert target.verdict == "problem"
+    assert "npx cdk deploy StorageStack, then aws efs create-mount-target" in str(target.mend)
+
+
+def test_a_network_without_internet_is_a_warning_where_overrides_mean_it(tmp_path: Path) -> None:
+    network, overrides = Network(), tmp_path / "overrides.yaml"
+    network.routes[PRIVATE] = []
+    overrides.write_text("Scheduling: {SlurmSettings: {Dns: {DisableManagedDns: true}}}")
+    found = {each.check: each for each in findings(network, **OWN, overrides=str(overrides))}
+    assert found["private subnet: route to the internet"].verdict == "warning"
+    assert {each.check: each for each in findings(network, **OWN)}[
+        "private subnet: route to the internet"
+    ].verdict == "problem"
 
 
 def test_quotas_count_the_nodes_of_every_queue(queues: Callable[[str], dict[str, str]]) -> None:
