@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from ops.account.region_and_profile import choose_account
 from ops.commands.cancel import cancel
+from ops.commands.check_nodes import check_nodes
 from ops.commands.connect import connect
 from ops.commands.dashboards import dashboards
 from ops.commands.destroy import destroy
@@ -122,4 +123,5 @@ _add(connect, RUNNING, "`trainctl connect -- sinfo`")
 _add(usage, AFTER, "`trainctl usage --by account --since 2026-11-01`")
 _add(report, AFTER, "`trainctl report 17 18 --html runs.html`")
 _add(diagnose, BROKEN, "`trainctl diagnose`, or `trainctl diagnose train-42.log`")
+_add(check_nodes, BROKEN, "`trainctl check-nodes --drain`")
 _add(destroy, AFTER, "`trainctl destroy --plan`")

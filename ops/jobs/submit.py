@@ -42,6 +42,8 @@ class JobRequest:
     """Id of a job that has to succeed first."""
     time_limit: str | None = None
     """Time limit in a form of sbatch: minutes, or [days-]hours:minutes:seconds."""
+    node_list: tuple[str, ...] = ()
+    """Names of the nodes to run on, if not any."""
     deadline: str | None = None
     """Time in a form of sbatch after which Slurm removes the job, if it has not ended by then."""
 
@@ -144,6 +146,7 @@ def sbatch_command(request: JobRequest, token: str) -> list[str]:
         ),
         *("sbatch", "--parsable", f"--nodes={request.nodes}", f"--job-name={request.workload}"),
         *([f"--partition={request.partition}"] if request.partition else []),
+        *([f"--nodelist={','.join(request.node_list)}"] if request.node_list else []),
         *([f"--dependency=afterok:{request.after}"] if request.after else []),
         *([f"--time={request.time_limit}"] if request.time_limit else []),
         *([f"--deadline={request.deadline}"] if request.deadline else []),

@@ -2,7 +2,7 @@
 # Judges what the ranks printed, and writes metrics.jsonl. A bad verdict fails the job.
 #
 # Called by: job.slurm, as the user, on the job's first node, after the ranks. Safe to run again.
-# Needs: RUN_DIR, SLURM_JOB_ID, and what judge.py reads. Reads: SLURM_RESTART_COUNT.
+# Needs: RUN_DIR, SLURM_JOB_ID, and what judge.py reads. Reads: SLURM_RESTART_COUNT, LAUNCHER (sweep: sweep.py has judged).
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -12,4 +12,5 @@ readonly here
 source "$here/../environment.sh"
 
 python="$(find_python)"
+if [[ ${LAUNCHER:-} == sweep ]]; then exec "$python" -B "$here/sweep.py" --verdict; fi
 exec "$python" -B "$here/judge.py" "$RUN_DIR/logs/$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"/rank-*.log --metrics "$RUN_DIR/metrics.jsonl"

@@ -6,7 +6,7 @@
 #   TRAINING_ROOT (a folder in the place of /).
 # Writes: $RUN_DIR/logs/<job>-<restart>/rank-<rank>.log, which finish.sh judges.
 # Arguments: -b BYTES -e BYTES -n ITERATIONS, as all_reduce_perf has them; with MEASURE_WITH=nccl-tests all of its own.
-# Launchers: srun
+# Launchers: srun sweep
 # MPI: pmix
 set -euo pipefail
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +16,8 @@ SETTINGS = {"MIN_BYTES": "1024", "MAX_BYTES": "1048576"}
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-    with training_on_slurm(tmp_path_factory.mktemp("nccl"), workload="nccl-tests", env=SETTINGS) as training:
+    folder = tmp_path_factory.mktemp("nccl")
+    with training_on_slurm(folder, workload="nccl-tests", env=SETTINGS, nodes=4) as training:
         yield training
 
 
@@ -44,3 +46,30 @@ def test_a_gpu_node_without_the_tests_is_told_to_build_an_image(training: Traini
     said = training.wait(training.submit("missing", **env), state="FAILED")
     assert "has no all_reduce_perf: the image build compiles it" in said
     assert "-c image=build" in said
+
+
+def test_a_sweep_names_the_node_that_is_slow_with_others_and_the_one_that_is_broken(
+    training: Training,
+) -> None:
+    program = training.shared / "training" / "nccl-tests" / "all_reduce.py"
+    whole = program.read_text(encoding="utf-8")
+    sick = (
+        'node = os.environ["SLURMD_NODENAME"]\n    if node.endswith("-2"):\n        sys.exit("no GPU here")\n'
+        '    if node.endswith("-4") and os.environ["WORLD_SIZE"] != "1":\n'
+        "        fast = dist.all_reduce\n"
+        "        dist.all_reduce = lambda *of, **more: (time.sleep(0.5), fast(*of, **more))\n"
+    )
+    text = whole.replace("import socket", "import socket\nimport sys")
+    at = 'is_gpu = os.environ["MEASURED_DEVICE"]'
+    program.write_text(text.replace(f"    {at}", f"    {sick}    {at}"), encoding="utf-8")
+    job = training.submit("sweep", "--nodes=4", LAUNCHER="sweep", SWEEP_BYTES="1M", SWEEP_SHARE="0.2")
+    said = training.wait(job, state="FAILED")
+    program.write_text(whole, encoding="utf-8")
+    found = json.loads((training.run_dir("sweep") / "sweep.json").read_text())
+    assert found["swept"] == 4, said
+    reasons = {each["node"].rpartition("-")[2]: each["reason"] for each in found["nodes"]}
+    assert "no GPU here" in reasons["2"], said
+    assert reasons["4"].startswith("with train-dy-p4d-"), said
+    assert "BAD, alone: exit code 1: " in said
+    assert "nccl-tests did not finish as it should" in said
+    assert {name for name, reason in reasons.items() if reason} == {"2", "4"}, said

@@ -38,9 +38,11 @@ def local_slurm(
     credential_s: int = CREDENTIAL_S,
     second_user: str | None = None,
     private: Collection[Path] = (),
+    nodes: int = 2,
 ) -> LocalSlurm:
-    """A Slurm of two nodes, whose processes carry the test's mark."""
-    config = {"Scheduling": {"SlurmQueues": [QUEUE]}}
+    """A Slurm of two nodes, or more, whose processes carry the test's mark."""
+    queue = QUEUE | {"ComputeResources": [RESOURCE | {"MaxCount": nodes}]}
+    config = {"Scheduling": {"SlurmQueues": [queue]}}
     partitions = parse_partitions(cluster_config=config, shapes=SHAPES)
     marker = ("LOCAL_SLURM_TEST", f"{mark}-{os.getpid()}")
     return LocalSlurm(
@@ -209,10 +211,15 @@ def training_on_slurm(
     env: Mapping[str, str] | None = None,
     suspend_time_s: int = 120,
     credential_s: int = CREDENTIAL_S,
+    nodes: int = 2,
 ) -> Iterator[Training]:
     """A local Slurm and a shared folder for one workload; afterwards no process of it is left."""
     with local_slurm(
-        folder / "slurm", mark=workload, suspend_time_s=suspend_time_s, credential_s=credential_s
+        folder / "slurm",
+        mark=workload,
+        suspend_time_s=suspend_time_s,
+        credential_s=credential_s,
+        nodes=nodes,
     ) as slurm:
         yield Training(slurm, folder, workload=workload, env=env)
     assert marked(workload) == []
