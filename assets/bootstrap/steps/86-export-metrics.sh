@@ -54,7 +54,7 @@ if ! command -v prometheus-node-exporter >/dev/null; then
   install_packages prometheus-node-exporter
 fi
 address=127.0.0.1
-if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address)"; fi
+if [[ $NODE_TYPE == ComputeFleet ]]; then address="$(first_address 2>/dev/null)" || true; fi
 [[ -n $address ]] || {
   printf 'this node has no address with a route\n' >&2
   exit 1
