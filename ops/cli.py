@@ -85,13 +85,17 @@ def account(
     profile: Annotated[
         str | None, typer.Option(help="Profile of ~/.aws, as for the AWS CLI.", metavar="NAME")
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--as", help="User on the cluster. Default: whose `iam` you are.", metavar="NAME"),
+    ] = None,
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Set the account and region for boto3 and for every command that is started or printed."""
-    choose_account(region=region, profile=profile)
+    choose_account(region=region, profile=profile, user=user)
 
 
 BEFORE, RUNNING, BROKEN, AFTER = "Before you pay", "While it runs", "When it breaks", "Afterwards"

@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ops.account.clusters import Cluster, describe_cluster
+from ops.account.head_node import find_head_node
+from ops.account.region_and_profile import chosen_user
 from ops.account.session import ClientOf
 from ops.usage import OpsError
 from training_cluster.cluster.session_command import cluster_user, start_session_command
@@ -37,12 +39,12 @@ def found(command: list[str], *, which: Which = shutil.which) -> list[str]:
 
 
 def session_command(cluster_name: str, client: ClientOf) -> list[str]:
-    """Build the command that opens a shell of the cluster's user by Session Manager.
+    """Build the command that opens a shell of the caller's user by Session Manager.
 
     Raises OpsError if there is no head node, or no shell on it, and botocore's errors.
     """
     cluster = _running_cluster(cluster_name, client)
-    user = _user(_head_node(cluster, client))
+    user = find_head_node(cluster_name, client).run("id", "-un", reads_only=True).strip()
     return shlex.split(
         start_session_command(region=cluster.region, instance_id=str(cluster.head_node_id), user=user)
     )
@@ -77,7 +79,8 @@ def ssh_command(cluster_name: str, client: ClientOf, *, key: Path | None) -> lis
             f"The head node {cluster.head_node_id} has no public address: {instance['State']['Name']}.\n"
             f"  type:   trainctl status --cluster {cluster_name}"
         )
-    return ["ssh", *(["-i", str(key)] if key else []), f"{_user(instance)}@{address}"]
+    user = chosen_user() or _user(instance)
+    return ["ssh", *(["-i", str(key)] if key else []), f"{user}@{address}"]
 
 
 def _running_cluster(cluster_name: str, client: ClientOf, without: str | None = None) -> Cluster:

@@ -13,10 +13,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
 from ops.account.clusters import describe_cluster
+from ops.account.region_and_profile import chosen_user
 from ops.account.session import ClientOf, unless
 from ops.printable import printable
 from ops.usage import OpsError
-from training_cluster.cluster.session_command import RUN_AS_USER
+from training_cluster.cluster.session_command import RUN_AS_USER, whom
+from training_cluster.users.model import caller_keys
 
 # Systems Manager keeps this much of a command's output (GetCommandInvocation).
 MAX_OUTPUT_BYTES = 24_000
@@ -29,6 +31,8 @@ LIMIT_S = 90
 """Time limit of a command: the agent has five workers, and a command that hangs occupies one of them."""
 # Time that Systems Manager needs to report the end of a command.
 _GRACE_S = 10
+# Beginning of what RUN_AS_USER says about the caller.
+_REFUSED = "trainctl: "
 # The line that the agent adds to the output (amazon-ssm-agent, agent/plugins/runscript/runscript.go).
 _AGENT_SAID = re.compile(r"\n?failed to run commands: exit status \d+\s*\Z")
 # StatusDetails of a command that no agent has started; AWS also writes it with blanks between the words.
@@ -50,9 +54,9 @@ class NoEndError(OpsError):
     """The end of a command was not reported: it may have done its work, or a part of it."""
 
 
-def as_user(*argv: str) -> str:
-    """Return the script that runs a command as the cluster's user, with every word unchanged."""
-    return RUN_AS_USER + shlex.join(argv)
+def as_user(*argv: str, user: str | None = None, callers: tuple[str, ...] = ()) -> str:
+    """Return the script that runs a command as a user of the cluster, with every word unchanged."""
+    return whom(user=user, callers=callers) + RUN_AS_USER + shlex.join(argv)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,10 @@ class HeadNode:
     cluster_name: str
     instance_id: str
     ssm: Any
+    user: str | None = None
+    """User as whom commands run; None for the caller's own."""
+    callers: tuple[str, ...] = ()
+    """Keys of the caller's IAM identity, by which a cluster with several users knows the caller's own."""
 
     def __post_init__(self) -> None:
         """Keep boto3 from repeating SendCommand, which takes no token and would run a command twice."""
@@ -70,7 +78,7 @@ class HeadNode:
         )
 
     def run(self, *argv: str, limit_s: int = LIMIT_S, reads_only: bool = False) -> str:
-        """Run a command as the cluster's user, and return its output, MAX_OUTPUT_BYTES at most.
+        """Run a command as the caller's user, and return its output, MAX_OUTPUT_BYTES at most.
 
         Args:
             argv: the program and its arguments; no shell expands them.
@@ -131,7 +139,13 @@ class HeadNode:
                 f"--instance-id {self.instance_id}"
             )
         if answer["Status"] == "Failed":
-            raise CommandError(f"{shlex.split(shown)[0]}: {_words(answer)}")
+            said = _words(answer)
+            if said.startswith(_REFUSED):
+                raise OpsError(
+                    f"{said.removeprefix(_REFUSED)}.\n"
+                    f"  type:   trainctl --as NAME ..., or have it added to `iam` in the file of users"
+                )
+            raise CommandError(f"{shlex.split(shown)[0]}: {said}")
         return str(answer["StandardOutputContent"])
 
     def _send(self, argv: tuple[str, ...], limit_s: int) -> dict[str, Any] | None:
@@ -141,7 +155,10 @@ class HeadNode:
                 InstanceIds=[self.instance_id],
                 DocumentName="AWS-RunShellScript",
                 TimeoutSeconds=_DELIVERY_S,
-                Parameters={"commands": [as_user(*argv)], "executionTimeout": [str(limit_s)]},
+                Parameters={
+                    "commands": [as_user(*argv, user=self.user, callers=self.callers)],
+                    "executionTimeout": [str(limit_s)],
+                },
             ),
             "InvalidInstanceId",
         )
@@ -199,4 +216,10 @@ def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:
             f"The cluster {cluster_name} has no head node yet: {cluster.stack_name} is {cluster.status}.\n"
             f"  type:   trainctl status --cluster {cluster_name} --watch"
         )
-    return HeadNode(cluster_name=cluster_name, instance_id=cluster.head_node_id, ssm=client("ssm"))
+    return HeadNode(
+        cluster_name=cluster_name,
+        instance_id=cluster.head_node_id,
+        ssm=client("ssm"),
+        user=chosen_user(),
+        callers=caller_keys(client("sts").get_caller_identity()["Arn"]),
+    )

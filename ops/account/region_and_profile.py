@@ -34,6 +34,7 @@ _BOTO3 = re.compile(r"\.venv/bin/python -c 'import boto3")
 class _Chosen:
     region: str | None = None
     profile: str | None = None
+    user: str | None = None
     dropped: tuple[str, ...] = ()
     """Variables with credentials that the profile replaces."""
 
@@ -49,17 +50,26 @@ class _Chosen:
 _chosen = _Chosen()
 
 
-def choose_account(*, region: str | None, profile: str | None) -> None:
-    """Set the account and region for boto3 and for started programs, like the AWS CLI's options."""
+def choose_account(*, region: str | None, profile: str | None, user: str | None = None) -> None:
+    """Set the account and region for boto3 and for started programs, like the AWS CLI's options.
+
+    Args:
+        user: user of the cluster as whom commands run on the head node; None for the caller's own.
+    """
     global _chosen  # noqa: PLW0603 - one command line, one account
     dropped = tuple(name for name in _OTHER_CREDENTIALS if profile and name in os.environ)
-    _chosen = _Chosen(region=region, profile=profile, dropped=dropped)
+    _chosen = _Chosen(region=region, profile=profile, user=user, dropped=dropped)
     if region:
         os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = region
     if profile:
         os.environ["AWS_PROFILE"] = profile
         for name in dropped:
             del os.environ[name]
+
+
+def chosen_user() -> str | None:
+    """Return the user of --as; None without it."""
+    return _chosen.user
 
 
 def with_account(text: str) -> str:
@@ -69,11 +79,12 @@ def with_account(text: str) -> str:
     """
     region = f"--region {shlex.quote(_chosen.region)} " if _chosen.region else ""
     profile = f"--profile {shlex.quote(_chosen.profile)} " if _chosen.profile else ""
-    if not (region or profile):
+    user = f"--as {shlex.quote(_chosen.user)} " if _chosen.user else ""
+    if not (region or profile or user):
         return text
     in_region = f"AWS_REGION={shlex.quote(_chosen.region)} " if _chosen.region else ""  # cdk has no --region
     text = _AWS.sub(lambda found: f"aws {profile}{'' if found['own'] else region}{found['own'] or ''}", text)
     text = _CDK.sub(lambda _: f"{in_region}npx cdk {profile}", text)
-    text = _TRAINCTL.sub(lambda _: f"trainctl {region}{profile}", text)
+    text = _TRAINCTL.sub(lambda _: f"trainctl {region}{profile}{user}", text)
     text = _PCLUSTER.sub(lambda found: f"{_chosen.environment}{found[1]} {region}".rstrip(), text)
     return _BOTO3.sub(lambda found: f"{_chosen.environment}{in_region}{found[0]}", text)

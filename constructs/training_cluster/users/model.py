@@ -113,6 +113,26 @@ def check_key(line: str) -> None:
         raise ValueError(f'"{line[:40]}": the key is cut off or changed: copy the whole line') from None
 
 
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d+):role/(?:.*/)?([^/]+)")
+_ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::(\d+):assumed-role/([^/]+)/(.+)")
+
+
+def principal_key(principal: str) -> str:
+    """Return the form of a principal that is compared: AWS names a role's session without the role's path."""
+    if found := _ROLE.fullmatch(principal):
+        return f"{found[1]}:role/{found[2]}"
+    if found := _ASSUMED.fullmatch(principal):
+        return f"{found[1]}:role/{found[2]}/{found[3]}"
+    return principal
+
+
+def caller_keys(arn: str) -> tuple[str, ...]:
+    """Return the keys of a caller's ARN (sts get-caller-identity), the closest first."""
+    key = principal_key(arn)
+    name = arn.rpartition("/")[2]
+    return (key, name, key.rpartition("/")[0]) if _ASSUMED.fullmatch(arn) else (key, name)
+
+
 Problem = tuple[tuple[str, ...], str]
 """Place in the file, and a sentence."""
 
@@ -167,7 +187,7 @@ def _words_given_twice(found: Users) -> Iterator[Problem]:
         for key in user.keys:
             owners["keys", " ".join(key.split()[:2])].append(name)
         for principal in user.iam:
-            owners["iam", principal].append(name)
+            owners["iam", principal_key(principal)].append(name)
     for (kind, word), names in owners.items():
         if len(names) > 1:
             yield ("users", names[1], kind), f"{word[:40]} is given to {names[0]} already"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training_cluster.users.model import DEFAULT_ACCOUNT, Users
+from training_cluster.users.model import DEFAULT_ACCOUNT, Users, principal_key
 
 NOTHING = "-"
 
@@ -32,7 +32,7 @@ def render_users(users: Users, *, home: str) -> dict[str, bytes]:
         )
         if not user.locked:
             keys += [_line(name, key.strip()) for key in user.keys]
-            callers += [_line(each, name) for each in user.iam]
+            callers += [_line(principal_key(each), name) for each in user.iam]
     accounts = [
         _line(name, each.gid, each.quota_gib, each.share, each.max_nodes, each.max_gpu_hours)
         for name, each in users.accounts.items()

@@ -13,6 +13,8 @@ import dataclasses
 import datetime
 import itertools
 import json
+import os
+import pwd
 import re
 import shlex
 import threading
@@ -24,13 +26,15 @@ from rehearsal.local_aws.emulators import hooks, ministack_hooks
 from rehearsal.local_aws.emulators.moto_types import ec2
 from rehearsal.local_aws.head_node.agent import Agent, Outcome, Task
 from training_cluster.catalog.families import load_base
-from training_cluster.cluster.session_command import RUN_AS_USER
+from training_cluster.cluster.session_command import RUN_AS_USER, split_whom
 from training_cluster.paths import ROOT
 
 # The provider's commands run as root, trainctl's as the cluster's user (RUN_AS_USER).
 _ROOT = "PATH=$PATH:/opt/slurm/bin "
 _ASKS = frozenset({"squeue", "sinfo"})
-_PROGRAMS = _ASKS | frozenset({"sbatch", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat"})
+_PROGRAMS = _ASKS | frozenset(
+    {"sbatch", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat", "id"}
+)
 _MODULES = ("python3", "-B", "-m", "trainkit.run.report")
 SCRIPTS = ROOT / "ops" / "account" / "head_node_scripts"
 _EFS, _ETC = "/efs", "/etc/training-cluster"
@@ -163,6 +167,10 @@ def run(
     start: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run a command for a head node, if it is an allowed one."""
+    user, script = split_whom(script)
+    if user and user != pwd.getpwuid(os.getuid()).pw_name:
+        said = f"trainctl: {user} is no user of this cluster"
+        return Outcome(status="Failed", details="Failed", code=1, stderr=said)
     command = _allowed(script)
     if command is None:
         said = f"a rehearsal's head node does not run this command: {script}"

@@ -16,6 +16,7 @@ from ops import connect
 from ops.__main__ import main
 from ops.usage import OpsError
 from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster
+from training_cluster.cluster.session_command import cluster_user
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
 Call = Callable[..., tuple[int, str, str]]
@@ -48,6 +49,7 @@ def head_node(cluster: PlayedCluster, *, address: str | None = "203.0.113.7", os
     )
     instance: dict[str, Any] = {"State": {"Name": "running"}, "Tags": tags}
     instance |= {"PublicIpAddress": address} if address else {}
+    cluster.says("id", f"{cluster_user(os)}\n")
     cluster.account.answers["DescribeInstances"] = {"Reservations": [{"Instances": [instance]}]}
 
 
@@ -143,7 +145,6 @@ def test_ssh_has_the_clusters_user_address_and_key(
         (("--ssh",), {"address": None}, "has no public address"),
         (("--ssh",), {"os": ""}, "names no known os"),
         (("--ssh",), {"os": "windows"}, "names no known os: windows"),
-        ((), {"os": "windows"}, "names no known os: windows"),
     ],
 )
 def test_a_shell_that_cannot_be_says_why(

@@ -17,8 +17,11 @@ import pytest
 from botocore.config import Config
 
 from ops.account.head_node import CommandError, HeadNode, NoEndError, NotStartedError, as_user
+from ops.account.region_and_profile import choose_account
+from ops.usage import OpsError
 from rehearsal.local_aws.head_node.agent import BUFFER, WORKERS
 from tests.unit.ops.jobs_head_node import PlayedCluster
+from training_cluster.users.model import caller_keys
 
 HANG = "for _ in {1..200}; do sleep 0.1; done"
 
@@ -47,6 +50,70 @@ def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell:
         check=True,
     )
     assert done.stdout.split("\0")[:-1] == words
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+@pytest.mark.parametrize(
+    ("user", "arn", "runs_as"),
+    [
+        (None, "arn:aws:sts::123456789012:assumed-role/nlp/alice@example.com", "alice"),
+        (None, "arn:aws:sts::123456789012:assumed-role/nlp/somebody", "bob"),
+        (None, "arn:aws:iam::123456789012:user/team/carol", "carol"),
+        ("bob", "arn:aws:iam::123456789012:user/team/carol", "bob"),
+        ("ubuntu", "arn:aws:iam::123456789012:user/none", "ubuntu"),
+        (None, "arn:aws:iam::123456789012:user/none", "arn:aws:iam::123456789012:user/none) is nobody of"),
+        ("eve", "arn:aws:iam::123456789012:user/team/carol", "eve is no user of this cluster"),
+        ("dave", "arn:aws:iam::123456789012:user/team/carol", "dave is no user of this cluster"),
+    ],
+)
+def test_a_command_runs_as_its_caller(
+    tmp_path: Path, shell: str, user: str | None, arn: str, runs_as: str
+) -> None:
+    """A cluster with the users alice, bob, carol, and dave, who is locked."""
+    people = "".join(
+        f"{name} 500{n} active user - - users 1 - -\n" for n, name in enumerate(("alice", "bob", "carol"))
+    )
+    (tmp_path / "users").write_text(f"{people}dave 5009 locked user - - users 1 - -\n")
+    callers = {"alice@example.com": "alice", "123456789012:role/nlp": "bob", "carol": "carol"}
+    (tmp_path / "callers").write_text("".join(f"{key} {name}\n" for key, name in callers.items()))
+    (tmp_path / "cfnconfig").write_text("cfn_cluster_user=ubuntu\n")
+    (tmp_path / "sudo").write_text('#!/bin/sh\nprintf %s "$3"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    script = as_user("true", user=user, callers=caller_keys(arn))
+    script = script.replace("/etc/parallelcluster", str(tmp_path)).replace(
+        "/etc/training-cluster", str(tmp_path)
+    )
+    done = subprocess.run(
+        [shell, "-c", script],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        assert done.stderr.startswith("trainctl: ") and runs_as in done.stderr
+    else:
+        assert done.stdout == runs_as
+
+
+def test_without_users_the_clusters_own_user_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "cfnconfig").write_text("cfn_cluster_user=ubuntu\n")
+    (tmp_path / "sudo").write_text('#!/bin/sh\nprintf %s "$3"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    script = as_user("true", callers=("me",)).replace("/etc/parallelcluster", str(tmp_path))
+    done = subprocess.run(
+        ["sh", "-c", script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True
+    )
+    assert done.stdout == "ubuntu"
+
+
+def test_a_caller_who_is_nobody_hears_what_to_type(cluster: PlayedCluster) -> None:
+    choose_account(region=None, profile=None, user="eve")
+    try:
+        with pytest.raises(OpsError, match="eve is no user of this cluster") as error:
+            cluster.head_node.run("squeue")
+    finally:
+        choose_account(region=None, profile=None)
+    assert "trainctl --as NAME" in str(error.value)
 
 
 @pytest.mark.slow

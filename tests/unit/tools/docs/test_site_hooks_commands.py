@@ -95,7 +95,7 @@ def _objection_of_trainctl(words: list[str], *, complete: bool) -> str | None:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     words = _account_first(words)
-    while words[:1] and words[0] in {"--region", "--profile"}:
+    while words[:1] and words[0] in {"--region", "--profile", "--as"}:
         words = words[2:]
     if not words or words[0] in {"--help", "--version", "-h", "--install-completion"}:
         return None
