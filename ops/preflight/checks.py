@@ -9,6 +9,7 @@ from ops.account.session import ClientOf
 from ops.preflight.account.access import (
     check_boundary,
     check_buckets,
+    check_directory,
     check_key,
     check_node_policies,
     check_placement_group,
@@ -132,6 +133,7 @@ def _checks(
     yield "permissions_boundary", partial(check_boundary, settings, client)
     yield "node_policies", partial(check_node_policies, settings, client)
     yield "buckets", partial(check_buckets, settings, client)
+    yield "directory", partial(check_directory, settings, client)
     yield "role of spot instances", partial(check_spot_role, settings, client)
     yield "accounting_secret", partial(check_secret, settings, client)
     yield "placement_group", partial(check_placement_group, settings, ec2)

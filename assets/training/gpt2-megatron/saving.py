@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,8 +91,10 @@ def resume(rank: Rank, core: Any, data: str) -> int:
             )
     if noted["data"] != data:
         die(f"{found} was trained on other data: give its CORPUS and text, or another RUN_NAME.")
+    # The optimizer's settings in it are not tensors alone, so the file may hold code.
+    if (owner := piece(found).stat().st_uid) not in {0, os.geteuid()}:
+        die(f"{piece(found)} belongs to the user {owner}, who could run code by it: give another RUN_NAME.")
     with checkpoints.loading(found):
-        # This run's own file; the optimizer's settings in it are not tensors alone.
         loaded = torch.load(piece(found), map_location="cpu", weights_only=False)
         core.load_state_dict(loaded["model"])
         rank.optimizer.load_state_dict(loaded["optimizer"])

@@ -24,6 +24,7 @@ from training_cluster.cluster.nodes import (
 )
 from training_cluster.cluster.queues import render_queue
 from training_cluster.cluster.resource_ids import ResourceIds
+from training_cluster.directory.file import read_directory
 from training_cluster.flags.account import CLUSTER_TAG
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
@@ -81,6 +82,8 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
         config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
     if settings.login_nodes:
         config["LoginNodes"] = {"Pools": [_login_pool(settings, ids)]}
+    if settings.directory:
+        config["DirectoryService"] = read_directory(settings.directory).rendered()
     return _with_overrides(config, settings, ids) if settings.overrides else config
 
 

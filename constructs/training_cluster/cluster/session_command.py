@@ -17,6 +17,7 @@ RUN_AS_USER = (
     'elif [ -z "$as" ] && [ -s $etc/users ]; then user=""; for key in $callers; do '
     '[ -n "$user" ] || user=$(awk -v key="$key" \'$1 == key {print $2; exit}\' $etc/callers); done; '
     '[ -n "$user" ] || refuse "your IAM identity (${callers%% *}) is nobody of this cluster"; fi; '
+    'logger -t trainctl "${callers%% *} as $user" 2>/dev/null || true; '
     'exec sudo --set-home --user "${user:?is not in cfnconfig}" -- '
     "bash --login -c 'cd && exec \"$@\"' trainctl "
 )
@@ -24,6 +25,8 @@ RUN_AS_USER = (
 
 That is `as`, or the user of the file of users to whom one of the `callers` belongs (`whom`); in a cluster
 without such a file the cluster's own user. Step 71-apply-users.sh writes both files of /etc/training-cluster.
+syslog, which ParallelCluster ships to the log group, has the caller, the user, and sudo's line with the
+command.
 
 ParallelCluster names the user (ubuntu, ec2-user) in cfnconfig. That file has lists of bash, so it is not
 sourced: the agent runs scripts with `sh`, which is dash on Ubuntu and ends with a syntax error there. The

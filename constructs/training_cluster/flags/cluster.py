@@ -95,6 +95,15 @@ class ClusterFlags(BaseModel):
         on_change="live: new people get in, others are locked and keep their data; left out, all are locked",
         is_compared=False,
     )
+    directory: str | None = flag(
+        None,
+        takes="the path of a YAML file, in the folder of cdk.json or absolute",
+        example="directory.yaml",
+        description="File of an LDAP directory or Active Directory that exists, whose users the cluster "
+        "gets in place of `users` (docs/how-to/users.md). Default: none.",
+        on_change="stops compute and login nodes (on_busy); the head node asks the new directory",
+        is_compared=False,
+    )
     cluster_name: str = flag(
         DEFAULT_CLUSTER,
         pattern=r"^[a-zA-Z][a-zA-Z0-9-]{0,59}$",

@@ -57,7 +57,17 @@ def _head_node_has_the_memory(settings: Settings) -> Iterator[Contradiction]:
         )
 
 
+def _people_have_one_source(settings: Settings) -> Iterator[Contradiction]:
+    if settings.users and settings.directory:
+        yield Contradiction(
+            problem=f"users={settings.users} and directory={settings.directory}: "
+            "one name could be two people",
+            mend="leave one of them out",
+        )
+
+
 CLUSTER_RULES = (
+    _people_have_one_source,
     _accounting_is_complete,
     _head_node_has_the_memory,
 )

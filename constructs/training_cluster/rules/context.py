@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from training_cluster.directory.file import read_directory
 from training_cluster.flags.messages import explain, explain_contradictions
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
@@ -39,6 +40,8 @@ def read_settings(context: Mapping[str, Any]) -> Settings:
         read_queues(settings.queues)
     if settings.users:
         read_users(settings.users)
+    if settings.directory:
+        read_directory(settings.directory)
     if found := contradictions(settings):
         raise ConfigurationError(explain_contradictions(found))
     return settings

@@ -53,7 +53,6 @@ class PlayedCluster:
         self.says("squeue", "")
         self.answers = {
             "DescribeStacks": {"Stacks": [stack("TrainingClusterStack", HeadNodeInstanceId=HEAD_NODE)]},
-            "GetCallerIdentity": {"Arn": "arn:aws:iam::123456789012:user/me"},
             "SendCommand": self._send,
             "GetCommandInvocation": self._invocation,
             "CancelCommand": self._cancel,

@@ -39,7 +39,7 @@ _MAKEFILE = (ROOT / "Makefile").read_text()
 _TARGETS = {*re.findall(r"^([a-z-]+):", _MAKEFILE, re.MULTILINE)}
 _VARIABLES = {*re.findall(r"^(?:export )?([A-Z_]+) \?=", _MAKEFILE, re.MULTILINE)}
 # Their values are files, which the reader writes.
-_FILES = {"queues", "overrides", "users"}
+_FILES = {"queues", "overrides", "users", "directory"}
 
 
 def commands_of(text: str) -> Iterator[tuple[str, bool]]:

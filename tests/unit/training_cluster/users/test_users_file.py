@@ -62,7 +62,7 @@ users:
         "bob 5002 active admin - - users 1 - 3\ncarol 5003 locked user - - users 1 - -\n",
         "users/accounts": "nlp 6001 20000 2 8 -\nvision 6002 - 1 - 500\n",
         "users/keys": f"alice {ALICE}\nbob {BOB}\n",
-        "users/callers": "alice@example.com alice\narn:aws:iam::123456789012:role/nlp alice\n",
+        "users/callers": "alice@example.com alice\n123456789012:role/nlp alice\n",
         "users/homes": "/home\n",
     }
 

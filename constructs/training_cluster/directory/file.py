@@ -1,0 +1,121 @@
+"""Reader of the file of a directory: ParallelCluster's DirectoryService, by its own keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from training_cluster.catalog.family import Strict
+from training_cluster.paths import ROOT
+from training_cluster.problems import ConfigurationError, did_you_mean
+from training_cluster.user_yaml import UserYamlError, line_of, read_user_yaml
+
+LDAPS_PORT, LDAP_PORT = 636, 389
+# DomainNameValidator of ParallelCluster.
+_NAME = r"^([a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|(DC|dc)=[a-zA-Z0-9_-]+(,(DC|dc)=[a-zA-Z0-9_-]+)*)$"
+_ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:\S+$"
+_PLAIN = "ldap_auth_disable_tls_never_use_in_production"
+
+
+class Directory(Strict):
+    """Keys of DirectoryService (schemas/cluster_schema.py of ParallelCluster 3.16.1)."""
+
+    DomainName: str = Field(pattern=_NAME)
+    DomainAddr: str
+    PasswordSecretArn: str = Field(pattern=_ARN)
+    DomainReadOnlyUser: str = Field(min_length=1)
+    LdapTlsCaCert: str | None = Field(None, pattern=r"^/\S+$")
+    LdapTlsReqCert: Literal["demand", "hard"] = "hard"
+    LdapAccessFilter: str | None = None
+    GenerateSshKeysForUsers: bool = True
+    AdditionalSssdConfigs: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("DomainAddr")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        for each in value.split(","):
+            # Without a scheme ParallelCluster takes ldaps.
+            parts = urlsplit(each.strip() if "://" in each else f"ldaps://{each.strip()}")
+            if parts.scheme not in {"ldaps", "ldap"} or not parts.hostname:
+                raise ValueError(f'"{each.strip()}" is no address of a directory')
+        return value
+
+    @model_validator(mode="after")
+    def _is_encrypted(self) -> Self:
+        if "ldap://" in self.DomainAddr and str(self.AdditionalSssdConfigs.get(_PLAIN)).lower() != "true":
+            raise ValueError(
+                f"DomainAddr: ldap:// sends passwords unencrypted: give ldaps://, or, for a try alone, "
+                f"AdditionalSssdConfigs: {{{_PLAIN}: true}}"
+            )
+        return self
+
+    def rendered(self) -> dict[str, Any]:
+        """Return the cluster config's DirectoryService."""
+        return {key: value for key, value in self.model_dump().items() if value not in (None, {})}
+
+    def endpoints(self) -> list[tuple[str, int]]:
+        """Return host and port of each address."""
+        found = []
+        for each in self.DomainAddr.split(","):
+            parts = urlsplit(each.strip() if "://" in each else f"ldaps://{each.strip()}")
+            port = parts.port or (LDAPS_PORT if parts.scheme == "ldaps" else LDAP_PORT)
+            found.append((str(parts.hostname), port))
+        return found
+
+
+_TAKES = {
+    "DomainName": "a name such as corp.example.com, or dc=corp,dc=example,dc=com",
+    "DomainAddr": "ldaps://HOST, several with commas",
+    "PasswordSecretArn": "the ARN of a secret in Secrets Manager with the read-only user's password",
+    "DomainReadOnlyUser": "a distinguished name such as cn=ReadOnly,ou=Users,dc=corp,dc=example,dc=com",
+    "LdapTlsCaCert": "the absolute path of a file on the nodes",
+    "LdapTlsReqCert": "hard, demand: the directory's certificate is checked",
+    "GenerateSshKeysForUsers": "true, false",
+    "AdditionalSssdConfigs": "keys and values of sssd.conf",
+}
+
+
+def read_directory(name: str) -> Directory:
+    """Read the file of a directory. Raises ConfigurationError.
+
+    Args:
+        name: path of the file, absolute or in the folder of cdk.json.
+    """
+    file = ROOT / name
+    try:
+        content = read_user_yaml(file)
+    except UserYamlError as error:
+        raise _mistake(name, error.problems) from None
+    if not isinstance(content, dict):
+        raise _mistake(name, [f"the file has no keys\n    allowed: {', '.join(Directory.model_fields)}"])
+    try:
+        return Directory.model_validate(content)
+    except ValidationError as error:
+        raise _mistake(name, list(_explained(file, error))) from None
+
+
+def _explained(file: Path, error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        key = str(problem["loc"][0]) if problem["loc"] else "DomainAddr"
+        said = problem["msg"].removeprefix("Value error, ")
+        allowed = f"\n    allowed: {_TAKES[key]}" if key in _TAKES else ""
+        if problem["type"] == "extra_forbidden":
+            said = f"no such key.{did_you_mean(key, Directory.model_fields)}"
+            allowed = f"\n    allowed: {', '.join(Directory.model_fields)}"
+        elif problem["type"] == "missing":
+            said = "is missing"
+        elif problem["type"] != "value_error":
+            said = f"{str(problem['input'])[:60]}: not allowed"
+        yield f"line {line_of(file, [key])}: {key}: {re.sub('^DomainAddr: ', '', said)}{allowed}"
+
+
+def _mistake(name: str, problems: list[str]) -> ConfigurationError:
+    lines = [f"directory={name} cannot be used, nothing was done:"]
+    lines += [f"  {each}" for each in problems]
+    lines.append("  docs/how-to/users.md has an example")
+    return ConfigurationError("\n".join(lines))

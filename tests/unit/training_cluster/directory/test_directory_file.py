@@ -1,0 +1,84 @@
+"""The file of a directory: what the cluster config gets of it, and the message for each mistake in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training_cluster.cluster.config import render_cluster_config
+from training_cluster.cluster.resource_ids import placeholders
+from training_cluster.directory.file import read_directory
+from training_cluster.pcluster.check import config_problems
+from training_cluster.problems import ConfigurationError
+from training_cluster.rules.context import read_settings
+
+GOOD = """\
+DomainName: dc=corp,dc=example,dc=com
+DomainAddr: ldaps://a.example.com,ldaps://b.example.com:1636
+PasswordSecretArn: arn:aws:secretsmanager:us-east-1:123456789012:secret:ldap-AbCdEf
+DomainReadOnlyUser: cn=ReadOnly,dc=corp,dc=example,dc=com
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "directory.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_cluster_config_has_a_directory_that_parallelclusters_schema_takes(tmp_path: Path) -> None:
+    settings = read_settings({"directory": written(tmp_path, GOOD)})
+    config = render_cluster_config(settings=settings, ids=placeholders(image_id=None, bootstrap_budget_s=60))
+    assert config["DirectoryService"] == {
+        "DomainName": "dc=corp,dc=example,dc=com",
+        "DomainAddr": "ldaps://a.example.com,ldaps://b.example.com:1636",
+        "PasswordSecretArn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ldap-AbCdEf",
+        "DomainReadOnlyUser": "cn=ReadOnly,dc=corp,dc=example,dc=com",
+        "LdapTlsReqCert": "hard",
+        "GenerateSshKeysForUsers": True,
+    }
+    assert not list(config_problems(config))
+    assert read_directory(str(tmp_path / "directory.yaml")).endpoints() == [
+        ("a.example.com", 636),
+        ("b.example.com", 1636),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("ldaps://a", "ldap://a", "line 2: DomainAddr: ldap:// sends passwords unencrypted"),
+        (
+            "ldaps://a",
+            "https://a",
+            'line 2: DomainAddr: "https://a.example.com" is no address of a directory',
+        ),
+        (
+            "dc=corp,dc=example,dc=com\nDomainAddr",
+            "corp example\nDomainAddr",
+            "line 1: DomainName: corp example: not",
+        ),
+        ("secretsmanager", "ssm", "line 3: PasswordSecretArn: arn:aws:ssm"),
+        ("DomainReadOnlyUser: cn=ReadOnly,dc=corp,dc=example,dc=com\n", "", "DomainReadOnlyUser: is missing"),
+        ("DomainReadOnlyUser", "DomainReadonlyUser", 'no such key. Did you mean "DomainReadOnlyUser"?'),
+        (
+            "DomainReadOnlyUser",
+            "LdapTlsReqCert: never\nDomainReadOnlyUser",
+            "line 4: LdapTlsReqCert: never: not",
+        ),
+        (GOOD, "- a", "the file has no keys"),
+    ],
+)
+def test_each_mistake_has_a_message_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ConfigurationError) as error:
+        read_settings({"directory": written(tmp_path, GOOD.replace(old, new))})
+    assert said in str(error.value)
+
+
+def test_people_come_of_one_source(tmp_path: Path) -> None:
+    users = tmp_path / "users.yaml"
+    users.write_text("users: {}")
+    with pytest.raises(ConfigurationError, match="one name could be two people"):
+        read_settings({"users": str(users), "directory": written(tmp_path, GOOD)})
