@@ -102,12 +102,13 @@ def _with_overrides(config: Rendered, settings: Settings, ids: ResourceIds) -> R
 
 def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> None:
     """Refuse time limits of the nodes' bootstrap below what our own steps may take."""
-    for key, least in ours["DevSettings"]["Timeouts"].items():
-        given = merged["DevSettings"]["Timeouts"]
-        if isinstance(given, dict) and isinstance(given.get(key), int) and given[key] < least:
+    given = merged["DevSettings"]["Timeouts"]
+    for key, least in ours["DevSettings"]["Timeouts"].items() if isinstance(given, dict) else ():
+        seconds = given.get(key)
+        if seconds is None or (isinstance(seconds, int) and seconds < least):
             raise ConfigurationError(
-                f"overrides={settings.overrides}: DevSettings.Timeouts.{key}: {given[key]}: our own steps "
-                f"may take {least} s\n    allowed: {least} or more, for scripts of yours that take longer"
+                f"overrides={settings.overrides}: DevSettings.Timeouts.{key}: {seconds}: our own steps may "
+                f"take {least} s\n    allowed: {least} or more, for scripts of yours that take longer"
             )
 
 

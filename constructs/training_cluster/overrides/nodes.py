@@ -25,7 +25,8 @@ def with_groups(config: dict[str, Any]) -> dict[str, Any]:
         if isinstance(networking, dict) and isinstance(more := networking.get(MORE_GROUPS), list):
             groups = [*networking.get("SecurityGroups", []), *more]
             kept = {key: value for key, value in networking.items() if key != MORE_GROUPS}
-            node["Networking"] = {**kept, "SecurityGroups": list(dict.fromkeys(groups))}
+            once = [each for at, each in enumerate(groups) if each not in groups[:at]]
+            node["Networking"] = {**kept, "SecurityGroups": once}
     return config
 
 

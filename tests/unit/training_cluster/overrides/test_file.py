@@ -65,6 +65,26 @@ MISTAKES = {
         "DevSettings: {Timeouts: {HeadNodeBootstrapTimeout: 600}}",
         "DevSettings.Timeouts.HeadNodeBootstrapTimeout: 600: our own steps may take 2700 s",
     ),
+    "a time limit that is removed": (
+        "DevSettings: {Timeouts: {ComputeNodeBootstrapTimeout: null}}",
+        "DevSettings.Timeouts.ComputeNodeBootstrapTimeout: None: our own steps may take",
+    ),
+    "security groups that are none": (
+        "HeadNode: {Networking: {AdditionalSecurityGroups: [{a: 1}, 5]}}",
+        "HeadNode.Networking.SecurityGroups[1]: expected text, found keys",
+    ),
+    "one security group as text": (
+        "HeadNode: {Networking: {AdditionalSecurityGroups: sg-0123456789abcdef0}}",
+        "HeadNode.Networking.AdditionalSecurityGroups: expected a list",
+    ),
+    "settings of storage that are a number": (
+        "SharedStorage: [{Name: x, MountDir: /x, StorageType: Ebs, EbsSettings: 5}]",
+        "SharedStorage[2].EbsSettings: expected keys with values",
+    ),
+    "a policy of deletion that is none": (
+        "SharedStorage: [{Name: x, MountDir: /x, StorageType: Ebs, EbsSettings: {DeletionPolicy: Keep}}]",
+        '"Keep" is not allowed. Allowed: Delete, Retain, Snapshot',
+    ),
     "a time limit that is text": (
         "DevSettings: {Timeouts: {HeadNodeBootstrapTimeout: long}}",
         "DevSettings.Timeouts.HeadNodeBootstrapTimeout: expected a whole number",
