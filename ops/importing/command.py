@@ -15,7 +15,7 @@ from ops.importing.flags import take_flags
 from ops.importing.overrides import lose_what_differs, take_overrides
 from ops.importing.placeholders import Completion
 from ops.importing.queues import take_queues
-from ops.importing.renewal import renewed
+from ops.importing.renewal import renewed, without_nothing
 from ops.importing.storage import OUR_EFS, OUR_STORAGE, is_ours, take_storage
 from ops.importing.translation import Config, Translation
 from ops.usage import UsageError
@@ -63,11 +63,14 @@ def import_config(config: Config, folder: Path) -> Imported:
     files = {name: folder / name for name in (FLAGS_FILE, QUEUES_FILE, OVERRIDES_FILE)}
     if existing := [str(each) for each in files.values() if each.exists()]:
         raise UsageError(f"import: {', '.join(existing)} exists\n  type:   --out another folder")
-    scheduler = config["Scheduling"].get("Scheduler")
-    if scheduler != "slurm":
-        raise UsageError(f"import: Scheduling.Scheduler is {scheduler}\n  allowed: slurm")
     to, completion = Translation(), Completion()
-    theirs = renewed(completion.config(config), to.replaced)
+    given = without_nothing(completion.config(config))
+    _check_shape(given)
+    scheduler = given["Scheduling"].get("Scheduler")
+    if scheduler != "slurm":
+        why = ": jobs, scripts and checks here are Slurm's" if scheduler == "awsbatch" else ""
+        raise UsageError(f"import: Scheduling.Scheduler is {scheduler}{why}\n  allowed: slurm")
+    theirs = renewed(given, to.replaced)
     to.fill += completion.fill
     _rename(theirs, to)
     for problem in schema_problems(copy.deepcopy(theirs)):
@@ -100,6 +103,20 @@ def import_config(config: Config, folder: Path) -> Imported:
         problem=problem,
         changes=tuple(differences(theirs, rendered)) if rendered is not None else (),
     )
+
+
+def _check_shape(config: Config) -> None:
+    """Refuse a config with a number or text where ParallelCluster has keys or a list: it cannot be walked.
+
+    Raises:
+        UsageError: a sentence for each such key.
+    """
+    of_shape = ("expected keys with values", "expected a list", "HeadNode: required", "Scheduling: required")
+    found = [
+        each for each in schema_problems(copy.deepcopy(dict(config))) if any(w in each for w in of_shape)
+    ]
+    if found:
+        raise UsageError("import: this is no ParallelCluster 3 cluster config:\n  " + "\n  ".join(found))
 
 
 def _rename(theirs: dict[str, Any], to: Translation) -> None:

@@ -17,17 +17,17 @@ _NO_FILE_CACHE = "NONE"
 
 def renewed(config: Config, replaced: list[str]) -> Config:
     """Return a config without what this version of ParallelCluster has no more; say so, to `replaced`."""
-    new: Config = _without_nothing(copy.deepcopy(config))
+    new = copy.deepcopy(config)
     for step in _STEPS:
         replaced += step(new)
     return new
 
 
-def _without_nothing(value: Any) -> Any:
+def without_nothing(value: Any) -> Any:
     """Return a value without keys that have none: `Args:` with nothing after it."""
     if isinstance(value, dict):
-        return {key: _without_nothing(inner) for key, inner in value.items() if inner is not None}
-    return [_without_nothing(each) for each in value] if isinstance(value, list) else value
+        return {key: without_nothing(inner) for key, inner in value.items() if inner is not None}
+    return [without_nothing(each) for each in value] if isinstance(value, list) else value
 
 
 def _system(config: Config) -> Iterator[str]:

@@ -223,7 +223,23 @@ def test_a_template_has_the_config_as_a_mapping_or_as_text_with_references(tmp_p
         ("[1, 2]", "no HeadNode and Scheduling"),
         ("HeadNode: {}", "no HeadNode and Scheduling"),
         ("[cluster]\nmaster_instance_type = c5.xlarge\n", "is no ParallelCluster 3 cluster config"),
-        ("HeadNode: {}\nScheduling: {Scheduler: awsbatch}", "Scheduling.Scheduler is awsbatch"),
+        (
+            "HeadNode: {}\nScheduling: {Scheduler: awsbatch}",
+            "awsbatch: jobs, scripts and checks here",
+        ),
+        ("HeadNode: 5\nScheduling: {Scheduler: slurm}", "HeadNode: expected keys with values, found a whole"),
+        ("HeadNode:\nScheduling: {Scheduler: slurm}", "HeadNode: required, but missing"),
+        ("HeadNode: {}\nScheduling: [slurm]", "Scheduling: expected keys with values, found a list"),
+        ("HeadNode: {Networking: x}\nScheduling: {}", "HeadNode.Networking: expected keys with values"),
+        ("HeadNode: {}\nScheduling: {}\nTags: 5", "Tags: expected a list, found a whole number (5)"),
+        (
+            "HeadNode: {}\nScheduling: {SlurmQueues: [{ComputeResources: [7]}]}",
+            "Scheduling.SlurmQueues[0].ComputeResources[0]: expected keys with values",
+        ),
+        (
+            "HeadNode: {}\nScheduling: {}\nSharedStorage: [{EfsSettings: 5}]",
+            "SharedStorage[0].EfsSettings: expected keys with values",
+        ),
         ('{"Resources": {"B": {"Type": "AWS::S3::Bucket"}}}', "no HeadNode and Scheduling"),
     ],
 )
