@@ -216,10 +216,21 @@ def find_head_node(cluster_name: str, client: ClientOf) -> HeadNode:
             f"The cluster {cluster_name} has no head node yet: {cluster.stack_name} is {cluster.status}.\n"
             f"  type:   trainctl status --cluster {cluster_name} --watch"
         )
+    return head_node_for_caller(cluster_name, cluster.head_node_id, client)
+
+
+def head_node_for_caller(cluster_name: str, instance_id: str, client: ClientOf) -> HeadNode:
+    """Return a head node whose commands run as the user of --as, or as the caller's own.
+
+    A caller whose identity AWS does not tell is nobody in a cluster with several users.
+    """
+    callers: tuple[str, ...] = ()
+    with contextlib.suppress(BotoCoreError, ClientError):
+        callers = caller_keys(client("sts").get_caller_identity()["Arn"])
     return HeadNode(
         cluster_name=cluster_name,
-        instance_id=cluster.head_node_id,
+        instance_id=instance_id,
         ssm=client("ssm"),
         user=chosen_user(),
-        callers=caller_keys(client("sts").get_caller_identity()["Arn"]),
+        callers=callers,
     )

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ops.account.clusters import describe_cluster
-from ops.account.head_node import HeadNode
+from ops.account.head_node import HeadNode, head_node_for_caller
 from ops.account.image_stacks import image_of_stack, is_image_stack
 from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, find_stacks
@@ -144,7 +144,7 @@ class _Gathering:
     def _head_node(self) -> HeadNode:
         if not self._head_node_id:
             raise OpsError(f"The cluster {self._cluster} has no head node.")
-        return HeadNode(cluster_name=self._cluster, instance_id=self._head_node_id, ssm=self._client("ssm"))
+        return head_node_for_caller(self._cluster, self._head_node_id, self._client)
 
 
 def _folders(s3: Any, bucket: str, prefix: str) -> list[str]:

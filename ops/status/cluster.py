@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.account.clusters import describe_cluster
-from ops.account.head_node import HeadNode
+from ops.account.head_node import HeadNode, head_node_for_caller
 from ops.account.session import ClientOf, unless
 from ops.jobs.columns import aligned
 from ops.jobs.lookup import cluster_option, read_nodes
@@ -81,7 +81,7 @@ def read_deployed(cluster_name: str, client: ClientOf) -> ClusterState | None:
 
 def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -> ClusterState:
     """Ask EC2, DynamoDB and the head node at the same time. Their errors are returned, and not raised."""
-    head_node = HeadNode(cluster_name=cluster_name, instance_id=head_node_id, ssm=client("ssm"))
+    head_node = head_node_for_caller(cluster_name, head_node_id, client)
     # Clients are created here because several threads may use boto3's clients, but not create them.
     clients = {name: client(name) for name in ("ec2", "dynamodb")}
     asked: dict[str, Callable[[], Any]] = {

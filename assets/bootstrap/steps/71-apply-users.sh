@@ -168,8 +168,9 @@ make_parent() {
 make_folder() {
   local fresh other
   if [[ -L $1 || -e $1 ]]; then
-    if [[ -L $1 || ! -d $1 || $(stat --format %u:%g "$1") != "$2:$3" ]]; then
-      report "$1 is there already, and belongs to $(stat --format %U:%G "$1")"
+    # A user may give the own folder to a group.
+    if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$2" ]]; then
+      report "$1 is there already, and belongs to $(stat --format %U "$1")"
     fi
     return
   fi
@@ -187,7 +188,8 @@ make_folder() {
   mv -T "$fresh" "$1"
 }
 
-# write_keys NAME UID: writes the file's keys beside the user's own; of a locked user, moves all away.
+# write_keys NAME UID STATE: writes the file's keys beside the user's own; of a locked user, moves all away. What is in a
+# user's home ends no deploy.
 write_keys() {
   if [[ $(stat --format %u "$HOMES/$1" 2>/dev/null) != "$2" ]]; then return; fi
   # shellcheck disable=SC2016  # for the user's shell
@@ -209,7 +211,26 @@ write_keys() {
       printf "%s\n" "$wanted" >.ssh/.authorized_keys.fresh
       mv .ssh/.authorized_keys.fresh .ssh/authorized_keys
     fi
-  ' _ "$HOMES/$1" "$3" || report "the keys of $1 could not be written: see the line above"
+  ' _ "$HOMES/$1" "$3" || {
+    printf 'the keys of %s could not be written: see the line above\n' "$1" >&2
+    return 1
+  }
+}
+
+# Writes the keys of the users whose keys or state differ from those written before.
+write_all_keys() {
+  local -r done_before="$TRAINING_ROOT/var/lib/training-cluster/user-keys"
+  local name uid state key entry written=""
+  local -A keys_of=()
+  while read -r name key; do keys_of[$name]+=" $key"; done < <(lines keys)
+  while read -r name uid state _; do
+    if [[ -n ${refused[$name]:-} ]]; then continue; fi
+    entry="$name $state${keys_of[$name]:-}"
+    if grep -qxF -- "$entry" "$done_before" 2>/dev/null || write_keys "$name" "$uid" "$state"; then
+      written+="$entry"$'\n'
+    fi
+  done < <(lines people)
+  put "$done_before" 600 <<<"${written%$'\n'}"
 }
 
 # set_quotas: sets the quotas on Lustre that differ from those set before.
@@ -233,19 +254,19 @@ set_quotas() {
 
 # Makes what all nodes share, on the head node.
 make_shared() {
-  local name uid gid state
+  local name uid gid
   put "$TRAINING_ETC/callers" < <(lines callers)
   put "$TRAINING_ETC/users" < <(lines people)
   make_parent "$HOMES" && make_parent "$TRAINING_SHARED/users" && make_parent "$TRAINING_SHARED/projects" || return 0
   while read -r name gid _; do
     make_folder "$TRAINING_SHARED/projects/$name" 0 "$gid" 2770
   done < <(lines accounts)
-  while read -r name uid state _; do
+  while read -r name uid _; do
     if [[ -n ${refused[$name]:-} ]]; then continue; fi
     make_folder "$HOMES/$name" "$uid" "$uid" 700 "$ETC/skel"
     make_folder "$TRAINING_SHARED/users/$name" "$uid" "$uid" 700
-    write_keys "$name" "$uid" "$state"
   done < <(lines people)
+  write_all_keys
   set_quotas
 }
 

@@ -5,7 +5,10 @@
 # A file system without an answer is skipped after WAIT_S: a df that hangs can neither be killed nor waited
 # for. While such a df runs, no other one is started on the same file system.
 #
-# Called by: trainctl status, on the head node as the cluster's user. Safe to run again.
+# Then the quotas of the file of users on the first one, in the same form, "quota of NAME: LIMIT USED": all for who may
+# use sudo, else the own one.
+#
+# Called by: trainctl status, on the head node as a user. Safe to run again. Reads: TRAINING_ETC.
 # Arguments: WAIT_S MOUNT...
 set -euo pipefail
 
@@ -43,3 +46,23 @@ for mount in "$@"; do
     printf '%s: no answer within %s s\n' "$mount" "$WAIT_S"
   fi
 done
+
+# Prints the quotas, as many as there is time for.
+quotas() {
+  local -r users="${TRAINING_ETC:-/etc/training-cluster}/users" lustre="$1"
+  local -a as=()
+  local name gib used limit me
+  if [[ ! -r $users ]] || ! command -v lfs >/dev/null; then return; fi
+  me="$(id -un)"
+  if sudo --non-interactive true 2>/dev/null; then as=(sudo --non-interactive); fi
+  while read -r name _ _ _ _ gib _ && ((SECONDS < WAIT_S)); do
+    if [[ $gib == - ]] || { ((${#as[@]} == 0)) && [[ $name != "$me" ]]; }; then continue; fi
+    # FILE-SYSTEM KIB QUOTA LIMIT ...; a * marks what is exceeded, and a long name has a line of its own.
+    read -r _ used _ limit _ < <(timeout "$WAIT_S" "${as[@]}" lfs quota -q -u "$name" "$lustre" 2>/dev/null |
+      tr -s ' \n' ' ') || true
+    if [[ ${used%\*} =~ ^[0-9]+$ && ${limit:-} =~ ^[0-9]+$ ]]; then
+      printf 'quota of %s: %s %s\n' "$name" "$((limit * 1024))" "$((${used%\*} * 1024))"
+    fi
+  done <"$users"
+}
+quotas "$1"

@@ -1,0 +1,51 @@
+"""measure-storage.sh prints the quotas of the file of users in the form of file systems."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from training_cluster.paths import ROOT
+
+SCRIPT = ROOT / "ops" / "account" / "head_node_scripts" / "measure-storage.sh"
+PEOPLE = """\
+alice 5001 active user nlp 100 nlp 1 - -
+bob 5002 active user - - users 1 - -
+carol 5003 active user - 50 users 1 - -
+"""
+# Of a long name lfs prints a line of its own; a star marks what is exceeded.
+LFS = r'printf "%s\n" "$4" >>"$CALLS"; printf "/fsx\n   2048*  0  104857600 - 7 0 0 -\n"'
+
+
+def quotas(folder: Path, *, sudo: bool) -> list[str]:
+    (folder / "users").write_text(PEOPLE)
+    for name, script in {
+        "lfs": LFS,
+        "sudo": 'shift; exec "$@"' if sudo else "exit 1",
+        "id": "echo carol",
+    }.items():
+        (folder / name).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / name).chmod(0o755)
+    environment = {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "TRAINING_ETC": str(folder),
+        "CALLS": str(folder / "calls"),
+    }
+    command = ["bash", str(SCRIPT), "5", str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    first, *found = done.stdout.splitlines()
+    assert first.startswith(f"{folder}: ")
+    return found
+
+
+@pytest.mark.parametrize(("sudo", "names"), [(True, ["alice", "carol"]), (False, ["carol"])])
+def test_an_admin_sees_all_quotas_and_a_user_the_own_one(
+    tmp_path: Path, sudo: bool, names: list[str]
+) -> None:
+    assert quotas(tmp_path, sudo=sudo) == [
+        f"quota of {name}: {104857600 * 1024} {2048 * 1024}" for name in names
+    ]
