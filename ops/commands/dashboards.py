@@ -25,6 +25,7 @@ def dashboards(
     """
     import time
 
+    from ops.account.session import account_clients
     from ops.dashboards.export import export
     from ops.dashboards.session import session
 
@@ -38,7 +39,7 @@ def dashboards(
         )
     if as_json:
         raise typer.BadParameter("--json is for --export.")
-    with session(cluster, port) as url:
+    with session(cluster, account_clients(), port=port) as url:
         typer.echo(f"{url}/graph, {url}/alerts; Ctrl-C closes it")
         try:
             while True:

@@ -28,13 +28,14 @@ def top(
 
     from rich.console import Console
 
+    from ops.account.session import account_clients
     from ops.dashboards.figures import read_figures
     from ops.dashboards.live import follow
     from ops.dashboards.prometheus import Prometheus
     from ops.dashboards.screen import WIDE, render
     from ops.dashboards.session import session
 
-    with nullcontext(url) if url else session(cluster) as address:
+    with nullcontext(url) if url else session(cluster, account_clients()) as address:
         prometheus = Prometheus(str(address).rstrip("/"))
         if as_json:
             return print_json(read_figures(prometheus.ask))

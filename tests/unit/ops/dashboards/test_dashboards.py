@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import threading
 import urllib.parse
@@ -23,6 +24,7 @@ from ops.dashboards.forward import forwarded, free_port
 from ops.dashboards.prometheus import Prometheus
 from ops.dashboards.screen import MOST_NODES, render
 from ops.usage import OpsError
+from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster
 
 NODE = {"node": "gpu-dy-p4d-1", "partition": "gpu"}
 JOB = {"job": "7", "user": "ann", "partition": "gpu"}
@@ -157,3 +159,35 @@ def test_boards_are_exported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OpsError, match="cannot be written"):
         export(tmp_path / "file" / "x")
+
+
+FORWARDS = """\
+#!{python}
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+open({said!r}, "w").write(" ".join(sys.argv[1:]))
+class Answers(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+        self.wfile.write(b'{{"data": {{"result": []}}}}')
+HTTPServer(("127.0.0.1", int(sys.argv[-1].rpartition("=")[2])), Answers).serve_forever()
+"""
+
+
+def test_one_session_of_session_manager_carries_all_questions(
+    cluster: PlayedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said"
+    for name in ("aws", "session-manager-plugin"):
+        program = tmp_path / name
+        program.write_text(FORWARDS.format(python=sys.executable, said=str(said)))
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    done = CliRunner().invoke(app, ["top", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["jobs"] == []
+    assert re.fullmatch(
+        f"ssm start-session --region us-east-1 --target {HEAD_NODE} --document-name "
+        r"AWS-StartPortForwardingSession --parameters portNumber=9090,localPortNumber=\d+",
+        said.read_text(),
+    )
