@@ -3,7 +3,7 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
-# Reads: LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK, LOCAL_ENVIRONMENT; the headers of the
+# Reads: LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK, LOCAL_ENVIRONMENT, NOTIFY; the headers of the
 #   workload beside this file.
 # Writes: LAUNCHER, MAX_RESTARTS and HANG_TIMEOUT_S, exported with their defaults.
 
@@ -17,6 +17,10 @@ check_job_settings() {
   check_word PREPARE_ONLY 0 1
   check_word STRICT_NETWORK 0 1
   check_word LOCAL_ENVIRONMENT auto yes no
+  # Its value is not shown: Slurm and Systems Manager keep what they are given.
+  [[ ${NOTIFY:-webhook} != *://* ]] || die "NOTIFY holds an address, which is a secret." \
+    "Write it into ~/.training-cluster/webhook on the cluster (chmod 600), and type NOTIFY=webhook sbatch ..."
+  check_word NOTIFY webhook
   check_launcher "$1"
 }
 

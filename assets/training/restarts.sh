@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154  # job.slurm's variables
 # Decides whether a job whose training ended early starts again, and from which step.
 #
-# Sourced by: job.slurm, as the user, on the job's first node; uses its log, die and report, and its variables
+# Sourced by: job.slurm, as the user, on the job's first node; uses its log, die, tell and report, and its variables
 #   training, workload, run, RUN_DIR, CHECKPOINT_DIR, MAX_RESTARTS. Defines functions and does nothing else by itself.
 # Reads: $CHECKPOINT_DIR/latest_step, $RUN_DIR/{outcome,failed,spot-notice-*}. Writes: $RUN_DIR/{starts,ends},
 #   $RUN_DIR/settings-<job id>-<restart>.env, and the log of the watch for spot notices, $RUN_DIR/spot-watch.log.
@@ -71,6 +71,7 @@ note_start() {
   printf '%s %s %s %s %s\n' "${SLURM_RESTART_COUNT:-0}" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
     "$SLURM_JOB_ID" >>"$RUN_DIR/starts"
   log "training from step $start_step"
+  tell started "from step $start_step on $NNODES nodes ($SLURM_JOB_NODELIST), restart ${SLURM_RESTART_COUNT:-0}"
   read_kill_wait
   note_settings "$RUN_DIR/settings-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}.env" ||
     log "the settings of this start could not be written down"
@@ -129,6 +130,7 @@ leave_doomed_nodes() {
 # queue_again CODE WHY: requeues the job, at which Slurm ends this script; CODE is its exit code if it ends first.
 queue_again() {
   log "$2; queued again"
+  tell "queued again" "$2"
   scontrol requeue "$SLURM_JOB_ID" || die "Slurm did not take the job back." "Go on by hand: $(how_to_go_on)"
   exit "$1"
 }
@@ -143,6 +145,7 @@ end_of_training() {
     report
     (($1 == 0)) || log "the training finished, and a rank failed after that ($failed)"
   elif [[ $outcome == diverged* ]]; then
+    tell "given up" "the training diverged at step ${outcome#diverged }"
     log "the training diverged at step ${outcome#diverged }: not started again, since it would most likely diverge there again"
     log "with a lower LEARNING_RATE, or more WARMUP_STEPS: LEARNING_RATE=VALUE $(how_to_go_on)"
     exit 1
@@ -150,10 +153,12 @@ end_of_training() {
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
     log "stopped at step ${outcome#stopped } and saved, as Slurm asked (time limit, scancel or requeue)"
+    tell stopped "at step ${outcome#stopped }, saved, as Slurm asked (time limit, scancel or requeue)"
     log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
     exit 1
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
     # Intel MPI's mpirun ends its ranks at once. A cancelled job is not requeued.
+    tell stopped "as Slurm asked (time limit, scancel or requeue), without saving"
     log "ended as Slurm asked (time limit, scancel or requeue), without saving: the last checkpoint is of step" \
       "$(latest_step)"
     log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
@@ -162,6 +167,7 @@ end_of_training() {
     restart_or_end "$1" "the training failed ($failed)"
   fi
   log "done"
+  tell finished "exit code $1"
   exit "$1"
 }
 
@@ -180,6 +186,7 @@ restart_or_end() {
     queue_again "$1" "$2; goes on from step $at, restart $((restarts + 1)) of $MAX_RESTARTS"
   fi
   log "$2; not started again, since $not"
+  tell "given up" "$2; not started again, since $not"
   log "go on with it by hand: $(how_to_go_on)"
   exit "$1"
 }

@@ -38,6 +38,12 @@ def submit(
     time: Annotated[
         str | None, typer.Option(metavar="LIMIT", help="Minutes, or [days-]hours:minutes:seconds.")
     ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="webhook", help="Tell a person of start, requeue and end (docs/how-to/health.md)."
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")
     ] = False,
@@ -57,7 +63,13 @@ def submit(
 
     if follow and as_json:
         raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
-    checked = read_settings(settings or [], run=name)
+    if notify not in (None, "webhook"):
+        # The value is not shown: it may be the address, which is a secret.
+        raise typer.BadParameter(
+            "--notify takes the word webhook. Its address is a secret, and belongs into the file "
+            "~/.training-cluster/webhook on the cluster (chmod 600)."
+        )
+    checked = read_settings([*(settings or []), *(["NOTIFY=webhook"] if notify else [])], run=name)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)
     request = JobRequest(

@@ -27,7 +27,7 @@ OF_PROGRAMS = (
     *("TOKENIZERS_", "TORCH", "TRITON_", "WANDB_", "XLA_"),
 )
 _NAME = re.compile(
-    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:CORPUS|DEVICE|SEED|LAUNCHER)\b|(?<=environ\.get\(\")[A-Z]+\b"
+    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:CORPUS|DEVICE|SEED|LAUNCHER|NOTIFY)\b|(?<=environ\.get\(\")[A-Z]+\b"
 )
 _READ = """
 import dataclasses, json, sys
