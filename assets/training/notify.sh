@@ -4,14 +4,14 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variable training. Defines
 #   functions and does nothing else by itself.
-# Reads: NOTIFY (webhook; job_settings.sh), NOTIFY_FILE (trainkit/run/notify.py).
+# Reads: NOTIFY (webhook; job_settings.sh), NOTIFY_FILE (trainkit/notify.py).
 
 # check_notify: ends the job at once if nobody could be told.
 check_notify() {
   local python said
   if [[ -z ${NOTIFY:-} ]]; then return; fi
   python="$(find_python)" || exit 1
-  said="$(PYTHONPATH="$training" "$python" -B -m trainkit.run.notify --check 2>&1)" ||
+  said="$(PYTHONPATH="$training" "$python" -B -m trainkit.notify --check 2>&1)" ||
     die "NOTIFY is $NOTIFY, and nobody can be told." "${said#notify.py: }"
 }
 
@@ -20,6 +20,6 @@ tell() {
   local python
   if [[ -z ${NOTIFY:-} ]]; then return; fi
   python="$(find_python)" || return 0
-  PYTHONPATH="$training" timeout 20 "$python" -B -m trainkit.run.notify "$1" "$2" ||
+  PYTHONPATH="$training" timeout 20 "$python" -B -m trainkit.notify "$1" "$2" ||
     log "nobody was told of this: see the line above"
 }

@@ -1,4 +1,4 @@
-"""trainkit.run.notify and notify.sh: what a webhook gets, and where its address never is."""
+"""trainkit.notify and notify.sh: what a webhook gets, and where its address never is."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def notify(file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(TRAINING), "NOTIFY_FILE": str(file)}
     slurm = {"SLURM_JOB_ID": "17", "SLURM_JOB_NAME": "gpt2", "SLURM_JOB_USER": "ada"}
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "trainkit.run.notify", *arguments],
+        [sys.executable, "-B", "-m", "trainkit.notify", *arguments],
         env=environment | slurm,
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """Tells a person of a job's start or end, by a webhook in Slack's form.
 
-    python -m trainkit.run.notify EVENT TEXT
+    python -m trainkit.notify EVENT TEXT
 
 Called by: job.slurm (notify.sh), as the user, on the job's first node. The webhook's address is a secret:
 whoever has it can write to the channel. So it is in a file that its owner alone may read, and never in an
