@@ -11,6 +11,7 @@ from training_cluster.catalog.families import load_base
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.flags.settings import Settings
 
+_OPEN_ROLE = "arn:aws:iam::000000000000:role/to-complete"
 _UNSET_VPC = "vpc-00000000"
 
 
@@ -170,9 +171,12 @@ def _rights(config: Config, to: Translation) -> None:
             folder = str(each.get("KeyName", "")).rstrip("*").strip("/")
             place = f"{each.get('BucketName')}/{folder}".rstrip("/")
             (write if each.get("EnableWriteAccess") else read)[place] = None
-        if profile := iam.get("InstanceProfile"):
-            to.carry(f"{path}.Iam.InstanceProfile")
-            to.lose(f"{path}.Iam.InstanceProfile", profile, "give its role, as InstanceRole (overrides)")
+        if profile := iam.pop("InstanceProfile", None):
+            iam["InstanceRole"] = _OPEN_ROLE
+            name = str(profile).rpartition("/")[2]
+            ask = f"aws iam get-instance-profile --instance-profile-name {name}"
+            words = f"put its role in place of {_OPEN_ROLE}: {ask} --query InstanceProfile.Roles[0].Arn"
+            to.fill.append(f"{path}.Iam.InstanceProfile: {words}")
     for flag, found, words in (
         ("node_policies", policies, "AdditionalIamPolicies"),
         ("read_buckets", read, "S3Access"),

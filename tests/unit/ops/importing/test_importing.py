@@ -170,6 +170,14 @@ def test_open_values_of_a_template_become_samples_that_are_named(tmp_path: Path)
     assert found.flags["public_subnet_id"] != found.flags["private_subnet_id"]
 
 
+def test_the_role_of_an_instance_profile_is_to_be_completed(tmp_path: Path) -> None:
+    found = imported(PLAIN.with_name("profile.yaml"), tmp_path)
+    ours = config_before_deploy(read_settings(found.flags))
+    (said,) = [each for each in found.fill if "InstanceProfile" in each]
+    assert ours["HeadNode"]["Iam"]["InstanceRole"] in said
+    assert "aws iam get-instance-profile --instance-profile-name head" in said
+
+
 def test_what_another_key_replaces_is_said(tmp_path: Path) -> None:
     for name, words in {
         "retired-keys": ("Image.Os: alinux2 -> alinux2023", "Pools[entry].Ssh.KeyName", "Pools[spare]"),
@@ -268,13 +276,13 @@ def test_nothing_is_overwritten(
 def test_the_exit_code_says_whether_something_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    profile = str(PLAIN.with_name("profile.yaml"))
-    assert call(monkeypatch, profile, "--out", str(tmp_path / "out"), "--json") == 1
+    lustre = str(PLAIN.with_name("scratch-lustre.yaml"))
+    assert call(monkeypatch, lustre, "--out", str(tmp_path / "out"), "--json") == 1
     said = json.loads(capsys.readouterr().out)
     assert said["complete"] is False
-    assert said["import"]["lost"][0].startswith("HeadNode.Iam.InstanceProfile")
+    assert said["import"]["lost"][0].startswith("SharedStorage[fsx].FsxLustreSettings.ImportPath")
     assert call(monkeypatch, "--out", str(tmp_path / "b")) == 2
-    assert call(monkeypatch, profile, "--cluster", "x", "--out", str(tmp_path / "b")) == 2
+    assert call(monkeypatch, lustre, "--cluster", "x", "--out", str(tmp_path / "b")) == 2
 
 
 def test_a_running_cluster_is_read_from_its_bucket(
