@@ -46,7 +46,7 @@ def failing(
     """
     stacks = dict(STATUSES if statuses is None else statuses)
     return {
-        "GetCallerIdentity": {"Account": "111122223333"},
+        "GetCallerIdentity": {"Account": "111122223333", "Arn": "arn:aws:iam::111122223333:user/me"},
         **_stack_answers(stacks, reason),
         **_bucket_answers(saved or {}),
         **_instance_answers(console, commands, is_there="training" in stacks),
