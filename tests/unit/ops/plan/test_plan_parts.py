@@ -141,5 +141,5 @@ def test_a_wrong_flag_asks_nobody(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("ops.account.session.account_clients", lambda: pytest.fail("asked"))
-    assert _trainctl(monkeypatch, "-c", "family=p55") == 1
+    assert _trainctl(monkeypatch, "-c", "family=p55") == 2
     assert "allowed:" in capsys.readouterr().err
