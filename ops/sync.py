@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,4 +135,6 @@ def _transfer(
     region = client("s3").meta.region_name
     # Never --delete: files that are missing on one side are kept on the other.
     command = (aws, "s3", "sync", source, target, "--region", region, *(["--dryrun"] if dry_run else []))
+    if not sys.stdout.isatty():  # the progress is written with carriage returns
+        command += ("--no-progress",)
     return Transfer(source=source, target=target, command=command, note=note)

@@ -19,7 +19,12 @@ _KNOWN: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
     ),
     ((aws.ProfileNotFound,), "{}", "aws configure list-profiles, then trainctl --profile NAME ..."),
     (
-        (aws.NoRegionError, aws.InvalidRegionError),
+        (aws.InvalidRegionError,),
+        "{}",
+        "trainctl --region us-east-1 ..., or export AWS_REGION=...",
+    ),
+    (
+        (aws.NoRegionError,),
         "no AWS region is given",
         "trainctl --region us-east-1 ..., or export AWS_REGION=...",
     ),

@@ -16,6 +16,9 @@ ENDED = frozenset(
 # The job's name and command come last, because they are free text that could shift other fields.
 QUEUE_FORMAT = "%i|%u|%P|%T|%r|%D|%M|%l|%E|%j|%o"
 ACCOUNT_FORMAT = "JobID,User,Partition,State,Reason,NNodes,Elapsed,Timelimit,JobName"
+_UNLIMITED = "UNLIMITED"
+# slurmctld gives a job without a limit a year when it starts (YEAR_MINUTES in its source).
+_YEAR = "365-00:00:00"
 _NOTHING = frozenset({"", "(null)", "None", "N/A", "Unknown"})
 # An id may name a task of an array, 12_3, or a part of a heterogeneous job, 12+1.
 _JOB_ID = re.compile(r"[1-9][0-9]*([_+][0-9]+)?")
@@ -142,7 +145,7 @@ def parse_queue(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
                 dependency=_said(dependency),
                 nodes=int(nodes),
                 elapsed=elapsed,
-                time_limit=limit,
+                time_limit=_UNLIMITED if limit == _YEAR else limit,
             )
         )
     return tuple(jobs), len(lines) - len(jobs)
@@ -171,7 +174,7 @@ def parse_accounts(lines: list[str]) -> tuple[tuple[QueuedJob, ...], int]:
                 dependency="",
                 nodes=int(nodes),
                 elapsed=elapsed,
-                time_limit=limit,
+                time_limit=_UNLIMITED if limit == _YEAR else limit,
             )
         )
     return tuple(jobs), len(lines) - len(jobs)

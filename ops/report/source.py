@@ -88,6 +88,11 @@ def read_runs(runs: Sequence[str], cluster_name: str) -> list[Run]:
         if Path(run).is_dir():
             found.append(read_folder(Path(run)))
             continue
+        if run.startswith(("/", "./", "../", "~")):
+            raise UsageError(
+                f"report: {run}: there is no such folder.\n"
+                "  type:   trainctl report FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
+            )
         head_node = head_node or find_head_node(cluster_name, account_clients())
         found.append(read_on_cluster(run, head_node))
     return found

@@ -114,6 +114,8 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
     width = max(len(name) for name, _ in status.stacks)
     for name, state in status.stacks:
         yield f"{name:{width}}  {state}{_what(name, state, status.cluster_name)}"
+    if not status.has_cluster:
+        yield f"There is no cluster {status.cluster_name} here."
     if status.progress:
         yield ""
         yield from _render_progress(status.progress, now)

@@ -62,7 +62,10 @@ def _details(family: Family) -> Iterator[str]:
     zones = "; ".join(
         f"{region}: {', '.join(ids) or 'zones not known'}" for region, ids in family.zones.items()
     )
-    yield f"\nZones known to have it: {zones or 'none'}. Prices of {family.price_date}."
+    where = (
+        f"Zones known to have it: {zones}" if zones else "Most regions have it; its zones are not listed here"
+    )
+    yield f"\n{where}. Prices of {family.price_date}."
     if family.notice:
         yield f"\n{family.notice}"
     base = load_base()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -70,7 +71,8 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(
 def test_what_a_kept_rehearsal_prints_works_when_it_is_typed(folder: Path) -> None:
     try:
         command = _command(folder, "--family", "m6i", "--nodes", "1", "--keep")
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        short = os.environ | {"MAX_STEPS": "20", "WARMUP_STEPS": "5"}  # of all three trainings
+        done = subprocess.run(command, cwd=ROOT, env=short, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
         _, printed = done.stdout.split("In a new shell, for example:\n")
         steps = [line.strip() for line in printed.splitlines() if line.startswith("   ")]

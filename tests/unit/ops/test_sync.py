@@ -70,7 +70,7 @@ def test_a_folder_goes_to_the_bucket_and_appears_on_the_nodes(target: str, call:
     code, said, _ = call("up", str(folder), target)
     copied, note = said.splitlines()
     assert code == 0
-    assert copied == f"aws s3 sync {folder} s3://{BUCKET}/datasets/corpus/ --region us-east-1"
+    assert copied == f"aws s3 sync {folder} s3://{BUCKET}/datasets/corpus/ --region us-east-1 --no-progress"
     assert "imports new and changed objects to /fsx/datasets/corpus automatically" in note
 
 
@@ -79,7 +79,7 @@ def test_checkpoints_come_from_the_bucket(call: Call, tmp_path: Path) -> None:
     copied, note = said.splitlines()
     assert code == 0
     source = f"s3://{BUCKET}/checkpoints/gpt2/my-run/"
-    assert copied == f"aws s3 sync {source} {tmp_path / 'new'} --region us-east-1"
+    assert copied == f"aws s3 sync {source} {tmp_path / 'new'} --region us-east-1 --no-progress"
     assert "to the bucket automatically" in note
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_ever_deleted(call: Call, folder: Path) -> None:
 def test_a_dry_run_copies_nothing_and_promises_nothing(call: Call, folder: Path) -> None:
     code, said, _ = call("up", str(folder), "datasets/a", "--dry-run")
     assert code == 0
-    assert said.endswith(" --dryrun\n")
+    assert said.endswith(" --dryrun --no-progress\n")
 
 
 def test_json_leaves_stdout_to_the_object(call: Call, folder: Path) -> None:
