@@ -91,6 +91,10 @@ main() {
     return
   fi
   refresh
+  if [[ ! -r $CURRENT/bootstrap/health/judge-node.sh ]]; then
+    log "$CURRENT has no health/judge-node.sh: the job starts unchecked"
+    return
+  fi
   bash "$CURRENT/bootstrap/health/judge-node.sh" before || status=$?
   if ((status == UNHEALTHY)); then exit 1; fi
 }

@@ -19,7 +19,7 @@ from training_cluster.problems import did_you_mean
 
 WORKLOAD = "nccl-tests"
 _DRAIN = "drain-node.sh"
-_LIMIT_MIN = 60
+_LIMIT_MIN, _WAIT_MIN = 60, 60
 # A comma inside brackets belongs to one name: gpu-dy-p4d-[1-2,4].
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[0-9,-]+\])?")
 
@@ -80,6 +80,8 @@ def start_sweep(names: str | None, partition_name: str | None, head_node: HeadNo
         node_list=nodes,
         settings={"LAUNCHER": "sweep", "MAX_RESTARTS": "0", RUN_NAME: run},
         time_limit=str(_LIMIT_MIN),
+        # A node that its own checks drain at the start lets the job wait for its replacement.
+        deadline=f"now+{_LIMIT_MIN + _WAIT_MIN}minutes",
     )
     return Sweep(submitted=submit(request, head_node), run=run, nodes=nodes)
 

@@ -1,11 +1,10 @@
 """Allocates and writes a MiB of every GPU's memory through the driver's own library, libcuda.
 
-    python3 -I gpu_cuda.py GPUS [--busy]
+    python3 -I gpu_cuda.py GPUS
 
-Called by checks/14-gpu-cuda.sh, as root. GPUS is the number that the instance type has; with --busy a
-program runs on the GPUs, whose memory may be full, or which it may have for itself: neither is a verdict
-then. Prints one sentence and exits with 9 if the node is unhealthy, 1 if it could not tell, 0 if all GPUs
-work. Only the standard library.
+Called by checks/14-gpu-cuda.sh, as root, while no program runs on the GPUs. GPUS is the number that the
+instance type has. Prints one sentence and exits with 9 if the node is unhealthy, 1 if it could not tell
+(no library, or a GPU that a program has filled meanwhile), 0 if all GPUs work. Only the standard library.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import threading
 
 UNHEALTHY, UNKNOWN = 9, 1
 MIB = 1 << 20
-_OUT_OF_MEMORY, _UNAVAILABLE, _NOT_READY, _MISMATCH = 2, 46, 802, 803
+_OUT_OF_MEMORY, _NOT_READY, _MISMATCH = 2, 802, 803
 _HINTS = {
     _NOT_READY: "the NVLink fabric is not ready: is nvidia-fabricmanager running, in the driver's version?",
     _MISMATCH: "libcuda and the loaded driver have different versions",
@@ -89,7 +88,7 @@ def use_all(cuda: Cuda, count: int) -> dict[int, CudaError]:
 
 def main() -> int:
     """Judge this node; return the exit status."""
-    wanted, is_busy = int(sys.argv[1]), "--busy" in sys.argv[2:]
+    wanted = int(sys.argv[1])
     try:
         cuda = Cuda()
     except OSError as error:
@@ -104,12 +103,14 @@ def main() -> int:
         print(f"CUDA sees {count} of {wanted} GPUs")
         return UNHEALTHY
     failed = use_all(cuda, count)
-    if is_busy:
-        failed = {i: each for i, each in failed.items() if each.code not in (_OUT_OF_MEMORY, _UNAVAILABLE)}
-    if failed:
-        first = min(failed)
-        print(f"CUDA cannot use GPU {first}: {failed[first]}")
+    faults = {index: error for index, error in failed.items() if error.code != _OUT_OF_MEMORY}
+    if faults:
+        first = min(faults)
+        print(f"CUDA cannot use GPU {first}: {faults[first]}")
         return UNHEALTHY
+    if failed:
+        print("a program has filled a GPU meanwhile", file=sys.stderr)
+        return UNKNOWN
     return 0
 
 

@@ -184,6 +184,20 @@ def test_a_node_that_a_job_left_healthy_stays(prolog: Prolog) -> None:
     assert prolog.scontrol() == []
 
 
+def test_on_an_older_bundle_that_cannot_be_replaced_a_job_starts_unchecked_and_the_log_says_so(
+    prolog: Prolog,
+) -> None:
+    prolog.ship("exit 1\n")
+    health = prolog.node.bundle / "bootstrap" / "health"
+    health.unlink()
+    health.mkdir()
+    (health / "check-node.sh").write_text("exit 9\n")
+    assert prolog.run().returncode == 0
+    assert "has no health/judge-node.sh: the job starts unchecked" in prolog.node.health_log()
+    assert prolog.run_epilog().returncode == 0
+    assert prolog.scontrol() == []
+
+
 def test_an_epilog_without_a_bundle_drains_no_node(prolog: Prolog) -> None:
     (prolog.node.bundles / "current").unlink()
     assert prolog.run_epilog().returncode == 0

@@ -179,11 +179,12 @@ def test_cuda_that_does_not_start_is_told(tmp_path: Path) -> None:
     assert found(node) == "CUDA does not start: cuInit fails with CUDA error 802"
 
 
-def test_gpus_in_use_are_told_to_the_program_that_tries_cuda(tmp_path: Path) -> None:
+def test_gpus_that_another_job_uses_are_left_alone(tmp_path: Path) -> None:
     node = gpu_node(tmp_path)
     smi(node, programs="4711\\n4712\\n")
+    node.stub("python3", "echo 'CUDA takes memory'; exit 9")
     assert check(node).returncode == 0
-    assert f"python3 -I {HEALTH}/checks/../gpu_cuda.py 8 --busy" in node.called()
+    assert [line for line in node.called() if line.startswith("python3")] == []
 
 
 @pytest.mark.parametrize("values", ["ecc-v100-well.txt", "ecc-none.txt"])
