@@ -64,6 +64,7 @@ if [[ -d $BUNDLE/users ]]; then
 else
   make_world_writable "$TRAINING_SHARED/venvs"
 fi
+make_world_writable "$TRAINING_SHARED/images"
 # The root of an EFS with contents stays as it is, since the EFS may be in use elsewhere.
 if [[ ! -d $TRAINING_EFS || -z "$(ls -A "$TRAINING_EFS")" ]]; then make_world_writable "$TRAINING_EFS"; fi
 for folder in datasets checkpoints runs; do

@@ -5,7 +5,9 @@
 #
 # A node with Enroot gets its settings. Images and unpacked containers are stored on mounted local NVMe disks, else on
 # the root volume; in ParallelCluster's example they are in memory. Enroot creates a user's folders, and those above,
-# with mode 700, so this step creates the upper ones for all users: else the first user would lock out the others. If
+# with mode 700, so this step creates the upper ones for all users: else the first user would lock out the others. A
+# user's passwords for registries are in their home, which all nodes share (trainctl registry login). Containers get the
+# node's EFA software by a hook, where their image has none. If
 # AppArmor forbids users to create namespaces, as on Ubuntu 24.04, this restriction is disabled, as Enroot requires and
 # ParallelCluster's own tests do.
 #
@@ -14,7 +16,7 @@
 # of the container. In a shared file `required` would prevent each node without Pyxis from joining the cluster. Pyxis is
 # enabled without Enroot too: a container then fails to start. On a node without Pyxis the head node's plug-in still
 # accepts `--container-image`, but Slurm ignores it on the node and runs the program on the host; 43-install-pyxis.sh
-# makes sure that no such node exists.
+# makes sure that no such node exists. Containers with a name end with their job, since they fill the disks otherwise.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
@@ -24,6 +26,7 @@
 # Where: node
 # Required: no
 # Budget: 30 s
+# Reads: bootstrap/enroot/97-efa.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/put.sh
@@ -67,7 +70,7 @@ configure_enroot() {
   local -r large="$1"
   local folder hook rest
   # The mode of /tmp: every user may make a folder, and only the owner may delete it.
-  for folder in "$large" "$large"/{data,cache,tmp} /var/enroot /var/enroot/config; do
+  for folder in "$large" "$large"/{data,cache,tmp}; do
     install -d -m 1777 "$TRAINING_ROOT$folder"
   done
   rest="$(example enroot/enroot.conf | grep -vE '^ENROOT_(RUNTIME|DATA|CACHE|CONFIG|TEMP)_PATH')" || rest=""
@@ -77,9 +80,10 @@ ENROOT_RUNTIME_PATH /run/enroot/runtime/user-\$(id -u)
 ENROOT_DATA_PATH $large/data/user-\$(id -u)
 ENROOT_CACHE_PATH $large/cache/user-\$(id -u)
 ENROOT_TEMP_PATH $large/tmp
-ENROOT_CONFIG_PATH /var/enroot/config/user-\$(id -u)
+ENROOT_CONFIG_PATH \${HOME:-\$(echo ~)}/.config/enroot
 $rest
 END
+  put "$TRAINING_ROOT/etc/enroot/hooks.d/97-efa.sh" 755 <"$BUNDLE/bootstrap/enroot/97-efa.sh"
   # These hooks give PMI and PyTorch in a container their rank: the Ubuntu images enable them, Amazon Linux does not.
   for hook in 50-slurm-pmi.sh 50-slurm-pytorch.sh; do
     if [[ -e $TRAINING_ROOT/usr/share/enroot/hooks.d/$hook ]]; then
@@ -103,7 +107,9 @@ has_pyxis() { [[ -e $TRAINING_ROOT$PLUGIN ]]; }
 configure_node() {
   local pyxis
   pyxis="$(example pyxis/pyxis.conf)"
-  if has_pyxis; then put "$OWN" <<<"${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"; else rm -f "$OWN"; fi
+  pyxis="${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"
+  if [[ $pyxis != *container_scope=* ]]; then pyxis+=' container_scope=job'; fi
+  if has_pyxis; then put "$OWN" <<<"$pyxis"; else rm -f "$OWN"; fi
 }
 
 configure_slurm() {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.assets.bootstrap.start_step_node import Node
+from training_cluster.paths import ROOT
 
 TMPFILES = Path("/usr/bin/systemd-tmpfiles")
 ENROOT_EXAMPLE = """\
@@ -27,6 +28,7 @@ PYXIS_EXAMPLE = """\
 # THIS IS AN EXAMPLE OF pyxis.conf file
 required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis
 """
+PYXIS_LINE = "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis container_scope=job\n"
 
 
 @pytest.fixture
@@ -75,15 +77,33 @@ def test_containers_are_kept_on_the_local_disks_where_there_are_some(
         f"ENROOT_DATA_PATH {large}/data/user-$(id -u)",
         f"ENROOT_CACHE_PATH {large}/cache/user-$(id -u)",
         f"ENROOT_TEMP_PATH {large}/tmp",
-        "ENROOT_CONFIG_PATH /var/enroot/config/user-$(id -u)",
+        "ENROOT_CONFIG_PATH ${HOME:-$(echo ~)}/.config/enroot",
         "ENROOT_MOUNT_HOME          no",
     ]
-    for folder in (large, f"{large}/data", f"{large}/cache", f"{large}/tmp", "/var/enroot/config"):
+    for folder in (large, f"{large}/data", f"{large}/cache", f"{large}/tmp"):
         assert (containers.slash / folder.lstrip("/")).stat().st_mode & 0o7777 == 0o1777, folder
     assert (containers.slash / "etc/enroot/enroot.conf").stat().st_mode & 0o777 == 0o644
     hook = containers.slash / "etc/enroot/hooks.d/50-slurm-pytorch.sh"
     assert hook.readlink() == Path("/usr/share/enroot/hooks.d/50-slurm-pytorch.sh")
+    efa = containers.slash / "etc/enroot/hooks.d/97-efa.sh"
+    assert efa.stat().st_mode & 0o777 == 0o755
+    assert efa.read_text() == (ROOT / "assets/bootstrap/enroot/97-efa.sh").read_text()
     assert not (containers.slash / "opt/slurm/etc").exists()
+
+
+def test_enroot_reads_the_passwords_in_the_users_home(containers: Node, tmp_path: Path) -> None:
+    """As enroot does: each line's value is evaluated; Pyxis has no HOME after a job."""
+    containers.does("72")
+    (line,) = (
+        line.split(maxsplit=1)[1]
+        for line in containers.text("etc/enroot/enroot.conf").splitlines()
+        if line.startswith("ENROOT_CONFIG_PATH")
+    )
+    for env, home in (({"HOME": "/home/alice"}, "/home/alice"), ({}, Path("~root").expanduser())):
+        said = subprocess.run(
+            ["bash", "-uc", f"eval echo '{line}'"], env=env, capture_output=True, text=True, check=True
+        )
+        assert os.geteuid() != 0 or said.stdout == f"{home}/.config/enroot\n"
 
 
 def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None:
@@ -92,7 +112,7 @@ def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None
     assert (etc / "plugstack.conf.d").stat().st_mode & 0o777 == 0o755
     assert (etc / "plugstack.conf").read_text() == "include /opt/slurm/etc/plugstack.conf.d/*\n"
     assert (etc / "plugstack.conf.d/pyxis.conf").read_text() == f"include {containers.etc}/pyxis.conf\n"
-    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_LINE
     assert containers.calls()[-1] == "scontrol reconfigure"
     before = containers.files()
     containers.does("72", node_type="HeadNode")
@@ -102,7 +122,7 @@ def test_the_head_node_switches_on_slurms_plug_in_once(containers: Node) -> None
 
 def test_a_compute_node_has_its_own_line_for_slurm(containers: Node) -> None:
     containers.does("72")
-    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_LINE
     assert not (containers.slash / "opt/slurm/etc").exists()
 
 
@@ -131,7 +151,7 @@ def test_slurm_starts_on_a_node_without_pyxis_although_the_head_node_has_it(
 def test_an_image_without_parallelclusters_examples_has_containers_too(containers: Node) -> None:
     shutil.rmtree(containers.slash / "opt/parallelcluster/examples")
     containers.does("72", node_type="HeadNode")
-    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_LINE
     assert (
         containers.text("etc/enroot/enroot.conf").splitlines()[2].startswith("ENROOT_DATA_PATH /var/enroot")
     )
@@ -164,7 +184,7 @@ def test_without_enroot_pyxis_is_on_so_that_a_container_fails_instead_of_running
     done = containers.run("72")
     assert done.returncode == 1
     assert done.stderr.endswith("this image has no Enroot: containers do not start\n")
-    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_EXAMPLE.splitlines()[1] + "\n"
+    assert (containers.etc / "pyxis.conf").read_text() == PYXIS_LINE
     # Pyxis writes there, and does not create it after slurmd has started.
     assert "d /run/pyxis " in containers.text("etc/tmpfiles.d/training-cluster-containers.conf")
     assert not (containers.slash / "etc/enroot").exists()
