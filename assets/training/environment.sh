@@ -20,6 +20,8 @@ readonly OLDEST_PYTHON="3.10"
 
 # shellcheck source=assets/training/local_environment.sh
 source "$(dirname "${BASH_SOURCE[0]}")/local_environment.sh"
+# shellcheck source=assets/training/container_environment.sh
+source "$(dirname "${BASH_SOURCE[0]}")/container_environment.sh"
 
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 
@@ -53,7 +55,7 @@ sys.exit(sys.version_info < (${OLDEST_PYTHON/./, }))" 2>/dev/null)" || continue
 # torch is one for CPUs.
 torch_build() {
   local -r environment_pins="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/versions.env"
-  if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != volta || ${TRAINING_REHEARSAL:-0} == 1 ]] ||
+  if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != volta || ${TRAINING_REHEARSAL:-0} == 1 ]] || uses_container ||
     ! grep -Eq '^torch *==' "$1/requirements.txt"; then
     return 0
   fi
@@ -92,6 +94,8 @@ environment_is_safe() {
   for environment_path in "$1"{,/bin,/bin/python,/lib,/requirements.sha256}; do
     environment_path_is_safe "$environment_path" || return 1
   done
+  # job.slurm has checked the folders above, whose owners a container does not show.
+  if is_in_container; then return; fi
   # The person's own folders hold a rehearsal, which root may run.
   if [[ ${TRAINING_REHEARSAL:-0} == 1 ]]; then
     environment_path_is_safe "$(dirname "$1")" sticky
@@ -139,6 +143,11 @@ environment_cluster_user() {
 # of all users if it belongs to this folder, else that in TRAINING_VENVS, unless another user could put code into that.
 environment_of() {
   local environment_name environment_own environment_end environment_all
+  if uses_container; then
+    environment_own="$(container_environment "$1")" && environment_is_safe "$environment_own" || return 1
+    printf '%s\n' "$environment_own"
+    return
+  fi
   environment_name="$(basename "$1")"
   environment_own="${TRAINING_OPT:-/opt/training-cluster}/venvs/$environment_name"
   if environment_is_made "$1" "$environment_own"; then
@@ -181,19 +190,33 @@ install_environment() {
     return 1
   fi
   environment_is_safe "$environment_at" || return 1
-  if ! "$environment_at/bin/python" -m pip --version >/dev/null 2>&1; then
+  if ! venv_is_whole "$environment_at"; then
     environment_python="$(find_python "$environment_from")" || return 1
     # The folder comes before the check, since another user may make it in between.
     mkdir -p "$(dirname "$environment_at")" || return 1
     if [[ ! -d $environment_at ]]; then mkdir -m 755 "$environment_at" || return 1; fi
     environment_is_safe "$environment_at" || return 1
     environment_log "making the Python environment $environment_at with $environment_python"
-    if ! (umask 022 && "$environment_python" -m venv --clear "$environment_at" >&2); then
+    if ! make_venv "$environment_python" "$environment_at"; then
       printf '%s -m venv failed; on Ubuntu: sudo apt-get install python3-venv\n' "$environment_python" >&2
       return 1
     fi
   fi
   fill_environment "$environment_from" "$environment_at"
+}
+
+# venv_is_whole VENV: an interrupted venv has no pip yet.
+venv_is_whole() {
+  if uses_container; then "$1/bin/python" -c '' 2>/dev/null; else "$1/bin/python" -m pip --version >/dev/null 2>&1; fi
+}
+
+# make_venv PYTHON VENV
+make_venv() {
+  if uses_container; then
+    make_container_venv "$1" "$2"
+  else
+    (umask 022 && "$1" -m venv --clear "$2" >&2)
+  fi
 }
 
 # fill_environment FOLDER VENV
@@ -219,7 +242,8 @@ fill_environment() {
       environment_pip "$2" --no-deps --index-url "${environment_torch#* }" --requirement "$2/torch.txt"
     fi &&
       install_packages "$1" "$2" "$environment_torch" &&
-      if [[ -f $1/install.sh ]]; then bash "$1/install.sh" "$2"; fi
+      if [[ -f $1/install.sh ]] && ! image_provides "$1" "$2/bin/python"; then bash "$1/install.sh" "$2"; fi &&
+      if uses_container; then finish_container_venv "$2"; fi
   ) >&2 || {
     printf 'could not install %s into %s: see the lines above\n' "$1/requirements.txt" "$2" >&2
     return 1
@@ -233,10 +257,21 @@ fill_environment() {
 # install_packages FOLDER VENV TORCH: installs wheels of the lock alone, if it is for this Python; TORCH is empty, or
 # names a build of another index.
 install_packages() {
-  local environment_lock=""
+  local environment_lock="" environment_requirements="$1/requirements.txt"
+  local -a environment_deps=()
   environment_lock="$(environment_lock_of "$1" "$2")" || return 1
+  if uses_container; then
+    lacking "${environment_lock:-$environment_requirements}" "$2" >"$2/lacking.txt" || return 1
+    if ! grep -q '^[A-Za-z0-9]' "$2/lacking.txt"; then return; fi
+    check_container_pip "$2" || return 1
+    # pip would replace what the image has in other versions than a package wants.
+    environment_deps=(--no-deps)
+    if [[ -n $environment_lock ]]; then environment_lock="$2/lacking.txt"; fi
+    lacking "$environment_requirements" "$2" >"$2/requirements.txt" 2>/dev/null || return 1
+    environment_requirements="$2/requirements.txt"
+  fi
   if [[ -z $environment_lock ]]; then
-    environment_pip "$2" --requirement "$1/requirements.txt"
+    environment_pip "$2" --requirement "$environment_requirements"
     return
   fi
   if grep -q '^--no-binary ' "$environment_lock"; then
@@ -245,12 +280,12 @@ install_packages() {
     environment_pip "$2" --no-deps --require-hashes --only-binary :all: --requirement "$2/locked.txt" || return 1
   fi
   if [[ -z $3 && ${TRAINING_REHEARSAL:-0} != 1 ]]; then
-    environment_pip "$2" --require-hashes --no-build-isolation --requirement "$environment_lock"
+    environment_pip "$2" "${environment_deps[@]}" --require-hashes --no-build-isolation --requirement "$environment_lock"
   else
     # The lock has PyPI's torch. One of another index, for V100 or CPUs, asks for other libraries, or for none.
     grep -Ev '^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==' "$environment_lock" >"$2/locked.txt" || return 1
     environment_pip "$2" --no-deps --require-hashes --no-build-isolation --requirement "$2/locked.txt" &&
-      environment_pip "$2" --requirement "$1/requirements.txt"
+      environment_pip "$2" --requirement "$environment_requirements"
   fi
 }
 

@@ -3,9 +3,13 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
-# Reads: LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK, LOCAL_ENVIRONMENT, NOTIFY; the headers of the
+# Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS, LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK,
+#   LOCAL_ENVIRONMENT, NOTIFY; the headers of the
 #   workload beside this file.
 # Writes: LAUNCHER, MAX_RESTARTS and HANG_TIMEOUT_S, exported with their defaults.
+
+# shellcheck source=assets/training/container_image.sh
+source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 
 # check_job_settings FOLDER: FOLDER is that of the workload.
 check_job_settings() {
@@ -22,6 +26,7 @@ check_job_settings() {
     "Write it into ~/.training-cluster/webhook on the cluster (chmod 600), and type NOTIFY=webhook sbatch ..."
   check_word NOTIFY webhook
   check_launcher "$1"
+  check_container
 }
 
 # check_word NAME WORD...: a variable that is set has one of these values.

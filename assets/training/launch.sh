@@ -31,8 +31,8 @@ rank_environment() {
 # Exports threads, network interface and settings of Python for any kind of rank.
 process_environment() {
   local cores threads
-  # lscpu counts all cores of the node; nproc would count only those to which mpirun pins this rank.
-  cores="$(lscpu --parse=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)"
+  # lscpu counts all cores of the node; nproc, for an image without lscpu, only those to which a rank is pinned.
+  cores="$(lscpu --parse=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)" 2>/dev/null || cores="$(nproc)"
   threads=$((cores / NPROC_PER_NODE))
   # Ranks share the cores of the node; the default of torchrun is one thread for each rank.
   export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}"
@@ -117,7 +117,7 @@ finish_output() {
 # OpenMP runtime.
 preload_xeon_libraries() {
   local library
-  if [[ ${ACCELERATOR_KIND:-none} != none ]]; then return; fi
+  if [[ ${ACCELERATOR_KIND:-none} != none ]] || is_in_container; then return; fi
   for library in "${TRAINING_OPT:-/opt/training-cluster}"/lib/{liballocator,libiomp5}.so; do
     if [[ -e $library ]]; then export LD_PRELOAD="$library${LD_PRELOAD:+:$LD_PRELOAD}"; fi
   done
@@ -205,9 +205,13 @@ launch_end=""
 
 # signal_ranks SIGNAL
 signal_ranks() {
-  if [[ ${LAUNCHER:-torchrun} == torchrun ]]; then
-    pkill "-$1" --parent "$launch_child" || true
-  else
+  local ranks
+  if [[ ${LAUNCHER:-torchrun} != torchrun ]]; then
     kill "-$1" "$launch_child" 2>/dev/null || true
+  elif command -v pkill >/dev/null; then
+    pkill "-$1" --parent "$launch_child" || true
+  else # an image without it
+    read -ra ranks <"/proc/$launch_child/task/$launch_child/children" || true
+    kill "-$1" "${ranks[@]}" 2>/dev/null || true
   fi
 }

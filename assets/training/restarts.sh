@@ -99,7 +99,7 @@ note_settings() {
 names_of_settings() {
   local -r folder="$training/$workload"
   {
-    printf '%s\n' TRAINING_REHEARSAL LAUNCHER NNODES NPROC_PER_NODE
+    printf '%s\n' TRAINING_REHEARSAL LAUNCHER NNODES NPROC_PER_NODE CONTAINER_{IMAGE,FILE,DIGEST,BYTES}
     sed -n 's/^export \([A-Z][A-Z0-9_]*\)=.*/\1/p' "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
     grep -ohE '\b[A-Z][A-Z0-9_]+\b' "$folder"/*.py "$folder"/*.sh
     sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py "$training/trainkit/run/settings.py" | tr '[:lower:]' '[:upper:]'

@@ -48,7 +48,7 @@ class Node:
         self.notes = folder / "notes"
         self.run_dir = folder / "runs" / "bert-trainium" / "job-1"
         self.venv = folder / "venvs" / "bert-trainium"
-        for name in ("environment.sh", "launch.sh", "local_environment.sh"):
+        for name in ("container_environment.sh", "environment.sh", "launch.sh", "local_environment.sh"):
             self.training.mkdir(exist_ok=True)
             shutil.copy(TRAINING / name, self.training)
         shutil.copytree(BERT, self.training / "bert-trainium")

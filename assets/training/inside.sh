@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs a script of a workload in the job's container, after it has corrected what a node's environment says of a container.
+#
+# Called by: job.slurm through srun, as the user, in the container: inside.sh SCRIPT [ARGUMENT...]. It replaces itself by
+#   the script, which so gets Slurm's signals. Safe to run again.
+# Reads: CONTAINER_DIGEST, EFA_FLOOR (the oldest EFA installer that this project takes; empty: not known),
+#   STRICT_NETWORK, TMPDIR, HOME; TRAINING_ROOT (a folder in the place of /).
+# Writes: before a prepare.sh, lines about the image's system and network software.
+set -euo pipefail
+
+readonly amazon="${TRAINING_ROOT:-}/opt/amazon"
+
+# older A B: true if version A is older than version B.
+older() { [[ $1 != "$2" && $(printf '%s\n%s\n' "$1" "$2" | sort --version-sort | head -n 1) == "$1" ]]; }
+
+say() { printf '%s container: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
+
+# Prints the version of the EFA installer whose software this container has, or nothing.
+efa_version() {
+  sed -n 's/^# EFA installer version: *//p' "$amazon/efa_installed_packages" 2>/dev/null | head -n 1 || true
+}
+
+describe_network() {
+  local version whose="the image's own"
+  # True on a node without EFA cards, too.
+  compgen -G "${TRAINING_ROOT:-}/dev/infiniband/uverbs*" >/dev/null || return 0
+  version="$(efa_version)"
+  if [[ ${CONTAINER_EFA:-} == host ]]; then whose="the node's"; fi
+  if [[ -z $version && ! -d $amazon/efa ]]; then
+    say 'there is no EFA software here: NCCL will send over TCP'
+    network_is_bad 'Take an image with it, or have the nodes mount theirs (docs/how-to/containers.md).'
+  elif [[ -z $version ]]; then
+    say "EFA software of unknown version ($whose)"
+  elif [[ -n ${EFA_FLOOR:-} ]] && older "$version" "$EFA_FLOOR"; then
+    say "EFA installer $version ($whose) is too old: $EFA_FLOOR or newer is what these nodes are tested with"
+    network_is_bad "Build the image with a newer EFA installer, or without /opt/amazon/efa: the node's is used then."
+  else
+    say "EFA installer $version ($whose)"
+  fi
+}
+
+# network_is_bad MEND: ends the job if it insists on its network.
+network_is_bad() {
+  say "$1"
+  if [[ ${STRICT_NETWORK:-0} == 1 ]]; then exit 1; fi
+}
+
+describe() {
+  # shellcheck source=/dev/null
+  say "image ${CONTAINER_DIGEST:-}, $(source "${TRAINING_ROOT:-}/etc/os-release" && printf '%s' "${PRETTY_NAME:-}") on the kernel $(uname -r)"
+  describe_network
+}
+
+# These name programs and folders of the node.
+unset TRAINING_PYTHON PIP_CONSTRAINT
+export CONTAINER_INSIDE=1
+if [[ ! -d ${TMPDIR:-} ]]; then unset TMPDIR; fi
+if [[ ! -d ${HOME:-} || ! -w ${HOME:-} ]]; then export HOME=/tmp; fi
+if [[ $1 == */prepare.sh ]]; then
+  umask 022 # Slurm gives a step the umask of the job, and not that of its srun
+  describe
+fi
+exec bash "$@"

@@ -1,0 +1,124 @@
+"""Jobs in containers: job.slurm on a real Slurm, with an image that is really unpacked and entered."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rehearsal.containers.image import make_image
+from rehearsal.problems import RehearsalError
+from tests.slow.assets.training.training import NODES, Training, training_on_slurm
+
+pytestmark = pytest.mark.slow
+
+TINY = Path(__file__).parent / "tiny_workload"
+IMAGES = Path(__file__).parents[4] / ".rehearsal" / "images"
+# What the ranks see is written down by themselves.
+PREPARE = """\
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+source "$here/../environment.sh"
+venv="$(environment_of "$here")"
+make_environment "$here" "$venv"
+cp "$here/torchrun.py" "$venv/bin/torchrun"
+{ id -u; stat --format %u "$TRAINING_SHARED/training" /etc/passwd; ls -d /opt /etc/image-of-the-rehearsal
+  printf '%s\\n' "$MAX_STEPS" "$IMAGE_OF" "$PATH" "$PWD"; } >"$RUN_DIR/seen"
+touch /left-in-the-container
+"""
+FINISH = """\
+printf 'finished in %s\\n' "$IMAGE_OF" >&2
+ls /left-in-the-container >&2
+"""
+
+
+@pytest.fixture(scope="module")
+def image() -> Path:
+    try:
+        return make_image(IMAGES, environment=None, say=print)
+    except RehearsalError as error:
+        pytest.skip(str(error).splitlines()[0])
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory, image: Path) -> Iterator[Training]:
+    folder = tmp_path_factory.mktemp("box")
+    env = {"TRAINING_VENVS": str(folder / "venvs"), "CONTAINER_IMAGE": str(image)}
+    with training_on_slurm(folder, workload="box", env=env) as training:
+        if not training.slurm.has_separate_nodes:
+            pytest.skip("namespaces of nodes take root's rights")
+        box = training.shared / "training" / "box"
+        shutil.copytree(TINY, box)
+        (box / "prepare.sh").write_text(PREPARE)
+        (box / "finish.sh").write_text(FINISH)
+        yield training
+
+
+def settings(training: Training, run: str) -> dict[str, str]:
+    (file,) = training.run_dir(run).glob("settings-*.env")
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
+def test_a_workload_trains_in_a_container_as_it_does_outside(training: Training, image: Path) -> None:
+    said = training.run("inside", MAX_STEPS="8")
+    seen = (training.run_dir("inside") / "seen").read_text().splitlines()
+    # The root is the image's; all owners but the user are nobody, of whom root is none here.
+    assert seen[0] == str(os.getuid())
+    assert "/etc/image-of-the-rehearsal" in seen
+    steps, of_image, path, workdir = seen[-4:]
+    # The job's settings win over the image's, which win over the node's.
+    assert (steps, of_image) == ("8", "the rehearsal")
+    assert path == "/usr/local/bin:/usr/bin:/bin"
+    assert workdir == str(training.run_dir("inside"))
+    assert "finished in the rehearsal" in said
+    assert "there is no torch" in said
+    rows = training.metrics("inside")
+    assert [row["step"] for row in rows] == list(range(1, 9))
+    assert {row["world_size"] for row in rows} == {2}
+    digest = hashlib.sha256(image.read_bytes()).hexdigest()
+    kept = settings(training, "inside")
+    assert kept["CONTAINER_IMAGE"] == kept["CONTAINER_FILE"] == str(image)
+    assert kept["CONTAINER_DIGEST"] == f"sha256:{digest}"
+    assert kept["CONTAINER_BYTES"] == str(image.stat().st_size)
+    (venv,) = (training.run_dir("inside").parents[2].parent / "venvs").iterdir()
+    assert venv.name == f"box-{digest[:12]}-{os.getuid()}"
+    outside = training.run(
+        "outside", MAX_STEPS="8", CONTAINER_IMAGE="", TRAINING_VENVS=str(venv.parent / "host")
+    )
+    assert "container" not in outside
+    assert [row["loss"] for row in training.metrics("outside")] == [row["loss"] for row in rows]
+
+
+def test_plain_srun_runs_in_a_container_and_not_on_the_node(training: Training, image: Path) -> None:
+    command = "cat /etc/hostname /etc/image-of-the-rehearsal && ls /work 2>&1; echo $SLURM_NODEID"
+    done = subprocess.run(
+        ["srun", "-N", "2", f"--container-image={image}", "bash", "-c", command],
+        env=training.slurm.client_env(),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(set(re.findall(r"^\d$", done.stdout, re.MULTILINE))) == ["0", "1"]
+    assert len(NODES) == 2
+
+
+def test_an_image_of_a_registry_and_a_broken_file_end_the_job_with_one_message(
+    training: Training, tmp_path: Path
+) -> None:
+    job = training.submit("hub", CONTAINER_IMAGE="nvcr.io/nvidia/pytorch:25.09-py3")
+    said = training.wait(job, state="FAILED")
+    assert "importing docker://nvcr.io#nvidia/pytorch:25.09-py3 (minutes, once)" in said
+    assert "job.slurm: the image nvcr.io/nvidia/pytorch:25.09-py3 was not imported" in said
+    assert not list((training.shared / "images").glob("*/*.partial*"))
+    broken = training.shared / "broken.sqsh"
+    broken.write_bytes(b"no image")
+    said = training.wait(training.submit("broken", CONTAINER_IMAGE=str(broken)), state="FAILED")
+    assert f"job.slurm: {broken} is no squashfs image." in said
