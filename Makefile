@@ -12,6 +12,7 @@ METRICS ?=
 ORDER ?=
 KEEP ?=
 USERS ?=
+CONTAINER ?=
 SAMPLE ?= 0
 SEED ?= 1
 ALL ?=
@@ -48,12 +49,13 @@ setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what
 	@tools/setup.sh
 
 .PHONY: rehearse
-rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES METRICS=prometheus ORDER=seed KEEP=1; USERS=2: two people share a Slurm)
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; USERS=2: two people share a Slurm)
 	@if [ -n "$(USERS)" ]; then \
 	  [ "$(USERS)" = 2 ] || { echo "USERS=$(USERS): not allowed. Type: make rehearse USERS=2" >&2; exit 2; }; \
 	  exec $(VENV)/python -m rehearsal.people .rehearsal/people; fi; \
 	$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
 	  $(if $(ORDER),--order "$(ORDER)") $(if $(METRICS),--metrics "$(METRICS)") \
+	  $(if $(CONTAINER),$(if $(filter 1,$(CONTAINER)),--container,$(error CONTAINER=$(CONTAINER): not allowed. Type: make rehearse CONTAINER=1))) \
 	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
 
 .PHONY: stop

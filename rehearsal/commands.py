@@ -12,6 +12,7 @@ from rehearsal import processes
 from rehearsal.head_node import MAX_NODES
 from rehearsal.local_slurm import stop_processes
 from rehearsal.narrator import Narrator
+from rehearsal.node_root.base import check_machine
 from rehearsal.problems import RehearsalError
 from rehearsal.run import INTERRUPTS, Options, Rehearsal, ignore_interrupts, workloads
 from rehearsal.workspace import Workspace
@@ -32,6 +33,7 @@ def rehearse(
     nodes: str,
     keep: bool,
     metrics: str = "cloudwatch",
+    container: bool = False,
     order: int | None = None,
     folder: Path = FOLDER,
 ) -> int:
@@ -39,7 +41,13 @@ def rehearse(
 
     def work(workspace: Workspace, narrator: Narrator) -> None:
         options = _options(
-            family=family, workload=workload, nodes=nodes, keep=keep, metrics=metrics, order=order
+            family=family,
+            workload=workload,
+            nodes=nodes,
+            keep=keep,
+            metrics=metrics,
+            container=container,
+            order=order,
         )
         with workspace.locked():
             _check_none_kept(workspace)
@@ -97,7 +105,14 @@ def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
 
 
 def _options(
-    *, family: str, workload: str, nodes: str, keep: bool, metrics: str, order: int | None
+    *,
+    family: str,
+    workload: str,
+    nodes: str,
+    keep: bool,
+    metrics: str,
+    container: bool,
+    order: int | None,
 ) -> Options:
     names = workloads()
     if workload not in names:
@@ -116,7 +131,11 @@ def _options(
             f"--nodes {settings.nodes}: too many for one machine.\n"
             f"  allowed: 1 to {MAX_NODES}\n  type:    trainctl rehearse --nodes 2"
         )
-    return Options(settings=settings, workload=workload, keep=keep, metrics=metrics, order=order)
+    if container:
+        check_machine()
+    return Options(
+        settings=settings, workload=workload, keep=keep, metrics=metrics, container=container, order=order
+    )
 
 
 def _check_none_kept(workspace: Workspace) -> None:

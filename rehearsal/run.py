@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal.bootstrap import job_files, job_variables
 from rehearsal.cdk import CdkCli
+from rehearsal.containers.image import make_image
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
 from rehearsal.head_node import MAX_NODES, follow_deploys, new_slurm, open_shell, run_node_actions
 from rehearsal.keep_running import leave_running, next_steps
@@ -25,7 +27,7 @@ from rehearsal.monitoring.scene import Scene
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
 from rehearsal.report import print_report
-from rehearsal.workspace import Workspace
+from rehearsal.workspace import IMAGES, VENVS, Workspace
 from training_cluster.catalog.family import Family
 from training_cluster.flags.settings import Settings
 from training_cluster.paths import ROOT
@@ -64,6 +66,8 @@ class Options:
     keep: bool
     metrics: str = "cloudwatch"
     """Store of metrics; with prometheus a real Prometheus asks the rehearsal's nodes."""
+    container: bool = False
+    """Train in a container, with an image that is made here."""
     order: int | None = None
     """Seed of an unlucky order in which stacks create their resources; None for an order by name."""
 
@@ -239,16 +243,32 @@ class Rehearsal:
         with self._narrator.step(
             "Train", f"{nodes} nodes start on demand and run a tiny {workload} on this CPU{lacking}."
         ):
-            self._narrator.say(f"$ sbatch --nodes {nodes} {script} {workload}")
-            job_id = slurm.submit(
-                ["--nodes", str(nodes), str(script), workload], env=job_variables(self._workspace, address)
-            )
-            job = slurm.wait(job_id, timeout_s=JOB_TIMEOUT_S, on_line=self._narrator.say)
-            if not job.is_completed:
-                said = "\n".join(job.output.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:])
-                raise RehearsalError(f"Job {job_id} ended as {job.state}. The end of {job.output}:\n{said}")
+            variables = job_variables(self._workspace, address)
+            image = {"CONTAINER_IMAGE": str(self._image(slurm, variables))} if self._options.container else {}
+            shown = "".join(f"{name}={value} " for name, value in image.items())
+            self._narrator.say(f"$ {shown}sbatch --nodes {nodes} {script} {workload}")
+            job_id = self._job(slurm, ["--nodes", str(nodes), str(script), workload], variables | image)
             run_folder = self._workspace.shared / "runs" / workload / f"job-{job_id}"
             return read_metrics(run_folder / "metrics.jsonl", expected_world_size=nodes)
+
+    def _job(self, slurm: LocalSlurm, argv: Sequence[str], variables: Mapping[str, str]) -> int:
+        """Run a job to its end, and return its id. Raises RehearsalError if it fails."""
+        job_id = slurm.submit(argv, env=variables)
+        job = slurm.wait(job_id, timeout_s=JOB_TIMEOUT_S, on_line=self._narrator.say)
+        if not job.is_completed:
+            said = "\n".join(job.output.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:])
+            raise RehearsalError(f"Job {job_id} ended as {job.state}. The end of {job.output}:\n{said}")
+        return job_id
+
+    def _image(self, slurm: LocalSlurm, variables: Mapping[str, str]) -> Path:
+        """Make an image with the packages of the workload's environment, which a job makes first."""
+        script = self._workspace.shared / "training" / "job.slurm"
+        name = self._options.workload
+        self._narrator.say(f"$ PREPARE_ONLY=1 sbatch --nodes 1 {script} {name}    for the image's packages")
+        prepared = {"PREPARE_ONLY": "1", "RUN_NAME": "prepare-image"}
+        self._job(slurm, ["--nodes", "1", str(script), name], {**variables, **prepared})
+        made = [*VENVS.glob(f"{name}/requirements.sha256"), *VENVS.glob(f"{name}-*/requirements.sha256")]
+        return make_image(IMAGES, environment=made[0].parent if made else None, say=self._narrator.say)
 
     def _report(self, measured: Measured) -> None:
         options = self._options

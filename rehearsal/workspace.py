@@ -19,6 +19,8 @@ MARKER = "TRAINING_CLUSTER_REHEARSAL"
 
 # Python environments of the workloads, which are kept between rehearsals, since they take minutes.
 VENVS = ROOT / ".rehearsal" / "venvs"
+# Images of containers, which are kept as well.
+IMAGES = ROOT / ".rehearsal" / "images"
 
 
 @dataclass(frozen=True, kw_only=True)

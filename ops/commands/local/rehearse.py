@@ -23,6 +23,9 @@ def rehearse(
     metrics: Annotated[
         str, typer.Option(help="cloudwatch, or prometheus: a real one asks the rehearsal's nodes.")
     ] = "cloudwatch",
+    container: Annotated[
+        bool, typer.Option("--container", help="Train in a container; its image is made first.")
+    ] = False,
     order: Annotated[
         int | None,
         typer.Option(metavar="SEED", min=0, help="Create stacks in an unlucky order of their dependencies."),
@@ -50,11 +53,13 @@ def rehearse(
                 nodes=nodes,
                 keep=keep,
                 metrics=metrics,
+                container=container,
                 order=order,
                 folder=folder,
             )
     if as_json:
-        asked = {"family": family, "workload": workload, "nodes": nodes, "kept": keep and not code}
+        asked = {"family": family, "workload": workload, "nodes": nodes, "container": container}
+        asked |= {"kept": keep and not code}
         print_json({**({"stopped": not code} if stop else asked), "exit_code": code})
     raise typer.Exit(code)
 

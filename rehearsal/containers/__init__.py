@@ -1,0 +1,4 @@
+"""Containers of the local Slurm: an image made here, and what Pyxis and Enroot do with it on a node.
+
+Imported by: rehearsal.run.
+"""

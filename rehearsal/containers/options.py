@@ -1,0 +1,98 @@
+"""Pyxis's options among the arguments of srun; only the standard library, since it runs at every step."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Options of srun (22.05) without a value, or whose value is always written after "=".
+_FLAGS = frozenset(
+    {
+        *("exact", "exclusive", "hold", "immediate", "kill-on-bad-exit", "label", "multi-prog", "no-kill"),
+        *("overcommit", "overlap", "preserve-env", "pty", "quiet", "slurmd-debug", "unbuffered", "verbose"),
+        *("whole", "contiguous", "disable-status", "oversubscribe", "spread-job", "use-min-nodes"),
+    }
+)
+_WITH_VALUE = frozenset({"image", "name", "mounts", "workdir", "env"})
+_SHORT_FLAGS = frozenset("EHIKklOQsuvXZ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerOptions:
+    """Options of one step, by their names in Pyxis 0.24 (args.c)."""
+
+    image: str = ""
+    name: str = ""
+    mounts: tuple[tuple[str, str, str], ...] = ()
+    """Source, target, flags joined with "+"."""
+    workdir: str = ""
+    writable: bool = False
+    env: tuple[str, ...] = ()
+    """Names of variables whose value in the job counts, although the image sets them."""
+
+
+class OptionError(Exception):
+    """An option that Pyxis would refuse, or that this stand-in does not have."""
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], ContainerOptions, list[str]]:
+    """Split srun's arguments into its own options, Pyxis's options, and the command.
+
+    Raises:
+        OptionError: a wrong or unknown option of Pyxis.
+    """
+    own: list[str] = []
+    options = ContainerOptions()
+    at = 0
+    while at < len(arguments):
+        word = arguments[at]
+        at += 1
+        if word == "--" or not word.startswith("-"):
+            return own, options, [*arguments[at - (word != "--") :]]
+        name, _, value = word.lstrip("-").partition("=")
+        is_long = word.startswith("--")
+        if is_long and name.removeprefix("no-").startswith("container-"):
+            takes_value = name.removeprefix("container-") in _WITH_VALUE
+            if takes_value and "=" not in word:
+                value, at = (arguments[at], at + 1) if at < len(arguments) else ("", at)
+            options = _with(options, name, value)
+            continue
+        own.append(word)
+        alone = name in _FLAGS if is_long else len(word) > len("-n") or word[1] in _SHORT_FLAGS
+        if "=" not in word and not alone and at < len(arguments):
+            own.append(arguments[at])
+            at += 1
+    return own, options, []
+
+
+def _with(options: ContainerOptions, name: str, value: str) -> ContainerOptions:
+    if name in ("no-container-mount-home", "no-container-remap-root", "no-container-entrypoint"):
+        return options  # what it does anyway
+    kind = name.removeprefix("container-")
+    if kind in _WITH_VALUE and not value:
+        raise OptionError(f"--{name}: argument required")
+    match kind:
+        case "writable" | "readonly":
+            changed = dataclasses.replace(options, writable=kind == "writable")
+        case "image":
+            changed = dataclasses.replace(options, image=value)
+        case "name":
+            changed = dataclasses.replace(options, name=value)
+        case "workdir":
+            changed = dataclasses.replace(options, workdir=value)
+        case "mounts":
+            changed = dataclasses.replace(options, mounts=tuple(_mount(each) for each in value.split(",")))
+        case "env":
+            changed = dataclasses.replace(options, env=tuple(value.split(",")))
+        case _:
+            raise OptionError(f"--{name}: the rehearsal's stand-in for Pyxis does not have it")
+    return changed
+
+
+def _mount(text: str) -> tuple[str, str, str]:
+    source, _, rest = text.partition(":")
+    target, _, flags = rest.partition(":")
+    if not source.startswith("/"):
+        raise OptionError(f"--container-mounts: {text}: the source is no absolute path")
+    return source, target or source, flags
