@@ -27,6 +27,7 @@ from ops.commands.people.users import app as users
 from ops.commands.plan import plan
 from ops.commands.preflight import preflight
 from ops.commands.price import price
+from ops.commands.registry import registry
 from ops.commands.report import report
 from ops.commands.status import status
 from ops.commands.submit import submit
@@ -124,6 +125,7 @@ _add(jobs, RUNNING, "`trainctl jobs --all`")
 _add(logs, RUNNING, "`trainctl logs 17 --follow`")
 _add(cancel, RUNNING, "`trainctl cancel 17 18`")
 _add(connect, RUNNING, "`trainctl connect -- sinfo`")
+_add(registry, RUNNING, "`trainctl registry login nvcr.io`, or `... login docker.io --user me`")
 _add(usage, AFTER, "`trainctl usage --by account --since 2026-11-01`")
 _add(report, AFTER, "`trainctl report 17 18 --html runs.html`")
 _add(diagnose, BROKEN, "`trainctl diagnose`, or `trainctl diagnose train-42.log`")

@@ -38,15 +38,17 @@ def found(command: list[str], *, which: Which = shutil.which) -> list[str]:
     return [which(command[0]) or command[0], *command[1:]]
 
 
-def session_command(cluster_name: str, client: ClientOf) -> list[str]:
-    """Build the command that opens a shell of the caller's user by Session Manager.
+def session_command(cluster_name: str, client: ClientOf, command: str = "") -> list[str]:
+    """Build the command that opens a shell of the caller's user by Session Manager, or runs `command` there.
 
     Raises OpsError if there is no head node, or no shell on it, and botocore's errors.
     """
     cluster = _running_cluster(cluster_name, client)
     user = find_head_node(cluster_name, client).run("id", "-un", reads_only=True).strip()
     return shlex.split(
-        start_session_command(region=cluster.region, instance_id=str(cluster.head_node_id), user=user)
+        start_session_command(
+            region=cluster.region, instance_id=str(cluster.head_node_id), user=user, command=command
+        )
     )
 
 

@@ -32,6 +32,9 @@ def submit(
     after: Annotated[
         str | None, typer.Option(metavar="JOB", help="Begin after this job has succeeded.")
     ] = None,
+    container: Annotated[
+        str | None, typer.Option(metavar="IMAGE", help="Run in an image of a registry, or in a .sqsh file.")
+    ] = None,
     name: Annotated[
         str | None, typer.Option(metavar="RUN", help="Name of the run; an existing run is continued.")
     ] = None,
@@ -69,7 +72,8 @@ def submit(
             "--notify takes the word webhook. Its address is a secret, and belongs into the file "
             "~/.training-cluster/webhook on the cluster (chmod 600)."
         )
-    checked = read_settings([*(settings or []), *(["NOTIFY=webhook"] if notify else [])], run=name)
+    given = [*(settings or []), *(["NOTIFY=webhook"] if notify else [])]
+    checked = read_settings(given, run=name, container=container)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)
     request = JobRequest(

@@ -16,7 +16,7 @@ from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 
-RUN_NAME = "RUN_NAME"
+RUN_NAME, CONTAINER_IMAGE = "RUN_NAME", "CONTAINER_IMAGE"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Name of a run, which job.slurm takes for its folder.
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -58,8 +58,8 @@ class Submitted:
     notes: tuple[str, ...]
 
 
-def read_settings(pairs: Sequence[str], *, run: str | None) -> dict[str, str]:
-    """Read KEY=VALUE pairs and the run's name. Raises UsageError."""
+def read_settings(pairs: Sequence[str], *, run: str | None, container: str | None = None) -> dict[str, str]:
+    """Read KEY=VALUE pairs, the run's name and the container's image. Raises UsageError."""
     settings: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -72,6 +72,16 @@ def read_settings(pairs: Sequence[str], *, run: str | None) -> dict[str, str]:
         if _CONTROL.search(value):
             raise UsageError(f"--set {name}: the value contains a control character, such as a line end.")
         settings[name] = value
+    if container is not None:
+        if not container.strip():
+            raise UsageError(
+                "--container: no image is given.\n  type:    --container nvcr.io/nvidia/pytorch:25.09-py3"
+            )
+        if settings.setdefault(CONTAINER_IMAGE, container) != container:
+            given = settings[CONTAINER_IMAGE]
+            raise UsageError(
+                f"--container {container} and --set {CONTAINER_IMAGE}={given}: give one of them."
+            )
     if run is not None and settings.setdefault(RUN_NAME, run) != run:
         raise UsageError(f"--name {run} and --set {RUN_NAME}={settings[RUN_NAME]}: give one of them.")
     if RUN_NAME in settings and not _RUN.fullmatch(settings[RUN_NAME]):
@@ -91,6 +101,7 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
     """
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
+    _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)
     partition = _check_nodes(request, head_node)
     if has_check_of_nodes(request.workload):
         facts = read_facts(partition.name, head_node)
@@ -183,6 +194,21 @@ def _check_workload(workload: str, head_node: HeadNode) -> None:
         f"{cluster_option(head_node.cluster_name)}, or npx cdk deploy TrainingClusterStack once it is in "
         "assets/training"
     )
+
+
+def _check_image(image: str, head_node: HeadNode) -> None:
+    """Look for an image that is a file, before nodes start for it."""
+    if not image.startswith("/"):
+        return
+    try:
+        head_node.run("ls", image, reads_only=True)
+    except CommandError:
+        folder = f"{load_base().shared_dir}/images"
+        raise OpsError(
+            f"There is no image {image} on {head_node.cluster_name} that you can read.\n"
+            f"  type:    trainctl connect{cluster_option(head_node.cluster_name)} -- ls -l {folder}\n"
+            "  or name an image of a registry: --container nvcr.io/nvidia/pytorch:25.09-py3"
+        ) from None
 
 
 def _check_nodes(request: JobRequest, head_node: HeadNode) -> Partition:

@@ -53,13 +53,14 @@ def cluster_user(os: str) -> str | None:
     return next((user for begins, user in _USERS.items() if os.startswith(begins)), None)
 
 
-def start_session_command(*, region: str, instance_id: str, user: str) -> str:
-    """Build the command for a shell.
+def start_session_command(*, region: str, instance_id: str, user: str, command: str = "") -> str:
+    """Build the command for a shell, or for a command that reads the keyboard.
 
     A session without a document runs `sh` as ssm-user, who owns no job and has no Slurm on the PATH:
     ParallelCluster sets the PATH in /etc/profile.d, which only login shells read.
     """
+    shell = " ".join(["sudo --login --user", user, *([command] if command else [])])
     return (
         f"aws ssm start-session --region {region} --target {instance_id} "
-        f'--document-name AWS-StartInteractiveCommand --parameters command="sudo --login --user {user}"'
+        f'--document-name AWS-StartInteractiveCommand --parameters command="{shell}"'
     )

@@ -1,0 +1,48 @@
+"""The subcommand `trainctl registry`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Annotated
+
+import typer
+
+from ops.options import Cluster, Json, print_json
+
+
+def registry(
+    action: Annotated[str, typer.Argument(help="login, logout or list.")],
+    host: Annotated[
+        str | None, typer.Argument(help="Host name of the registry: nvcr.io, docker.io, ghcr.io ...")
+    ] = None,
+    *,
+    user: Annotated[
+        str | None, typer.Option(help="User of the registry; nvcr.io has one for all.", metavar="NAME")
+    ] = None,
+    cluster: Cluster = "training",
+    as_json: Json = False,
+) -> None:
+    """Store your password for a registry of container images where all nodes find it, or remove it.
+
+    A session on the head node asks for the password and does not show it: it is on no command line, and in no
+    log. Amazon ECR needs none, since the nodes' role is used.
+    """
+    from ops.account.head_node import find_head_node
+    from ops.account.region_and_profile import with_account
+    from ops.account.session import account_clients
+    from ops.connect import found, session_command
+    from ops.registry import check, needs_no_password, script
+
+    words = check(action, host, user)
+    client = account_clients()
+    if action == "login" and not needs_no_password(words[1]):
+        argv = shlex.split(with_account(shlex.join(session_command(cluster, client, script(words)))))
+        if as_json:
+            return print_json({"command": argv})
+        argv = found(argv)
+        os.execv(argv[0], argv)  # noqa: S606 - no shell is meant
+    said = find_head_node(cluster, client).run(*shlex.split(script(words)))
+    if as_json:
+        return print_json({"action": action, "host": host, "output": said})
+    return typer.echo(said or "No password for a registry is stored.\n", nl=False)
