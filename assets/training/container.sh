@@ -30,6 +30,17 @@ find_container() {
   log "container $CONTAINER_FILE, $((CONTAINER_BYTES >> 20)) MiB, $CONTAINER_DIGEST"
   check_container_environment
   set_container_options
+  remove_containers
+}
+
+# remove_containers: removes the job's containers from the disks of its nodes, and those of jobs that were killed. The nodes
+# are this job's alone. Pyxis calls a container pyxis_NAME, and keeps those with a name, so that preparation and ranks
+# share one, which takes minutes to unpack.
+remove_containers() {
+  if ((${#container_options[@]} == 0)); then return; fi
+  # shellcheck disable=SC2016 # the node's shell expands it
+  srun --overlap --quiet --mpi=none --ntasks-per-node=1 /bin/bash -c \
+    'enroot list | grep "^pyxis_train-" | xargs --no-run-if-empty -n 1 enroot remove --force' >/dev/null 2>&1 || true
 }
 
 check_container_programs() {
@@ -179,7 +190,8 @@ set_container_options() {
     "${TRAINING_OPT:-/opt/training-cluster}/bundles/current/versions.env" 2>/dev/null | tr -d "'\"")" || true
   export EFA_FLOOR
   container_options=(
-    --container-image="$CONTAINER_FILE" --container-name="train-$SLURM_JOB_ID" --container-mounts="${mounts%,}"
+    --container-image="$CONTAINER_FILE" --container-name="train-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
+    --container-mounts="${mounts%,}"
     --container-workdir="$RUN_DIR" --container-writable --no-container-mount-home --no-container-remap-root
   )
 }
@@ -202,6 +214,7 @@ set_program() {
   container=() program=(bash) one_node=()
   if ! wants_container; then return; fi
   container=("${container_options[@]}" --container-env="$(names_of_job)")
-  program=(bash "$training/inside.sh")
+  # srun would look for bash on the node, and ask the container for that path.
+  program=(/bin/bash "$training/inside.sh")
   one_node=(srun --nodes=1 --ntasks=1 --nodelist="$SLURMD_NODENAME" --mpi=none --overlap "${container[@]}")
 }

@@ -4,11 +4,11 @@
 # Called by: job.slurm through srun, as the user, in the container: inside.sh SCRIPT [ARGUMENT...]. It replaces itself by
 #   the script, which so gets Slurm's signals. Safe to run again.
 # Reads: CONTAINER_DIGEST, EFA_FLOOR (the oldest EFA installer that this project takes; empty: not known),
-#   STRICT_NETWORK, TMPDIR, HOME; TRAINING_ROOT (a folder in the place of /).
+#   STRICT_NETWORK, TMPDIR, HOME; CONTAINER_ROOT (a folder in the place of /, in tests).
 # Writes: before a prepare.sh, lines about the image's system and network software.
 set -euo pipefail
 
-readonly amazon="${TRAINING_ROOT:-}/opt/amazon"
+readonly amazon="${CONTAINER_ROOT:-}/opt/amazon"
 
 # older A B: true if version A is older than version B.
 older() { [[ $1 != "$2" && $(printf '%s\n%s\n' "$1" "$2" | sort --version-sort | head -n 1) == "$1" ]]; }
@@ -23,7 +23,7 @@ efa_version() {
 describe_network() {
   local version whose="the image's own"
   # True on a node without EFA cards, too.
-  compgen -G "${TRAINING_ROOT:-}/dev/infiniband/uverbs*" >/dev/null || return 0
+  compgen -G "${CONTAINER_ROOT:-}/dev/infiniband/uverbs*" >/dev/null || return 0
   version="$(efa_version)"
   if [[ ${CONTAINER_EFA:-} == host ]]; then whose="the node's"; fi
   if [[ -z $version && ! -d $amazon/efa ]]; then
@@ -47,13 +47,16 @@ network_is_bad() {
 
 describe() {
   # shellcheck source=/dev/null
-  say "image ${CONTAINER_DIGEST:-}, $(source "${TRAINING_ROOT:-}/etc/os-release" && printf '%s' "${PRETTY_NAME:-}") on the kernel $(uname -r)"
+  say "image ${CONTAINER_DIGEST:-}, $(source "${CONTAINER_ROOT:-}/etc/os-release" && printf '%s' "${PRETTY_NAME:-}") on the kernel $(uname -r)"
   describe_network
 }
 
 # These name programs and folders of the node.
-unset TRAINING_PYTHON PIP_CONSTRAINT
+unset TRAINING_PYTHON TRAINING_ROOT PIP_CONSTRAINT
 export CONTAINER_INSIDE=1
+# Enroot starts a login shell, whose profile replaces the image's PATH on Debian.
+path="$(sed -n 's/^PATH=//p' "${CONTAINER_ROOT:-}/etc/environment" 2>/dev/null | tail -n 1 | tr -d "\"'")" || true
+export PATH="${path:-$PATH}"
 if [[ ! -d ${TMPDIR:-} ]]; then unset TMPDIR; fi
 if [[ ! -d ${HOME:-} || ! -w ${HOME:-} ]]; then export HOME=/tmp; fi
 if [[ $1 == */prepare.sh ]]; then

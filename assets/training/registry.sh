@@ -23,16 +23,20 @@ without() {
   if [[ -f $file ]]; then awk -v host="$1" '!($1 == "machine" && $2 == host)' "$file"; fi
 }
 
-# replace HOST: replaces the lines of a registry by standard input, in one step.
+# replace HOST: replaces the lines of a registry by standard input, in one step; jobs on other nodes may do so, too.
 replace() {
-  local lines
+  local lines fresh
   lines="$(cat)"
   mkdir -p "$folder"
-  {
-    without "$1"
-    if [[ -n $lines ]]; then printf '%s\n' "$lines"; fi
-  } >"$file.$$"
-  mv -f "$file.$$" "$file"
+  (
+    flock 9
+    fresh="$(mktemp "$file.XXXXXX")"
+    {
+      without "$1"
+      if [[ -n $lines ]]; then printf '%s\n' "$lines"; fi
+    } >"$fresh"
+    mv -f "$fresh" "$file"
+  ) 9>>"$file.lock"
 }
 
 check_host() {

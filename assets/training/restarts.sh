@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shellcheck disable=SC2154  # job.slurm's variables
+# shellcheck disable=SC2034,SC2154  # job.slurm's variables
 # Decides whether a job whose training ended early starts again, and from which step.
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log, die, tell and report, and its variables
@@ -13,6 +13,7 @@
 # refused, one that was lost during preparation).
 
 declare -i restarts=0 start_step=0 # check_restart reads them
+watch=""                           # process that waits for spot notices
 told=""                            # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
 
@@ -117,7 +118,6 @@ watch_for_spot_notice() {
   # --overlap: the step shares the resources of the ranks. Slurm kills it at the end, which the log need not show.
   srun --overlap --quiet --mpi=none --ntasks-per-node=1 bash "$training/spot_notice.sh" 2>>"$RUN_DIR/spot-watch.log" &
   watch=$!
-  trap 'kill "$watch" 2>/dev/null || true' EXIT
 }
 
 # A requeued job may return to a node that EC2 is still about to reclaim.

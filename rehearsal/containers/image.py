@@ -70,6 +70,9 @@ def _squash(base: Path, packages: tuple[Path, str] | None, image: Path) -> None:
         if packages:
             shutil.rmtree(staging / packages[1], ignore_errors=True)
             shutil.copytree(packages[0], staging / packages[1], symlinks=True, copy_function=_link)
+        # Only root could unpack devices; a container has the node's, and enroot leaves out an image's.
+        shutil.rmtree(staging / "dev")
+        (staging / "dev").mkdir()
         for name, text in (("environment", _ENVIRONMENT), ("image-of-the-rehearsal", "")):
             (staging / "etc" / name).unlink(missing_ok=True)
             (staging / "etc" / name).write_text(text, encoding="utf-8")

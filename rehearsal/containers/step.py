@@ -61,7 +61,7 @@ def run_task(options: ContainerOptions, command: list[str]) -> int:
 
 def _root(options: ContainerOptions) -> Path:
     """Unpack the image unless another task or step of the job did, and return its root."""
-    step = os.environ["SLURM_JOB_ID"] + (options.name or f".{os.environ['SLURM_STEP_ID']}")
+    step = f"pyxis_{options.name or os.environ['SLURM_JOB_ID'] + '.' + os.environ['SLURM_STEP_ID']}"
     # A node has a /tmp of its own, which is emptied at its next start.
     folder = Path(tempfile.gettempdir()) / f"enroot-{os.getuid()}" / os.environ["SLURMD_NODENAME"]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

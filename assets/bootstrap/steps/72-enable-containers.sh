@@ -16,7 +16,8 @@
 # of the container. In a shared file `required` would prevent each node without Pyxis from joining the cluster. Pyxis is
 # enabled without Enroot too: a container then fails to start. On a node without Pyxis the head node's plug-in still
 # accepts `--container-image`, but Slurm ignores it on the node and runs the program on the host; 43-install-pyxis.sh
-# makes sure that no such node exists. Containers with a name end with their job, since they fill the disks otherwise.
+# makes sure that no such node exists. Pyxis's container_scope=job is not set: its epilog then asks Enroot after every job,
+# and a node whose epilog fails, as one without Enroot, is drained.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, RECIPE, PARTITION, BUNDLE, TRAINING_ETC,
 #   TRAINING_ROOT. Safe to run again.
@@ -108,7 +109,6 @@ configure_node() {
   local pyxis
   pyxis="$(example pyxis/pyxis.conf)"
   pyxis="${pyxis:-required $PLUGIN runtime_path=/run/pyxis}"
-  if [[ $pyxis != *container_scope=* ]]; then pyxis+=' container_scope=job'; fi
   if has_pyxis; then put "$OWN" <<<"$pyxis"; else rm -f "$OWN"; fi
 }
 

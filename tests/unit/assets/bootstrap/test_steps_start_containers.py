@@ -28,7 +28,7 @@ PYXIS_EXAMPLE = """\
 # THIS IS AN EXAMPLE OF pyxis.conf file
 required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis
 """
-PYXIS_LINE = "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis container_scope=job\n"
+PYXIS_LINE = "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis\n"
 
 
 @pytest.fixture
