@@ -13,12 +13,13 @@ import pytest
 
 from rehearsal.containers.image import make_image
 from rehearsal.problems import RehearsalError
-from tests.slow.assets.training.training import Training, training_on_slurm
+from rehearsal.workspace import IMAGES
+from tests.slow.assets.training.training import Training, losses, training_on_slurm
+from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
 TINY = Path(__file__).parent / "tiny_workload"
-IMAGES = Path(__file__).parents[4] / ".rehearsal" / "images"
 # What the ranks see is written down by themselves.
 PREPARE = """\
 set -euo pipefail
@@ -120,3 +121,20 @@ def test_an_image_of_a_registry_and_a_broken_file_end_the_job_with_one_message(
     broken.write_bytes(b"no image")
     said = training.wait(training.submit("broken", CONTAINER_IMAGE=str(broken)), state="FAILED")
     assert f"job.slurm: {broken} is no squashfs image." in said
+
+
+@pytest.mark.nightly
+def test_gpt2_has_the_very_same_losses_in_a_container_with_its_torch(tmp_path: Path, image: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "text.txt").write_text((ROOT / "LICENSE").read_text() * 20)
+    env = {"CORPUS": str(corpus), "MAX_STEPS": "12", "CHECKPOINT_EVERY": "6", "WARMUP_STEPS": "2"}
+    with training_on_slurm(tmp_path, workload="gpt2", env=env) as training:
+        training.run("outside")
+        environment = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs")) / "gpt2"
+        own = make_image(IMAGES, environment=environment, say=print)
+        said = training.run("inside", CONTAINER_IMAGE=str(own), CONTAINER_MOUNTS=f"{corpus}:{corpus}:ro")
+        assert "container: torch 2." in said
+        assert "the image's own; Python 3." in said
+        assert losses(training.metrics("inside")) == losses(training.metrics("outside"))
+        assert {row["world_size"] for row in training.metrics("inside")} == {2}
