@@ -76,6 +76,7 @@ def test_a_wrong_option_is_one_message_and_its_exit_code_is_in_the_json(tmp_path
         "family": "p4d",
         "workload": "gpt3",
         "nodes": "2",
+        "container": False,
         "kept": False,
         "exit_code": 2,
     }
