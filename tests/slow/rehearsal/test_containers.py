@@ -113,20 +113,16 @@ def test_another_user_is_alone_in_a_container(image: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "command", "said"),
+    ("name", "mounts", "command", "said"),
     [
-        (
-            {"image": "nvcr.io#nvidia/pytorch"},
-            "true",
-            "failed to import docker image: nvcr.io#nvidia/pytorch",
-        ),
-        ({"mounts": (("/nowhere", "/a", ""),)}, "true", "source path does not exist: /nowhere"),
-        ({}, "no-such-program", "enroot-switchroot: failed to execute: no-such-program"),
+        ("nvcr.io#nvidia/pytorch", (), "true", "failed to import docker image: nvcr.io#nvidia/pytorch"),
+        ("", (("/nowhere", "/a", ""),), "true", "source path does not exist: /nowhere"),
+        ("", (), "no-such-program", "enroot-switchroot: failed to execute: no-such-program"),
     ],
 )
 def test_what_cannot_start_says_so_as_pyxis_and_enroot_do(
-    node: Path, image: Path, options: dict[str, str], command: str, said: str
+    node: Path, image: Path, name: str, mounts: tuple[tuple[str, str, str], ...], command: str, said: str
 ) -> None:
-    done = task(node, ContainerOptions(**{"image": str(image), "name": "a", **options}), command)
+    done = task(node, ContainerOptions(image=name or str(image), name="a", mounts=mounts), command)
     assert done.returncode == 1
     assert said in done.stderr
