@@ -113,16 +113,17 @@ def test_another_user_is_alone_in_a_container(image: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mounts", "command", "said"),
+    ("options", "command", "said"),
     [
-        ("nvcr.io#nvidia/pytorch", (), "true", "failed to import docker image: nvcr.io#nvidia/pytorch"),
-        ("", (("/nowhere", "/a", ""),), "true", "source path does not exist: /nowhere"),
-        ("", (), "no-such-program", "enroot-switchroot: failed to execute: no-such-program"),
+        (ContainerOptions(image="nvcr.io#nvidia/pytorch"), "true", "failed to import docker image: nvcr.io#"),
+        (ContainerOptions(mounts=(("/nowhere", "/a", ""),)), "true", "source path does not exist: /nowhere"),
+        (ContainerOptions(), "no-such-program", "enroot-switchroot: failed to execute: no-such-program"),
     ],
 )
 def test_what_cannot_start_says_so_as_pyxis_and_enroot_do(
-    node: Path, image: Path, name: str, mounts: tuple[tuple[str, str, str], ...], command: str, said: str
+    node: Path, image: Path, options: ContainerOptions, command: str, said: str
 ) -> None:
-    done = task(node, ContainerOptions(image=name or str(image), name="a", mounts=mounts), command)
+    options = dataclasses.replace(options, image=options.image or str(image), name="a")
+    done = task(node, options, command)
     assert done.returncode == 1
     assert said in done.stderr
