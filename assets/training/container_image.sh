@@ -21,7 +21,7 @@ check_container() {
     return
   fi
   what="$(wrong_image_name)" || die "CONTAINER_IMAGE is '$CONTAINER_IMAGE', which $what." "$types"
-  [[ ${LAUNCHER:-} != mpirun ]] || die "mpirun starts its ranks outside of containers." \
+  [[ ${LAUNCHER:-} != @(mpirun|sweep) ]] || die "$LAUNCHER starts its ranks outside of containers." \
     "Take another launcher: LAUNCHER=srun sbatch ..."
   [[ -z ${CONTAINER_MOUNTS:-} || $CONTAINER_MOUNTS =~ ^/[^:,]+:/[^:,]+(:[a-z+]+)?(,/[^:,]+:/[^:,]+(:[a-z+]+)?)*$ ]] ||
     die "CONTAINER_MOUNTS is '$CONTAINER_MOUNTS', which is no list of FOLDER:FOLDER-IN-THE-CONTAINER." \

@@ -4,8 +4,7 @@
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
 # Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS, LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK,
-#   LOCAL_ENVIRONMENT, NOTIFY; the headers of the
-#   workload beside this file.
+#   LOCAL_ENVIRONMENT, NOTIFY; the headers of the workload beside this file.
 # Writes: LAUNCHER, MAX_RESTARTS and HANG_TIMEOUT_S, exported with their defaults.
 
 # shellcheck source=assets/training/container_image.sh
