@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from trainkit.run import process_group
 from trainkit.run.world import check_world
 
 _WARM_UP = 2
@@ -147,7 +148,7 @@ def main() -> None:
     check_world(device)
     rank = Rank(dist.get_rank(), dist.get_world_size(), device, max(1, arguments.iterations))
     run(rank, max(_BYTES, arguments.min_bytes), arguments.max_bytes)
-    dist.destroy_process_group()
+    process_group.leave()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 ENDS = 200
 # Ranks are forked from one process that has imported torch, which takes seconds.
 PROGRAM = """
-import os, sys, tempfile
+import atexit, os, sys, tempfile
 from pathlib import Path
 import torch, torch.distributed as dist
 from trainkit.run import process_group
@@ -28,7 +28,14 @@ def rank_main(rank, folder):
     process_group.shorten()
     with process_group.patient(run, "saving"):
         pass
+    process_group.background_group()
     print("done", rank)
+    if sys.argv[2] == "gpu":
+        torch.cuda.is_available = lambda: True
+    if sys.argv[2] == "neuron":
+        dist.barrier()
+        dist.destroy_process_group()
+        atexit._run_exitfuncs()
     process_group.leave()
 
 failed = 0
@@ -43,7 +50,9 @@ print("failed ends:", failed)
 """
 
 
-def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["cpu", "gpu", "neuron"])
+def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path, ending: str) -> None:
+    """As trainers end on CPUs, on GPUs and on Trainium, with gloo in the place of their own groups."""
     env = os.environ | {
         "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(tmp_path / "venvs")),
         "ACCELERATOR_KIND": "none",
@@ -57,7 +66,7 @@ def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path) -> None:
     subprocess.run(["bash", TRAINING / "nccl-tests" / "prepare.sh"], env=env, check=True)
     python = Path(env["TRAINING_VENVS"]) / "nccl-tests" / "bin" / "python"
     done = subprocess.run(
-        [python, "-B", "-c", PROGRAM, str(ENDS)],
+        [python, "-B", "-c", PROGRAM, str(ENDS), ending],
         env=env,
         capture_output=True,
         text=True,
