@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes and finds the Python environments of workloads, for a job, the start of a node and an image build.
 #
-# Sourced by: prepare.sh and train.sh of the workloads, as the user; 50-install-workloads.sh, as root. Defines
+# Sourced by: prepare.sh and train.sh of the workloads, as the user; 50-install-workloads.sh, as its installer. Defines
 #   functions and does nothing by itself. They return 1 after a line that says what is wrong.
 # Reads: PIP_* (pip's own settings: index, wheels, proxy), TRAINING_PYTHON (an interpreter, 3.10 or newer; default:
 #   the first such on PATH), TRAINING_OPT (default /opt/training-cluster: environments and compiled wheels of the

@@ -12,11 +12,13 @@
 # Where: node
 # Required: yes
 # Budget: 1200 s
-# Reads: bootstrap/lib/download.sh
+# Reads: bootstrap/lib/download.sh bootstrap/lib/installer.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/download.sh
 source "$BUNDLE/bootstrap/lib/download.sh"
+# shellcheck source=assets/bootstrap/lib/installer.sh
+source "$BUNDLE/bootstrap/lib/installer.sh"
 
 readonly cuda="$TRAINING_ROOT/usr/local/cuda" mpi="$TRAINING_ROOT/opt/amazon/openmpi"
 readonly nccl="$TRAINING_OPT/nccl" bin="$TRAINING_OPT/bin"
@@ -60,7 +62,7 @@ checkout "$NCCL_TESTS_URL" "$NCCL_TESTS_COMMIT" "$sources"
 # nvcc reads NVCC_APPEND_FLAGS: the tests then find this NCCL from any folder.
 export NVCC_GENCODE NVCC_APPEND_FLAGS="-Xlinker -rpath=${nccl#"$TRAINING_ROOT"}/lib"
 NVCC_GENCODE="$(gencode)"
-make -C "$sources" -j "$(nproc)" MPI=1 MPI_HOME="$mpi" CUDA_HOME="$cuda" NCCL_HOME="$nccl" \
+as_installer "$sources" make -C "$sources" -j "$(nproc)" MPI=1 MPI_HOME="$mpi" CUDA_HOME="$cuda" NCCL_HOME="$nccl" \
   BUILDDIR="$sources/build" >&2 || {
   printf 'nccl-tests did not compile: see the lines above\n' >&2
   exit 1

@@ -15,11 +15,13 @@
 # Where: node
 # Required: no
 # Budget: 2400 s
-# Reads: training/environment.sh
+# Reads: bootstrap/lib/installer.sh training/environment.sh training/local_environment.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/training/environment.sh
 source "$BUNDLE/training/environment.sh"
+# shellcheck source=assets/bootstrap/lib/installer.sh
+source "$BUNDLE/bootstrap/lib/installer.sh"
 
 readonly wheels="$TRAINING_OPT/wheels" build="$TRAINING_OPT/src/megatron" cuda="$TRAINING_ROOT/usr/local/cuda"
 readonly wanted="transformer-engine $TRANSFORMER_ENGINE_VERSION torch $MEGATRON_TORCH_VERSION megatron-core \
@@ -75,19 +77,28 @@ compile() {
   }
 }
 
+build() {
+  mkdir "$build/wheels"
+  "$(find_python)" -m venv "$build/venv" >&2
+  install_build_tools
+  pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION"
+  find_headers
+  compile
+  pip download --no-deps --dest "$build/wheels" "megatron-core==$MEGATRON_CORE_VERSION"
+}
+
+if [[ ${1:-} == build ]]; then # as the installer
+  build
+  exit
+fi
 if [[ -r $wheels/.megatron && $(<"$wheels/.megatron") == "$wanted" ]]; then exit 0; fi
 if [[ ! -x $cuda/bin/nvcc ]]; then
   printf 'there is no CUDA compiler %s/bin/nvcc: Transformer Engine cannot be compiled\n' "$cuda" >&2
   exit 1
 fi
 rm -rf "$build"
-mkdir -p "$build/wheels" "$wheels"
-"$(find_python)" -m venv "$build/venv" >&2
-install_build_tools
-pip install "torch==$MEGATRON_TORCH_VERSION" "transformer_engine[core_cu13]==$TRANSFORMER_ENGINE_VERSION"
-find_headers
-compile
-pip download --no-deps --dest "$build/wheels" "megatron-core==$MEGATRON_CORE_VERSION"
+mkdir -p "$wheels"
+as_installer "$build" bash "${BASH_SOURCE[0]}" build
 mv -f "$build"/wheels/*.whl "$wheels/"
 rm -rf "$build"
 printf '%s\n' "$wanted" >"$wheels/.megatron.new"

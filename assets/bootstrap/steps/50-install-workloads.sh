@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
 # Makes the Python environments of the node's workloads, as their prepare.sh would at the first job:
-# /opt/training-cluster/venvs/WORKLOAD.
+# /opt/training-cluster/venvs/WORKLOAD. Packages are installed, and those without a wheel compiled, by a user of their own,
+# who may write to that folder alone; it is root's when it is done.
 #
 # Called by: run-steps.sh, as root. Safe to run again: it skips complete environments, finishes interrupted ones, and
 #   needs no network if all are complete. requirements.txt and install.sh state each environment's budget; this step's
@@ -14,9 +15,11 @@
 # Where: node
 # Required: yes
 # Budget: 4200 s
-# Reads: training/environment.sh training/*/requirements.txt training/*/requirements.lock training/*/install.sh
+# Reads: bootstrap/lib/installer.sh training/environment.sh training/local_environment.sh training/*/requirements.txt training/*/requirements.lock training/*/install.sh
 set -euo pipefail
 shopt -s inherit_errexit
+# shellcheck source=assets/bootstrap/lib/installer.sh
+source "$BUNDLE/bootstrap/lib/installer.sh"
 
 die() {
   printf '%s\n' "$1" >&2
@@ -52,7 +55,7 @@ make_one() {
   local budget status=0
   budget="$(budget_of "$folder")"
   # shellcheck disable=SC2016  # for that shell
-  timeout --kill-after=10 "$budget" bash -euo pipefail -c 'source "$1" && make_environment "$2" "$3"' _ \
+  as_installer "$TRAINING_OPT/venvs/$name" timeout --kill-after=10 "$budget" bash -euo pipefail -c 'source "$1" && make_environment "$2" "$3"' _ \
     "$BUNDLE/training/environment.sh" "$folder" "$TRAINING_OPT/venvs/$name" || status=$?
   case $status in
     0) ;;

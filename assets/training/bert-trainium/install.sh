@@ -2,7 +2,7 @@
 # Adds torch to the environment of the bert-trainium workload: AWS's for Trainium on a neuron node, else the usual one,
 # with which a rehearsal trains on CPUs and a CPU node prepares data.
 #
-# Called by: environment.sh, as root or as the user: with the environment's folder, after its requirements.txt; with
+# Called by: environment.sh, as the user or the installer: with the environment's folder, after its requirements.txt; with
 #   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
 # Environment: IMAGE_RECIPE (of a job) or RECIPE (of a step), TRAINING_REHEARSAL; PIP_*.
 # Variants: -cpu

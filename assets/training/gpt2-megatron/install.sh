@@ -2,7 +2,7 @@
 # Adds Transformer Engine to the environment of the gpt2-megatron workload, on nodes with GPUs: the wheel that
 # 48-build-megatron.sh compiled into the nodes' image. On other nodes (which prepare data, or rehearse) it does nothing.
 #
-# Called by: environment.sh, as root or as the user: with the environment's folder, after its requirements.txt; with
+# Called by: environment.sh, as the user or the installer: with the environment's folder, after its requirements.txt; with
 #   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
 # Environment: RECIPE (of a step) or IMAGE_RECIPE (of a job), TRAINING_REHEARSAL, TRAINING_OPT; PIP_FIND_LINKS has the
 #   image's wheels. NODE_TYPE (Image in an image build). TRANSFORMER_IMPL=local: the run needs no Transformer Engine.

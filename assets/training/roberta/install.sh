@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Adds fairseq to the environment of the roberta workload: from its source, which compiles for some minutes.
 #
-# Called by: environment.sh (fill_environment), as root or as the user, with the environment's folder, after its
+# Called by: environment.sh (fill_environment), as the user or the installer, with the environment's folder, after its
 #   requirements.txt. Safe to run again: pip skips what is installed.
 # Recipes: gpu volta cpu
 # Budget: 600 s
@@ -10,7 +10,7 @@ set -euo pipefail
 readonly python="$1/bin/python"
 # fairseq itself (0.12.2) installs neither on Python 3.11 nor with pip 24.1; this is the same code, mended.
 readonly package="fairseq-fixed==0.12.3.1"
-# Of its source archive, read by pip on 2026-11-22: an image build compiles it as root.
+# Of its source archive, read by pip on 2026-11-22.
 readonly sha256=c607577a54ab30e2ee0f0b0a754ea5cdbc6ad0a9f99a1726638a2201445bc1cc
 
 header="$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"

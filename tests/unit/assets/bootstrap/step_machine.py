@@ -40,6 +40,10 @@ class Machine:
             if path := shutil.which(name, path="/usr/bin:/bin"):
                 (self.bin / name).symlink_to(path)
         self.program("uname", f"echo {KERNEL}")
+        # The installer is the test's own user.
+        for name in ("useradd", "chown", "pkill"):
+            self.program(name)
+        self.program("setpriv", 'while [[ $1 == --* ]]; do shift; done\nexec "$@"')
         # `python3 -m venv` copies an environment that was made once; all else is the real Python.
         python = (self.bin / "python3").resolve()
         copy = f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'

@@ -22,6 +22,13 @@ def test_a_step_reads_what_its_header_says_and_nothing_else(step: Path) -> None:
     said = re.search(r"^# Reads: (.+)$", text, re.MULTILINE)
     sourced = set(re.findall(r'^source "\$BUNDLE/(\S+)"$', text, re.MULTILINE))
     assert sourced <= set(said[1].split() if said else [])
+    for file in filter(Path.is_file, (ASSETS / name for name in sourced)):
+        # What that sources beside itself: an image's bundle has what headers name, and no other file.
+        beside = re.findall(
+            r'^source "\$\(dirname "\$\{BASH_SOURCE\[0\]\}"\)/(\S+)"$', file.read_text(), re.MULTILINE
+        )
+        named = {str((file.parent / name).relative_to(ASSETS)) for name in beside}
+        assert named <= set(said[1].split() if said else [])
     for pattern in said[1].split() if said else []:
         assert list(ASSETS.glob(pattern)) or "install.sh" in pattern
 
