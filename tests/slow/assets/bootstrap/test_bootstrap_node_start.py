@@ -194,6 +194,7 @@ def test_a_node_that_loses_power_while_it_installs_finishes_at_its_next_start(
 
 
 INSTALLS = """\
+start >/dev/null
 source /opt/training-cluster/bundles/current/bootstrap/lib/installer.sh
 as_installer /opt/tried bash -c 'id -un; touch /opt/tried/made; chmod 4777 /opt/tried/made
   grep ^Cap[PE] /proc/self/status; touch /etc/made || echo kept out; sleep 1000 & exit 3' || echo "status $?"
