@@ -25,8 +25,8 @@ users:
   alice: {uid: 5001, account: nlp}
   bob: {uid: 5002, account: vision, max_jobs: 1}
 """
-JOBS, DEPLOYS = 5, 200
-"""Jobs of each person; deploys at which one of them tries to take the training scripts."""
+JOBS = 5
+"""Jobs of each person."""
 _TIMEOUT_S = 600.0
 # A workload of two lines: who may do what does not depend on what is trained.
 TINY = {
@@ -41,11 +41,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", action="store_true", help="print what happened as JSON at the end")
+    parser.add_argument(
+        "--deploys", type=int, default=20, help="deploys at which bob tries to take the scripts"
+    )
     arguments = parser.parse_args()
     try:
         if INSIDE not in os.environ:
             enter(arguments.folder.resolve(), sys.argv[1:])
-        happened = rehearse()
+        happened = rehearse(arguments.deploys)
     except (RehearsalError, SlurmError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -54,7 +57,7 @@ def main() -> int:
     return 0 if not happened["taken"] else 1
 
 
-def rehearse() -> dict[str, object]:
+def rehearse(deploys: int) -> dict[str, object]:
     """Let both people train and try what they may not; return what happened."""
     started = time.monotonic()
     file = SHORT / "users.yaml"
@@ -67,7 +70,11 @@ def rehearse() -> dict[str, object]:
             jobs = {name: [submit(world, name) for _ in range(JOBS)] for name in ("alice", "bob")}
             refused = submit_beyond_limit(world)
             wait_for(world, [job for each in jobs.values() for job in each])
-            taken = [*attempts(world, jobs["alice"][0]), *own_acts(world, jobs["alice"][0]), *race(world)]
+            taken = [
+                *attempts(world, jobs["alice"][0]),
+                *own_acts(world, jobs["alice"][0]),
+                *race(world, deploys),
+            ]
             found = read_usage(world.head_node("bob"), by="user", since="2000-01-01", until="now")
             by_account = read_usage(world.head_node("bob"), by="account", since="2000-01-01", until="now")
             print(render_usage(found, by="user", since="2000-01-01", until="now", cluster_name="rehearsal"))
@@ -167,8 +174,8 @@ def own_acts(world: World, job: str) -> Iterator[str]:
         yield f"alice cannot resume her run: {said.out}{said.err}"
 
 
-def race(world: World) -> Iterator[str]:
-    """Let bob take the names of the scripts at each of DEPLOYS deploys; yield each success."""
+def race(world: World, deploys: int) -> Iterator[str]:
+    """Let bob take the names of the scripts at each of some deploys; yield each success."""
     fsx = Path(world.variables["TRAINING_SHARED"])
     takes = f"cd {fsx}; while :; do mkdir training .training-new; echo x >training/job.slurm; done"
     thief = subprocess.Popen(
@@ -177,7 +184,7 @@ def race(world: World) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        for deploy in range(DEPLOYS):
+        for deploy in range(deploys):
             (SHORT / "bundle" / "training" / "tiny" / "README.md").write_text(f"{deploy}\n")
             world.run_step("75")
             files = [fsx / "training", *(fsx / "training").rglob("*")]
@@ -188,7 +195,7 @@ def race(world: World) -> Iterator[str]:
     finally:
         thief.kill()
         thief.wait()
-    _say(f"bob did not get the scripts in {DEPLOYS} deploys")
+    _say(f"bob did not get the scripts in {deploys} deploys")
 
 
 def _say(text: str) -> None:

@@ -29,7 +29,7 @@ GPUS = 8
 def happened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder: Path = tmp_path_factory.mktemp("people")
     done = subprocess.run(
-        [sys.executable, "-m", "rehearsal.people", str(folder / "world"), "--json"],
+        [sys.executable, "-m", "rehearsal.people", str(folder / "world"), "--json", "--deploys=200"],
         cwd=ROOT,
         capture_output=True,
         text=True,

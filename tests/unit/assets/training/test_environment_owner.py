@@ -177,3 +177,17 @@ def test_a_new_environment_is_not_made_in_a_folder_that_appears_at_that_moment(s
     assert done.returncode != 0
     assert f"{shared.venv} on " in done.stderr
     assert not any(shared.venv.iterdir())
+
+
+def test_a_user_takes_the_environment_of_all_that_root_made_and_no_other_users(shared: Shared) -> None:
+    own = shared.folder / "own"
+    own.mkdir()
+    variables = {"TRAINING_VENVS": str(own), "TRAINING_SHARED": str(shared.venvs.parent)}
+    assert shared.bash(FIND, *AS_VICTIM, **variables).stdout == f"{own}/tiny\n"
+    shared.make(MALLORY)
+    found = shared.bash(FIND, *AS_VICTIM, **variables)
+    assert (found.stdout, found.stderr) == (f"{own}/tiny\n", "")
+    assert not shared.has_run()
+    for path in (shared.venv, *shared.venv.rglob("*")):
+        os.chown(path, 0, 0)
+    assert shared.bash(FIND, *AS_VICTIM, **variables).stdout == f"{shared.venv}\n"
