@@ -24,6 +24,10 @@ OTHERS = {
         **{"efs_mibps": "64", "fsx_efa": "on", "fsx_gib": "19200", "fsx_mbps_per_tib": "250"},
         **{"ssh_from": "0.0.0.0/0", "ssh_from_anywhere": "yes"},
         **{"alarm_email": "somebody@example.com", "budget_usd": "1000"},
+        "metrics": "amp",
+        "metrics_workspace": "arn:aws:aps:us-east-1:123456789012:workspace/"
+        "ws-01234567-0123-4567-89ab-0123456789ab",
+        "alert_webhook_secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:webhook-AbCdEf",
         **{"image": "build", "image_rebuild": "monthly"},
     },
     "own-network": {

@@ -58,7 +58,13 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
     ours, _ = own_policy(found, "parallelcluster-training-nodes-")
     data, (statement,) = own_policy(found, "parallelcluster-training-datasets-")
     head, *compute = [each["Iam"] for each in nodes]
-    assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}]}
+    metrics, sends = own_policy(found, "parallelcluster-training-metrics-")
+    assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": metrics}]}
+    rights = {each["Action"]: flat(each["Resource"]) for each in sends}
+    assert rights.pop("aps:RemoteWrite") == EVERYTHING["metrics_workspace"]
+    assert rights.pop("secretsmanager:GetSecretValue") == EVERYTHING["alert_webhook_secret"]
+    ((_, topic),) = rights.items()
+    assert topic.endswith(":TrainingCluster_training_Alarms")
     exact = {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": data}]}
     assert compute == [exact] * 2, "two queues"
     assert set(statement["Action"]) == {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-from aws_cdk import App
-from aws_cdk.assertions import Template
-
-from stacks.composition import add_stacks
-from tests.unit.training_cluster.rules.test_monitoring import SECRET, WORKSPACE
+from tests.unit.training_cluster.rules.test_monitoring import WORKSPACE
 from training_cluster.cluster.bundle import bootstrap_budget_s
 from training_cluster.cluster.config import render_cluster_config
 from training_cluster.cluster.metrics import render_metrics, render_prices
@@ -49,21 +42,3 @@ def test_by_default_nothing_is_paid_in_time_or_rights() -> None:
         for name, settings in {"default": default, "prometheus": prometheus}.items()
     }
     assert len(policies["prometheus"]) == len(policies["default"]) + 1
-
-
-@pytest.mark.slow
-def test_the_head_node_may_send_to_its_own_targets_alone() -> None:
-    flags = {**AMP, "alarm_email": "me@example.com", "alert_webhook_secret": SECRET}
-    app = App()
-    template = Template.from_stack(add_stacks(app, read_settings(flags))[-1])
-    (policy,) = [
-        each["Properties"]
-        for each in template.find_resources("AWS::IAM::ManagedPolicy").values()
-        if "-metrics-" in json.dumps(each["Properties"].get("ManagedPolicyName"))
-    ]
-    rights = {each["Action"]: each["Resource"] for each in policy["PolicyDocument"]["Statement"]}
-    assert set(rights) == {"aps:RemoteWrite", "sns:Publish", "secretsmanager:GetSecretValue"}
-    assert (rights["aps:RemoteWrite"], rights["secretsmanager:GetSecretValue"]) == (WORKSPACE, SECRET)
-    (topic,) = template.find_resources("AWS::SNS::Topic").values()
-    assert topic["Properties"]["TopicName"] == "TrainingCluster_training_Alarms"
-    assert json.dumps(rights["sns:Publish"]).endswith(':TrainingCluster_training_Alarms"]]}')
