@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, InitProcessGroupKwargs
 from accelerate.utils import set_seed
+from ahead import Ahead
 from model import learning_rate, loss_of, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
 from trainkit.data.order import Order
@@ -75,8 +76,19 @@ class Rank:
         sequences = self.order(split).batch(
             first, size=size, rank=self.run.rank, ranks=self.run.world_size, micro_step=micro_step
         )
-        rows = tokens.windows((each * length for each in sequences), length)
-        return torch.from_numpy(rows).to(self.accelerator.device)
+        rows = torch.from_numpy(tokens.windows((each * length for each in sequences), length))
+        if self.accelerator.device.type == "cuda":
+            rows = rows.pin_memory()
+        return rows.to(self.accelerator.device, non_blocking=True)
+
+    def ahead(self) -> Ahead:
+        """Return the reader of the micro-batches of each step."""
+        tokens, count = self.tokens("train"), self.settings.gradient_accumulation
+        return Ahead(
+            lambda first: [self.batch("train", tokens, first=first, micro_step=i) for i in range(count)],
+            sequences=self.run.world_size * count * self.settings.batch_size,
+            is_on=self.settings.prefetch == "yes",
+        )
 
 
 def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manifest: Manifest) -> None:
@@ -125,8 +137,12 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
         parameters - model.transformer.wpe.weight.numel(), shape.layers, shape.width, shape.context
     )
     optimizer = make_optimizer(model, settings)
+    if settings.compile == "yes":
+        # In place, so that checkpoints have the same names; before the wrapper, as nanoGPT does it.
+        model.compile()
     model, optimizer = accelerator.prepare(model, optimizer)
-    stopped_at = train_steps(rank, model, optimizer, saves, flops)
+    with rank.ahead() as ahead:
+        stopped_at = train_steps(rank, model, optimizer, saves, ahead, flops)
     if stopped_at is None:
         outcome.finished(run)
         rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
@@ -140,23 +156,22 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     process_group.leave()
 
 
-def train_steps(rank: Rank, model: Any, optimizer: Any, saves: Saves, flops: float) -> int | None:
+def train_steps(
+    rank: Rank, model: Any, optimizer: Any, saves: Saves, ahead: Ahead, flops: float
+) -> int | None:
     """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, accelerator = rank.run, rank.settings, rank.accelerator
     stop = Stop()
-    micro_steps = range(settings.gradient_accumulation)
-    tokens_a_step = run.world_size * len(micro_steps) * settings.batch_size * rank.shape.context
+    tokens_a_step = run.world_size * settings.gradient_accumulation * settings.batch_size * rank.shape.context
     highest = highest_learning_rate(settings, rank.prepared.weights)
     first, tokens_seen = resume(rank)
     metrics = Metrics(run.run_dir / METRICS, after_step=first) if run.is_first else None
-    data = rank.tokens("train")
     for step in range(first + 1, settings.max_steps + 1):
         started = time.perf_counter()
         rate = learning_rate(step, settings, highest)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        taken = tokens_seen // rank.shape.context
-        micro_batches = [rank.batch("train", data, first=taken, micro_step=each) for each in micro_steps]
+        micro_batches = ahead.batches(tokens_seen // rank.shape.context)
         data_s = time.perf_counter() - started
         own_loss, norm = update(accelerator, model, optimizer, micro_batches)
         # The losses, and whether any rank was asked to stop: all ranks then decide the same.

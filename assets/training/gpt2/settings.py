@@ -35,6 +35,10 @@ class Settings(TrainSettings):
     """Sequences of a rank and micro-step."""
     gradient_accumulation: int = 1
     """Micro-steps of a step. Tokens of a step = ranks * this * batch_size * gpt2_context."""
+    compile: str = ""
+    """yes or no: torch.compile; empty for yes on GPUs."""
+    prefetch: str = ""
+    """yes or no: read the next step's batches while this one computes; empty for yes on GPUs."""
     learning_rate: float = 0.0
     """Highest learning rate; the last one is a tenth of it. 0: 6e-4 from random weights, 3e-5 from others."""
 
@@ -66,7 +70,12 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         Settings, arguments, about="Trains GPT-2.", may_be_zero=MAY_BE_ZERO | {"max_steps"}
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, {"device": ("cpu", "cuda")})
+    on_gpus = "yes" if settings.device == "cuda" else "no"
+    settings = dataclasses.replace(
+        settings, compile=settings.compile or on_gpus, prefetch=settings.prefetch or on_gpus
+    )
+    words = ("yes", "no")
+    check_words(settings, {"device": ("cpu", "cuda"), "compile": words, "prefetch": words})
     return settings
 
 
