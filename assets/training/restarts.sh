@@ -16,6 +16,8 @@ declare -i restarts=0 start_step=0 # check_restart reads them
 watch=""                           # process that waits for spot notices
 told=""                            # set by job.slurm's trap if Slurm asked this script to end
 readonly ENDED_BY_SIGTERM=143
+# Parts of names of variables whose values no report shows.
+readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
 
 # Prints the step of the newest complete checkpoint; 0 without one.
 latest_step() {
@@ -105,7 +107,7 @@ names_of_settings() {
     grep -ohE '\b[A-Z][A-Z0-9_]+\b' "$folder"/*.py "$folder"/*.sh
     sed -n 's/^    \([a-z][a-z0-9_]*\): .*/\1/p' "$folder"/*.py "$training/trainkit/run/settings.py" | tr '[:lower:]' '[:upper:]'
   } 2>/dev/null | LC_ALL=C sort -u | LC_ALL=C comm -12 - <(compgen -e | LC_ALL=C sort -u) |
-    grep -Ev 'TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH' |
+    grep -Ev "$SECRET_NAMES" |
     grep -Ev '^(PATH|HOME|USER|SHELL|PWD|LANG|TERM|TMPDIR|TRAINING_(SHARED|ETC|VENVS))$' |
     grep -Ev '^(SLURM|MASTER)_|^(RUN|DATA|CHECKPOINT)_DIR$' || true
 }
