@@ -57,6 +57,7 @@ def submit(
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients
+    from ops.jobs.hub import check_weights
     from ops.jobs.lookup import cluster_option
     from ops.jobs.settings import check_job_settings
     from ops.jobs.slurm import check_job_id
@@ -76,11 +77,14 @@ def submit(
     checked = read_settings(given, run=name, container=container)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)
+    others = read_settings(variables or [], run=None)
+    if note := check_weights(workload, checked, others):
+        typer.echo(note, err=True)
     request = JobRequest(
         workload=workload,
         nodes=nodes,
         partition=partition,
-        settings={**read_settings(variables or [], run=None), **checked},
+        settings={**others, **checked},
         arguments=arguments or [],
         after=check_job_id(after) if after else None,
         time_limit=time,

@@ -1,0 +1,85 @@
+"""Weights of the hub, asked for before a node starts; a server of the test stands for the hub."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from ops.jobs.hub import check_weights
+from ops.usage import UsageError
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    """A hub with an open repository, a gated one, and nothing else; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_HEAD(self) -> None:
+            owner, name, _, revision, _ = self.path.strip("/").split("/")
+            is_open = self.headers.get("Authorization") == "Bearer good"
+            if owner != "org":
+                self._refuse(401, "RepoNotFound")
+            elif revision != "main":
+                self._refuse(404, "RevisionNotFound")
+            elif name == "gated" and not is_open:
+                self._refuse(403 if "Authorization" in self.headers else 401, "GatedRepo")
+            elif name == "broken":
+                self._refuse(503, "")
+            else:
+                self.send_response(200)
+                self.end_headers()
+
+        def _refuse(self, status: int, code: str) -> None:
+            self.send_response(status)
+            self.send_header("X-Error-Code", code)
+            self.end_headers()
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def check(hub: str, init_from: str, *, workload: str = "titan", **variables: str) -> str:
+    return check_weights(workload, {"INIT_FROM": init_from}, {"HF_ENDPOINT": hub, **variables})
+
+
+@pytest.mark.parametrize("init_from", ["org/open", "org/open@main", "/fsx/weights", "s3://bucket/folder", ""])
+def test_what_can_be_downloaded_or_is_no_name_of_the_hub_passes(hub: str, init_from: str) -> None:
+    assert check(hub, init_from) == ""
+
+
+def test_a_gated_repository_wants_a_token_that_opens_it(hub: str) -> None:
+    assert check(hub, "org/gated", HF_TOKEN="good") == ""
+    with pytest.raises(UsageError, match=r"gated, and the job has no HF_TOKEN\.\n  open: .*/org/gated"):
+        check(hub, "org/gated")
+    with pytest.raises(UsageError, match="gated, and this HF_TOKEN does not open it"):
+        check(hub, "org/gated", HF_TOKEN="other")
+
+
+@pytest.mark.parametrize(
+    ("init_from", "sentence"),
+    [("none/there", "no such repository"), ("org/open@v9", "no such revision")],
+)
+def test_a_wrong_name_is_refused(hub: str, init_from: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        check(hub, init_from)
+
+
+def test_what_cannot_be_asked_is_a_note(hub: str) -> None:
+    assert "its token is a secret" in check(hub, "org/gated", HF_TOKEN="secret:hf")
+    assert "the hub answers 503" in check(hub, "org/broken")
+    assert "does not answer here" in check("http://127.0.0.1:9", "org/open")
+
+
+def test_a_workload_that_takes_no_name_of_the_hub_is_not_asked_about(hub: str) -> None:
+    assert check(hub, "none/there", workload="gpt2-megatron") == ""
+    with pytest.raises(UsageError):
+        check(hub, "none/there", workload="gpt2")
