@@ -7,7 +7,7 @@ import hashlib
 from html import escape
 from pathlib import Path
 
-from ops.report.tables import Table
+from ops.report.tables import OPENED_BY, Table
 from ops.usage import OpsError, UsageError
 
 STYLE = (Path(__file__).parent / "page.css").read_text()
@@ -29,7 +29,7 @@ def table_html(table: Table) -> str:
     rows = []
     for number, (first, *others) in enumerate(table.rows):
         differs = ' class="different"' if number in table.different else ""
-        cells = "".join(f"<td{_width(cell)}>{escape(cell)}</td>" for cell in others)
+        cells = "".join(f"<td{_width(cell)}>{_content(cell)}</td>" for cell in others)
         rows.append(f'<tr{differs}><th scope="row"{_width(first)}>{escape(first)}</th>{cells}</tr>')
     label = escape(table.title, quote=True)
     return (
@@ -37,6 +37,11 @@ def table_html(table: Table) -> str:
         f"<table><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>{note}"
     )
+
+
+def _content(cell: str) -> str:
+    """Return a cell's HTML; a page that opens profiles becomes a link, and no text of a run does."""
+    return f'<a href="{cell}" rel="noreferrer">{cell}</a>' if cell in OPENED_BY.values() else escape(cell)
 
 
 def _width(cell: str) -> str:

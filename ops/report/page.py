@@ -56,6 +56,9 @@ def render_page(runs: Sequence[Run]) -> str:
         cost=_each(runs, _cost, ""),
         starts=_each(runs, lambda run: table_html(tables.starts_table(run)), "The training was not started."),
         checkpoints=_each(runs, lambda run: table_html(tables.checkpoints_table(run)), "There are none."),
+        profiles=_each(
+            runs, lambda run: table_html(tables.profiles_table(run)), "No step was profiled (PROFILE_STEPS)."
+        ),
         configuration=table_html(tables.settings_table(runs)) or "<p>The run recorded no settings.</p>",
         data=_data(runs, panels),
         script=script,

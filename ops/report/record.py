@@ -51,6 +51,18 @@ class Checkpoint(_Record):
     bytes: int
 
 
+class Profile(_Record):
+    """Profile of some steps."""
+
+    kind: Literal["trace", "memory"]
+    step: int
+    """Last step of the window."""
+    folder: str
+    files: int
+    """Number of files, one a rank."""
+    bytes: int
+
+
 class Network(_Record):
     """Network that NCCL took between the nodes in the last start."""
 
@@ -133,6 +145,8 @@ class Run(_Record):
     use: list[Use]
     checkpoints: list[Checkpoint]
     checkpoint_count: int
+    profiles: list[Profile] = []
+    """Profiles of its steps; none from older scripts."""
     outcome: str | None
     failed: str | None
     exit_code: int | None

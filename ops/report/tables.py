@@ -118,6 +118,29 @@ def checkpoints_table(run: Run) -> Table:
     )
 
 
+OPENED_BY = {"trace": "https://ui.perfetto.dev", "memory": "https://docs.pytorch.org/memory_viz"}
+"""Page that opens the files of each kind of profile."""
+
+
+def profiles_table(run: Run) -> Table:
+    """Return a row for each profile, with its folder and the page that opens its files."""
+    return Table(
+        title="Profiles",
+        header=("step", "what", "files", "size", "folder", "opened by"),
+        rows=tuple(
+            (
+                count(each.step),
+                each.kind,
+                count(each.files),
+                size(each.bytes),
+                each.folder,
+                OPENED_BY[each.kind],
+            )
+            for each in run.profiles
+        ),
+    )
+
+
 def settings_table(runs: Sequence[Run]) -> Table:
     """Return a row for each setting of the last start, with a column for each run; differences come first."""
     names = sorted({name for run in runs for name in run.settings})

@@ -97,6 +97,12 @@ def _print_run(run: Run, console: Console, *, is_only: bool) -> None:
         console.print(Text(f"Cost: {cost.usd:,.2f} USD{rate}"))
     for line in cost.lines:
         console.print(Text(f"  {line}"))
+    for profile in run.profiles:
+        console.print(
+            Text(
+                f"Profile of step {profile.step:,} ({profile.kind}, {size(profile.bytes)}): {profile.folder}"
+            )
+        )
     for each in compare(run):
         console.print(Text(f"{each.what} ({each.source})\n  {each.sentence()}"))
     console.print()

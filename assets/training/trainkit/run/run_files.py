@@ -110,6 +110,19 @@ def saved(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def profiles(run_dir: Path) -> list[dict[str, Any]]:
+    """List kind, step, folder, number of files and bytes of the profiles in torchtitan's layout."""
+    found = []
+    for kind, pattern in (("trace", "traces/iteration_*"), ("memory", "memory_snapshot/step_*")):
+        for folder in (run_dir / "profiling").glob(pattern):
+            sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+            step = re.search(r"\d+", folder.name)
+            if sizes and step:
+                note = {"kind": kind, "step": int(step.group()), "folder": str(folder)}
+                found.append({**note, "files": len(sizes), "bytes": sum(sizes)})
+    return sorted(found, key=lambda each: (each["step"], each["kind"]))
+
+
 def find(runs: Path, name: str) -> tuple[list[str], list[str]]:
     """List WORKLOAD/RUN of the runs that a job id or a name means, and of all runs, newest first."""
     folders = sorted((path for path in runs.glob("*/*") if path.is_dir()), key=_age)

@@ -127,6 +127,7 @@ def read_run(run_dir: Path, figures: Path | None) -> tuple[dict[str, Any], Readi
         "use": _use(starts),
         "checkpoints": found[-_MOST_LISTED:],
         "checkpoint_count": len(found),
+        "profiles": run_files.profiles(run_dir)[-_MOST_LISTED:],
         "outcome": run_files.first_line(run_dir / "outcome"),
         "failed": run_files.first_line(run_dir / "failed"),
         "exit_code": starts[-1]["exit_code"] if starts else None,

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from ops.account.head_node import MAX_OUTPUT_BYTES
+from ops.report.html import table_html
 from ops.report.record import Run, unpack
+from ops.report.tables import profiles_table
 from tools.pictures.example_run import write_all_reduce, write_training
 from training_cluster.paths import TRAINING
 
@@ -150,6 +152,30 @@ def test_a_run_tells_its_starts_ends_checkpoints_settings_and_published_figures(
     assert {figure.family for figure in run.figures} == {"p4d"}
     assert (run.state, run.summary.restarts) == ("finished", 1)
     assert run.use[0].node_s == pytest.approx(2 * sum(start.seconds for start in run.starts), abs=1)
+
+
+def test_a_run_tells_its_profiles_and_the_pages_that_open_them(tmp_path: Path) -> None:
+    run_dir = write_training(tmp_path, steps=1000)
+    assert recorded(run_dir).profiles == []
+    for name in (
+        "traces/iteration_12/rank0.gz",
+        "traces/iteration_12/rank1.gz",
+        "memory_snapshot/step_012/0",
+    ):
+        file = run_dir / "profiling" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * 100)
+    run = recorded(run_dir)
+    assert [(each.kind, each.step, each.files, each.bytes) for each in run.profiles] == [
+        ("memory", 12, 1, 100),
+        ("trace", 12, 2, 200),
+    ]
+    table = profiles_table(run)
+    assert [row[-1] for row in table.rows] == [
+        "https://docs.pytorch.org/memory_viz",
+        "https://ui.perfetto.dev",
+    ]
+    assert '<a href="https://ui.perfetto.dev" rel="noreferrer">' in table_html(table)
 
 
 def test_a_start_whose_node_was_lost_lasts_to_its_last_row(tmp_path: Path) -> None:
