@@ -15,6 +15,7 @@ from ops.commands.connect import connect
 from ops.commands.dashboards import dashboards
 from ops.commands.destroy import destroy
 from ops.commands.diagnose import diagnose
+from ops.commands.export import export
 from ops.commands.jobs import jobs
 from ops.commands.local.image_plan import image_plan
 from ops.commands.local.import_config import import_config
@@ -128,6 +129,7 @@ _add(connect, RUNNING, "`trainctl connect -- sinfo`")
 _add(registry, RUNNING, "`trainctl registry login nvcr.io`, or `... login docker.io --user me`")
 _add(usage, AFTER, "`trainctl usage --by account --since 2026-11-01`")
 _add(report, AFTER, "`trainctl report 17 18 --html runs.html`")
+_add(export, AFTER, "`trainctl export titan/my-run --checkpoint 5000 --follow`")
 _add(diagnose, BROKEN, "`trainctl diagnose`, or `trainctl diagnose train-42.log`")
 _add(check_nodes, BROKEN, "`trainctl check-nodes --drain`")
 _add(destroy, AFTER, "`trainctl destroy --plan`")

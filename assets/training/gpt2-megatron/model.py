@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,9 +22,12 @@ from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 from megatron.core.transformer import TransformerConfig
 from megatron.core.transformer.module import Float16Module
 from settings import Settings
+from torch.nn import functional
 
 GRADIENT_CLIP = 1.0
 INIT_STD = 0.02
+# GPT-2's own, in which its published weights and NVIDIA's were trained; core's default is the exact one.
+GELU = partial(functional.gelu, approximate="tanh")
 
 
 def make_model(settings: Settings, device: torch.device) -> GPTModel:
@@ -38,6 +42,7 @@ def make_model(settings: Settings, device: torch.device) -> GPTModel:
         hidden_dropout=settings.gpt2_dropout,
         attention_dropout=settings.gpt2_dropout,
         init_method_std=INIT_STD,
+        activation_func=GELU,
         use_cpu_initialization=True,
         tensor_model_parallel_size=settings.tensor_parallel,
         pipeline_model_parallel_size=settings.pipeline_parallel,

@@ -19,6 +19,8 @@ source "$here/../environment.sh"
 venv="$(environment_of "$here")"
 readonly venv
 make_environment "$here" "$venv"
+# An export reads a run's checkpoint alone.
+if [[ -n ${EXPORT_RUN:-} ]]; then exit; fi
 # The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Preparing data needs no GPU, so this warning about missing packages for GPUs is left out.

@@ -73,7 +73,8 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
 
 def kept(settings: Settings) -> dict[str, Any]:
     """Return the settings that a run keeps to its end."""
-    return {name: value for name, value in dataclasses.asdict(settings).items() if name in KEPT}
+    own = {name: value for name, value in dataclasses.asdict(settings).items() if name in KEPT}
+    return own | {"gelu": "tanh"}
 
 
 def resume(rank: Rank, core: Any, data: str) -> int:
@@ -84,6 +85,8 @@ def resume(rank: Rank, core: Any, data: str) -> int:
     with checkpoints.loading(found):
         noted = json.loads((found / PROGRESS).read_text(encoding="utf-8"))
     for name, value in kept(rank.settings).items():
+        if name == "gelu" and name not in noted:
+            die(f"{found} is of an older version, which had another GELU: begin another RUN_NAME.")
         if noted[name] != value:
             die(
                 f"{found} was trained with {name.upper()}={noted[name]} and this run has {value}: "

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainkit.run.run import Run, die
-from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
+from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_words, family_device, fill_settings
+from trainkit.source import ExportSettings
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
 
 
 @dataclass(frozen=True)
-class Settings(TrainSettings):
+class Settings(TrainSettings, ExportSettings):
     """Settings of a run. The defaults are GPT-2 345M of the Megatron-LM paper (1909.08053)."""
 
     gpt2_layers: int = 24
@@ -72,7 +73,12 @@ class Sizes:
 
 def read_settings(arguments: list[str] | None = None) -> Settings:
     """Read the settings of this run; dies if one is invalid."""
-    settings = fill_settings(Settings, arguments, about="Trains GPT-2 with Megatron's core.")
+    settings = fill_settings(
+        Settings,
+        arguments,
+        about="Trains GPT-2 with Megatron's core.",
+        may_be_zero=MAY_BE_ZERO | {"export_step"},
+    )
     if not settings.gpt2_dropout < 1:
         die(f"GPT2_DROPOUT is {settings.gpt2_dropout}: give a share below 1.")
     device = settings.device or family_device()

@@ -17,6 +17,12 @@ def bpe_of(folder: Path) -> Bpe:
     return Bpe((folder / "gpt2-vocab.json", folder / "gpt2-merges.txt"))
 
 
+def bpe_of_shards(shards: Path) -> Bpe:
+    """Return the tokenizer with which shards were made."""
+    own = shards / "vocabulary"
+    return bpe_of(own if own.is_dir() else shards.parent / "gpt2")
+
+
 def gpt2(folder: Path, bucket: DatasetBucket | None) -> Bpe:
     """Find or download GPT-2's tokenizer (GPT2_BPE_URL).
 

@@ -3,6 +3,7 @@
 Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
 Each layer on two GPUs:    TENSOR_PARALLEL=2 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
 Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
+For transformers:          EXPORT_RUN=job-17 sbatch --nodes 1 /fsx/training/job.slurm gpt2-megatron
 
 train.sh starts this once a rank. Every setting (settings.py) is an environment variable (MAX_STEPS=100) and
 an argument (--max-steps 100). Folders and the world come from job.slurm, data from prepare.py.
@@ -14,13 +15,16 @@ then gives the losses that an uninterrupted run gives.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from pathlib import Path
 
 from indexed import Indexed, read_indexed
 from settings import Settings, read_settings, sizes_of_job, weights_file
+from trainkit.run import outcome
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
+from trainkit.source import Source, find_source
 
 
 def open_data(run: Run, settings: Settings) -> Indexed:
@@ -43,9 +47,22 @@ def open_data(run: Run, settings: Settings) -> Indexed:
     return data
 
 
+def export(source: Source, run: Run) -> None:
+    """Export a checkpoint, as the first rank alone: it only moves tensors."""
+    from exporting import export as write  # noqa: PLC0415 (torch takes seconds, and the checks above none)
+
+    data = data_note(dataclasses.replace(run, run_dir=source.run_dir))
+    write(source.checkpoint, source.to, shards=Path(data["shards"]))
+    outcome.finished(run)
+
+
 def main() -> None:
-    """Train as one rank."""
+    """Train as one rank, or export a checkpoint."""
     settings, run = read_settings(), Run.from_environment()
+    if source := find_source(settings, run, needs="data.json"):
+        if run.is_first:
+            export(source, run)
+        return
     sizes = sizes_of_job(settings, run)
     weights = weights_file(settings, run)
     data = open_data(run, settings)

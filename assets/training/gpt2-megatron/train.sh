@@ -11,7 +11,7 @@ set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
 
-if [[ ${ACCELERATOR_KIND:-none} != gpu && ${DEVICE:-} != cpu ]]; then
+if [[ ${ACCELERATOR_KIND:-none} != gpu && ${DEVICE:-} != cpu && -z ${EXPORT_RUN:-} ]]; then
   printf 'train.sh: gpt2-megatron runs on GPUs, and the %s family has none of them.\n  %s\n' "${FAMILY:-node}" \
     'Submit it to a GPU partition; a CPU partition prepares its data: PREPARE_ONLY=1 sbatch ...' >&2
   exit 1

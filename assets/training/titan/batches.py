@@ -1,13 +1,13 @@
 """Batches of token shards as torchtitan's data loader: decided by seed and position alone.
 
 The state is one number, the sequences that all ranks have taken, so a resume goes on with the next one on any
-number of data-parallel ranks; the order beside it is compared.
+number of data-parallel ranks; the order beside it, with a mixture's weights, is compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,20 @@ import numpy as np
 import torch
 from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.loss import IGNORE_INDEX
-from trainkit.data.order import Order
+from trainkit.data.mixture import Mixture, Part
 from trainkit.data.shards import Tokens, read_manifest
 
 
 class ShardLoader(BaseDataLoader):
-    """Data loader of one split of a folder of token shards."""
+    """Data loader of one split of one or several folders of token shards."""
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
-        """Options of the loader; dataset_path is the folder of the shards."""
+        """Options of the loader; the lists have an entry a text."""
 
+        names: list[str] = field(default_factory=list)
+        weights: list[float] = field(default_factory=list)
+        folders: list[str] = field(default_factory=list)
         split: str = "train"
         seed: int = 1337
         end_of_text: int = -1
@@ -43,22 +46,32 @@ class ShardLoader(BaseDataLoader):
         local_batch_size: int,
         **_: Any,
     ) -> None:
-        folder = Path(config.dataset_path or "")
-        self._tokens = Tokens(folder, read_manifest(folder), config.split)
+        folders = map(Path, config.folders)
+        self._tokens = [Tokens(each, read_manifest(each), config.split) for each in folders]
         self._config, self._length = config, seq_len
         self._ranks, self._rank, self._rows = dp_world_size, dp_rank, local_batch_size
-        self._order = Order(sequences=(len(self._tokens) - 1) // seq_len, seed=config.seed)
+        self._order = Mixture(
+            parts=tuple(
+                Part(name=name, weight=weight)
+                for name, weight in zip(config.names, config.weights, strict=True)
+            ),
+            sequences=tuple((len(each) - 1) // seq_len for each in self._tokens),
+            seed=config.seed,
+        )
         self._taken = 0
 
     def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
         """Yield inputs and positions, and labels: each (local batch, sequence) int64."""
         while True:
-            sequences = self._order.batch(self._taken, size=self._rows, rank=self._rank, ranks=self._ranks)
+            places = self._order.batch(self._taken, size=self._rows, rank=self._rank)
             # The position is that of the next batch before this one is trained on: a checkpoint has it.
             self._taken += self._ranks * self._rows
             # The tokens of each sequence, and the one after it.
-            starts = (each * self._length for each in sequences)
-            yield self._example(self._tokens.windows(starts, self._length + 1))
+            rows = [
+                self._tokens[text].window(sequence * self._length, self._length + 1)
+                for text, sequence in places
+            ]
+            yield self._example(np.stack(rows))
 
     def _example(
         self, rows: np.ndarray[Any, np.dtype[np.int64]]

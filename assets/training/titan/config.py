@@ -10,10 +10,11 @@ from typing import Any
 
 import tyro
 from batches import ShardLoader
-from chats import messages_in
+from hf_loaders import chats, streams
+from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
-from settings import Settings
+from settings import STREAM, Settings
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
@@ -21,10 +22,8 @@ from torchtitan.components.quantization import Float8LinearConverter
 from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
 from torchtitan.config.manager import custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
-from torchtitan.hf_datasets.text_datasets import ChatDataLoader
 from torchtitan.models.common.config_utils import decoder_vocab_size
 from torchtitan.protocols.model_spec import ModelSpec
-from torchtitan.tools.profiler import Profiler
 from torchtitan.trainer import Trainer
 from trainkit.run import process_group
 from trainkit.run.run import Run, die
@@ -117,12 +116,15 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
     )
 
 
-def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]) -> Trainer.Config:
+def build(
+    settings: Settings, run: Run, data: dict[str, Any], options: list[str], *, loader: Any = None
+) -> Trainer.Config:
     """Return the config of a run.
 
     Args:
-        data: what prepare.py noted: `shards` or `chats`, `tokenizer` and `weights`, folders.
+        data: what prepare.py noted: `shards` or `chats` (a folder a text), `tokenizer` and `weights`.
         options: torchtitan's own options, which win over everything else.
+        loader: config of the data loader; None for that of the data.
     """
     weights = Path(data["weights"]) if data.get("weights") else None
     config = base_of(settings, weights)
@@ -145,13 +147,13 @@ def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]
         expert_parallel_degree=settings.ep,
         spmd_backend="partial_dtensor" if settings.is_cpu else "spmd_types",
     )
-    config.dataloader = loader(settings, data, split="train")
+    config.dataloader = loader or loader_of(settings, data, split="train")
     config.validator = Validation.Config(
         enable=bool(settings.eval_batches),
         every=settings.eval_every,
         last_step=settings.max_steps,
         steps=max(1, settings.eval_batches),
-        dataloader=loader(settings, data, split="val"),
+        dataloader=config.dataloader if loader else loader_of(settings, data, split="val"),
     )
     config.checkpoint = Checkpoints.Config(
         enable=True,
@@ -169,11 +171,12 @@ def build(settings: Settings, run: Run, data: dict[str, Any], options: list[str]
         print_every=settings.log_every,
         last_step=settings.max_steps,
         enable_tensorboard=True,
+        enable_wandb=settings.logger == "wandb",
+        enable_mlflow=settings.logger == "mlflow",
         disable_color_printing=True,
     )
-    config.profiler = Profiler.Config(
-        enable_profiling=bool(settings.profile_every), profile_freq=settings.profile_every or 10
-    )
+    if settings.window:
+        config.profiler = window(*settings.window, has_memory=not settings.is_cpu)
     config.comm.train_timeout_seconds = int(process_group.STEP.total_seconds())
     config.debug.seed = settings.seed
     config.debug.enable_structured_logging = False
@@ -184,22 +187,26 @@ def check_vocabulary(model: Any, data: dict[str, Any]) -> None:
     """Die if the data have ids that the model lacks."""
     if int(data.get("vocab_size", 0)) > model.vocab_size:
         die(
-            f"{data['shards']} has a vocabulary of {data['vocab_size']} tokens and the model one of "
+            f"the data have a vocabulary of {data['vocab_size']} tokens and the model one of "
             f"{model.vocab_size}: give at most that as VOCAB_SIZE, a variable, or the model's TOKENIZER."
         )
 
 
-def loader(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
+def loader_of(settings: Settings, data: dict[str, Any], *, split: str) -> Any:
     """Return the config of the data loader of one split."""
+    parts, seed = settings.parts, settings.seed
+    if parts[0].name.startswith(STREAM):
+        splits = data["val_splits"] if split == "val" else [split] * len(parts)
+        return streams(parts, splits=splits, seed=seed)
     if settings.task == "sft":
-        file = str(Path(data["chats"]) / f"{split}.jsonl")
-        return ChatDataLoader.Config(
-            dataset_path="json",
-            load_dataset_kwargs={"data_files": file, "split": "train"},
-            sample_processor=messages_in,
-        )
+        return chats(parts, folders=data["chats"], split=split, seed=seed)
     return ShardLoader.Config(
-        dataset_path=data["shards"], split=split, seed=settings.seed, end_of_text=int(data["end_of_text"])
+        names=[part.name for part in parts],
+        weights=[part.weight for part in parts],
+        folders=data["shards"],
+        split=split,
+        seed=seed,
+        end_of_text=data["end_of_text"],
     )
 
 

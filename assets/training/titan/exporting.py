@@ -1,10 +1,13 @@
-"""Weights of a finished run in Hugging Face's format: $RUN_DIR/export, written whole or not at all."""
+"""Weights of a run in Hugging Face's format: a folder that is written whole or not at all."""
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import json
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,9 @@ import torch
 import torch.distributed as dist
 from torchtitan.components.checkpointer.base import MODEL
 from torchtitan.components.checkpointer.dcp import AsyncMode
+from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.trainer import Trainer
-from trainkit.run.run import Run
+from trainkit.run import checkpoints
 
 FOLDER = "export"
 # Files beside the weights that a program needs to load them.
@@ -21,12 +25,15 @@ TOKENIZER_FILES = ("tokenizer*", "special_tokens_map.json", "chat_template*", "g
 ADAPTERS = (".lora_a.", ".lora_b.")
 
 
-def export(trainer: Trainer, run: Run, *, weights: Path | None, tokenizer: Path, dtype: torch.dtype) -> None:
-    """Write the weights; all ranks call it."""
-    final, written = run.run_dir / FOLDER, run.run_dir / f".{FOLDER}.partial"
-    if run.is_first:
+def export(
+    trainer: Trainer, to: Path, *, is_first: bool, weights: Path | None, tokenizer: Path, is_bf16: bool
+) -> None:
+    """Write the weights into the folder `to`, in bf16 or fp32; all ranks call it."""
+    dtype = torch.bfloat16 if is_bf16 else torch.float32
+    written = to.with_name(f".{to.name}.partial")
+    if is_first:
         shutil.rmtree(written, ignore_errors=True)
-        written.mkdir()
+        written.mkdir(parents=True)
     dist.barrier()
     merge_lora(trainer.model_parts)
     states = {
@@ -36,7 +43,7 @@ def export(trainer: Trainer, run: Run, *, weights: Path | None, tokenizer: Path,
     }
     trainer.checkpointer.dcp_save(states, str(written), AsyncMode.DISABLED, to_hf=True)
     dist.barrier()
-    if not run.is_first:
+    if not is_first:
         return
     shutil.rmtree(written / "sharded", ignore_errors=True)
     for pattern in TOKENIZER_FILES:
@@ -50,12 +57,45 @@ def export(trainer: Trainer, run: Run, *, weights: Path | None, tokenizer: Path,
         }
         (written / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     else:
-        print(
-            f"export: {final} has no config.json, which is written for llama3, dense qwen3 and INIT_FROM only"
+        print(f"export: {to} has no config.json, which is written for llama3, dense qwen3 and INIT_FROM only")
+    if to.exists():
+        kept = to.with_name(f"{to.name}-until-{datetime.datetime.now():%Y%m%d-%H%M%S}")
+        print(f"export: {to} existed, and is {to.rename(kept)} now")
+    written.rename(to)
+    print(f"export: {to}")
+
+
+class NoData(BaseDataLoader):
+    """Data loader of an export, which reads none."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(BaseDataLoader.Config):
+        """No options."""
+
+    def __init__(self, config: Config, **_: Any) -> None:
+        self.config = config
+
+    def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
+        """Yield nothing."""
+        return iter(())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load nothing."""
+
+
+def load_model(trainer: Trainer, checkpoint: Path) -> None:
+    """Load the model of a checkpoint, whatever the number of ranks that wrote it."""
+    with checkpoints.loading(checkpoint):
+        trainer.checkpointer.dcp_load(
+            trainer.checkpointer.states[MODEL].state_dict(),
+            str(checkpoint),
+            from_hf=False,
+            from_quantized=False,
         )
-    shutil.rmtree(final, ignore_errors=True)
-    written.rename(final)
-    print(f"export: {final}")
 
 
 def merge_lora(parts: list[torch.nn.Module]) -> None:

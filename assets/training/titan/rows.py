@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torchtitan.components.metrics import MetricsProcessor
+from settings import FILE as SETTINGS
+from torchtitan.components.metrics import BaseLogger, LoggerContainer, MetricsProcessor, WandBLogger
 from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
+from trainkit.loggers import MlflowLogger, name_wandb_run
 from trainkit.run import process_group
 from trainkit.run.finite import check_finite
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import FILE, Metrics
 from trainkit.run.mfu import mfu
-from trainkit.run.run import Run
+from trainkit.run.run import Run, die
 
 
 class Rows(MetricsProcessor):
@@ -27,6 +29,7 @@ class Rows(MetricsProcessor):
 
         print_every: int = 10
         last_step: int = 0
+        enable_mlflow: bool = False
 
     ntokens_since_last_log: int
 
@@ -37,6 +40,19 @@ class Rows(MetricsProcessor):
         self._metrics: Metrics | None = None
         self._began = time.perf_counter()
         self._checkpoints: Any = None
+
+    def _build_metric_logger(self, *, config: Config, **parts: Any) -> BaseLogger:
+        run = Run.from_environment()
+        if config.enable_wandb and run.is_first:
+            name_wandb_run(run)
+        built: BaseLogger = super()._build_metric_logger(config=config, **parts)
+        if not isinstance(built, LoggerContainer):  # of all ranks but the first
+            return built
+        if config.enable_wandb and not any(isinstance(each, WandBLogger) for each in built._loggers):
+            die("W&B refuses the run (see the line above): mend WANDB_API_KEY, or give LOGGER= for none.")
+        if config.enable_mlflow:
+            built.add_logger(MlflowLogger(run, settings=run.run_dir / SETTINGS))
+        return built
 
     def begin(self, step: int, checkpoints: Any) -> None:
         """Remove the rows behind the step from which the run goes on; the next step begins now."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from defaults import Choice, DoesNotFitError, Nodes, choose, known
+from trainkit.data.mixture import MixtureError, Part, parse_mixture
+from trainkit.fitting import Choice, DoesNotFitError, Model, Nodes, choose, find_model, read_models
+from trainkit.loggers import LOGGERS
 from trainkit.run.run import die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
@@ -18,13 +21,16 @@ from trainkit.run.settings import (
     family_device,
     fill_settings,
 )
+from trainkit.source import ExportSettings
 
 MODELS = ("deepseek_v3", "gpt_oss", "llama3", "qwen3")
 """Language models of torchtitan; others, which train on images too, are taken by CONFIG."""
 OLD_MODEL_NAMES = {"llama": "llama3", "llama-3": "llama3", "qwen-3": "qwen3", "deepseek": "deepseek_v3"}
 
-BATCH_SIZE_FILE = "batch_size"
-"""File of a run's folder with the batch size that it began with."""
+FILE = "titan.json"
+"""File of a run's folder with the settings of its first start, as they were chosen."""
+STREAM = "hf:"
+"""Prefix of a data set of the Hugging Face hub that is streamed."""
 FLOAT8_FROM = 8.9
 """Least compute capability with float8 (torchtitan.components.quantization.float8)."""
 MASK_BLOCK = 128
@@ -32,7 +38,7 @@ MASK_BLOCK = 128
 
 
 @dataclass(frozen=True)
-class Settings(TrainSettings):
+class Settings(TrainSettings, ExportSettings):
     """Settings that may differ between runs. Degrees of parallelism are numbers of ranks."""
 
     model: str = "llama3"
@@ -42,7 +48,9 @@ class Settings(TrainSettings):
     config: str = ""
     """PACKAGE:FUNCTION that returns a torchtitan Trainer.Config; replaces MODEL and SIZE."""
     task: str = "pretrain"
-    """pretrain, or sft for chats in raw/*.jsonl."""
+    """pretrain, or sft for chats."""
+    data: str = "raw"
+    """raw, machine, a folder of /fsx/datasets, or hf:ORGANISATION/NAME[/CONFIG]; with weights A:0.7,B:0.3."""
     init_from: str = ""
     """Weights to start from: a repository of the Hugging Face hub, or a folder; empty for random weights."""
     lora_rank: int = 0
@@ -50,15 +58,15 @@ class Settings(TrainSettings):
     seq_len: int = 4096
     """Tokens of a training sequence."""
     batch_size: int = 0
-    """Sequences of a data-parallel rank and micro-step; 0 for what fits (defaults.py), 1 on CPUs."""
+    """Sequences of a data-parallel rank and micro-step; 0 for what fits, 1 on CPUs."""
     global_batch: int = 0
     """Sequences of a step over all ranks; 0 for one micro-step a step."""
     tp: int = 0
-    """Degree of tensor parallelism; 0 for what fits (defaults.py), 1 on CPUs."""
+    """Degree of tensor parallelism; 0 for what fits, 1 on CPUs."""
     cp: int = 0
-    """Degree of context parallelism; 0 for what fits (defaults.py), 1 on CPUs."""
+    """Degree of context parallelism; 0 for what fits, 1 on CPUs."""
     ep: int = 0
-    """Degree of expert parallelism; 0 for what fits (defaults.py), 1 on CPUs."""
+    """Degree of expert parallelism; 0 for what fits, 1 on CPUs."""
     shard: str = ""
     """all: each rank has 1/ranks of the state (FSDP); node: 1/ranks of a node (HSDP); empty for what fits."""
     activation_checkpointing: str = ""
@@ -69,8 +77,10 @@ class Settings(TrainSettings):
     """yes: matrix products in float8, for Hopper GPUs and newer."""
     learning_rate: float = 3e-4
     checkpoint_every: int = 500
-    profile_every: int = 0
-    """Steps between two traces of PyTorch's profiler; 0 for none."""
+    profile_steps: str = ""
+    """FIRST-LAST: steps that PyTorch's profiler records, on GPUs their memory, too; empty for none."""
+    logger: str = ""
+    """wandb or mlflow: log there as well; TensorBoard's files are always written."""
     export: str = "yes"
     """yes: write the weights in Hugging Face's format after the last step."""
 
@@ -85,6 +95,17 @@ class Settings(TrainSettings):
         return self.tp * self.cp
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """The texts of DATA with their weights; read_settings has checked them."""
+        return parse_mixture(self.data)
+
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """The first and last profiled step; None for none. read_settings has checked them."""
+        first, _, last = self.profile_steps.partition("-")
+        return (int(first), int(last)) if self.profile_steps else None
+
+    @property
     def of_memory(self) -> dict[str, int | str]:
         """The settings that decide on memory and that the user gave."""
         return {name: value for name in vars(Choice()) if (value := getattr(self, name))}
@@ -94,10 +115,9 @@ class Settings(TrainSettings):
 
         A start on other nodes would choose another one, and train differently from there on.
         """
-        file = run_dir / BATCH_SIZE_FILE
-        if self.batch_size or not file.is_file():
+        if self.batch_size or not (run_dir / FILE).is_file():
             return self
-        return dataclasses.replace(self, batch_size=int(file.read_text(encoding="utf-8")))
+        return dataclasses.replace(self, batch_size=settings_of(run_dir).batch_size)
 
     def with_choice(self, choice: Choice) -> Settings:
         """Return the settings with a choice in place of those that the user did not give."""
@@ -111,10 +131,11 @@ ALLOWED = {
     "compile": ("", "yes", "no"),
     "float8": ("yes", "no"),
     "export": ("yes", "no"),
+    "logger": ("", *LOGGERS),
     "device": ("cpu", "cuda"),
     "mixed_precision": ("bf16", "no"),
 }
-ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "profile_every", "tp", "cp", "ep", "batch_size"}
+ZEROS = MAY_BE_ZERO | {"lora_rank", "global_batch", "export_step", "tp", "cp", "ep", "batch_size"}
 
 
 def split_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -136,10 +157,71 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, ALLOWED)
     check_model(settings)
+    check_data(settings)
+    check_window(settings)
     if settings.float8 == "yes" and (settings.is_cpu or settings.config):
         die("FLOAT8=yes is for torchtitan's models on Hopper GPUs and newer (p5, p5e, p6): give FLOAT8=no.")
     check_float8(settings, os.environ.get("COMPUTE_CAPABILITY", ""))
     return settings
+
+
+def settings_of(run_dir: Path) -> Settings:
+    """Read the settings of a run's first start."""
+    noted = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
+    names = {field.name for field in dataclasses.fields(Settings)}
+    return Settings(**{name: value for name, value in noted.items() if name in names})
+
+
+def settings_of_export(run_dir: Path, own: Settings) -> Settings:
+    """Return the settings of a run for an export: on this job's device, sharded over all its ranks."""
+    plain = {"compile": "no", "float8": "no", "logger": "", "profile_steps": "", "export": "yes"}
+    sharded = {**vars(Choice()), "global_batch": 0, "eval_batches": 0}
+    return dataclasses.replace(settings_of(run_dir), device=own.device, **plain, **sharded)  # type: ignore[arg-type]
+
+
+def check_data(settings: Settings) -> None:
+    """Die unless DATA names texts of one kind: folders, or streams of the hub."""
+    try:
+        names = [part.name for part in settings.parts]
+    except MixtureError as error:
+        die(f"DATA: {error}")
+    streams = [name for name in names if name.startswith(STREAM)]
+    for name in names:
+        pattern = r"hf:(/[^,:]+|[\w.-]+/[\w.-]+(/[\w.-]+)?)" if name in streams else r"\w[\w.-]*"
+        if not re.fullmatch(pattern, name):
+            die(
+                f'DATA has "{name}"; allowed: raw, machine, the name of a folder of datasets/, or '
+                "hf:ORGANISATION/NAME or hf:ORGANISATION/NAME/CONFIG of the Hugging Face hub."
+            )
+    if streams and (streams != names or settings.task == "sft"):
+        what = "TASK=sft" if settings.task == "sft" else ", ".join(set(names) - set(streams))
+        die(
+            f"DATA streams {streams[0]}, which torchtitan cannot mix with {what}: download it into a folder "
+            "of datasets/ (trainctl sync up), and name that."
+        )
+
+
+def address(name: str) -> tuple[str, str | None]:
+    """Return repository and configuration of hf:ORGANISATION/NAME[/CONFIGURATION]; hf:/FOLDER has none."""
+    place = name.removeprefix(STREAM)
+    if place.startswith("/"):
+        return place, None
+    organisation, repository, *configuration = place.split("/")
+    return f"{organisation}/{repository}", next(iter(configuration), None)
+
+
+def check_window(settings: Settings) -> None:
+    """Die unless PROFILE_STEPS is a range of the run's steps."""
+    if not settings.profile_steps:
+        return
+    if not re.fullmatch(r"\d{1,9}-\d{1,9}", settings.profile_steps):
+        die(f'PROFILE_STEPS is "{settings.profile_steps}": give FIRST-LAST, such as 100-102, or nothing.')
+    first, last = settings.window or (1, 1)
+    if not 1 <= first <= last <= settings.max_steps:
+        die(
+            f"PROFILE_STEPS is {settings.profile_steps} of {settings.max_steps} steps (MAX_STEPS): give a "
+            "range within them, such as 10-12."
+        )
 
 
 def check_float8(settings: Settings, capability: str) -> None:
@@ -205,6 +287,12 @@ def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
         )
 
 
+def known_model(settings: Settings, weights: str | None = None) -> Model | None:
+    """Return the size of the model, by SIZE or by the weights; None of a CONFIG or another unknown one."""
+    sizes = read_models(Path(__file__).with_name("models.json")).get(settings.model, {})
+    return None if settings.config else find_model(sizes, settings.size, weights)
+
+
 def fit(
     settings: Settings, *, nodes: int, ranks_a_node: int, weights: str | None = None
 ) -> tuple[Settings, list[str]]:
@@ -218,7 +306,7 @@ def fit(
         The settings, and a sentence for each that was chosen; none where the memory is unknown.
     """
     memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
-    model = None if settings.is_cpu or settings.config else known(settings.model, settings.size, weights)
+    model = None if settings.is_cpu else known_model(settings, weights)
     if not memory or not model:
         return settings.with_choice(Choice()), []
     name = os.environ.get("INSTANCE_TYPE", "this partition")
@@ -243,6 +331,8 @@ def check_job(settings: Settings, nodes: int) -> None:
         settings: settings of the job, from read_settings.
         nodes: number of nodes of the job. The rest about them is in the environment.
     """
+    if settings.export_run:
+        return
     ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
     check_world(settings, nodes * ranks_a_node, ranks_a_node)
     # The size of published weights is in their config.json, which prepare.py downloads.
@@ -262,7 +352,7 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         `flops_per_token`, floating point operations of a token, forward and backward.
     """
     check_job(settings, nodes)
-    model = None if settings.config else known(settings.model, settings.size)
+    model = known_model(settings)
     if not model or (settings.init_from and not settings.size):
         die("the speed is estimated from the model's size: give MODEL and SIZE.")
     if settings.is_cpu:

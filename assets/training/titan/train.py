@@ -4,6 +4,7 @@ A small Llama:             sbatch --nodes 2 /fsx/training/job.slurm titan --mode
 Published weights:         MODEL=qwen3 INIT_FROM=Qwen/Qwen3-8B sbatch --nodes 4 /fsx/training/job.slurm titan
 torchtitan's own options:  sbatch --nodes 4 /fsx/training/job.slurm titan --size 8B -- --training.max-norm 0.5
 Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm titan
+Weights of a checkpoint:   EXPORT_RUN=job-17 sbatch --nodes 1 /fsx/training/job.slurm titan
 
 train.sh starts this once a rank. Every setting (settings.py) is an environment variable (SEQ_LEN=8192) and
 an argument (--seq-len 8192). Folders and the world come from job.slurm, data and weights from prepare.py.
@@ -15,38 +16,57 @@ the newest of those.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from settings import BATCH_SIZE_FILE, check_float8, check_world, fit, read_settings, split_arguments
+from settings import (
+    FILE,
+    Settings,
+    check_float8,
+    check_world,
+    fit,
+    read_settings,
+    settings_of_export,
+    split_arguments,
+)
 from trainkit.data.shards import SPLITS, ShardError, read_manifest
 from trainkit.run.files import write_whole
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.world import check_world as check_all_ranks
+from trainkit.source import find_source
 
 
-def check_data(folder: Path, *, seq_len: int) -> None:
-    """Die unless each split of the shards has a sequence."""
-    try:
-        manifest = read_manifest(folder)
-    except ShardError as error:
-        die(str(error))
-    for split in SPLITS:
-        if manifest.tokens(split) <= seq_len:
+def check_data(data: dict[str, Any], settings: Settings) -> None:
+    """Die unless prepare.py has read the same settings, and each split of each text has a sequence."""
+    for name in ("task", "data"):
+        if data[name] != getattr(settings, name):
             die(
-                f"{folder} has {manifest.tokens(split)} tokens in {split}, fewer than SEQ_LEN "
-                f"({seq_len}) takes: take more text, or lower it (for val also VALIDATION_EVERY)."
+                f"{name.upper()} is {getattr(settings, name)} for the ranks and {data[name]} for prepare.sh: "
+                f"give it as a variable ({name.upper()}=...), not as an argument."
             )
+    for folder in data.get("shards", []):
+        try:
+            manifest = read_manifest(Path(folder))
+        except ShardError as error:
+            die(str(error))
+        for split in SPLITS:
+            if manifest.tokens(split) <= settings.seq_len:
+                die(
+                    f"{folder} has {manifest.tokens(split)} tokens in {split}, fewer than SEQ_LEN "
+                    f"({settings.seq_len}) takes: take more text, or lower it (for val also "
+                    "VALIDATION_EVERY)."
+                )
 
 
-def main() -> None:
-    """Train as one rank."""
-    settings, run = read_settings(), Run.from_environment()
-    _, options = split_arguments(sys.argv[1:])
-    ranks_a_node = int(os.environ.get("NPROC_PER_NODE", "1"))
+def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
+    """Read the settings of a training, choose what is open, and read the note about its data."""
+    settings, ranks_a_node = read_settings(), int(os.environ.get("NPROC_PER_NODE", "1"))
     check_world(settings, run.world_size, ranks_a_node)
     data = data_note(run)
     settings, reasons = fit(
@@ -55,17 +75,16 @@ def main() -> None:
         ranks_a_node=ranks_a_node,
         weights=data.get("weights"),
     )
+    check_data(data, settings)
     if run.is_first:
         for each in reasons:
             print(each, flush=True)
-        write_whole(run.run_dir / BATCH_SIZE_FILE, f"{settings.batch_size}\n")
-    if ("chats" in data) != (settings.task == "sft"):
-        die(
-            "TASK differs between prepare.sh and the ranks: give it as a variable (TASK=sft), not as an "
-            "argument."
-        )
-    if settings.task == "pretrain":
-        check_data(Path(data["shards"]), seq_len=settings.seq_len)
+        write_whole(run.run_dir / FILE, json.dumps(dataclasses.asdict(settings), indent=1) + "\n")
+    return settings, data
+
+
+def start(settings: Settings, run: Run) -> None:
+    """Choose this rank's device, replace what CPUs lack, and join the other ranks."""
     device = "cpu" if settings.is_cpu else f"cuda:{run.local_rank}"
     check_precision(settings.mixed_precision, device)
 
@@ -79,28 +98,54 @@ def main() -> None:
     else:
         torch.cuda.set_device(run.local_rank)
         check_float8(settings, "{}.{}".format(*torch.cuda.get_device_capability()))
-    from config import build  # noqa: PLC0415
-    from exporting import export  # noqa: PLC0415
     from torchtitan.tools.logging import init_logger  # noqa: PLC0415
-    from trainer import ClusterTrainer  # noqa: PLC0415
     from trainkit.run import process_group  # noqa: PLC0415
 
     init_logger()
     if not run.is_first:
         logging.getLogger().setLevel(logging.WARNING)
-    config = build(settings, run, data, options)
     process_group.join(run, "gloo" if settings.is_cpu else "cpu:gloo,cuda:nccl")
-    check_all_ranks("cpu" if settings.is_cpu else device)
+    check_all_ranks(device)
+
+
+def main() -> None:
+    """Train, or export a checkpoint, as one rank."""
+    run = Run.from_environment()
+    if source := find_source(read_settings(), run, needs=FILE):
+        settings = settings_of_export(source.run_dir, read_settings())
+        data = data_note(dataclasses.replace(run, run_dir=source.run_dir))
+    else:
+        settings, data = settle(run)
+    start(settings, run)
+    from config import build  # noqa: PLC0415 (after the replacements)
+    from exporting import FOLDER, NoData, export, load_model  # noqa: PLC0415
+    from trainer import ClusterTrainer  # noqa: PLC0415
+    from trainkit.run import outcome, process_group  # noqa: PLC0415
+
+    config = build(
+        settings, run, data, split_arguments(sys.argv[1:])[1], loader=NoData.Config() if source else None
+    )
     trainer = ClusterTrainer(config, run)
-    trainer.train()
-    is_done = trainer.finish()
+    if source:
+        load_model(trainer, source.checkpoint)
+        is_done = True
+    else:
+        trainer.train()
+        is_done = trainer.finish()
     if is_done and settings.export == "yes":
-        dtype = torch.bfloat16 if settings.mixed_precision == "bf16" else torch.float32
-        weights = Path(data["weights"]) if data.get("weights") else None
         with process_group.patient(run, "exporting"):
-            export(trainer, run, weights=weights, tokenizer=Path(data["tokenizer"]), dtype=dtype)
+            export(
+                trainer,
+                source.to if source else run.run_dir / FOLDER,
+                is_first=run.is_first,
+                weights=Path(data["weights"]) if data.get("weights") else None,
+                tokenizer=Path(data["tokenizer"]),
+                is_bf16=settings.mixed_precision == "bf16",
+            )
     trainer.close()
-    if is_done:
+    if source:
+        outcome.finished(run)
+    elif is_done:
         trainer.end()
     process_group.leave()
 

@@ -126,7 +126,7 @@ class DatasetBucket:
         self.upload(folder / MANIFEST, f"{name}/{MANIFEST}", sha256=sha256_of(folder / MANIFEST))
 
 
-EXTRAS = ("tokenizer.json",)
+EXTRAS = ("tokenizer.json", "tokenizer_config.json")
 """Other files that a folder of shards may have."""
 
 
@@ -148,6 +148,17 @@ def _each(
                     f"data: {done / 1e6:,.1f} of {total_bytes(manifest) / 1e6:,.1f} MB {doing}, "
                     f"{seconds:.0f} s"
                 )
+
+
+def download_folder(url: str, folder: Path, *, patterns: Sequence[str]) -> None:
+    """Download the objects of a folder of a bucket whose names match a pattern, and that differ here.
+
+    Raises:
+        BucketError: the bucket does not answer, or may not be read.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = [word for pattern in patterns for word in ("--include", pattern)]
+    _aws("s3", "sync", "--only-show-errors", f"{url}/", str(folder), "--exclude", "*", *chosen)
 
 
 def _posix(file: Path) -> dict[str, str]:

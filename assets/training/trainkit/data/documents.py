@@ -48,9 +48,12 @@ class Piece(Unit):
 
 def own_files(data: Path, *, without: Collection[str] = ()) -> list[Path]:
     """List the files of text in DATA_DIR/raw by name, except those of some names."""
-    return sorted(
-        file for file in (data / OWN).glob("*") if file.suffix in SUFFIXES and file.name not in without
-    )
+    return [file for file in text_files(data / OWN) if file.name not in without]
+
+
+def text_files(folder: Path) -> list[Path]:
+    """List the files of text in a folder by name."""
+    return sorted(file for file in folder.glob("*") if file.suffix in SUFFIXES)
 
 
 def fingerprint_of(files: Sequence[Path]) -> str | None:

@@ -73,7 +73,7 @@ def validation_share(default: int) -> int:
     return whole_number("VALIDATION_EVERY", default, range(2, 10**6))
 
 
-def note_for_training(**note: str | None) -> None:
+def note_for_training(**note: object) -> None:
     """Write $RUN_DIR/data.json, which train.py reads."""
     write_whole(Path(os.environ["RUN_DIR"]) / "data.json", json.dumps(note) + "\n")
 

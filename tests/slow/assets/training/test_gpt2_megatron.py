@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_an_invisible_gpu_is_one_sentence,
     check_that_divergence_ends_a_run,
+    in_environment,
     losses,
     ranks,
     training_on_slurm,
@@ -100,6 +102,42 @@ def test_however_two_ranks_share_the_model_they_learn_the_same_as_one(training: 
     # Stages draw their weights apart, so it is another model.
     assert pipeline[-1] < pipeline[0]
     assert pipeline == pytest.approx(alone, abs=0.3)
+
+
+def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(
+    training: Training, whole_run: object, tmp_path: Path
+) -> None:
+    """The logits are Megatron's own; a shared model has the weights of one rank, which learnt the same."""
+    logits = tmp_path / "logits.npz"
+    program = [str(python_of(training)), "-B", str(Path(__file__).with_name("megatron_logits.py"))]
+    weights = training.shared / "whole"
+    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
+    paths = f"{SHIMS}:{TRAINING}:{TRAINING / 'gpt2-megatron'}"
+    subprocess.run(
+        [*program, str(last), str(logits)],
+        env=os.environ | {"PYTHONPATH": paths, "TRAINING_REHEARSAL": "1"},
+        check=True,
+    )
+    exported(training, "whole", weights)
+    found = in_environment("gpt2", "transformers_logits.py", str(weights), str(logits))
+    assert float(found.splitlines()[-1]) <= 1e-5
+    assert (weights / "tokenizer.json").is_file()
+    for run in ("alone", "tensor", "pipeline"):
+        exported(training, run, tmp_path / run)
+    compared = in_environment(
+        "gpt2", "same_weights.py", str(tmp_path / "alone"), str(tmp_path / "tensor"), "0.02"
+    )
+    assert compared.splitlines()[-1] == "equal"
+    names = in_environment(
+        "gpt2", "same_weights.py", str(tmp_path / "alone"), str(tmp_path / "pipeline"), "9"
+    )
+    assert names.splitlines()[-1] == "equal", "all layers are there, with their sizes"
+
+
+def exported(training: Training, run: str, to: Path) -> None:
+    """Export the newest checkpoint of a run by a job of its own on one node."""
+    job_id = training.submit(f"{run}-export", "--nodes=1", EXPORT_RUN=run, EXPORT_TO=str(to))
+    training.wait(job_id, state="COMPLETED")
 
 
 def test_wrong_sizes_are_refused_with_those_that_would_do(training: Training) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from tests.slow.assets.training.training import (
     Training,
     check_that_divergence_ends_a_run,
+    in_environment,
     losses,
     ranks,
     training_on_slurm,
@@ -31,11 +33,10 @@ SETTINGS = {
     "WARMUP_STEPS": "2",
     "EVAL_EVERY": "6",
 }
-TOKENIZER_CONFIG = {
-    "eos_token": "<|endoftext|>",
-    "chat_template": "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
-    "{% if add_generation_prompt %}assistant: {% endif %}",
-}
+CHAT_TEMPLATE = (
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +56,29 @@ def whole_run(training: Training) -> list[dict[str, Any]]:
 def weights(training: Training, whole_run: list[dict[str, Any]]) -> Path:
     """The exported weights of that run, with a template of chats."""
     folder = training.run_dir("whole") / "export"
-    (folder / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG))
+    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
     return folder
+
+
+def difference(training: Training, *, checkpoint: Path, weights: Path, folder: Path) -> float:
+    """Return the greatest difference of the logits of a checkpoint, and of weights in transformers."""
+    in_environment("titan", "titan_logits.py", str(checkpoint), str(folder / "logits.npz"))
+    said = in_environment("gpt2", "transformers_logits.py", str(weights), str(folder / "logits.npz"))
+    return float(said.splitlines()[-1])
+
+
+def texts(training: Training, *names: str) -> list[Path]:
+    """Write a folder of some documents for each name, whose words are its own."""
+    draw = Random(1)
+    folders = [training.shared / "datasets" / name for name in names]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        rows = [
+            json.dumps({"text": " ".join(f"{folder.name}{draw.randrange(300)}" for _ in range(120))})
+            for _ in range(400)
+        ]
+        (folder / "a.jsonl").write_text("\n".join(rows) + "\n")
+    return folders
 
 
 def test_titan_trains_on_two_nodes_as_one_world_and_its_loss_falls(
@@ -71,11 +93,97 @@ def test_titan_trains_on_two_nodes_as_one_world_and_its_loss_falls(
     assert last["val_loss"] < first["val_loss"]
 
 
-def test_titan_exports_what_transformers_loads(training: Training, weights: Path) -> None:
-    config = json.loads((weights / "config.json").read_text())
-    assert config["architectures"] == ["LlamaForCausalLM"]
-    assert {"model.safetensors.index.json", "tokenizer.json"} <= {file.name for file in weights.iterdir()}
-    assert list(weights.glob("*.safetensors"))
+def test_exported_weights_give_the_logits_of_transformers(
+    training: Training, weights: Path, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert whole_run
+    assert {"config.json", "tokenizer.json", "tokenizer_config.json"} <= {x.name for x in weights.iterdir()}
+    last = training.checkpoints("whole") / f"step-{STEPS:06d}"
+    assert difference(training, checkpoint=last, weights=weights, folder=tmp_path) <= 1e-5
+
+
+def test_a_checkpoint_is_exported_by_a_job_of_its_own_on_other_nodes(
+    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert whole_run
+    export = {"EXPORT_RUN": "whole", "EXPORT_STEP": "10", "EXPORT_TO": str(training.shared / "ten")}
+    training.wait(training.submit("whole-export-10", "--nodes=1", **export), state="COMPLETED")
+    ten = training.checkpoints("whole") / "step-000010"
+    assert difference(training, checkpoint=ten, weights=training.shared / "ten", folder=tmp_path) <= 1e-5
+    assert (training.run_dir("whole-export-10") / "outcome").read_text() == "finished\n"
+    said = training.wait(training.submit("again", "--nodes=1", MAX_RESTARTS="0", **export), state="FAILED")
+    assert "exists already: move it away" in said
+
+
+def test_weights_of_transformers_are_imported_and_come_back_bit_by_bit(
+    training: Training, weights: Path, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(weights / name, made / name)
+    in_environment("gpt2", "transformers_logits.py", str(made), "--make")
+    still = {"MAX_STEPS": "1", "LEARNING_RATE": "0", "EVAL_BATCHES": "0"}
+    training.run("imported", INIT_FROM=str(made), **still)
+    first = training.checkpoints("imported") / "step-000001"
+    assert difference(training, checkpoint=first, weights=made, folder=tmp_path) <= 1e-5
+    compared = in_environment(
+        "gpt2", "same_weights.py", str(made), str(training.run_dir("imported") / "export")
+    )
+    assert compared.splitlines()[-1] == "equal"
+
+
+def test_a_mixture_goes_on_with_another_number_of_ranks_and_a_window_is_profiled(training: Training) -> None:
+    texts(training, "alpha", "beta")
+    mixed = {"DATA": "alpha:0.7,beta:0.3", "CHECKPOINT_EVERY": "3", "EVAL_EVERY": "0", "EXPORT": "no"}
+    training.run("mixed", MAX_STEPS="6", PROFILE_STEPS="2-3", **mixed)
+    rows = training.metrics("mixed")
+    traces = training.run_dir("mixed") / "profiling" / "traces"
+    assert [path.name for path in sorted(traces.glob("*/*"))] == [
+        "rank0_trace.json.gz",
+        "rank1_trace.json.gz",
+    ]
+    kept = "step-000003"
+    shutil.copytree(training.checkpoints("mixed") / kept, training.checkpoints("mixed-fewer") / kept)
+    job_id = training.submit("mixed-fewer", "--nodes=1", MAX_STEPS="6", GLOBAL_BATCH="8", **mixed)
+    training.wait(job_id, state="COMPLETED")
+    fewer = training.metrics("mixed-fewer")
+    assert [row["step"] for row in fewer] == [4, 5, 6]
+    assert [row["loss"] for row in fewer] == pytest.approx([row["loss"] for row in rows[3:]], rel=1e-5)
+    shutil.copytree(training.checkpoints("mixed") / kept, training.checkpoints("mixed-other") / kept)
+    other = mixed | {"DATA": "alpha:0.5,beta:0.5", "MAX_RESTARTS": "0"}
+    said = training.wait(training.submit("mixed-other", MAX_STEPS="6", **other), state="FAILED")
+    assert "give the same DATA, or another RUN_NAME" in said
+
+
+def test_a_stream_resumes_on_as_many_ranks_and_is_logged(
+    training: Training, weights: Path, tmp_path: Path
+) -> None:
+    (folder,) = texts(training, "stream")
+    (folder / "a.jsonl").rename(folder / "train.jsonl")
+    shutil.copyfile(folder / "train.jsonl", folder / "validation.jsonl")
+    stream = {
+        **{"DATA": f"hf:{folder}", "TOKENIZER": str(weights), "EXPORT": "no", "CHECKPOINT_EVERY": "2"},
+        **{"EVAL_EVERY": "0", "MAX_STEPS": "4"},
+    }
+    mlflow = {
+        "LOGGER": "mlflow",
+        "MLFLOW_TRACKING_URI": f"file://{tmp_path}/mlflow",
+        "MLFLOW_ALLOW_FILE_STORE": "1",
+    }
+    training.run("stream", **stream, **mlflow)
+    rows = training.metrics("stream")
+    assert training.validations("stream")
+    assert (training.run_dir("stream") / "mlflow_run").read_text().strip()
+    kept = "step-000002"
+    for run in ("stream-resumed", "stream-fewer"):
+        shutil.copytree(training.checkpoints("stream") / kept, training.checkpoints(run) / kept)
+    training.run("stream-resumed", **stream, LOGGER="wandb", WANDB_MODE="offline")
+    assert losses(training.metrics("stream-resumed")) == losses(rows[2:])
+    assert list(training.run_dir("stream-resumed").glob("tb/*/wandb/offline-run-*"))
+    job_id = training.submit("stream-fewer", "--nodes=1", MAX_RESTARTS="0", **stream)
+    said = training.wait(job_id, state="FAILED")
+    assert "was written by another number of data-parallel ranks" in said
 
 
 def test_titan_killed_in_the_middle_starts_again_by_itself_and_gives_the_very_same_losses(
@@ -107,7 +215,8 @@ def test_titan_goes_on_with_another_number_of_ranks_on_the_same_sequences(
 
 
 def test_a_mixture_of_experts_trains(training: Training) -> None:
-    training.run("moe", MODEL="deepseek_v3", MAX_STEPS="3", EVAL_EVERY="0", EXPORT="no")
+    # The first steps overshoot.
+    training.run("moe", MODEL="deepseek_v3", MAX_STEPS="10", EVAL_EVERY="0", EXPORT="no")
     rows = training.metrics("moe")
     assert rows[-1]["loss"] < rows[0]["loss"]
 
@@ -119,7 +228,8 @@ def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
     raw.mkdir(parents=True, exist_ok=True)
     rows = [{"prompt": f"What is {n} plus {n}?", "completion": f"It is {2 * n}."} for n in range(400)]
     (raw / "chats.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    training.run("chats", TASK="sft", INIT_FROM=str(weights), LORA_RANK="4", LEARNING_RATE="3e-3")
+    lora = {"TASK": "sft", "DATA": "raw", "LORA_RANK": "4", "LEARNING_RATE": "3e-3"}
+    training.run("chats", INIT_FROM=str(weights), **lora)
     found = training.metrics("chats")
     assert found[-1]["loss"] < found[0]["loss"] - 0.5
     names = (training.run_dir("chats") / "export" / "model.safetensors.index.json").read_text()
@@ -135,6 +245,8 @@ def test_wrong_settings_end_before_the_ranks_meet(training: Training) -> None:
         ({"MODEL": "llama"}, "Did you mean llama3?"),
         ({"SIZE": "9B"}, "torchtitan has llama3 in 1B, 3B, 8B"),
         ({"CP": "2"}, "must be a multiple of 512"),
+        ({"DATA": "nothing"}, "there is no text: put"),
+        ({"LOGGER": "mlflow"}, "MLFLOW_TRACKING_URI=https"),
         ({"TP": "2"}, "TP is 2 and a node has 1 ranks"),
     ):
         job_id = training.submit("wrong", MAX_RESTARTS="0", **env)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -201,6 +202,23 @@ def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) 
     )
     assert re.search(r"rank \d: no GPU is visible for local rank 0, of 0 here: look with", said), said
     assert "AssertionError" not in said
+
+
+def in_environment(workload: str, script: str, *arguments: str) -> str:
+    """Run a script beside this file in a workload's environment, made if need be; return its output."""
+    venvs = Path(os.environ["TRAINING_VENVS"])
+    make = f"source environment.sh; make_environment $PWD/{workload} {venvs / workload}"
+    rehearsal = os.environ | {"TRAINING_REHEARSAL": "1"}
+    subprocess.run(["bash", "-euc", make], cwd=TRAINING, env=rehearsal, check=True)
+    done = subprocess.run(
+        [venvs / workload / "bin" / "python", "-B", Path(__file__).with_name(script), *arguments],
+        env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / workload}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @contextmanager

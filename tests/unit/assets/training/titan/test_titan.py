@@ -1,7 +1,8 @@
-"""The parts of titan that need no package: settings, chats, weights. torch is not in this environment."""
+"""The parts of titan that need no package: its settings. torch is not in this environment."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,15 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         (["--model", "llama"], "Did you mean llama3?"),
         (["--model", "flux"], "allowed: deepseek_v3, gpt_oss, llama3, qwen3, or another by CONFIG"),
         (["--config", "qwen3_14b"], "give PACKAGE:FUNCTION"),
+        (["--data", "a:0.7,b"], "with and without a weight"),
+        (["--data", "../secret"], "the name of a folder of datasets/"),
+        (["--data", "hf:c4"], "hf:ORGANISATION/NAME"),
+        (["--data", "hf:a/b:0.5,c:0.5"], "cannot mix with c: download it"),
+        (["--task", "sft", "--data", "hf:a/b"], "cannot mix with TASK=sft"),
+        (["--profile-steps", "10"], "give FIRST-LAST"),
+        (["--profile-steps", "5-4"], "give a range within them"),
+        (["--profile-steps", "1-9999"], "of 1000 steps"),
+        (["--logger", "comet"], "allowed: wandb, mlflow"),
         (["--task", "dpo"], "allowed: pretrain, sft"),
         (["--shard", "rank"], "allowed: all, node"),
         (["--mixed-precision", "fp16"], "allowed: bf16, no"),
@@ -78,54 +88,47 @@ def test_settings_that_fit_the_job_pass(load: Import, arguments: list[str]) -> N
     settings.check_world(settings.read_settings(arguments), 16, 8)
 
 
-def test_chats_are_checked_and_split(load: Import, tmp_path: Path) -> None:
-    file = tmp_path / "a.jsonl"
-    rows = [{"prompt": f"q{n}", "completion": f"a{n}"} for n in range(39)]
-    rows.append({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})  # type: ignore[dict-item]
-    file.write_text("\n".join(map(json.dumps, rows)) + "\n\n")
-    prepare_chats = load("chats").prepare_chats
-    folder = prepare_chats([file], tmp_path, "first", validation_every=20)
-    train, val = ((folder / name).read_text().splitlines() for name in ("train.jsonl", "val.jsonl"))
-    assert (len(train), len(val)) == (38, 2)
-    assert json.loads(val[0])["messages"][1] == {"role": "assistant", "content": "a0"}
-    assert prepare_chats([file], tmp_path, "second", validation_every=20) != folder
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no json",
-        "[1]",
-        '{"text": "a document"}',
-        '{"prompt": "q", "completion": ""}',
-        '{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]}',
-        '{"messages": [{"role": "user", "content": "q"}]}',
-    ],
-)
-def test_a_line_that_is_no_chat_is_named_and_nothing_is_left(load: Import, tmp_path: Path, line: str) -> None:
-    file = tmp_path / "a.jsonl"
-    file.write_text('{"prompt": "q", "completion": "a"}\n' + line + "\n")
-    with pytest.raises(load("trainkit.data.shards").ShardError, match=r"a\.jsonl, line 2: no chat"):
-        load("chats").prepare_chats([file], tmp_path, "x", validation_every=20)
-    assert not list(tmp_path.glob("chats-*/*.jsonl"))
-
-
-def test_weights_of_a_folder_are_checked(load: Import, tmp_path: Path) -> None:
-    weights = load("weights")
-    assert weights.find_weights("", data=tmp_path) is None
-    with pytest.raises(weights.WeightsError, match=r"has no config\.json, tokenizer\.json, \*\.safetensors"):
-        weights.find_weights(str(tmp_path), data=tmp_path)
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (tmp_path / name).write_text("{}")
-    assert weights.find_weights(str(tmp_path), data=tmp_path) == tmp_path
-    with pytest.raises(weights.WeightsError, match="allowed: ORGANISATION/NAME"):
-        weights.find_weights("llama-3-8b", data=tmp_path)
-
-
 def test_a_run_keeps_the_batch_size_with_which_it_began(load: Import, tmp_path: Path) -> None:
     settings = load("settings").read_settings([])
     assert settings.with_batch_of_run(tmp_path).batch_size == 0
-    (tmp_path / "batch_size").write_text("8\n")
+    begun = load("settings").read_settings(["--batch-size", "8"])
+    (tmp_path / "titan.json").write_text(json.dumps(dataclasses.asdict(begun) | {"gone": 1}))
     assert settings.with_batch_of_run(tmp_path).batch_size == 8
     given = load("settings").read_settings(["--batch-size", "2"])
     assert given.with_batch_of_run(tmp_path).batch_size == 2
+
+
+def test_ranks_take_what_fits_the_memory_that_the_partition_states(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = {"ACCELERATOR_KIND": "gpu", "ACCELERATOR_MEMORY_GIB": "80.0", "INSTANCE_TYPE": "p5.48xlarge"}
+    for name, value in gpu.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("DEVICE", raising=False)
+    with workload_on_the_path(monkeypatch, "titan") as load:
+        read, fit = load("settings").read_settings, load("settings").fit
+        settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), nodes=2, ranks_a_node=8)
+        assert (settings.tp, settings.cp, settings.shard) == (2, 1, "node")
+        assert any(each.startswith("SHARD=node: ") for each in reasons)
+        with pytest.raises(SystemExit, match="llama3 405B does not fit: it needs about"):
+            fit(read(["--size", "405B"]), nodes=2, ranks_a_node=8)
+        monkeypatch.delenv("ACCELERATOR_MEMORY_GIB")
+        unknown, _ = fit(read(["--size", "405B"]), nodes=2, ranks_a_node=8)
+        assert unknown.activation_checkpointing == "selective"
+
+
+@pytest.mark.parametrize(("capability", "is_refused"), [("8.0", True), ("8.9", False), ("10.0", False)])
+def test_float8_is_refused_on_gpus_that_lack_it(
+    monkeypatch: pytest.MonkeyPatch, capability: str, is_refused: bool
+) -> None:
+    gpu = {"ACCELERATOR_KIND": "gpu", "COMPUTE_CAPABILITY": capability, "INSTANCE_TYPE": "p4d.24xlarge"}
+    for name, value in gpu.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("DEVICE", raising=False)
+    with workload_on_the_path(monkeypatch, "titan") as load:
+        read = load("settings").read_settings
+        if is_refused:
+            with pytest.raises(SystemExit, match=f"8.9 or more .* those of p4d.24xlarge have {capability}"):
+                read(["--float8", "yes"])
+        else:
+            assert read(["--float8", "yes"]).float8 == "yes"

@@ -1,14 +1,17 @@
 """INIT_FROM: published weights as a folder with safetensors, config.json and tokenizer.json.
 
-A path is a folder on the shared file system (an export of titan is one, too); anything else is a repository
-of the Hugging Face hub, downloaded once into DATA_DIR/models/ by huggingface_hub, which continues
-interrupted. HF_TOKEN opens gated models, HF_ENDPOINT names a mirror.
+A path is a folder on the shared file system (an export of titan is one, too), s3://BUCKET/FOLDER one of a
+bucket; anything else is a repository of the Hugging Face hub, downloaded by huggingface_hub, which continues
+an interrupted one. Downloads go once into DATA_DIR/models/. HF_TOKEN opens gated models, HF_ENDPOINT
+names a mirror.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+from trainkit.data.dataset_bucket import BucketError, download_folder
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 # Weights in other formats, and pictures, stay on the hub.
@@ -30,16 +33,35 @@ def find_weights(init_from: str, *, data: Path) -> Path | None:
         return None
     if init_from.startswith(("/", "./", "../", "~")):
         return _checked(Path(init_from).expanduser().absolute(), init_from)
+    if bucket := re.fullmatch(r"s3://([\w.-]+/[^@]+?)/?", init_from):
+        folder = data / "models" / f"s3--{bucket[1].replace('/', '--')}"
+        if not (folder / STAMP).is_file():
+            _copy(f"s3://{bucket[1]}", folder)
+            _checked(folder, init_from)
+            (folder / STAMP).touch()
+        return _checked(folder, init_from)
     repository, _, revision = init_from.partition("@")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
         raise WeightsError(
             f'INIT_FROM is "{init_from}"; allowed: ORGANISATION/NAME or ORGANISATION/NAME@REVISION of the '
-            "Hugging Face hub, the path of a folder, or nothing for random weights."
+            "Hugging Face hub, the path of a folder, s3://BUCKET/FOLDER, or nothing for random weights."
         )
     folder = data / "models" / init_from.replace("/", "--")
     if not (folder / STAMP).is_file():
         _download(repository, revision or None, folder)
     return _checked(folder, init_from)
+
+
+def _copy(url: str, folder: Path) -> None:
+    """Copy a folder of a bucket."""
+    print(f"weights: copying {url} into {folder}")
+    try:
+        download_folder(url, folder, patterns=PATTERNS)
+    except BucketError as error:
+        raise WeightsError(
+            f"{url} cannot be copied ({error}): compare the address; nodes read the cluster's bucket, "
+            "and those of -c read_buckets."
+        ) from error
 
 
 def _download(repository: str, revision: str | None, folder: Path) -> None:

@@ -93,23 +93,28 @@ class DoesNotFitError(Exception):
     """A model that the GPUs cannot hold, with the least that could as the message."""
 
 
-def models() -> dict[str, dict[str, Model]]:
-    """Read the sizes of all models of the table."""
-    file = Path(__file__).with_name("models.json")
+def read_models(file: Path) -> dict[str, dict[str, Model]]:
+    """Read the sizes of all models of a table, a JSON file."""
     found = json.loads(file.read_text(encoding="utf-8"))["models"]
     return {name: {size: Model(**facts) for size, facts in sizes.items()} for name, sizes in found.items()}
 
 
-def known(model: str, size: str, weights: str | None = None) -> Model | None:
-    """Return a model of the table, by the weights if no size is given; None for an unknown one."""
-    sizes = models().get(model, {})
+def find_model(
+    sizes: Mapping[str, Model], size: str, weights: str | None = None, *, without: str = "debugmodel"
+) -> Model | None:
+    """Return a model of a table, by the weights if no size is given; None for an unknown one.
+
+    Args:
+        weights: a folder with config.json.
+        without: begin of the names that are not chosen.
+    """
     if size:
         return sizes.get(size)
     found = json.loads((Path(weights) / "config.json").read_text(encoding="utf-8")) if weights else None
     for name, each in sizes.items():
         own = {"hidden_size": each.width, "num_hidden_layers": each.layers, "vocab_size": each.vocabulary}
         is_same = found is None or all(found.get(key) == value for key, value in own.items())
-        if is_same and not name.startswith("debugmodel"):
+        if is_same and not name.startswith(without):
             return each
     return None
 

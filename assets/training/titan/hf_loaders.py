@@ -1,0 +1,80 @@
+"""torchtitan's own loaders of Hugging Face data sets: streams of the hub (DATA=hf:...) and chats.
+
+They tokenize on the way, pack documents, mask their borders, and keep each data-parallel rank's place in the
+checkpoint, which therefore loads on as many ranks as wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datasets import load_dataset
+from settings import address
+from torchtitan.hf_datasets import DatasetConfig
+from torchtitan.hf_datasets.text_datasets import (
+    DATASETS,
+    ChatDataSource,
+    HFDataSource,
+    InterleavedChatDataLoader,
+    InterleavedHuggingFaceTextDataLoader,
+)
+from trainkit.data.chats import messages_in
+from trainkit.data.mixture import Part
+
+
+class Streams(InterleavedHuggingFaceTextDataLoader):
+    """torchtitan's loader, also for its validator."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(InterleavedHuggingFaceTextDataLoader.Config):
+        """torchtitan's options."""
+
+        infinite: bool = True
+        """torchtitan's validator sets it, and its config of mixtures lacks it; the sources never end."""
+
+
+class Chats(InterleavedChatDataLoader):
+    """torchtitan's loader, also for its validator."""
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(InterleavedChatDataLoader.Config):
+        """torchtitan's options."""
+
+        infinite: bool = True
+        """As of Streams."""
+
+
+def streams(parts: Sequence[Part], *, splits: Sequence[str], seed: int) -> Streams.Config:
+    """Return the loader's config of a split of each data set, by its column "text"."""
+    sources = []
+    for part, split in zip(parts, splits, strict=True):
+        path, configuration = address(part.name)
+        # torchtitan looks names up in small letters.
+        key = f"{part.name} {split}".lower()
+        load = partial(load_dataset, name=configuration, split=split, streaming=True)
+        DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=text_of)
+        sources.append(HFDataSource(dataset=key, weight=part.weight))
+    return Streams.Config(sources=sources, seed=seed)
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """Return the text of a row."""
+    return str(row["text"])
+
+
+def chats(parts: Sequence[Part], *, folders: Sequence[str], split: str, seed: int) -> Chats.Config:
+    """Return the loader's config of one split of prepared chats."""
+    sources = [
+        ChatDataSource(
+            dataset_path="json",
+            load_dataset_kwargs={"data_files": str(Path(folder) / f"{split}.jsonl"), "split": "train"},
+            sample_processor=messages_in,
+            weight=part.weight,
+        )
+        for part, folder in zip(parts, folders, strict=True)
+    ]
+    return Chats.Config(sources=sources, seed=seed)

@@ -1,0 +1,65 @@
+"""EXPORT_RUN: the checkpoint of which a job writes the weights, instead of training."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainkit.run import checkpoints
+from trainkit.run.run import Run, die
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """Settings of an export; a workload's Settings inherit them."""
+
+    export_run: str = ""
+    """Name of a run of this workload: write the weights of a checkpoint of it, and train nothing."""
+    export_step: int = 0
+    """Step of that checkpoint; 0 for the newest."""
+    export_to: str = ""
+    """Folder of these weights; empty for export-step-<step> in the run's folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A checkpoint that is exported."""
+
+    run_dir: Path
+    """Folder of the run that wrote it."""
+    checkpoint: Path
+    to: Path
+
+
+def find_source(settings: ExportSettings, run: Run, *, needs: str) -> Source | None:
+    """Return the checkpoint of EXPORT_RUN; None if this job trains.
+
+    Dies if there is no such run or checkpoint, if another user could have written it, or if EXPORT_TO exists.
+
+    Args:
+        run: this job's own run, whose folders are beside those of EXPORT_RUN.
+        needs: name of the file of a run's folder that an export reads.
+    """
+    if not settings.export_run:
+        return None
+    where, saved = (each.with_name(settings.export_run) for each in (run.run_dir, run.checkpoint_dir))
+    newest = checkpoints.newest(saved)
+    found = checkpoints.path_of(saved, settings.export_step) if settings.export_step else newest
+    if not found or not found.is_dir():
+        there = ", ".join(map(str, checkpoints.steps(saved))) or "none"
+        die(
+            f"EXPORT_RUN={settings.export_run} has no checkpoint of step {settings.export_step or 'any'}; "
+            f"there are: {there}."
+        )
+    if fault := checkpoints.fault_of(found):
+        die(f"{found} is incomplete ({fault}): give another EXPORT_STEP.")
+    if not (where / needs).is_file():
+        die(f"{where / needs} is missing, which an export reads: resume the run once with this version.")
+    # A checkpoint may hold code.
+    if any(each.stat().st_uid not in {0, os.getuid()} for each in (where / needs, found, *found.iterdir())):
+        die(f"{found} belongs to another user, who could run code as you by it: have its owner export it.")
+    to = Path(settings.export_to or where / f"export-{found.name}")
+    if run.is_first and to.exists():
+        die(f"{to} exists already: move it away, or give another folder as EXPORT_TO.")
+    return Source(run_dir=where, checkpoint=found, to=to)

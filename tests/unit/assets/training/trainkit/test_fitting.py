@@ -1,0 +1,94 @@
+"""Settings that fit a model into the memory of GPUs: estimate against published tables, choice, refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from tests.unit.assets.training.workload_modules import workload_on_the_path
+from training_cluster.paths import TRAINING
+
+
+@pytest.fixture
+def fitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    with workload_on_the_path(monkeypatch, "titan") as load:
+        yield load("trainkit.fitting")
+
+
+def model_of(fitting: ModuleType, model: str, size: str) -> object:
+    sizes = fitting.read_models(TRAINING / "titan" / "models.json")[model]
+    return fitting.find_model(sizes, size)
+
+
+@pytest.mark.parametrize(
+    ("size", "nodes", "choice", "seq_len", "gib"),
+    [
+        ("8B", 1, {"batch_size": 2}, 8192, 77.0),
+        ("8B", 16, {"batch_size": 2}, 8192, 62.0),
+        ("8B", 1, {"activation_checkpointing": "full"}, 32768, 83.9),
+        ("70B", 32, {"activation_checkpointing": "full", "tp": 8, "batch_size": 16}, 8192, 71.9),
+    ],
+)
+def test_the_estimate_is_near_torchtitan_s_own_tables(
+    *, fitting: ModuleType, size: str, nodes: int, choice: dict[str, int | str], seq_len: int, gib: float
+) -> None:
+    """benchmarks/llama3_h100_202412_torchtitan.md; the loss was not computed in chunks then."""
+    estimate = fitting.memory_gib(
+        model_of(fitting, "llama3", size),
+        fitting.Choice(**choice),
+        fitting.Nodes(count=nodes, gpus=8, memory_gib=96),
+        seq_len=seq_len,
+        chunks=1,
+    )
+    assert estimate == pytest.approx(gib, rel=fitting.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "nodes", "memory", "seq_len", "expected"),
+    [
+        ("llama3", "8B", 1, 80, 4096, {"tp": 1, "shard": "all"}),
+        ("llama3", "8B", 4, 80, 4096, {"tp": 1, "shard": "node"}),
+        ("llama3", "8B", 1, 40, 4096, {"activation_checkpointing": "selective", "batch_size": 1}),
+        ("qwen3", "30B-A3B", 2, 80, 4096, {"ep": 8, "shard": "all"}),
+        ("llama3", "70B", 16, 80, 131072, {"tp": 1, "cp": 8, "activation_checkpointing": "full"}),
+    ],
+)
+def test_what_fits_is_chosen(
+    *,
+    fitting: ModuleType,
+    model: str,
+    size: str,
+    nodes: int,
+    memory: int,
+    seq_len: int,
+    expected: dict[str, int | str],
+) -> None:
+    gpus = fitting.Nodes(count=nodes, gpus=8, memory_gib=memory)
+    choice, reasons = fitting.choose(model_of(fitting, model, size), {}, gpus, seq_len=seq_len)
+    assert {name: getattr(choice, name) for name in expected} == expected
+    assert [line.partition("=")[0] for line in reasons[:-1]] == [
+        *("TP", "CP", "EP", "SHARD", "ACTIVATION_CHECKPOINTING", "BATCH_SIZE")
+    ]
+
+
+def test_what_the_user_sets_wins_and_is_given_no_reason(fitting: ModuleType) -> None:
+    gpus = fitting.Nodes(count=1, gpus=8, memory_gib=80)
+    choice, reasons = fitting.choose(
+        model_of(fitting, "llama3", "8B"), {"tp": 4, "batch_size": 3}, gpus, seq_len=4096
+    )
+    assert (choice.tp, choice.batch_size) == (4, 3)
+    assert not [line for line in reasons if line.startswith(("TP", "BATCH_SIZE"))]
+
+
+def test_a_model_that_cannot_fit_is_refused_with_the_fewest_nodes_that_would(fitting: ModuleType) -> None:
+    gpus = fitting.Nodes(count=1, gpus=8, memory_gib=80, name="p5.48xlarge")
+    with pytest.raises(fitting.DoesNotFitError, match=r"a GPU of p5.48xlarge has 80: take (\d+) nodes"):
+        fitting.choose(model_of(fitting, "llama3", "70B"), {}, gpus, seq_len=4096)
+
+
+def test_a_batch_of_all_ranks_is_a_multiple_of_the_chosen_one(fitting: ModuleType) -> None:
+    gpus = fitting.Nodes(count=1, gpus=8, memory_gib=80)
+    choice, _ = fitting.choose(model_of(fitting, "llama3", "1B"), {}, gpus, seq_len=4096, global_batch=24)
+    assert choice.batch_size == 1
