@@ -142,7 +142,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
         model.compile()
     model, optimizer = accelerator.prepare(model, optimizer)
     with rank.ahead() as ahead:
-        stopped_at = train_steps(rank, model, optimizer, saves, ahead, flops)
+        stopped_at = train_steps(rank, model, optimizer, saves, ahead=ahead, flops=flops)
     if stopped_at is None:
         outcome.finished(run)
         rank.say(f"finished: {summary_of(run.run_dir / METRICS)}")
@@ -157,7 +157,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
 
 
 def train_steps(
-    rank: Rank, model: Any, optimizer: Any, saves: Saves, ahead: Ahead, flops: float
+    rank: Rank, model: Any, optimizer: Any, saves: Saves, *, ahead: Ahead, flops: float
 ) -> int | None:
     """Do the remaining steps; return the step in which a rank was asked to stop, or None."""
     run, settings, accelerator = rank.run, rank.settings, rank.accelerator
