@@ -1,4 +1,4 @@
-"""Token shards of one's own text, or of text that exists on any machine: found, downloaded or made."""
+"""Token shards of your own text, or of text that exists on any machine: found, downloaded or made."""
 
 from __future__ import annotations
 
