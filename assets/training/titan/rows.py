@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from settings import FILE as SETTINGS
 from torchtitan.components.metrics import BaseLogger, LoggerContainer, MetricsProcessor, WandBLogger
 from torchtitan.components.validate import Validator
 from torchtitan.tools import utils
@@ -51,7 +50,7 @@ class Rows(MetricsProcessor):
         if config.enable_wandb and not any(isinstance(each, WandBLogger) for each in built._loggers):
             die("W&B refuses the run (see the line above): mend WANDB_API_KEY, or give LOGGER= for none.")
         if config.enable_mlflow:
-            built.add_logger(MlflowLogger(run, settings=run.run_dir / SETTINGS))
+            built.add_logger(MlflowLogger(run, config=parts["config_dict"]))
         return built
 
     def begin(self, step: int, checkpoints: Any) -> None:

@@ -28,7 +28,7 @@ MODELS = ("deepseek_v3", "gpt_oss", "llama3", "qwen3")
 OLD_MODEL_NAMES = {"llama": "llama3", "llama-3": "llama3", "qwen-3": "qwen3", "deepseek": "deepseek_v3"}
 
 FILE = "titan.json"
-"""File of a run's folder with the settings of its first start, as they were chosen."""
+"""File of a run's folder with the settings of its newest start, as they were chosen."""
 STREAM = "hf:"
 """Prefix of a data set of the Hugging Face hub that is streamed."""
 FLOAT8_FROM = 8.9
@@ -166,7 +166,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
 
 
 def settings_of(run_dir: Path) -> Settings:
-    """Read the settings of a run's first start."""
+    """Read the settings of a run's newest start."""
     noted = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
     names = {field.name for field in dataclasses.fields(Settings)}
     return Settings(**{name: value for name, value in noted.items() if name in names})

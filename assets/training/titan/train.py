@@ -17,7 +17,6 @@ the newest of those.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import os
 import sys
@@ -35,7 +34,6 @@ from settings import (
     split_arguments,
 )
 from trainkit.data.shards import SPLITS, ShardError, read_manifest
-from trainkit.run.files import write_whole
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.world import check_world as check_all_ranks
@@ -79,7 +77,6 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     if run.is_first:
         for each in reasons:
             print(each, flush=True)
-        write_whole(run.run_dir / FILE, json.dumps(dataclasses.asdict(settings), indent=1) + "\n")
     return settings, data
 
 
@@ -125,7 +122,7 @@ def main() -> None:
     config = build(
         settings, run, data, split_arguments(sys.argv[1:])[1], loader=NoData.Config() if source else None
     )
-    trainer = ClusterTrainer(config, run)
+    trainer = ClusterTrainer(config, run, settings)
     if source:
         load_model(trainer, source.checkpoint)
         is_done = True

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from settings import FILE as SETTINGS
+from settings import Settings
 from torch.distributed import distributed_c10d
 from torchtitan.trainer import Trainer
 from trainkit.run import checkpoints, outcome, process_group
+from trainkit.run.files import write_whole
 from trainkit.run.finite import end_diverged
 from trainkit.run.metrics import FILE, summary_of
 from trainkit.run.run import Run
@@ -22,8 +27,8 @@ ADAM_MOMENTS = 2
 class ClusterTrainer(Trainer):
     """torchtitan's trainer, which stops when Slurm asks for it and records how the run ended."""
 
-    def __init__(self, config: Trainer.Config, run: Run) -> None:
-        self._run = run
+    def __init__(self, config: Trainer.Config, run: Run, settings: Settings) -> None:
+        self._run, self._settings = run, settings
         if not hasattr(dist, "set_timeout"):  # torch 2.13 has it under this name only
             dist.set_timeout = lambda timeout, group=None: distributed_c10d._set_pg_timeout(timeout, group)
         # torchtitan does the same where it makes the process group itself.
@@ -42,6 +47,9 @@ class ClusterTrainer(Trainer):
 
     def batch_generator(self, data_iterable: Any) -> Iterator[Any]:
         """Begin the rows behind the checkpoint, which torchtitan has just loaded, and return the batches."""
+        if self._run.is_first:  # not before: the settings of a start that fails are not the run's
+            noted = json.dumps(dataclasses.asdict(self._settings), indent=1)
+            write_whole(self._run.run_dir / SETTINGS, noted + "\n")
         self.metrics_processor.begin(self.step, self.checkpointer)
         batches: Iterator[Any] = super().batch_generator(data_iterable)
         return batches

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import netrc
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 from trainkit.run.run import Run, die
@@ -50,11 +51,11 @@ def name_wandb_run(run: Run) -> None:
 class MlflowLogger:
     """Logger of MLflow, with the two methods of torchtitan's loggers, which have no such one in 0.3.0."""
 
-    def __init__(self, run: Run, *, settings: Path) -> None:
+    def __init__(self, run: Run, *, config: Mapping[str, Any]) -> None:
         """Begin the run at MLFLOW_TRACKING_URI, or continue it; die if the server refuses it.
 
         Args:
-            settings: file that is kept with the run.
+            config: settings that are kept with the run.
         """
         import mlflow  # noqa: PLC0415 (seconds)
 
@@ -64,7 +65,7 @@ class MlflowLogger:
             mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", run.run_dir.parent.name))
             started = mlflow.start_run(run_id=known, run_name=None if known else run.run_dir.name)
             file.write_text(started.info.run_id + "\n", encoding="utf-8")
-            mlflow.log_artifact(str(settings))
+            mlflow.log_text(json.dumps(config, indent=1, default=str), "config.json")
         except Exception as error:  # of the network, the server or the key
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             die(f"MLflow at MLFLOW_TRACKING_URI refuses the run ({reason[:160]}): give LOGGER= for none.")
