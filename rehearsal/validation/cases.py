@@ -126,7 +126,9 @@ _NOT_THERE = (
 # Configs that name such resources in the files of queues and overrides, or a system that is lost.
 _NOT_JUDGED = (
     *("block", "reservation", "head-image", "named-group", "other-zones", "more-groups", "own-storage"),
-    *("own-lustre", "policies-and-buckets", "other-system"),
+    *("own-lustre", "policies-and-buckets", "other-system", "reservation-group", "reservation-each"),
+    *("reserved-group-on", "managed-storage", "file-cache", "image-of-all", "several-groups", "accounting"),
+    *("external-slurmdbd", "other-bucket", "login-elsewhere", "template", "roles", "profile"),
 )
 
 
