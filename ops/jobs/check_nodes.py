@@ -107,7 +107,7 @@ def read_sweep(sweep: Sweep, head_node: HeadNode) -> Swept:
 
 def drain(node: SickNode, head_node: HeadNode) -> str:
     """Drain a node with the reason of the sweep; return what was done. Raises OpsError."""
-    return head_node.run_script(_DRAIN, node.node, f"check-nodes: {node.reason}").strip()
+    return head_node.run_script(_DRAIN, node.node, f"training-cluster: check-nodes, {node.reason}").strip()
 
 
 def _partition(name: str | None, head_node: HeadNode) -> Partition:

@@ -125,7 +125,7 @@ def test_a_bad_node_is_drained_with_the_reason_and_keeps_an_older_one(
     assert drain(node, swept_cluster.head_node).endswith("drained")
     call = swept_cluster.calls[-1]
     assert call[:4] == ["scontrol", "update", "nodename=gpu-dy-p4d-1", "state=drain"]
-    assert call[4] == "reason=check-nodes: alone: no end within 300 s"
+    assert call[4] == "reason=training-cluster: check-nodes, alone: no end within 300 s"
     swept_cluster.says("scontrol", "NodeName=gpu-dy-p4d-1 State=IDLE+CLOUD+DRAIN ThreadsPerCore=1\n")
     done = subprocess.run(
         ["bash", str(SCRIPT), "gpu-dy-p4d-1", "why"], env=environment, capture_output=True, text=True
