@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -88,6 +89,11 @@ def rehearse(deploys: int) -> dict[str, object]:
                 "taken": taken,
                 "refused": refused,
                 "usage": {each.group: [each.jobs, each.node_hours, each.gpu_hours] for each in found},
+                "by_week": [
+                    each.jobs
+                    for each in read_usage(world.head_node("bob"), by="week", since="2000-01-01", until="now")
+                    if re.fullmatch(r"\d{4}-W\d\d", each.group)
+                ],
                 "by_account": {each.group: each.jobs for each in by_account},
                 "sacct": sacct.splitlines(),
                 "shares": world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").out,

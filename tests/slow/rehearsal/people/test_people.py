@@ -72,4 +72,5 @@ def test_usage_sums_what_sacct_lists(happened: dict[str, Any]) -> None:
     for user, (_, node_hours, gpu_hours) in happened["usage"].items():
         assert node_hours * 3600 == pytest.approx(node_s[user])
         assert gpu_hours == pytest.approx(node_hours * GPUS)
+    assert sum(happened["by_week"]) == sum(jobs.values())
     assert happened["by_account"] == {"nlp": jobs["alice"], "vision": jobs["bob"]}
