@@ -20,7 +20,8 @@ class Settings:
 SCRIPT = """\
 set -euo pipefail
 log() {{ printf '%s\\n' "$*" >&2; }}
-training={training} workload=mine
+tell() {{ :; }}
+NNODES=2 training={training} workload=mine
 source {training}/restarts.sh
 source "$TRAINING_ETC/partitions/$SLURM_JOB_PARTITION.env"
 start_step=0

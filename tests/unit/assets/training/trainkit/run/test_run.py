@@ -78,6 +78,7 @@ def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
         log() { echo "$*"; }
         die() { echo "$*"; exit 1; }
         scontrol() { echo "asked Slurm: $*"; }
+        tell() { :; }
         source "$TRAINING/restarts.sh"
         end_of_training 1
     """
