@@ -51,6 +51,8 @@ ANOTHER_CLUSTER = [
     ("overrides", "rehearsal/validation/overrides/tuning.yaml"),
     ("queues", "rehearsal/validation/queues/several.yaml"),
     ("queue_name", "train"),
+    ("users", "tests/unit/stacks/people/users.yaml"),
+    ("directory", "tests/unit/stacks/people/directory.yaml"),
     ("public_access", "off"),
     ("cluster_name", "b"),
     ("on_busy", "drain"),
