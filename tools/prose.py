@@ -1,7 +1,7 @@
 """`python -m tools.prose`: report phrases that CONTRIBUTING.md bans from prose, comments and messages.
 
-A native reader stops at these phrases, which no maintained linter knows; `make site` runs proselint over the
-pages as well. The table of examples in CONTRIBUTING.md is left out.
+A native reader stops at these phrases, which no maintained linter knows. The table of examples in
+CONTRIBUTING.md is left out.
 """
 
 from __future__ import annotations
