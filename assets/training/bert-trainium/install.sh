@@ -5,6 +5,7 @@
 # Called by: environment.sh, as the user or the installer: with the environment's folder, after its requirements.txt; with
 #   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
 # Environment: IMAGE_RECIPE (of a job) or RECIPE (of a step), TRAINING_REHEARSAL; PIP_*.
+# Provides: torch_neuronx
 # Variants: -cpu
 # Recipes: neuron
 # Budget: 1500 s

@@ -30,8 +30,9 @@ neuron_environment() {
 # precompile VENV [ARGUMENT...]: a few steps that compute nothing collect the graphs, on all nodes, since they depend
 # on how many ranks there are. They are the same on all of them, so one node compiles.
 precompile() {
-  local -r compiler="$1/bin/neuron_parallel_compile"
+  local compiler="$1/bin/neuron_parallel_compile"
   local -ra trial=(bash "$here/train.sh" "${@:2}")
+  if [[ ! -x $compiler ]]; then compiler=neuron_parallel_compile; fi # of a container's image
   "$compiler" --command collect "${trial[@]}"
   if [[ $SLURM_NODEID == 0 ]]; then
     "$compiler" --command compile "${trial[@]}"

@@ -6,6 +6,7 @@
 #   --variant, to print the end of the shared environment's name. Safe to run again: pip skips what is installed.
 # Environment: RECIPE (of a step) or IMAGE_RECIPE (of a job), TRAINING_REHEARSAL, TRAINING_OPT; PIP_FIND_LINKS has the
 #   image's wheels. NODE_TYPE (Image in an image build). TRANSFORMER_IMPL=local: the run needs no Transformer Engine.
+# Provides: transformer_engine
 # Variants: -local
 # Recipes: gpu cpu
 # Image: gpu

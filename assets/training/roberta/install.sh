@@ -3,6 +3,7 @@
 #
 # Called by: environment.sh (fill_environment), as the user or the installer, with the environment's folder, after its
 #   requirements.txt. Safe to run again: pip skips what is installed.
+# Provides: fairseq
 # Recipes: gpu volta cpu
 # Budget: 600 s
 set -euo pipefail
