@@ -15,6 +15,7 @@
 # folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
 # `# Moment: image` in install.sh means an image build only. `# Variants: -NAME` in install.sh means that it does not put
 # the same into every environment: called with --variant, it prints -NAME, or nothing, for this node and these settings.
+# `# Provides: MODULE` in install.sh: it is not called in a container whose image has that Python module.
 
 readonly OLDEST_PYTHON="3.10"
 
