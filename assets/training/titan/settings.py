@@ -181,6 +181,8 @@ def settings_of_export(run_dir: Path, own: Settings) -> Settings:
 
 def check_data(settings: Settings) -> None:
     """Die unless DATA names texts of one kind: folders, or streams of the hub."""
+    if corpus := os.environ.get("CORPUS"):
+        die(f"titan takes DATA in the place of CORPUS: give DATA={corpus}, and no CORPUS.")
     try:
         names = [part.name for part in settings.parts]
     except MixtureError as error:

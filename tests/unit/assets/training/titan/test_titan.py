@@ -60,6 +60,14 @@ def test_a_wrong_setting_is_one_sentence(load: Import, arguments: list[str], sen
     assert "\n" not in str(caught.value)
 
 
+def test_the_variable_of_other_workloads_for_a_text_is_not_ignored(
+    load: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPUS", "raw")
+    with pytest.raises(SystemExit, match="give DATA=raw, and no CORPUS"):
+        load("settings").read_settings([])
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
