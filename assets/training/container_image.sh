@@ -15,12 +15,14 @@ wants_container() { [[ -n ${CONTAINER_IMAGE:-} ]]; }
 # check_container: refuses a name that no registry and no file system can have, and settings that exclude a container.
 check_container() {
   local -r types='Type nvcr.io/nvidia/pytorch:25.09-py3, or the path of a file: CONTAINER_IMAGE=/fsx/images/mine.sqsh sbatch ...'
-  local what
+  local what shown="${CONTAINER_IMAGE:-}"
   if ! wants_container; then
     [[ -z ${CONTAINER_MOUNTS:-} ]] || die "CONTAINER_MOUNTS is set, and CONTAINER_IMAGE is not." "$types"
     return
   fi
-  what="$(wrong_image_name)" || die "CONTAINER_IMAGE is '$CONTAINER_IMAGE', which $what." "$types"
+  # Never a password, which this message would bring into the job's output.
+  if [[ $shown == *:*@* && $shown != *@sha256:* ]]; then shown="...@${shown##*@}"; fi
+  what="$(wrong_image_name)" || die "CONTAINER_IMAGE is '$shown', which $what." "$types"
   [[ ${LAUNCHER:-} != @(mpirun|sweep) ]] || die "$LAUNCHER starts its ranks outside of containers." \
     "Take another launcher: LAUNCHER=srun sbatch ..."
   [[ -z ${CONTAINER_MOUNTS:-} || $CONTAINER_MOUNTS =~ ^/[^:,]+:/[^:,]+(:[a-z+]+)?(,/[^:,]+:/[^:,]+(:[a-z+]+)?)*$ ]] ||

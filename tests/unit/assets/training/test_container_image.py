@@ -52,7 +52,8 @@ def test_a_wrong_name_is_refused_with_one_message(image: str, what: str) -> None
     done = settings(CONTAINER_IMAGE=image)
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
-    assert first.startswith(f"CONTAINER_IMAGE is '{image}', which {what}"), first
+    assert first.startswith(f"CONTAINER_IMAGE is '{image.replace('me:secret', '...')}', which {what}"), first
+    assert "secret" not in done.stderr
     assert second.startswith("  Type ")
     assert done.stdout == ""
 
