@@ -188,7 +188,7 @@ def test_destroy_shows_what_goes_and_what_stays(terminal: Terminal) -> None:
         (("cancel", "all"), (1, 2), "all"),
         (("report", "no-such-run"), 2, "allowed: gpt2/"),
         (("report", "first", "--html", "/no/such/folder/x.html"), (1, 2), "/no/such/folder"),
-        (("plan", "-c", "nodes"), 1, "FLAG=VALUE"),
+        (("plan", "-c", "nodes"), 2, "FLAG=VALUE"),
         (("price", "--run", "/no/such.json"), (1, 2), "/no/such.json"),
         (("diagnose", "/no/such.log"), (1, 2), "/no/such.log"),
         (("sync", "up", "/no/such", "datasets/x"), (1, 2), "/no/such"),

@@ -86,7 +86,7 @@ def test_as_json_it_is_one_object(
 def test_a_wrong_flag_is_one_message(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(monkeypatch, *arguments) == 1
+    assert call(monkeypatch, *arguments) == 2
     printed = capsys.readouterr()
     assert said in printed.err
     assert printed.out == ""
