@@ -178,7 +178,7 @@ def test_destroy_shows_what_goes_and_what_stays(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("status", "--cluster", "no_such"), 1, "cluster_name"),
+        (("status", "--cluster", "no_such"), 2, "cluster_name"),
         (("jobs", "--cluster", "other"), 1, "There is no cluster other"),
         (("submit", "gpt3", "--nodes", "2"), (1, 2), 'Did you mean "gpt2"'),
         (("submit", "gpt2", "--nodes", "99"), (1, 2), "99"),
