@@ -104,7 +104,7 @@ def _nodes(settings: Settings, book: PriceBook, hours: int) -> tuple[Row, float 
         why = "paid in advance, with the purchase of the block"
         return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None
     price = book.spot.get(type_) if kind == "spot" else book.hour(type_)
-    one = instances(1, settings.family_facts.compute_root_gib, price, what=what)
+    one = instances(1, settings.first_queue.root_gib, price, what=what)
     if one.usd_per_month is None:
         why = book.why_no_spot if kind == "spot" else one.why_unknown
         return Row(what=what, idle_usd_per_hour=None, full_usd_per_hour=None, source="", note=why), None

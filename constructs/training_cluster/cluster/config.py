@@ -25,7 +25,7 @@ from training_cluster.cluster.nodes import (
 from training_cluster.cluster.queues import render_queue
 from training_cluster.cluster.resource_ids import ResourceIds
 from training_cluster.directory.file import read_directory
-from training_cluster.flags.account import CLUSTER_TAG
+from training_cluster.flags.account import CLUSTER_TAG, split_list
 from training_cluster.flags.settings import Settings
 from training_cluster.overrides.file import read_overrides
 from training_cluster.overrides.merge import merge
@@ -82,6 +82,12 @@ def render_cluster_config(*, settings: Settings, ids: ResourceIds) -> Rendered:
         config["Iam"] = {"PermissionsBoundary": settings.permissions_boundary}
     if settings.login_nodes:
         config["LoginNodes"] = {"Pools": [_login_pool(settings, ids)]}
+    if settings.detailed_monitoring == "on":
+        config["Monitoring"]["DetailedMonitoring"] = True
+    if settings.head_image:
+        config["HeadNode"]["Image"] = {"CustomAmi": settings.head_image}
+    if settings.security_groups:
+        config = with_groups(config, split_list(settings.security_groups))
     if settings.directory:
         config["DirectoryService"] = read_directory(settings.directory).rendered()
     return _with_overrides(config, settings, ids) if settings.overrides else config
@@ -163,7 +169,7 @@ def _open_to_us(ids: ResourceIds, **subnet: object) -> Rendered:
 
 def _slurm_settings(settings: Settings, ids: ResourceIds) -> Rendered:
     rendered: Rendered = {
-        "ScaledownIdletime": load_base().scaledown_idle_min,
+        "ScaledownIdletime": settings.idle_minutes or load_base().scaledown_idle_min,
         # Slurm's default, stated: a job whose node was lost is queued again. ParallelCluster's own
         # slurm.conf has EnforcePartLimits=ALL, which refuses a job that exceeds a partition, and
         # AuthInfo=cred_expire=70, which holds such a job for 70 s: repeating them only logs an error in

@@ -16,6 +16,7 @@ from training_cluster.flags.compute import NO_WORKLOADS, ComputeFlags
 from training_cluster.flags.monitoring import MonitoringFlags
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
+from training_cluster.flags.tuning import TuningFlags
 from training_cluster.queues.file import QueueEntry, cpu_queue, flags_of, make_queue, read_queues
 from training_cluster.queues.queue import ComputeResource, NodeType, Queue
 from training_cluster.stack_names import cluster_stack
@@ -23,6 +24,7 @@ from training_cluster.stack_names import cluster_stack
 FLAG_GROUPS: dict[str, type[BaseModel]] = {
     "Compute nodes": ComputeFlags,
     "Cluster": ClusterFlags,
+    "Tuning": TuningFlags,
     "Network": NetworkFlags,
     "Storage": StorageFlags,
     "Monitoring": MonitoringFlags,
@@ -30,7 +32,9 @@ FLAG_GROUPS: dict[str, type[BaseModel]] = {
 }
 
 
-class Settings(AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, ClusterFlags, ComputeFlags):
+class Settings(
+    AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, TuningFlags, ClusterFlags, ComputeFlags
+):
     """The app's public interface: `cdk deploy TrainingClusterStack -c flag=value`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -104,7 +108,8 @@ class Settings(AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, Cluste
             reservation_id=self.reservation_id,
             placement_group=self.placement_group,
             image=self.node_image,
-            root_gib=family.compute_root_gib,
+            root_gib=self.compute_root_gib or family.compute_root_gib,
+            is_exclusive=self.exclusive == "on",
             workloads=self.node_workloads,
             tells_slurm_topology=family.slurm_topology is not None,
         )
@@ -124,6 +129,8 @@ class Settings(AccountFlags, MonitoringFlags, StorageFlags, NetworkFlags, Cluste
     def own_images(self) -> dict[str, int]:
         """The user's own AMIs of nodes, each with the size of the smallest root volume with it, GiB."""
         found: dict[str, int] = {}
+        if self.head_image:
+            found[self.head_image] = self.head_root_gib or self.family_facts.head_root_gib
         for queue in self.all_queues:
             if queue.image.startswith("ami-"):
                 found[queue.image] = min(queue.root_gib, found.get(queue.image, queue.root_gib))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Config = Mapping[str, Any]
@@ -18,11 +18,18 @@ def with_own_roles(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def with_groups(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a config with additional security groups after ours: SecurityGroups excludes the other key."""
+def with_groups(config: dict[str, Any], everywhere: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a config with additional security groups after ours: SecurityGroups excludes the other key.
+
+    Args:
+        config: a config whose nodes may have AdditionalSecurityGroups.
+        everywhere: groups that all nodes get, too.
+    """
     for node in _nodes(config):
         networking = node.get("Networking")
-        if isinstance(networking, dict) and isinstance(more := networking.get(MORE_GROUPS), list):
+        if not isinstance(networking, dict) or not isinstance(own := networking.get(MORE_GROUPS, []), list):
+            continue
+        if more := [*everywhere, *own]:
             groups = [*networking.get("SecurityGroups", []), *more]
             kept = {key: value for key, value in networking.items() if key != MORE_GROUPS}
             once = [each for at, each in enumerate(groups) if each not in groups[:at]]

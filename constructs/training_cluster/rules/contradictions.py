@@ -18,6 +18,7 @@ from training_cluster.rules.monitoring import MONITORING_RULES
 from training_cluster.rules.network import NETWORK_RULES
 from training_cluster.rules.queues import QUEUE_RULES
 from training_cluster.rules.storage import STORAGE_RULES
+from training_cluster.rules.tuning import TUNING_RULES
 
 if TYPE_CHECKING:
     from training_cluster.flags.settings import Settings
@@ -30,6 +31,7 @@ _RULES: tuple[Rule, ...] = (
     *COMPUTE_RULES,
     *QUEUE_RULES,
     *CLUSTER_RULES,
+    *TUNING_RULES,
     *MONITORING_RULES,
     *ACCOUNT_RULES,
 )

@@ -63,6 +63,32 @@ def test_a_config_with_everything_is_the_golden_one() -> None:
     assert_golden("everything", render(**flags))
 
 
+def test_tuning_flags_set_their_keys_and_no_others() -> None:
+    more = ["sg-0123456789abcdef0", "sg-0123456789abcdef1"]
+    tuned = render(
+        login_nodes="1",
+        cpu_queue="on",
+        compute_root_gib="400",
+        idle_minutes="30",
+        exclusive="on",
+        detailed_monitoring="on",
+        security_groups=",".join(more),
+        head_image=IMAGE,
+    )
+    wanted = render(login_nodes="1", cpu_queue="on")
+    first, _ = wanted["Scheduling"]["SlurmQueues"]
+    first["ComputeSettings"]["LocalStorage"]["RootVolume"]["Size"] = 400
+    first["JobExclusiveAllocation"] = True
+    wanted["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] = 30
+    wanted["Monitoring"]["DetailedMonitoring"] = True
+    wanted["HeadNode"]["Image"] = {"CustomAmi": IMAGE}
+    pools = wanted["LoginNodes"]["Pools"]
+    for node in (wanted["HeadNode"], *pools, *wanted["Scheduling"]["SlurmQueues"]):
+        node["Networking"]["SecurityGroups"] += more
+    assert tuned == wanted
+    assert config_problems(tuned) == []
+
+
 SCHEMA = json.loads(SCHEMA_FILE.read_text())
 # Of a part that comes or goes whole, its own policy counts, and not those of what is in it.
 QUEUES = "rehearsal/validation/queues/several.yaml"
