@@ -22,7 +22,7 @@ def loggers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleT
 
 def test_a_logger_without_its_key_or_address_is_refused(loggers: ModuleType) -> None:
     loggers.check_logger("")
-    with pytest.raises(SystemExit, match="LOGGER=wandb needs a key: WANDB_API_KEY=secret:NAME"):
+    with pytest.raises(SystemExit, match="LOGGER=wandb needs a key: secret:NAME as WANDB_API_KEY"):
         loggers.check_logger("wandb")
     with pytest.raises(SystemExit, match="MLFLOW_TRACKING_URI=https"):
         loggers.check_logger("mlflow")
