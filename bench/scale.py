@@ -40,7 +40,7 @@ _PLAN = (
     "node unpacks an archive from /fsx otherwise; metadata IOPS of the file "
     "system provisioned by their own figure instead of following its size; checkpoints with fewer files "
     "than ranks (titan writes one a rank into one folder: shard within groups of nodes, and let one "
-    "group write); a TreeWidth of the square root of the nodes in CustomSlurmSettings; a larger head node, "
+    "group write); a larger head node, "
     "since slurmctld hears of every node's start and of every job's end; capacity that is there when the "
     "job asks for it (reservations, blocks), since EC2 and not Slurm decides how long the nodes take."
 )

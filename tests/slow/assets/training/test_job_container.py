@@ -127,15 +127,15 @@ def test_an_image_of_a_registry_and_a_broken_file_end_the_job_with_one_message(
 
 @pytest.mark.nightly
 def test_gpt2_has_the_very_same_losses_in_a_container_with_its_torch(tmp_path: Path, image: Path) -> None:
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    (corpus / "text.txt").write_text((ROOT / "LICENSE").read_text() * 20)
-    env = {"CORPUS": str(corpus), "MAX_STEPS": "12", "CHECKPOINT_EVERY": "6", "WARMUP_STEPS": "2"}
+    env = {"CORPUS": "raw", "MAX_STEPS": "12", "CHECKPOINT_EVERY": "6", "WARMUP_STEPS": "2"}
     with training_on_slurm(tmp_path, workload="gpt2", env=env) as training:
+        raw = training.shared / "datasets" / "gpt2" / "raw"
+        raw.mkdir(parents=True)
+        (raw / "text.txt").write_text((ROOT / "LICENSE").read_text() * 20)
         training.run("outside")
         environment = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs")) / "gpt2"
         own = make_image(IMAGES, environment=environment, say=print)
-        said = training.run("inside", CONTAINER_IMAGE=str(own), CONTAINER_MOUNTS=f"{corpus}:{corpus}:ro")
+        said = training.run("inside", CONTAINER_IMAGE=str(own))
         assert "container: torch 2." in said
         assert "the image's own; Python 3." in said
         assert losses(training.metrics("inside")) == losses(training.metrics("outside"))
