@@ -7,8 +7,9 @@
 # with Slurm's commands and the prolog itself (ParallelCluster's cookbook exports /opt/slurm writeable, with
 # no_root_squash). Slurm has no such record: clustermgtd overwrites the drain reason when it replaces a node.
 #
-# A line is SECONDS BOOT [CHECK...]: the checks that reported the node as unhealthy in that boot. A replaced node has
-# another boot under the same name.
+# A line is SECONDS BOOT VERSION [CHECK...]: the checks that reported the node as unhealthy in that boot. A replaced node
+# has another boot under the same name. VERSION is that of the checks: what older ones found is no evidence for or
+# against these, and after a deploy idle nodes keep the older ones until their next job.
 #
 # Environment: TRAINING_ROOT; SLURMD_NODENAME, set by Slurm or judge-node.sh. HEALTH_SETTLE_S, set by tests.
 readonly VERDICTS="$TRAINING_ROOT/opt/slurm/etc/training-cluster-verdicts"
@@ -16,6 +17,9 @@ readonly WINDOW_S=3600 SETTLE_S="${HEALTH_SETTLE_S:-3}"
 # README.md gives the reasons of these limits.
 readonly LIMIT_VERDICTS=3 LIMIT_NODES=2
 declare -A braked=()
+
+# Prints the version of this node's checks.
+version() { cat "$HERE"/checks/*.sh "$HERE"/*.py | cksum | tr ' ' -; }
 
 # write_verdict PARTITION [CHECK...]: writes the checks that report this node as unhealthy, in one rename. All commands
 # are joined by &&, since `set -e` is off where `if` calls it.
@@ -25,15 +29,15 @@ write_verdict() {
   local boot
   boot="$(</proc/sys/kernel/random/boot_id)" && mkdir -p "$folder" && touch -a "$mine" &&
     awk -v since="$((EPOCHSECONDS - WINDOW_S))" -v boot="$boot" '$1 >= since && $2 != boot' "$mine" >"$fresh" &&
-    printf '%s %s %s\n' "$EPOCHSECONDS" "$boot" "${*:2}" >>"$fresh" && mv -f "$fresh" "$mine"
+    printf '%s %s %s %s\n' "$EPOCHSECONDS" "$boot" "$(version)" "${*:2}" >>"$fresh" && mv -f "$fresh" "$mine"
 }
 
 # is_braked PARTITION CHECK: true if the check has lately reported most of the partition's nodes as unhealthy.
 is_braked() {
-  awk -v since="$((EPOCHSECONDS - WINDOW_S))" -v check="$2" -v least="$LIMIT_VERDICTS" -v names="$LIMIT_NODES" '
-    $1 < since { next }
+  awk -v since="$((EPOCHSECONDS - WINDOW_S))" -v version="$(version)" -v check="$2" -v least="$LIMIT_VERDICTS" -v names="$LIMIT_NODES" '
+    $1 < since || $3 != version { next }
     { boots++ }
-    { for (i = 3; i <= NF; i++) if ($i == check) { unhealthy++; if (!seen[FILENAME]++) nodes++ } }
+    { for (i = 4; i <= NF; i++) if ($i == check) { unhealthy++; if (!seen[FILENAME]++) nodes++ } }
     END { exit !(unhealthy >= least && nodes >= names && 2 * unhealthy > boots) }
   ' "$VERDICTS/$1"/* </dev/null
 }
@@ -47,8 +51,8 @@ apply_drain_limit() {
     return
   fi
   if (($# == 1)); then return; fi
-  # Other nodes of the same job, or idle ones at this hour, write their verdicts at this moment. The second write shows them: NFS answers from a
-  # cache for seconds, until the node itself changes the folder.
+  # Other nodes of the same job, or idle ones at this hour, write their verdicts at this moment. The second write shows
+  # them: NFS answers from a cache for seconds, until the node itself changes the folder.
   sleep "$SETTLE_S"
   if ! write_verdict "$@"; then return; fi
   for check in "${@:2}"; do

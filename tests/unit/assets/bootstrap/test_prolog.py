@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.bootstrap.health.health_node import HEALTH, HealthNode, smi
+from tests.unit.assets.bootstrap.health.health_node import HEALTH, HealthNode, checks_version, smi
 
 
 class Prolog:
@@ -247,7 +247,7 @@ def test_a_wrong_check_is_braked_without_a_job_too(prolog: Prolog) -> None:
     verdicts = node.slash / "opt/slurm/etc/training-cluster-verdicts" / node.queue
     verdicts.mkdir(parents=True)
     for number in (2, 3):
-        (verdicts / f"gpu-dy-p4d-{number}").write_text(f"{time.time():.0f} boot 10-gpus\n")
+        (verdicts / f"gpu-dy-p4d-{number}").write_text(f"{time.time():.0f} boot {checks_version()} 10-gpus\n")
     assert prolog.judge_idle().returncode == 0
     (call,) = prolog.scontrol()
     assert call.startswith("scontrol update nodename=gpu-dy-p4d-1 comment=training-cluster: braked at ")

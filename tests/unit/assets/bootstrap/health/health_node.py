@@ -19,6 +19,12 @@ NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
 
 
+def checks_version() -> str:
+    """Return the version of the checks as drain_limit.sh writes it."""
+    program = f"HERE={HEALTH}; TRAINING_ROOT=; source {HEALTH}/drain_limit.sh; version"
+    return subprocess.check_output(["bash", "-c", program], text=True).strip()
+
+
 class HealthNode:
     """The files and programs that prolog.sh and check-node.sh use on a node of ParallelCluster."""
 

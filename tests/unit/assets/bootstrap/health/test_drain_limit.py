@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY, gpu_node, smi
+from tests.unit.assets.bootstrap.health.health_node import HEALTH, UNHEALTHY, checks_version, gpu_node, smi
 from training_cluster.paths import ASSETS
 
 SENTENCE = "nvidia-smi lists 7 of 8 GPUs"
@@ -26,12 +26,15 @@ class BrakedNode:
         smi(self.node, gpus="list-gpus-7.txt")
         self.verdicts = self.node.slash / "opt/slurm/etc/training-cluster-verdicts"
 
-    def others(self, *said: str, minutes_ago: float = 1, partition: str | None = None) -> None:
+    def others(
+        self, *said: str, minutes_ago: float = 1, partition: str | None = None, checks_of: str = ""
+    ) -> None:
         """Write the verdicts of other nodes: for each the names of failed checks, or none."""
         folder = self.verdicts / (partition or self.node.queue)
         folder.mkdir(parents=True, exist_ok=True)
+        begin = f"{time.time() - 60 * minutes_ago:.0f} boot {checks_of or checks_version()}"
         for number, checks in enumerate(said):
-            (folder / f"other-{number}").write_text(f"{time.time() - 60 * minutes_ago:.0f} boot {checks}\n")
+            (folder / f"other-{number}").write_text(f"{begin} {checks}\n")
 
     def check(self, **environment: str) -> subprocess.CompletedProcess[str]:
         slurm = {"SLURMD_NODENAME": "gpu-dy-p4d-1", "SLURM_JOB_ID": "17", "HEALTH_SETTLE_S": "0"}
@@ -44,9 +47,9 @@ class BrakedNode:
         )
 
     def noted(self) -> list[str]:
-        """Return this node's own verdicts, without the time and the boot."""
+        """Return this node's own verdicts, without the time, the boot and the version."""
         lines = (self.verdicts / self.node.queue / "gpu-dy-p4d-1").read_text().splitlines()
-        return [" ".join(line.split()[2:]) for line in lines]
+        return [" ".join(line.split()[3:]) for line in lines]
 
 
 @pytest.fixture
@@ -107,9 +110,25 @@ def test_one_node_that_is_replaced_by_the_same_sick_machine_again_and_again_brak
 ) -> None:
     braked.others(FIT)
     mine = braked.verdicts / braked.node.queue / "gpu-dy-p4d-1"
-    mine.write_text("".join(f"{time.time():.0f} boot-{n} 10-gpus\n" for n in range(4)))
+    mine.write_text("".join(f"{time.time():.0f} boot-{n} {checks_version()} 10-gpus\n" for n in range(4)))
     assert braked.check().returncode == UNHEALTHY
     assert braked.noted() == ["10-gpus"] * 5
+
+
+def test_nodes_that_older_checks_called_fit_do_not_keep_a_new_check_from_being_braked(
+    braked: BrakedNode,
+) -> None:
+    """After a deploy most nodes are idle, and have passed the checks of the bundle before."""
+    braked.others(*[FIT] * 20, checks_of="older")
+    folder = braked.verdicts / braked.node.queue
+    for number in range(2):
+        (folder / f"new-{number}").write_text(f"{time.time():.0f} boot {checks_version()} 10-gpus\n")
+    assert braked.check().returncode == 0
+
+
+def test_verdicts_of_older_checks_brake_no_new_one(braked: BrakedNode) -> None:
+    braked.others(*[SICK] * 4, checks_of="older")
+    assert braked.check().returncode == UNHEALTHY
 
 
 @pytest.mark.slow
@@ -118,7 +137,7 @@ def test_replaced_nodes_count_once_a_boot(braked: BrakedNode) -> None:
     braked.others(SICK)
     assert [braked.check().returncode for _ in range(3)] == [UNHEALTHY] * 3
     with (braked.verdicts / braked.node.queue / "other-0").open("a") as file:
-        file.write(f"{time.time():.0f} next-boot 10-gpus\n")
+        file.write(f"{time.time():.0f} next-boot {checks_version()} 10-gpus\n")
     assert braked.check().returncode == 0
 
 
