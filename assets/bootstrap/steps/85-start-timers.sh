@@ -114,9 +114,11 @@ Nice=10
 END
 fi
 if [[ $NODE_TYPE == ComputeFleet ]]; then
-  # At the same minute on all nodes: a check that is wrong about all of them is braked by their verdicts.
+  # At the same minute on all nodes: a check that is wrong about all of them is braked by their verdicts. Not before
+  # slurmd runs, which ParallelCluster starts after all steps: 89-await-fabric.sh waits for what the check asks.
   timer training-cluster-health hourly "check this node's health while it is idle" <<END
 Environment="PATH=/opt/slurm/bin:$PATH"
+ExecCondition=/usr/bin/env pgrep --exact slurmd
 ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/health/judge-node.sh idle
 SuccessExitStatus=9
 TimeoutStartSec=120

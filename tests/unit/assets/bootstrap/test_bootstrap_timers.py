@@ -87,6 +87,8 @@ def test_compute_nodes_check_their_health_each_hour(node: Node, node_type: str, 
     assert shlex.split(line)[1:] == ["bash", str(script), "idle"]
     assert script.is_file()
     assert "SuccessExitStatus=9\n" in service
+    # A node that still starts, whose GPUs have no fabric yet, is not judged.
+    assert "ExecCondition=/usr/bin/env pgrep --exact slurmd\n" in service
 
 
 def test_a_rehearsal_starts_no_timer(node: Node) -> None:
