@@ -34,11 +34,11 @@ die() {
   exit 1
 }
 
-# logged NAME COMMAND...: writes the command's output to a log.
+# logged NAME COMMAND...: writes the command's output to a log. A service that apt-get starts must not keep the lock.
 logged() {
   local -r log="$LOGS/$1.log"
   shift
-  "$@" >"$log" 2>&1
+  "$@" >"$log" 2>&1 8<&-
 }
 
 # explain NAME...: ends with the cause of a failure, from the newest of these logs.
@@ -81,6 +81,15 @@ check_folder() {
     die "$PWD: the path has a blank or a # in it, which Slurm cannot read; nothing was made." \
       "mv \"$PWD\" /path/without/them    and make setup there"
   fi
+}
+
+# wait_for_others: a second set-up at the same time would remove what the first one makes. The lock is on this file
+# itself, which makes nothing, and ends with the process.
+wait_for_others() {
+  exec 8<tools/setup.sh
+  if flock --nonblock 8; then return; fi
+  say "another set-up runs in this folder: waiting for its end"
+  flock 8
 }
 
 # check_disk GIB: GIB are required, more for PyPI's PyTorch.
@@ -241,6 +250,7 @@ main() {
   local part
   local -a stale=()
   check_folder
+  wait_for_others
   tidy
   # Another python3 on the PATH is no reason to make a working environment again; PYTHON=... is.
   if [[ $PYTHON == python3 && -f .venv/.made-from ]] && .venv/bin/python -c '' 2>/dev/null; then PYTHON=.venv/bin/python; fi

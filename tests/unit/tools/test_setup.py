@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from rehearsal.workspace import Workspace
 from training_cluster.paths import ROOT
 
 # Of a minimal Debian; Slurm, munge, curl, sudo and mmdebstrap are none of them.
-ESSENTIAL = "bash dirname mkdir df tail cat sha256sum env rm grep sed"
+ESSENTIAL = "bash dirname mkdir df tail cat sha256sum env rm grep sed flock"
 
 
 class Machine:
@@ -82,6 +84,19 @@ def test_a_full_disk_is_told_before_anything_is_made(machine: Machine) -> None:
     assert refused.returncode == 1
     assert "2 GiB are free, and set-up needs 4" in refused.stderr
     assert machine.made() == []
+
+
+def test_a_second_set_up_waits_and_leaves_alone_what_the_first_one_makes(machine: Machine) -> None:
+    (machine.folder / ".venv.new").mkdir()
+    with (machine.folder / "tools" / "setup.sh").open() as lock, ThreadPoolExecutor() as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = pool.submit(machine.set_up)
+        with pytest.raises(TimeoutError):
+            second.result(timeout=1)
+        assert machine.made() == [".venv.new"]
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert "another set-up runs in this folder: waiting for its end" in second.result(timeout=60).stderr
+    assert ".venv.new" not in machine.made()
 
 
 @pytest.mark.parametrize(("index", "warned"), [({}, True), ({"PIP_EXTRA_INDEX_URL": "https://cpu"}, False)])
