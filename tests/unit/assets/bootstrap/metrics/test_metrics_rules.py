@@ -49,7 +49,8 @@ def test_rules_name_metrics_that_a_node_writes(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.syspath_prepend(str(ASSETS / "bootstrap" / "metrics"))
     names = importlib.import_module("names").NAMES
     sys.modules.pop("names")
-    known = {*names, "up", *(rule["record"] for rule in rules() if "record" in rule)}
+    exporter = {"up", "node_textfile_mtime_seconds"}
+    known = {*names, *exporter, *(rule["record"] for rule in rules() if "record" in rule)}
     for rule in rules():
         used = re.findall(r"\b(?:[a-z]+_[a-z_]+(?::\w+)*|up)\b(?= *[{\[<>=)*/]|$| offset| or)", rule["expr"])
         functions = {"group_left", "quantile_over_time", "clamp_min"}
