@@ -67,6 +67,14 @@ END
   systemd-tmpfiles --create "$file"
 }
 
+# own FOLDER: prints what Enroot evaluates to the user's folder in a folder of all users, and to a path that cannot be
+# made if another user made that one: Enroot takes any, and its owner could change the programs of the containers in it.
+own() {
+  # shellcheck disable=SC2016  # for Enroot
+  printf '$(f=%s/user-$(id -u); mkdir -m 700 $f 2>/dev/null || :; [ ! -L $f ] && [ -O $f ] && echo $f || %s)\n' "$1" \
+    'echo /dev/null$f-belongs-to-another-user'
+}
+
 configure_enroot() {
   local -r large="$1"
   local folder hook rest
@@ -77,9 +85,9 @@ configure_enroot() {
   rest="$(example enroot/enroot.conf | grep -vE '^ENROOT_(RUNTIME|DATA|CACHE|CONFIG|TEMP)_PATH')" || rest=""
   put "$TRAINING_ROOT/etc/enroot/enroot.conf" <<END
 # Training Cluster: steps/72-enable-containers.sh, from ParallelCluster's example
-ENROOT_RUNTIME_PATH /run/enroot/runtime/user-\$(id -u)
-ENROOT_DATA_PATH $large/data/user-\$(id -u)
-ENROOT_CACHE_PATH $large/cache/user-\$(id -u)
+ENROOT_RUNTIME_PATH $(own /run/enroot/runtime)
+ENROOT_DATA_PATH $(own "$large/data")
+ENROOT_CACHE_PATH $(own "$large/cache")
 ENROOT_TEMP_PATH $large/tmp
 ENROOT_CONFIG_PATH \${HOME:-\$(echo ~)}/.config/enroot
 $rest

@@ -48,6 +48,47 @@ def containers(tmp_path: Path) -> Iterator[Node]:
     os.umask(umask)
 
 
+def own(folder: str) -> str:
+    """Return what Enroot evaluates to the user's folder in another one."""
+    return (
+        f"$(f={folder}/user-$(id -u); mkdir -m 700 $f 2>/dev/null || :; [ ! -L $f ] && [ -O $f ] && echo $f"
+        " || echo /dev/null$f-belongs-to-another-user)"
+    )
+
+
+def test_enroot_takes_no_folder_that_another_user_made_for_the_user(containers: Node, tmp_path: Path) -> None:
+    """As enroot does: its config is a script without mistakes, and each line's value is evaluated."""
+    containers.stub("mountpoint", "exit 32")
+    containers.does("72", partition="gpu")
+    config = containers.slash / "etc/enroot/enroot.conf"
+    subprocess.run(["bash", "-n", config], check=True)
+    read = r"""set -euo pipefail
+    while IFS=$' \t=' read -r key value; do
+      if [[ $key == ENROOT_DATA_PATH ]]; then eval "echo ${value//"/var/"/"$2/var/"}"; fi
+    done <"$1"
+    """
+
+    def path() -> str:
+        return subprocess.run(
+            ["bash", "-c", read, "_", config, tmp_path], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    mine = tmp_path / f"var/enroot/data/user-{os.geteuid()}"
+    mine.parent.mkdir(parents=True)
+    refused = f"/dev/null{mine}-belongs-to-another-user"
+    assert path() == str(mine)
+    assert mine.stat().st_mode & 0o777 == 0o700
+    assert path() == str(mine), "the second time too"
+    mine.rename(tmp_path / "elsewhere")
+    mine.symlink_to(tmp_path / "elsewhere")
+    assert path() == refused
+    mine.unlink()
+    if os.geteuid() == 0:
+        mine.mkdir()
+        os.chown(mine, 5002, 5002)
+        assert path() == refused
+
+
 @pytest.mark.skipif(not TMPFILES.exists(), reason="this machine has no systemd")
 @pytest.mark.parametrize("step", ["66", "72"])
 def test_systemd_understands_what_it_is_told(containers: Node, step: str) -> None:
@@ -73,9 +114,9 @@ def test_containers_are_kept_on_the_local_disks_where_there_are_some(
     tmpfiles = containers.slash / "etc/tmpfiles.d/training-cluster-containers.conf"
     assert containers.calls() == [*asked, f"systemd-tmpfiles --create {tmpfiles}"]
     assert containers.text("etc/enroot/enroot.conf").splitlines()[1:] == [
-        "ENROOT_RUNTIME_PATH /run/enroot/runtime/user-$(id -u)",
-        f"ENROOT_DATA_PATH {large}/data/user-$(id -u)",
-        f"ENROOT_CACHE_PATH {large}/cache/user-$(id -u)",
+        f"ENROOT_RUNTIME_PATH {own('/run/enroot/runtime')}",
+        f"ENROOT_DATA_PATH {own(f'{large}/data')}",
+        f"ENROOT_CACHE_PATH {own(f'{large}/cache')}",
         f"ENROOT_TEMP_PATH {large}/tmp",
         "ENROOT_CONFIG_PATH ${HOME:-$(echo ~)}/.config/enroot",
         "ENROOT_MOUNT_HOME          no",
@@ -152,9 +193,7 @@ def test_an_image_without_parallelclusters_examples_has_containers_too(container
     shutil.rmtree(containers.slash / "opt/parallelcluster/examples")
     containers.does("72", node_type="HeadNode")
     assert (containers.etc / "pyxis.conf").read_text() == PYXIS_LINE
-    assert (
-        containers.text("etc/enroot/enroot.conf").splitlines()[2].startswith("ENROOT_DATA_PATH /var/enroot")
-    )
+    assert f"ENROOT_DATA_PATH {own('/var/enroot/data')}\n" in containers.text("etc/enroot/enroot.conf")
 
 
 def test_somebodys_own_plug_ins_stay(containers: Node) -> None:
