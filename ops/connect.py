@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import shlex
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from ops.account.clusters import Cluster, describe_cluster
 from ops.account.head_node import find_head_node
 from ops.account.region_and_profile import chosen_user
 from ops.account.session import ClientOf
+from ops.printable import printable
 from ops.usage import OpsError
 from training_cluster.cluster.session_command import cluster_user, start_session_command
 
@@ -25,6 +27,7 @@ HOW_TO_INSTALL = {
     _PLUGIN: "Session Manager's plugin: https://docs.aws.amazon.com/systems-manager/latest/userguide/"
     "session-manager-working-with-install-plugin.html",
 }
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*")
 Which = Callable[[str], str | None]
 
 
@@ -44,7 +47,15 @@ def session_command(cluster_name: str, client: ClientOf, command: str = "") -> l
     Raises OpsError if there is no head node, or no shell on it, and botocore's errors.
     """
     cluster = _running_cluster(cluster_name, client)
-    user = find_head_node(cluster_name, client).run("id", "-un", reads_only=True).strip()
+    head_node = find_head_node(cluster_name, client)
+    user = head_node.run("id", "-un", reads_only=True).strip().rpartition("\n")[2]
+    # The session's shell is one of root's, and what the user's own profile printed is in the answer.
+    if not _USER.fullmatch(user) or head_node.user not in {None, user}:
+        raise OpsError(
+            f"The login shell of {head_node.user or 'your user'} did not tell its name: "
+            f"{printable(user)[:80]!r}.\n"
+            "  type:   look at what the user's ~/.bash_profile and ~/.profile print or change"
+        )
     return shlex.split(
         start_session_command(
             region=cluster.region, instance_id=str(cluster.head_node_id), user=user, command=command

@@ -15,7 +15,7 @@ RUN_AS_USER = (
     'if [ -n "$as" ] && [ "$as" != "$user" ]; then '
     'user=$as; grep -qs "^$as [0-9]* active " $etc/users || refuse "$as is no user of this cluster"; '
     'elif [ -z "$as" ] && [ -s $etc/users ]; then user=""; for key in $callers; do '
-    '[ -n "$user" ] || user=$(awk -v key="$key" \'$1 == key {print $2; exit}\' $etc/callers); done; '
+    '[ -n "$user" ] || user=$(awk -v key="$key" \'$1"" == key {print $2; exit}\' $etc/callers); done; '
     '[ -n "$user" ] || refuse "your IAM identity (${callers%% *}) is nobody of this cluster"; fi; '
     'logger -t trainctl "${callers%% *} as $user" 2>/dev/null || true; '
     'exec sudo --set-home --user "${user:?is not in cfnconfig}" -- '

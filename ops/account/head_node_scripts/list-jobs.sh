@@ -12,7 +12,7 @@ set -euo pipefail
 
 readonly WAIT_S="$1" FOLDER="$2"
 # shellcheck disable=SC2016  # for another shell, since the file system may hang
-readonly FIND='grep --no-messages --only-matching --with-filename "\"complaint\": \"[^\"]\+\"" "$1"/runs/*/*/network.json'
+readonly FIND='grep --devices=skip --no-messages --only-matching --with-filename "\"complaint\": \"[^\"]\+\"" "$1"/runs/*/*/network.json'
 
 squeue --all --noheader --format=%T
 found="$(timeout --kill-after=1 "$WAIT_S" bash -c "$FIND" find "$FOLDER" || true)"
@@ -22,6 +22,7 @@ running=" $(squeue --all --noheader --states=RUNNING,COMPLETING --format=%A | tr
 readonly running
 while IFS= read -r line; do
   run="${line%%/network.json:*}" sentence="${line#*\"complaint\": \"}"
+  if [[ ! -f $run/owner ]]; then continue; fi # a pipe in its place would block for ever
   job="$(head --bytes=20 "$run/owner" 2>/dev/null || true)"
   if [[ -n $job && $running == *" $job "* ]]; then
     printf '%s %s: %.600s\n' "$job" "${run#"$FOLDER/runs/"}" "${sentence%\"}"

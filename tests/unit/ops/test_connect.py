@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import shlex
 import sys
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 
 from ops import connect
 from ops.__main__ import main
+from ops.account.region_and_profile import choose_account
 from ops.usage import OpsError
 from tests.unit.ops.jobs_head_node import HEAD_NODE, PlayedCluster
 from training_cluster.cluster.session_command import cluster_user
@@ -84,6 +87,27 @@ def test_a_session_is_a_login_shell_of_the_clusters_user(
 ) -> None:
     head_node(cluster, os=os)
     assert shlex.split(call("--print")[1])[-4:] == [*DOCUMENT, f"command=sudo --login --user {user}"]
+
+
+@pytest.mark.parametrize(
+    "printed", ["other\n", "root bash /home/bob/evil\n", 'bob" --endpoint-url http://evil\n', "-x\n", ""]
+)
+def test_a_users_profile_chooses_nothing_of_the_command_that_opens_a_session(
+    printed: str, cluster: PlayedCluster
+) -> None:
+    """The session's shell may use sudo, and another person may open it: trainctl --as NAME connect."""
+    head_node(cluster)
+    user = pwd.getpwuid(os.getuid()).pw_name  # the rehearsal knows no other
+    choose_account(region=None, profile=None, user=user)
+    try:
+        cluster.says("id", printed)
+        with pytest.raises(OpsError, match=f"The login shell of {user} did not tell its name"):
+            connect.session_command("training", cluster.client)
+        cluster.says("id", f"Welcome\n{user}\n")
+        command = connect.session_command("training", cluster.client)
+    finally:
+        choose_account(region=None, profile=None)
+    assert command[-1] == f"command=sudo --login --user {user}"
 
 
 def test_a_shell_takes_the_place_of_trainctl(

@@ -59,6 +59,7 @@ def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell:
         (None, "arn:aws:sts::123456789012:assumed-role/nlp/alice@example.com", "alice"),
         (None, "arn:aws:sts::123456789012:assumed-role/nlp/somebody", "bob"),
         (None, "arn:aws:iam::123456789012:user/team/carol", "carol"),
+        (None, "arn:aws:iam::123456789012:user/0017", "carol"),
         ("bob", "arn:aws:iam::123456789012:user/team/carol", "bob"),
         ("ubuntu", "arn:aws:iam::123456789012:user/none", "ubuntu"),
         (None, "arn:aws:iam::123456789012:user/none", "arn:aws:iam::123456789012:user/none) is nobody of"),
@@ -75,6 +76,7 @@ def test_a_command_runs_as_its_caller(
     )
     (tmp_path / "users").write_text(f"{people}dave 5009 locked user - - users 1 - -\n")
     callers = {"alice@example.com": "alice", "123456789012:role/nlp": "bob", "carol": "carol"}
+    callers |= {"17": "alice", "0017": "carol"}  # names, not numbers
     (tmp_path / "callers").write_text("".join(f"{key} {name}\n" for key, name in callers.items()))
     (tmp_path / "cfnconfig").write_text("cfn_cluster_user=ubuntu\n")
     (tmp_path / "sudo").write_text('#!/bin/sh\nprintf %s "$3"\n')
