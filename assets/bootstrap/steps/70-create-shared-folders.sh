@@ -33,7 +33,8 @@ report_foreign() {
 
 # make_world_writable FOLDER: creates it with the mode of /tmp: every user may write, and only the owner may delete.
 make_world_writable() {
-  if ! path_exists "$1"; then mkdir "$1"; fi
+  # A user may make it in between.
+  if ! path_exists "$1"; then mkdir "$1" || path_exists "$1"; fi
   if is_ours "$1" && [[ -d $1 ]]; then chmod 1777 "$1"; else report_foreign "$1"; fi
 }
 

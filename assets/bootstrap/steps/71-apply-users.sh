@@ -30,7 +30,7 @@ readonly SUDOERS="$ETC/sudoers.d/90-training-cluster-admins"
 # usermod writes to the files of another root without PAM and without chroot.
 prefix=()
 if [[ -n $TRAINING_ROOT ]]; then prefix=(--prefix "$TRAINING_ROOT"); fi
-declare -A uid_of shell_of name_of groups_of gid_of group_of named=() refused=()
+declare -A uid_of shell_of name_of groups_of gid_of group_of named=() refused=() refused_group=()
 # Lines of sysusers.d(5), and those of them who are locked.
 missing="" expired=() problems=()
 
@@ -59,13 +59,16 @@ is_free() {
   return 1
 }
 
-# want_group NAME GID: notes a group that is missing.
+# want_group NAME GID: notes a group that is missing, or refuses it: nobody becomes a member of a system's group.
 want_group() {
   if [[ ${gid_of[$1]:-} == "$2" ]]; then return; fi
   if [[ -n ${gid_of[$1]:-} ]]; then
+    refused_group[$1]=yes
     report "the group $1 has the gid ${gid_of[$1]} on $(hostname), and the file says $2: a gid stays for life"
   elif is_free "$1" "$2"; then
     missing+="g $1 $2"$'\n'
+  else
+    refused_group[$1]=yes
   fi
 }
 
@@ -83,7 +86,9 @@ apply_user() {
   local -r name="$1" uid="$2" state="$3"
   local -a groups
   local shell="$SHELL_OF_USERS" expires="" group
-  IFS=, read -ra groups <<<"$ALL${4:+,$4}"
+  for group in "$ALL" ${4//,/ }; do
+    if [[ -z ${refused_group[$group]:-} ]]; then groups+=("$group"); fi
+  done
   if [[ $state == locked ]]; then shell="$NOLOGIN" expires="$EXPIRED"; fi
   if [[ -n ${uid_of[$name]:-} && ${uid_of[$name]} != "$uid" ]]; then
     report "$name has the uid ${uid_of[$name]} on $(hostname), and the file says $uid: a uid stays for life"
@@ -129,10 +134,14 @@ end_sessions() {
 
 # Writes who may use sudo.
 write_admins() {
-  local admins
-  admins="$(lines people | awk '$3 == "active" && $4 == "admin" {print $1 " ALL=(ALL) NOPASSWD:ALL"}')"
+  local name state kind admins=""
+  while read -r name _ state kind _; do
+    if [[ $state == active && $kind == admin && -z ${refused[$name]:-} ]]; then
+      admins+=$'\n'"$name ALL=(ALL) NOPASSWD:ALL"
+    fi
+  done < <(lines people)
   if [[ -n $admins ]]; then
-    put "$SUDOERS" 440 <<<"# Training Cluster: steps/71-apply-users.sh"$'\n'"$admins"
+    put "$SUDOERS" 440 <<<"# Training Cluster: steps/71-apply-users.sh$admins"
   else
     rm -f "$SUDOERS"
   fi
@@ -151,8 +160,9 @@ esac
 END
 }
 
-# as_user UID COMMAND...: runs a command with the rights of a user alone.
-as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}"; }
+# as_user UID COMMAND...: runs a command with the rights of a user alone, for a few seconds: a pipe in the place of a file
+# would block it for ever.
+as_user() { timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}"; }
 
 # make_parent FOLDER: makes a folder of root's for the folders of users.
 make_parent() {

@@ -12,6 +12,7 @@ library.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import stat
@@ -39,12 +40,15 @@ def read_address(file: Path) -> str:
     make = f"(umask 077; mkdir -p {file.parent}; cat >{file}), then paste the address and press Ctrl-D"
     try:
         found = file.stat()
-        address = file.read_text(encoding="utf-8").strip()
+        address = file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
         raise NotifyError(f"{file} cannot be read ({error.strerror}); to make it: {make}") from None
     if found.st_uid != os.getuid() or found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise NotifyError(f"{file} may be read by others: chmod 600 {file}")
-    parts = urllib.parse.urlsplit(address)
+    try:
+        parts = urllib.parse.urlsplit(address)
+    except ValueError:
+        parts = urllib.parse.urlsplit("")
     if len(address.split()) != 1 or not (
         parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOCAL)
     ):
@@ -62,7 +66,8 @@ def send(address: str, text: str) -> None:
             pass
     except urllib.error.HTTPError as error:
         raise NotifyError(f"the webhook answered {error.code}") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
+        # Python's own message of an address that is none has the address in it.
         raise NotifyError("the webhook cannot be reached from this node") from None
 
 

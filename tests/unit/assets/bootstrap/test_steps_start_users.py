@@ -225,6 +225,32 @@ def test_a_user_cannot_take_the_place_of_the_homes_or_lead_root_elsewhere_by_lin
     assert (root / "authorized_keys").read_text() == "root's\n"
 
 
+def test_a_pipe_in_the_place_of_a_users_keys_ends_no_deploy(node: UsersNode) -> None:
+    node.describe(FILE)
+    node.does("71", node_type="HeadNode")
+    node.keys("bob").unlink()
+    os.mkfifo(node.keys("bob"))
+    os.chown(node.keys("bob"), BOB, BOB)
+    node.describe(FILE.replace(public_key("bob"), public_key("new")))
+    assert "the keys of bob could not be written" in node.does("71", node_type="HeadNode")
+
+
+def test_nobody_becomes_a_member_of_the_systems_groups_or_an_admin_under_anothers_name(
+    node: UsersNode,
+) -> None:
+    """An account has the name of a group that the node has, and an admin that of another user."""
+    node.write("etc/group", node.text("etc/group") + "disk:x:6:\n")
+    node.write("etc/passwd", node.text("etc/passwd") + "deploy:x:990:990::/:/bin/bash\n")
+    accounts = FILE.replace("  nlp:", "  disk: {gid: 6002}\n  nlp:").replace("account: nlp", "account: disk")
+    node.describe(accounts + "  deploy: {uid: 5010, admin: true}\n")
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1
+    assert "the group disk has the gid 6" in done.stderr and "deploy has the uid 990" in done.stderr
+    assert node.group("disk") == ["6", ""]
+    assert "deploy" not in node.text("etc/sudoers.d/90-training-cluster-admins")
+    assert node.group("training-users") == ["4999", "alice", "bob"]
+
+
 def test_quotas_are_set_once_for_users_and_projects(node: UsersNode) -> None:
     node.stub("lfs")
     node.describe(FILE)

@@ -89,6 +89,7 @@ def test_a_check_sends_nothing(webhook: Webhook, tmp_path: Path) -> None:
         (f"https://a/{SECRET} https://b", 0o600, "does not hold one https:// address"),
         ("", 0o600, "does not hold one https:// address"),
         (f"ftp://{SECRET}", 0o600, "does not hold one https:// address"),
+        (f"https://[a/{SECRET}", 0o600, "does not hold one https:// address"),
     ],
 )
 def test_a_file_that_is_no_secret_address_is_refused(tmp_path: Path, text: str, mode: int, said: str) -> None:
@@ -110,6 +111,9 @@ def test_a_webhook_that_refuses_or_is_gone_is_told_without_its_address(
     assert "the webhook answered 404" in notify(file, "started", "x").stderr
     gone = write(tmp_path, f"http://127.0.0.1:1/{SECRET}")
     assert "cannot be reached from this node" in notify(gone, "started", "x").stderr
+    # Python's message would have the address, whose last character is none of an address.
+    wrong = write(tmp_path, f"https://hooks.example.com/{SECRET}\x7f")
+    assert "cannot be reached from this node" in notify(wrong, "started", "x").stderr
 
 
 @pytest.mark.parametrize(
