@@ -69,7 +69,7 @@ class Network:
         networking = {"SubnetId": self.public, "AdditionalSecurityGroups": [self.nodes]}
         return {
             "Region": "us-east-1",
-            "Image": {"Os": "ubuntu2204"},
+            "Image": {"Os": "ubuntu2404"},
             "HeadNode": {"InstanceType": "m6i.xlarge", "Networking": networking},
             "Scheduling": {
                 "Scheduler": "slurm",
