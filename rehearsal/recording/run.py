@@ -18,6 +18,8 @@ from rehearsal.recording.recording import Recording
 from rehearsal.validation.cases import OS_NAMES, SECRET, Case, all_cases
 from rehearsal.validation.foundation import SITES, Site
 from training_cluster.catalog.families import family_names, load_family
+from training_cluster.overrides.file import read_overrides
+from training_cluster.overrides.storage import managed_storage
 from training_cluster.problems import ConfigurationError
 
 MARKER = "TRAINING_CLUSTER_RECORDING"
@@ -44,7 +46,8 @@ def record(folder: Path) -> Recording:
     Raises:
         RehearsalError: an operation on a cluster failed, or no site has a family or feature.
     """
-    features = [case for case in all_cases() if case.table == "feature" and case.os_name == OS_NAMES[0]]
+    cases = [case for case in all_cases() if case.table == "feature" and case.os_name == OS_NAMES[0]]
+    features = [case for case in cases if not _makes_storage(case)]
     remaining, whole = _Remaining(features), Recording()
     with ThreadPoolExecutor(len(SITES)) as threads:
         sites = [threads.submit(_record, site, folder / site.region, remaining, whole) for site in SITES]
@@ -54,6 +57,12 @@ def record(folder: Path) -> Recording:
     if nowhere := wanted - whole.made - set(whole.refused):
         raise RehearsalError(f"No site has {', '.join(sorted(nowhere))}: rehearsal/validation/foundation.py")
     return whole
+
+
+def _makes_storage(case: Case) -> bool:
+    """Return True for storage that ParallelCluster makes, whose rights are in permissions/overrides.py."""
+    file = case.flags.get("overrides")
+    return file is not None and any(managed_storage(read_overrides(file).content))
 
 
 class _Remaining:
