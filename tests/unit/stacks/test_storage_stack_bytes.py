@@ -16,6 +16,7 @@ from training_cluster.flags.account import AccountFlags
 from training_cluster.flags.cluster import ClusterFlags
 from training_cluster.flags.compute import ComputeFlags
 from training_cluster.flags.messages import literal_choices
+from training_cluster.flags.tuning import TuningFlags
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
 
@@ -51,6 +52,12 @@ SAMPLES = {
         }
     ],
     "overrides": [{"overrides": "rehearsal/validation/overrides/tuning.yaml"}],
+    "users": [{"users": "tests/unit/stacks/people/users.yaml"}],
+    "directory": [{"directory": "tests/unit/stacks/people/directory.yaml"}],
+    "compute_root_gib": [{"compute_root_gib": "400"}],
+    "head_image": [{"head_image": "ami-0123456789abcdef0"}],
+    "idle_minutes": [{"idle_minutes": "30"}],
+    "security_groups": [{"security_groups": "sg-0123456789abcdef0"}],
     "cluster_name": [{"cluster_name": "second"}],
     "pcluster_version": [],
     "layer": [],  # a built one must lie there
@@ -68,7 +75,7 @@ SAMPLES = {
 @pytest.mark.slow
 def test_no_flag_but_its_own_and_the_networks_changes_storage_by_a_byte() -> None:
     expected = _bytes({})
-    groups = (ComputeFlags, ClusterFlags, AccountFlags)
+    groups = (ComputeFlags, ClusterFlags, TuningFlags, AccountFlags)
     for flag, info in (each for group in groups for each in group.model_fields.items()):
         options = [{flag: each} for each in literal_choices(info.annotation)]
         assert options or flag in SAMPLES, f"{flag}: add values of it to SAMPLES"
