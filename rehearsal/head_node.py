@@ -1,4 +1,4 @@
-"""What the head node of a cluster does on AWS, done on this machine: its scripts, its Slurm, its shell.
+"""Work of a cluster's head node on AWS, done on this machine: its scripts, its Slurm, its shell.
 
 A rehearsal calls it step by step. In one that is left running the local AWS calls it as a program at each
 event of the cluster: `python -m rehearsal.head_node FOLDER CLUSTER EVENT`.

@@ -32,7 +32,7 @@ class SickNode:
     reason: str
     """Reason to drain it; empty if the sweep could not decide."""
     note: str
-    """What it could not decide."""
+    """Question about the node that the sweep left open."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ class Asked:
 
     @property
     def needs(self) -> str | None:
-        """Where its metrics come from, if no rehearsal has them; else None."""
+        """Source of its metrics, if no rehearsal has them; else None."""
         found = (source for begins, source in NEEDS_HARDWARE.items() if begins in self.query)
         return next(found, None)
 

@@ -49,7 +49,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the sweep says about one node."""
+    """Verdict of the sweep on one node."""
 
     node: str
     alone: float | None
@@ -57,7 +57,7 @@ class Verdict:
     reason: str = ""
     """Reason to drain the node; empty for a good one."""
     note: str = ""
-    """What could not be decided."""
+    """Question about the node that the sweep left open."""
 
 
 class Sweep:
