@@ -27,6 +27,7 @@ _SAMPLES = {
     "which": "--db-cluster-identifier",
     "_AES256": '{"Rules": []}',
     "item": '{"Id": {"S": "x"}}',
+    "window": "1:05:00",
 }
 _BEGINS = re.compile(r"(?<![\w./'-])aws (?=[a-z][a-z0-9-]* [a-z]|(?:login|configure)\b)")
 # Shell or prose that follows a command, outside of its quotes.

@@ -91,8 +91,10 @@ def _lustre(settings: Mapping[str, Any], path: str, to: Translation) -> None:
     take(to, "fsx_gib", settings.get("StorageCapacity"), f"{inner}.StorageCapacity")
     take(to, "fsx_mbps_per_tib", throughput, f"{inner}.PerUnitStorageThroughput")
     if window := settings.get("WeeklyMaintenanceStartTime"):
-        command = "aws fsx update-file-system --file-system-id fs-... --lustre-configuration"
-        key = "WeeklyMaintenanceStartTime"
-        to.fill.append(f"{inner}.{key}: after the deploy: {command} {key}={window}")
+        to.fill.append(
+            f"{inner}.WeeklyMaintenanceStartTime: after the deploy: "
+            "aws fsx update-file-system --file-system-id FILE_SYSTEM_ID "
+            f"--lustre-configuration WeeklyMaintenanceStartTime={window}"
+        )
     kept = (*_LUSTRE_KEPT, *(("StorageType",) if settings.get("StorageType") == "SSD" else ()))
     to.lose_others(settings, inner, kept, "Lustre of ours is linked to the bucket and retained")

@@ -24,7 +24,7 @@ def _workspace_is_for_amp(settings: Settings) -> Iterator[Contradiction]:
     if settings.metrics == "amp" and not settings.metrics_workspace:
         yield Contradiction(
             problem="metrics=amp: metrics_workspace, which gets the metrics, is missing",
-            mend="-c metrics=amp -c metrics_workspace=ARN; aws amp create-workspace makes one",
+            mend="-c metrics=amp -c metrics_workspace=ARN; to create one: aws amp create-workspace",
         )
     if settings.metrics_workspace and settings.metrics != "amp":
         yield Contradiction(

@@ -43,8 +43,10 @@ def cli() -> tuple[str, tuple[int, ...]]:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """No account; and boto3's models of the services: those of a distribution's CLI may be years old."""
+    """No account; the files that commands name; boto3's models, newer than a distribution's CLI."""
     folder = tmp_path_factory.mktemp("aws")
+    for name in re.findall(r"file://([\w.-]+)", " ".join(printed_aws_commands())):
+        (folder / name).write_text("x")
     data = Path(botocore.__file__).parent / "data"
     for service in {command.split()[1] for command in printed_aws_commands()}:
         for model in (data / _MODELS_OF.get(service, service)).glob("*/service-2.json.gz"):
@@ -68,6 +70,7 @@ def complaint(command: str, program: str, environment: dict[str, str]) -> str | 
     done = subprocess.run(
         [program, *words[1:], "--endpoint-url", _CLOSED],
         env=environment,
+        cwd=environment["HOME"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
