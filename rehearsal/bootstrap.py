@@ -14,6 +14,8 @@ from training_cluster.paths import ROOT
 
 # On a machine with a proxy, its own ports are reached without it.
 _OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
+CLUSTER_CONFIG = "cluster-config.yaml"
+"""Name of the cluster config in the node's folder, which ParallelCluster keeps in a shared folder."""
 _NOT_HERE = "skipped (this is no ParallelCluster node)"
 
 
@@ -24,7 +26,7 @@ def node_variables(workspace: Workspace) -> dict[str, str]:
         "TRAINING_EFS": str(workspace.efs),
         "TRAINING_ROOT": str(workspace.node / "root"),
         "TRAINING_ETC": str(workspace.node / "etc"),
-        "TRAINING_CLUSTER_CONFIG": str(workspace.node / "cluster-config.yaml"),
+        "TRAINING_CLUSTER_CONFIG": str(workspace.node / CLUSTER_CONFIG),
     }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rehearsal.bootstrap import boot, job_files, job_variables, jobs_tmp, prolog_folder
+from rehearsal.bootstrap import CLUSTER_CONFIG, boot, job_files, job_variables, jobs_tmp, prolog_folder
 from rehearsal.deployed import BootstrapAction, DeployedCluster, read_deployed_cluster
 from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_slurm import LocalSlurm, RunningSlurm, stop_processes
@@ -71,7 +71,8 @@ def follow(event: str, cluster_name: str, *, address: LocalAwsAddress, workspace
     """Do what a head node does at an event of local_aws.head_node.events.
 
     Raises:
-        RehearsalError: a script failed, or Slurm refused the change; then it runs on unchanged.
+        RehearsalError: a script failed, or Slurm refused the change; after an update it then has the
+            previous configuration again, as after the rollback of the stack.
     """
     if event == "delete":
         address.head_node_shell.unlink(missing_ok=True)
@@ -87,12 +88,31 @@ def follow(event: str, cluster_name: str, *, address: LocalAwsAddress, workspace
         slurm.start()
         open_shell(slurm, address, workspace)
     elif event == "update":
-        run_node_actions(
-            cluster, cluster.head_node_update_action, address=address, workspace=workspace, say=print
-        )
-        running_slurm(address, workspace).update(cluster.partitions)
+        update(cluster, running_slurm(address, workspace), address=address, workspace=workspace)
     else:
         running_slurm(address, workspace).start_fleet(cluster.partitions)
+
+
+def update(
+    cluster: DeployedCluster, slurm: RunningSlurm, *, address: LocalAwsAddress, workspace: Workspace
+) -> None:
+    """Change Slurm's configuration, and then run OnNodeUpdated, in ParallelCluster's order.
+
+    Its head node runs the cookbook's update recipe, and only if that succeeds `fetch_and_run -postupdate`
+    (chefUpdate in pcluster/templates/cluster_stack.py 3.16.1). If either fails, the stack is rolled back: the
+    recipe then runs with the previous config, but OnNodeUpdated does not, since custom_action_executor.py of
+    the cookbook runs it only while the stack is UPDATE_IN_PROGRESS.
+    """
+    config = workspace.node / CLUSTER_CONFIG
+    previous = config.read_text()
+    try:
+        with slurm.updated(cluster.partitions):
+            run_node_actions(
+                cluster, cluster.head_node_update_action, address=address, workspace=workspace, say=print
+            )
+    except BaseException:
+        config.write_text(previous)
+        raise
 
 
 def running_slurm(address: LocalAwsAddress, workspace: Workspace) -> RunningSlurm:

@@ -81,9 +81,12 @@ class SlurmClient:
     def start_static_nodes(self, partitions: Sequence[Partition]) -> None:
         """Start the static nodes that are powered down, as many as this machine runs."""
         names = [name for partition in partitions for name in partition.static_names]
-        wanted = names[: self.layout.max_node_processes]
-        states = self.node_states() if wanted else {}
-        down = [name for name in wanted if states[name].endswith(POWERED_DOWN)]
+        self._power_up(names[: self.layout.max_node_processes])
+
+    def _power_up(self, names: Sequence[str]) -> None:
+        """Start those of the nodes that are powered down."""
+        states = self.node_states() if names else {}
+        down = [name for name in names if states[name].endswith(POWERED_DOWN)]
         if down:
             self._run(["scontrol", "update", f"NodeName={','.join(down)}", "State=POWER_UP"])
 

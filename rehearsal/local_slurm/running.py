@@ -1,9 +1,10 @@
 """A Slurm that another process started, changed while it runs, as a head node changes its own."""
 
+import contextlib
 import dataclasses
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rehearsal import processes
@@ -35,19 +36,23 @@ class RunningSlurm(SlurmClient):
         all daemons read them. Raises SlurmError if slurmctld refuses them; then the old ones are in use.
         """
         names = [name for partition in partitions for name in partition.node_names]
-        self._power_down([name for name in self.layout.node_ports if name not in names])
-        old, old_conf = self.layout, self.layout.conf.read_text(encoding="utf-8")
-        self.layout = dataclasses.replace(old, node_ports=self._ports(names))
-        self.layout.check_socket_paths(names)
-        try:
-            self._restart(render_slurm_conf(partitions=partitions, layout=self.layout))
-        except SlurmError:
-            self.layout = old
-            self._restart(old_conf)
-            raise
-        self.layout.write()
-        self._run(["scontrol", "reconfigure"])
+        layout = dataclasses.replace(self.layout, node_ports=self._ports(names))
+        layout.check_socket_paths(names)
+        self._use(layout, render_slurm_conf(partitions=partitions, layout=layout))
         self.start_static_nodes(partitions)
+
+    @contextlib.contextmanager
+    def updated(self, partitions: Sequence[Partition]) -> Iterator[None]:
+        """Update to `partitions`; if the block fails, return to the previous ones, with their nodes."""
+        layout, conf = self.layout, self.layout.conf.read_text(encoding="utf-8")
+        up = [name for name, state in self.node_states().items() if not state.endswith(POWERED_DOWN)]
+        self.update(partitions)
+        try:
+            yield
+        except BaseException:
+            self._use(layout, conf)
+            self._power_up(up)
+            raise
 
     def stop_fleet(self) -> None:
         """Close all partitions and power down all nodes; their jobs are queued again."""
@@ -64,6 +69,20 @@ class RunningSlurm(SlurmClient):
         new = [name for name in names if name not in known]
         free = itertools.count(find_ports(len(new)) if new else 0)
         return {name: known[name] if name in known else next(free) for name in names}
+
+    def _use(self, layout: Layout, conf: str) -> None:
+        """Power down the nodes that `layout` lacks and restart slurmctld; undo that if it refuses."""
+        self._power_down([name for name in self.layout.node_ports if name not in layout.node_ports])
+        old, old_conf = self.layout, self.layout.conf.read_text(encoding="utf-8")
+        self.layout = layout
+        try:
+            self._restart(conf)
+        except SlurmError:
+            self.layout = old
+            self._restart(old_conf)
+            raise
+        self.layout.write()
+        self._run(["scontrol", "reconfigure"])
 
     def _restart(self, conf: str) -> None:
         processes.end_program({"SLURM_CONF": str(self.layout.conf)}, "slurmctld", grace_s=GRACE_S)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import tempfile
 from typing import Literal
 
 from rehearsal.local_aws.address import LocalAwsAddress
@@ -16,23 +18,50 @@ from rehearsal.local_aws.address import LocalAwsAddress
 Event = Literal["create", "update", "stop-fleet", "start-fleet", "delete"]
 
 
-def report(address: LocalAwsAddress, cluster_name: str, event: Event) -> str:
-    """Run the program for an event, and wait for it; return the reason of its failure, or an empty text."""
+FLEET_S = 600.0
+"""Time limit of the program at an event without a WaitCondition, seconds."""
+_UNDO_S = 120.0
+
+
+def report(address: LocalAwsAddress, cluster_name: str, event: Event, *, timeout_s: float = FLEET_S) -> str:
+    """Run the program for an event, and wait for it; return the reason of its failure, or an empty text.
+
+    A program that runs longer than `timeout_s` is interrupted with its process group, and killed if it does
+    not end then; daemons that it has started have their own sessions, and remain.
+    """
     if not address.head_node_program.exists():
         return ""
     command = [*json.loads(address.head_node_program.read_text()), cluster_name, event]
-    with address.head_node_log.open("a") as log:
+    with address.head_node_log.open("a") as log, tempfile.TemporaryFile("w+") as errors:
         print("$", *command, file=log, flush=True)
-        done = subprocess.run(
+        program = subprocess.Popen(
             command,
             env=dict(os.environ) | address.client_variables(),
             stdin=subprocess.DEVNULL,
             stdout=log,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
+            stderr=errors,
+            start_new_session=True,
         )
-        print(done.stderr, file=log)
-    if done.returncode == 0:
+        try:
+            code = program.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(program)
+            code = None
+        errors.seek(0)
+        said = errors.read().strip()
+        print(said, file=log)
+    if code is None:
+        return f"event {event} did not finish within {timeout_s:g} s; see {address.head_node_log}"
+    if code == 0:
         return ""
-    return done.stderr.strip() or f"{address.head_node_log}: the program ended with code {done.returncode}"
+    return said or f"{address.head_node_log}: the program ended with code {code}"
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    """Interrupt a program, which then undoes a change of Slurm; kill it if that takes long."""
+    os.killpg(program.pid, signal.SIGINT)
+    try:
+        program.wait(timeout=_UNDO_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()

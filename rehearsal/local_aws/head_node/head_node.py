@@ -45,7 +45,7 @@ def install(address: LocalAwsAddress) -> None:
                     timeout_s = _SILENCE_S
                 else:
                     boot = threading.Thread(
-                        target=_boot, args=(address, token, stack_name, behaviour), daemon=True
+                        target=_boot, args=(address, token, stack_name, behaviour, timeout_s), daemon=True
                     )
                     boot.start()
             return original(token, stack_id, stack_name, logical_id, resource_type, count, timeout_s)
@@ -60,7 +60,7 @@ def _behaviour(address: LocalAwsAddress) -> str:
     return file.read_text().strip() if file.exists() else "signals"
 
 
-def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str) -> None:
+def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: str, timeout_s: float) -> None:
     signal = hooks.find(ministack_hooks.SIGNAL)
 
     def send(status: str, reason: str) -> None:
@@ -72,7 +72,8 @@ def _boot(address: LocalAwsAddress, token: str, cluster_name: str, behaviour: st
     fleet = Fleet(address, cluster_name)
     try:
         is_new = fleet.begin()
-        failure = events.report(address, cluster_name, "create" if is_new else "update")
+        event: events.Event = "create" if is_new else "update"
+        failure = events.report(address, cluster_name, event, timeout_s=timeout_s)
     except Exception as error:
         send("FAILURE", f"the stand-in for the head node failed: {error}")
         raise

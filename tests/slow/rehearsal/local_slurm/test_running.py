@@ -65,6 +65,12 @@ def test_a_running_slurm_takes_the_partitions_of_an_updated_cluster(started: Loc
     again = RunningSlurm(root=started.layout.root, environment=started.client_env())
     again.update([_partition("cpu", dynamic=1)])
     assert list(again.node_states()) == ["cpu-dy-m6i-1"]
+
+    with pytest.raises(RuntimeError), again.updated([_partition("more", static=1, dynamic=1)]):
+        assert {name.rpartition("-")[0] for name in again.node_states()} == {"more-st-m6i", "more-dy-m6i"}
+        raise RuntimeError("OnNodeUpdated failed")
+    assert list(again.node_states()) == ["cpu-dy-m6i-1"], "a failed update brings the nodes back"
+    again = RunningSlurm(root=started.layout.root, environment=started.client_env())
     assert again.wait(again.submit(["--wrap", "true"]), timeout_s=90).is_completed
 
 
