@@ -1,4 +1,4 @@
-# Everything writes into this folder only; the distribution's packages (Slurm, munge) apart.
+# Every target writes only to this folder, except for the distribution's packages (Slurm, munge).
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
@@ -26,13 +26,13 @@ export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 export npm_config_cache ?= $(CURDIR)/.cache/npm
 export XDG_CACHE_HOME := $(CURDIR)/.cache/xdg
-# What jsii unpacks of aws-cdk-lib: once, whatever HOME a local AWS gives.
+# jsii unpacks aws-cdk-lib here once, whichever HOME a local AWS sets.
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(CURDIR)/.cache/jsii
 export TMPDIR := $(CURDIR)/.cache/tmp
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/pycache
-# Containers often set it; each process would then compile all of its packages again.
+# Containers often set it. Each process would then compile all of its packages again.
 unexport PYTHONDONTWRITEBYTECODE
-# An index of CPU builds of PyTorch spares the download of CUDA: see the README.
+# An index of PyTorch's CPU builds avoids the download of CUDA: see the README.
 ifneq ($(TORCH_INDEX),)
 export PIP_EXTRA_INDEX_URL := $(TORCH_INDEX)
 endif
@@ -45,11 +45,11 @@ help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: setup
-setup: ## Make both Python environments, Node, the CDK CLI and Slurm (skips what is there)
+setup: ## Install both Python environments, Node, the CDK CLI and Slurm (skips what is installed)
 	@tools/setup.sh
 
 .PHONY: rehearse
-rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; USERS=2: two people share a Slurm)
+rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; or USERS=2: two users share a Slurm)
 	@if [ -n "$(USERS)" ]; then \
 	  [ "$(USERS)" = 2 ] || { echo "USERS=$(USERS): not allowed. Type: make rehearse USERS=2" >&2; exit 2; }; \
 	  exec $(VENV)/python -m rehearsal.people .rehearsal/people; fi; \
@@ -59,40 +59,40 @@ rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear d
 	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
 
 .PHONY: stop
-stop: ## End a rehearsal that was kept with KEEP=1, or killed
+stop: ## Stop a rehearsal that was kept with KEEP=1, or killed
 	@tools/rehearsal.sh stop
 
 .PHONY: test
-test: setup ## Run the tests, a rehearsal included
+test: setup ## Run the tests, including a rehearsal
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-all
-test-all: test ## Run the tests of all workloads, too: half an hour more, and gigabytes of Python environments
+test-all: test ## Also run the tests of all workloads: half an hour more, and gigabytes of Python environments
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m nightly -n 2 --dist loadfile
 
 .PHONY: test-fast
-test-fast: setup ## Run the tests that need no local AWS, no local Slurm and no training
+test-fast: setup ## Run the tests that start no local AWS, no local Slurm and no training
 	@$(NODE_PATH_FIRST) $(VENV)/pytest -m "not slow" -n 2
 
 .PHONY: check
-check: setup ## Run every check that CI runs: ruff, mypy, shellcheck, shfmt, cfn-lint
+check: setup ## Run every static check that CI runs: ruff, mypy, shellcheck, shfmt, words, cdk-nag, cfn-lint
 	@tools/check.sh
 
 .PHONY: validate
-validate: setup ## Ask the real ParallelCluster about every family x capacity x OS; prints the matrix
+validate: setup ## Check every family x capacity x OS with the real ParallelCluster library; prints the matrix
 	@$(VENV)/python -m rehearsal validate
 
 .PHONY: faults
-faults: setup ## Let AWS, head nodes and functions fail in every way; continues where it stopped (ALL=1 SAMPLE SEED ONLY)
+faults: setup ## Deploy while AWS, head nodes and functions fail, one at a time; continues where it stopped (ALL=1 SAMPLE SEED ONLY)
 	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(filter 1,$(ALL)),--all) $(ONLY)
 
 .PHONY: bench
-bench: setup ## Measure against what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)
+bench: setup ## Compare with what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)
 	@$(NODE_PATH_FIRST) BASELINES="$(BASELINES)" $(VENV)/python -m bench --only $(ONLY)
 
 .PHONY: permissions
-permissions: setup ## Write the table of the provider's permissions: calls recorded here, types of an AWS account
+permissions: setup ## Write the table of the provider's permissions, from calls recorded here and types of an AWS account
 	@$(VENV)/python -m tools.pcluster.permissions_table calls
 	@$(VENV)/python -m tools.pcluster.permissions_table types
 
@@ -105,15 +105,15 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 	@$(VENV)/python -m tools.docs.steps_table
 
 .PHONY: site
-site: setup ## Build the docs site into .cache/site/html, with strict links (SERVE=1 serves it)
+site: setup ## Build the docs site into .cache/site/html, and check its links (SERVE=1 serves it)
 	@SERVE="$(SERVE)" tools/site.sh
 
 .PHONY: screenshots
-screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages: with Chromium)
+screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages need Chromium)
 	@$(VENV)/python -m tools.pictures.screenshots
 
 .PHONY: outdated
-outdated: setup ## List what is pinned, where it comes from, and what is newer (FLAGS="--all" or "--json")
+outdated: setup ## List pinned versions, their sources, and newer versions (FLAGS="--all" or "--json")
 	@$(NODE_PATH_FIRST) $(VENV)/python -m tools.outdated $(FLAGS)
 
 .PHONY: schema
@@ -130,6 +130,6 @@ lock: ## Pin all packages, with hashes, after a change of requirements*.txt
 	@tools/lock.sh
 
 .PHONY: clean
-clean: ## Remove what set-up, synth and rehearsals made; never anything in AWS
+clean: ## Remove everything that set-up, synth and rehearsals made here; never anything in AWS
 	@tools/rehearsal.sh stop
 	@rm -rf .venv .venv.* .venv-pcluster .venv-pcluster.* .venv-docs node_modules node_modules.* .cache .rehearsal cdk.out

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from ops.account.region_and_profile import choose_account
 from ops.commands.cancel import cancel
@@ -35,36 +34,13 @@ from ops.commands.submit import submit
 from ops.commands.sync import sync
 from ops.commands.top import top
 from ops.commands.verify import verify
-
-
-class _Command(TyperCommand):
-    """A subcommand whose help shows no type beside an option that takes no value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, of which flags have an empty metavar."""
-        return _without_types(super().get_params(ctx))
-
-
-class _Group(TyperGroup):
-    """The command itself, with the same help."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, of which flags have an empty metavar."""
-        return _without_types(super().get_params(ctx))
-
-
-def _without_types(parameters: list[Any]) -> list[Any]:
-    for each in parameters:
-        if isinstance(each, TyperOption) and each.is_flag:
-            each.metavar = ""
-    return parameters
-
+from ops.options import Command, Group
 
 app = typer.Typer(
     name="trainctl",
-    cls=_Group,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The command line beside `cdk`: check before you pay, watch while it runs, diagnose when it fails.",
+    help="Plan, watch, use and repair a training cluster. To deploy and delete it, use `cdk`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -85,11 +61,13 @@ def _print_version(wanted: bool) -> None:
 def account(
     region: Annotated[str | None, typer.Option(help="AWS region.", metavar="REGION")] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Profile of ~/.aws, as for the AWS CLI.", metavar="NAME")
+        str | None, typer.Option(help="Profile of the AWS CLI, from ~/.aws.", metavar="NAME")
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option("--as", help="User on the cluster. Default: whose `iam` you are.", metavar="NAME"),
+        typer.Option(
+            "--as", help="User on the cluster. Default: the user whose `iam` entry is you.", metavar="NAME"
+        ),
     ] = None,
     _version: Annotated[
         bool,
@@ -104,7 +82,7 @@ BEFORE, RUNNING, BROKEN, AFTER = "Before you pay", "While it runs", "When it bre
 
 
 def _add(command: Callable[..., None], panel: str, example: str, *, name: str | None = None) -> None:
-    app.command(name, cls=_Command, epilog=f"Example: {example}", rich_help_panel=panel)(command)
+    app.command(name, cls=Command, epilog=f"Example: {example}", rich_help_panel=panel)(command)
 
 
 _add(preflight, BEFORE, "`trainctl preflight -c family=p4d -c image=build`")

@@ -1,4 +1,4 @@
-"""Options and output functions that the subcommands share."""
+"""Options, help and output functions that the subcommands share."""
 
 from __future__ import annotations
 
@@ -6,17 +6,43 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-Cluster = Annotated[str, typer.Option(help="cluster_name of the cluster.", metavar="NAME")]
+Cluster = Annotated[str, typer.Option(help="Name of the cluster: its flag cluster_name.", metavar="NAME")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Context = Annotated[
     list[str] | None,
-    typer.Option("--context", "-c", metavar="FLAG=VALUE", help="A flag, as for cdk; may be repeated."),
+    typer.Option("--context", "-c", metavar="FLAG=VALUE", help="Flag, as for cdk. Can be repeated."),
 ]
+
+
+class Command(TyperCommand):
+    """A subcommand whose help shows no Python type beside an argument or beside an option without a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, whose help shows no Python types."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of subcommands with the same help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, whose help shows no Python types."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    for each in parameters:
+        if isinstance(each, TyperOption) and each.is_flag:
+            each.metavar = ""
+        elif isinstance(each, TyperArgument):
+            each.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005
+    return parameters
 
 
 def finite(number: float | None) -> float | None:

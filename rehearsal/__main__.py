@@ -1,6 +1,6 @@
-"""`python -m rehearsal stop|validate|faults`: what `make stop`, `validate` and `faults` call.
+"""Stop a rehearsal, validate all families, or inject faults: `make stop`, `make validate` and `make faults`.
 
-A rehearsal itself is `trainctl rehearse`.
+To rehearse, use `trainctl rehearse`.
 """
 
 from __future__ import annotations
@@ -17,27 +17,32 @@ from rehearsal.validation.run import validate as validate_all
 from rehearsal.workspace import Workspace
 from training_cluster.problems import ConfigurationError
 
-app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help=__doc__,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
 @app.callback()
 def choose_folder(
     context: typer.Context,
-    folder: Annotated[Path, typer.Option(help="Folder that it writes into.")] = commands.FOLDER,
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write to.")] = commands.FOLDER,
 ) -> None:
-    """Keep the folder for the command."""
+    """Store the folder for the command."""
     context.obj = folder
 
 
 @app.command()
 def stop(context: typer.Context) -> None:
-    """End a rehearsal that was kept or killed."""
+    """Stop a rehearsal that was kept or killed."""
     raise typer.Exit(commands.stop(context.obj))
 
 
 @app.command()
 def validate(context: typer.Context) -> None:
-    """Compare our flags with the ParallelCluster library's validators."""
+    """Check every family, capacity and OS with the ParallelCluster library's validators."""
     code = commands.run_command(
         lambda workspace, narrator: commands.run_alone(workspace, lambda: validate_all(workspace, narrator)),
         context.obj,
@@ -50,16 +55,16 @@ def faults(
     context: typer.Context,
     only: Annotated[
         list[str] | None,
-        typer.Argument(metavar="WORD...", help="Words, one of which a case's name has (ONLY)."),
+        typer.Argument(metavar="WORD", help="Run only cases whose name contains one of these words (ONLY)."),
     ] = None,
     *,
-    sample: Annotated[int, typer.Option(help="Number of cases; 0: all (SAMPLE).")] = 0,
-    seed: Annotated[int, typer.Option(help="Selects the cases of the sample (SEED).")] = 1,
+    sample: Annotated[int, typer.Option(metavar="N", help="Number of cases. 0 runs all (SAMPLE).")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed that selects the sample (SEED).")] = 1,
     everywhere: Annotated[
-        bool, typer.Option("--all", help="Fail the first, a middle and the last call (ALL).")
+        bool, typer.Option("--all", help="For each call, fail the first, a middle and the last one (ALL).")
     ] = False,
 ) -> None:
-    """Let AWS, head nodes and functions fail."""
+    """Deploy while AWS, head nodes and functions fail, one at a time."""
     plan = Plan(size=sample, seed=seed, only=tuple(only or ()), everywhere=everywhere)
 
     def work(workspace: Workspace, narrator: Narrator) -> None:

@@ -109,7 +109,7 @@ class Workspace:
         """
         if set(str(self.root)) & UNWRITABLE:
             raise RehearsalError(
-                f"{self.root}: the path has a blank or a # in it, and slurm.conf cannot hold that.\n"
+                f"{self.root}: the path contains a space or a #, which slurm.conf cannot express.\n"
                 "  mend: move the project to a folder without them, and there\n  type: make setup"
             )
         self.root.mkdir(parents=True, exist_ok=True)

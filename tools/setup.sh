@@ -48,13 +48,13 @@ explain() {
     if [[ $LOGS/$name.log -nt $log ]]; then log="$LOGS/$name.log"; fi
   done
   if grep -qE 'No space left on device|ENOSPC' "$log"; then
-    die "the disk is full ($log); what was set up before is unchanged." "df -h .    and make room, then make setup"
+    die "the disk is full ($log); what was set up before is unchanged." "df -h .    free some disk space, then make setup"
   elif grep -qE "$NO_NETWORK|$NO_NETWORK_NPM" "$log"; then
     die "the package index cannot be reached ($log); what was set up before is unchanged." \
       "make setup    when the network works"
   fi
   tail -n 20 "$log" >&2
-  die "a command failed, and its last lines are above; what was set up before is unchanged." "less $log"
+  die "a command failed, and the last lines of its output are above; what was set up before is unchanged." "less $log"
 }
 
 # install_packages PACKAGE...: installs from the distribution, as root or with sudo; otherwise prints what to type.
@@ -78,8 +78,8 @@ install_packages() {
 # slurm.conf cannot contain such a path: rehearsal/local_slurm/layout.py.
 check_folder() {
   if [[ $PWD == *[[:space:]#]* ]]; then
-    die "$PWD: the path has a blank or a # in it, which Slurm cannot read; nothing was made." \
-      "mv \"$PWD\" /path/without/them    and make setup there"
+    die "$PWD: the path contains a space or a #, which Slurm cannot read; nothing was changed." \
+      "mv \"$PWD\" /path/without/them    then make setup there"
   fi
 }
 
@@ -88,7 +88,7 @@ check_folder() {
 wait_for_others() {
   exec 8<tools/setup.sh
   if flock --nonblock 8; then return; fi
-  say "another set-up runs in this folder: waiting for its end"
+  say "another set-up is running in this folder: waiting for it to finish"
   flock 8
 }
 
@@ -97,8 +97,8 @@ check_disk() {
   local free_gib
   free_gib=$(($(df --output=avail --block-size=1 . | tail -n 1) >> 30))
   if ((free_gib < $1)); then
-    die "$PWD: $free_gib GiB are free, and set-up needs $1; nothing was changed." \
-      "df -h .    and make room, or move the project to a larger disk"
+    die "$PWD: $free_gib GiB are free, and set-up requires $1; nothing was changed." \
+      "df -h .    free some disk space, or move the project to a larger disk"
   fi
   if [[ ! -d .venv && -z ${PIP_EXTRA_INDEX_URL:-} ]] && ((free_gib < $1 + CUDA_GIB)); then
     say "$free_gib GiB are free: PyPI's PyTorch, which a rehearsal installs, takes $CUDA_GIB more; see TORCH_INDEX in README.md"
@@ -108,7 +108,7 @@ check_disk() {
 # check_no_rehearsal: its processes run from the environments, which are about to be replaced.
 check_no_rehearsal() {
   if [[ -n $(tools/rehearsal.sh pids) ]]; then
-    die "a rehearsal runs from environments that have to be made again; nothing was changed." "make stop"
+    die "a rehearsal is running from environments that must be made again; nothing was changed." "make stop"
   fi
 }
 

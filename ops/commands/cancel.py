@@ -16,7 +16,10 @@ def cancel(
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Cancel jobs; a training saves a checkpoint first. The exit code is 1 if one could not be cancelled."""
+    """Cancel jobs. A training job saves a checkpoint first.
+
+    The exit code is 1 if a job could not be cancelled.
+    """
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients

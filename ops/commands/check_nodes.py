@@ -12,22 +12,20 @@ from ops.options import Cluster, Json, print_json
 def check_nodes(
     nodes: Annotated[
         str | None,
-        typer.Argument(help="Nodes, such as gpu-dy-p4d-[1-8]; default: those that run and are idle."),
+        typer.Argument(metavar="NODES", help="Such as gpu-dy-p4d-[1-8]. Default: all running idle nodes."),
     ] = None,
     *,
     partition: Annotated[
-        str | None, typer.Option(help="Default: Slurm's default partition.", metavar="NAME")
+        str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
     ] = None,
-    drain: Annotated[
-        bool, typer.Option("--drain", help="Drain bad nodes, after a question for each.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --drain: ask nothing.")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="Drain bad nodes, and confirm each first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --drain: do not ask for confirmation.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Measure nodes alone and in pairs by a job, and name those that are slow or broken.
+    """Run a job that measures nodes alone and in pairs, and list slow and broken nodes.
 
-    The exit code is 1 if a node is bad or undecided.
+    The exit code is 1 if a node is bad, or could not be judged.
     """
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account
@@ -64,7 +62,7 @@ def check_nodes(
 
 
 def watch_interrupted() -> int:
-    """Return the exit code of a watch that Ctrl-C ended."""
+    """Return the exit code of a command that Ctrl-C ended."""
     from ops.jobs.watch import INTERRUPTED
 
     return INTERRUPTED

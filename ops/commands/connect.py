@@ -16,21 +16,23 @@ def connect(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="COMMAND", help="A command for the head node, after --; without one: a shell."
+            metavar="COMMAND", help="Command to run on the head node, after --. Default: a shell."
         ),
     ] = None,
     *,
-    ssh: Annotated[bool, typer.Option("--ssh", help="Use ssh; needs -c ssh_from=... at the deploy.")] = False,
-    key: Annotated[Path | None, typer.Option("-i", metavar="KEY", help="Private key, for --ssh.")] = None,
+    ssh: Annotated[
+        bool, typer.Option("--ssh", help="Use SSH. Requires a deploy with -c ssh_from=...")
+    ] = False,
+    key: Annotated[Path | None, typer.Option("-i", metavar="KEY", help="Private key for --ssh.")] = None,
     only_print: Annotated[
-        bool, typer.Option("--print", help="Print the command, and do not run it.")
+        bool, typer.Option("--print", help="Print the command instead of running it.")
     ] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
     """Open a shell on the head node, or run one command there as the cluster's user.
 
-    A command cannot read the keyboard, runs for 90 seconds at most, and returns 24,000 characters of output.
+    A command gets no input, can run for at most 90 seconds, and returns at most 24,000 characters of output.
     """
     from ops.account.head_node import MAX_OUTPUT_BYTES, find_head_node
     from ops.account.region_and_profile import with_account
@@ -38,7 +40,7 @@ def connect(
     from ops.connect import found, session_command, ssh_command
 
     if command and (ssh or key or only_print):
-        raise typer.BadParameter("--ssh, -i and --print are for a shell: leave them or the command out.")
+        raise typer.BadParameter("--ssh, -i and --print are for a shell: remove them, or the command.")
     if key and not ssh:
         raise typer.BadParameter("-i is for --ssh.")
     client = account_clients()
@@ -48,7 +50,7 @@ def connect(
             return print_json({"command": command, "output": said})
         typer.echo(said, nl=False)
         if len(said.encode()) >= MAX_OUTPUT_BYTES:
-            typer.echo("\nThe output is cut here: Systems Manager keeps no more.", err=True)
+            typer.echo("\nThe output is cut off here, because Systems Manager returns no more.", err=True)
         return None
     argv = ssh_command(cluster, client, key=key) if ssh else session_command(cluster, client)
     argv = shlex.split(with_account(shlex.join(argv)))

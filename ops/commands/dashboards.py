@@ -13,13 +13,16 @@ from ops.options import Cluster, Json, print_json
 def dashboards(
     *,
     export_to: Annotated[
-        Path | None, typer.Option("--export", metavar="FOLDER", help="Write Grafana's boards there; no AWS.")
+        Path | None,
+        typer.Option("--export", metavar="FOLDER", help="Write dashboards to it. No AWS call is made."),
     ] = None,
-    port: Annotated[int, typer.Option(min=1024, max=65535, help="Port on this machine.")] = 9090,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=1024, max=65535, help="Port on this machine.")
+    ] = 9090,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Open the cluster's Prometheus on this machine, or write boards for a Grafana of yours.
+    """Open the cluster's Prometheus on this machine, or write dashboards for your own Grafana.
 
     Ctrl-C closes the session. A Grafana on this machine can use the same address as a data source.
     """

@@ -10,11 +10,11 @@ from ops.options import Cluster, Json, console, print_json
 
 
 def destroy(
-    plan: Annotated[bool, typer.Option("--plan", help="Needed: this command deletes nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Required: this command only shows the plan.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show what cdk destroy deletes, what remains and costs, and how to delete that. Deletes nothing."""
+    """Show what cdk destroy deletes and keeps, what the rest costs and how to delete it. Deletes nothing."""
     from dataclasses import replace
 
     from rich.text import Text

@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 def diagnose(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Logs: files, folders, .tar.gz. No account is asked then."),
+        typer.Argument(metavar="PATH", help="Logs: files, folders or .tar.gz archives. No AWS call is made."),
     ] = None,
     cluster: Cluster = "training",
     job: Annotated[
-        str | None, typer.Option(metavar="ID", help="Read this job's log, too, while Slurm knows the job.")
+        str | None, typer.Option(metavar="ID", help="Also read the log of this job, if Slurm still lists it.")
     ] = None,
     bundle: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.tar.gz", help="Write everything that was read to this file, keys masked."),
+        typer.Option(
+            metavar="FILE.tar.gz", help="Write everything that was read to this file, with secrets masked."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Name the likeliest causes of a failure, each with the line that shows it and the commands to type.
 
-    Without a PATH it reads the account: stack events, the failure logs in the bucket, the head node's
-    console, the cluster's logs in CloudWatch, `sinfo -R`. If no known cause is found, the exit code is 1.
+    Without a PATH, the command reads stack events, failure logs in the bucket, the head node's console, the
+    cluster's logs in CloudWatch and `sinfo -R`. The exit code is 1 if no known cause is found.
     """
     from dataclasses import replace
 

@@ -10,20 +10,23 @@ from ops.options import Cluster, Json, print_json
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Job id, run, or WORKLOAD/RUN.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Job id, run name or WORKLOAD/RUN.")],
     *,
     checkpoint: Annotated[
-        int | None, typer.Option(metavar="STEP", min=1, help="Step of the checkpoint; default: the newest.")
+        int | None, typer.Option(metavar="STEP", min=1, help="Step of the checkpoint. Default: the newest.")
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="New folder on the cluster; default: in the run's folder."),
+        typer.Option(metavar="FOLDER", help="New folder on the cluster. Default: in the run's folder."),
     ] = None,
     nodes: Annotated[
-        int, typer.Option("--nodes", "-N", min=1, help="Number of nodes, which together hold the weights.")
+        int,
+        typer.Option(
+            "--nodes", "-N", metavar="N", min=1, help="Number of nodes, which together hold the weights."
+        ),
     ] = 1,
     partition: Annotated[
-        str | None, typer.Option(help="Default: Slurm's default partition.", metavar="NAME")
+        str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Then follow the job, like `logs --follow`.")
@@ -31,7 +34,7 @@ def export(
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Write the weights of a run's checkpoint in Hugging Face's format, by a job on the cluster."""
+    """Run a job that exports the weights of a run's checkpoint to Hugging Face's format."""
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients

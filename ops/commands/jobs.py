@@ -10,11 +10,11 @@ from ops.options import Cluster, Json, console, print_json
 
 
 def jobs(
-    ended: Annotated[bool, typer.Option("--all", help="List ended jobs, too.")] = False,
+    ended: Annotated[bool, typer.Option("--all", help="Also list ended jobs.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """List the running and waiting jobs, with the reasons why they wait."""
+    """List running and waiting jobs, and why jobs wait."""
     from rich.text import Text
 
     from ops.account.head_node import find_head_node

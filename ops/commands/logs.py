@@ -11,16 +11,19 @@ from ops.options import Cluster, Json, print_json
 
 def logs(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Id of a job, as trainctl jobs lists it.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the job has ended.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new output until the job has ended.")
+    ] = False,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Number of last lines; 0: all.")
+        int,
+        typer.Option("--lines", "-n", metavar="N", min=0, help="Number of lines from the end. 0 shows all."),
     ] = 100,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show the output of a job; with --follow as it grows, with exit code 1 if the job fails.
+    """Show the output of a job.
 
-    Ctrl-C ends the command, not the job.
+    With --follow, the exit code is 1 if the job fails. Ctrl-C ends the command, not the job.
     """
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account

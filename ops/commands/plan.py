@@ -12,20 +12,22 @@ from ops.options import Context, Json, console, print_json
 def plan(
     *,
     context: Context = None,
-    diff: Annotated[bool, typer.Option("--diff/--no-diff", help="Ask the CDK about resources, too.")] = True,
+    diff: Annotated[
+        bool, typer.Option("--diff/--no-diff", help="Also show the resources that cdk diff lists.")
+    ] = True,
     validate: Annotated[
         bool,
-        typer.Option("--validate/--no-validate", help="Ask ParallelCluster's validators; takes a minute."),
+        typer.Option("--validate/--no-validate", help="Run ParallelCluster's validators. Takes a minute."),
     ] = True,
     offline_prices: Annotated[
-        bool, typer.Option("--offline-prices", help="Use the catalog's prices; do not ask AWS.")
+        bool, typer.Option("--offline-prices", help="Use the catalog's prices instead of AWS's.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a deploy with these flags would change: live, rolling, with a stopped fleet, or not at all.
+    """Show what a deploy with these flags would change, and how: live, rolling or with a stopped fleet.
 
-    It also shows the jobs that the deploy would end, and the cost before and after. It changes nothing. The
-    exit code is 1 if the deploy would be refused.
+    The plan includes the jobs that the deploy would end, and the cost before and after. This command changes
+    nothing. The exit code is 1 if the deploy would be refused.
     """
     from dataclasses import replace
 

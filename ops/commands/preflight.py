@@ -13,12 +13,12 @@ def preflight(
     context: Context = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Ask ParallelCluster's own validators, too; takes up to a minute."),
+        typer.Option("--dry-run", help="Also run ParallelCluster's validators. Takes up to a minute."),
     ] = False,
     dryrun: Annotated[bool, typer.Option("--dryrun", hidden=True, help="Old name of --dry-run.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check if a deploy with these flags would succeed and its cluster would work. Changes nothing.
+    """Check whether a deploy with these flags would succeed and its cluster would work. Changes nothing.
 
     The exit code is 1 if the deploy would fail, or its cluster would not work.
     """

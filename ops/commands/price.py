@@ -13,38 +13,41 @@ from ops.options import Context, Json, console, finite, print_json
 def price(
     workload: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WORKLOAD", help="A workload, to estimate whether and how fast it runs: titan."
-        ),
+        typer.Argument(metavar="WORKLOAD", help="Workload whose fit and speed are estimated, such as titan."),
     ] = None,
     *,
     job: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload. Can be repeated."),
     ] = None,
     context: Context = None,
     tokens_per_s: Annotated[
         float | None,
-        typer.Option(min=0.001, callback=finite, metavar="N", help="Speed of a run, all nodes together."),
+        typer.Option(
+            min=0.001, callback=finite, metavar="N", help="Speed of a run: tokens per second of all nodes."
+        ),
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The same, from a run's `trainkit.run.report --json`."),
+        typer.Option(metavar="FILE", help="Read the speed from the output of `trainkit.run.report --json`."),
     ] = None,
     dataset_tokens: Annotated[
         float | None,
-        typer.Option(min=1, callback=finite, metavar="N", help="Tokens of an epoch, for its price: 9e9."),
+        typer.Option(
+            min=1, callback=finite, metavar="N", help="Tokens in an epoch, such as 9e9, to price it."
+        ),
     ] = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Do not ask AWS; use the catalog's dated prices.")
+        bool, typer.Option("--offline", help="Use the catalog's dated prices instead of AWS's.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the cost of a cluster with these flags: idle, with all nodes, per million tokens and per epoch.
 
-    Instance prices come from AWS's Price List API if it answers, else from the catalog; each row names its
-    source. Without the speed of a run, the figures that others published for the family are used. With a
-    workload, its model has to fit the nodes, and its speed is estimated from a published utilisation.
+    Instance prices come from AWS's Price List API if it answers, otherwise from the catalog. Each row names
+    its source. Without the speed of a run, the figures that others published for the family are used. With
+    a workload, the command refuses a model that the nodes cannot hold, and estimates the speed from a
+    published utilisation.
     """
     from ops.account.session import account_clients
     from ops.context import read_context

@@ -12,21 +12,22 @@ from ops.options import Cluster, Json, print_json
 
 
 def registry(
-    action: Annotated[str, typer.Argument(help="login, logout or list.")],
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="login, logout or list.")],
     host: Annotated[
-        str | None, typer.Argument(help="Host name of the registry: nvcr.io, docker.io, ghcr.io ...")
+        str | None,
+        typer.Argument(metavar="HOST", help="Host name of the registry, such as nvcr.io or docker.io."),
     ] = None,
     *,
     user: Annotated[
-        str | None, typer.Option(help="User of the registry; nvcr.io has one for all.", metavar="NAME")
+        str | None, typer.Option(help="User name at the registry. Not used for nvcr.io.", metavar="NAME")
     ] = None,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Store your password for a registry of container images where all nodes find it, or remove it.
+    """Store your password for a container registry on the cluster, remove it, or list your registries.
 
-    A session on the head node asks for the password and does not show it: it is on no command line, and in no
-    log. Amazon ECR needs none, since the nodes' role is used.
+    A session on the head node asks for the password without showing it, so it appears on no command line and
+    in no log. Amazon ECR requires no password, because the nodes use their IAM role.
     """
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account

@@ -16,17 +16,17 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN",
-            help="Job id, run, WORKLOAD/RUN, or a run's folder on this machine; several side by side.",
+            help="Job id, run name, WORKLOAD/RUN or a run's local folder. Several are shown side by side.",
         ),
     ],
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write one page that loads nothing else.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page that loads no other files.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing FILE.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show the results of training runs: curves, restarts, checkpoints and cost, beside published figures."""
+    """Show curves, restarts, checkpoints and cost of training runs, next to published figures."""
     from ops.report.html import check_file
     from ops.report.output import page_command, run_as_json, write_page
     from ops.report.source import read_runs

@@ -22,7 +22,7 @@ _POLL_S, _QUIET_LOOKS = 5.0, 4
 
 def status(
     cluster: Cluster = "training",
-    watch: Annotated[bool, typer.Option("--watch", help="Repeat until nothing changes any more.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until nothing changes.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the state of a deploy and of its cluster: head node, fleet, nodes, jobs, storage."""

@@ -11,40 +11,45 @@ from ops.options import Cluster, Json, print_json
 
 def submit(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A folder of /fsx/training with a train.sh.")
+        str, typer.Argument(metavar="WORKLOAD", help="Folder in /fsx/training that contains train.sh.")
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGUMENT", help="Arguments of the workload, after --.")
+        list[str] | None, typer.Argument(metavar="ARGUMENT", help="Arguments for the workload, after --.")
     ] = None,
     *,
     nodes: Annotated[int, typer.Option("--nodes", "-N", metavar="N", min=1, help="Number of nodes.")],
     partition: Annotated[
-        str | None, typer.Option(help="Default: Slurm's default partition.", metavar="NAME")
+        str | None, typer.Option(help="Slurm partition. Default: the cluster's default.", metavar="NAME")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the workload. Can be repeated."),
     ] = None,
     variables: Annotated[
         list[str] | None,
-        typer.Option("--env", metavar="KEY=VALUE", help="Environment variable of the job, not checked."),
+        typer.Option(
+            "--env",
+            metavar="KEY=VALUE",
+            help="Environment variable for the job, not checked. Can be repeated.",
+        ),
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Begin after this job has succeeded.")
+        str | None, typer.Option(metavar="JOB", help="Start after this job has succeeded.")
     ] = None,
     container: Annotated[
-        str | None, typer.Option(metavar="IMAGE", help="Run in an image of a registry, or in a .sqsh file.")
+        str | None, typer.Option(metavar="IMAGE", help="Container image: in a registry, or a .sqsh file.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Name of the run; an existing run is continued.")
+        str | None, typer.Option(metavar="RUN", help="Name of the run. An existing run continues.")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="LIMIT", help="Minutes, or [days-]hours:minutes:seconds.")
+        str | None,
+        typer.Option(metavar="LIMIT", help="Time limit: minutes, or [days-]hours:minutes:seconds."),
     ] = None,
     notify: Annotated[
         str | None,
         typer.Option(
-            metavar="webhook", help="Tell a person of start, requeue and end (docs/how-to/health.md)."
+            metavar="webhook", help="Send a message at start, requeue and end (docs/how-to/health.md)."
         ),
     ] = None,
     follow: Annotated[
@@ -53,7 +58,7 @@ def submit(
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Submit a training by sbatch on the head node, after checks."""
+    """Check the settings of a training job, and submit it to Slurm."""
     from ops.account.head_node import find_head_node
     from ops.account.region_and_profile import with_account
     from ops.account.session import account_clients

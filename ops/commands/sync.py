@@ -22,21 +22,22 @@ class Direction(StrEnum):
 
 def sync(
     direction: Annotated[
-        Direction, typer.Argument(metavar="up|down", help="up: to the bucket. down: from it.")
+        Direction, typer.Argument(metavar="up|down", help="up: to the bucket. down: from the bucket.")
     ],
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="up: a folder here. down: a path in the bucket.")
+        str, typer.Argument(metavar="SOURCE", help="up: a local folder. down: a path in the bucket.")
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="up: a path in the bucket. down: a folder here.")
+        str, typer.Argument(metavar="TARGET", help="up: a path in the bucket. down: a local folder.")
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files to copy.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy new and changed files between a folder here and the cluster's bucket; delete nothing.
+    """Copy new and changed files between a local folder and the cluster's bucket. Deletes nothing.
 
     Lustre imports datasets/ to /fsx/datasets on the nodes, and exports /fsx/checkpoints to checkpoints/.
-    After an interruption, the same command continues. A path in the bucket: datasets/my-corpus.
+    Example of a path in the bucket: datasets/my-corpus. To continue after an interruption, run the same
+    command again.
     """
     from ops.account.session import account_clients
     from ops.sync import down, up

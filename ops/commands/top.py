@@ -11,18 +11,18 @@ from ops.options import Cluster, Json, print_json
 
 def top(
     *,
-    once: Annotated[bool, typer.Option("--once", help="Print it once.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Seconds between two looks.")] = 5,
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Time between two refreshes.")] = 5,
     url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A Prometheus that this machine reaches, instead of the cluster's."),
+        typer.Option(metavar="URL", help="Address of a Prometheus to query instead of the cluster's."),
     ] = None,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show nodes, jobs, GPU use and tokens a second, live: needs -c metrics=prometheus or amp.
+    """Show nodes, jobs, GPU use and tokens per second, live. Requires -c metrics=prometheus or amp.
 
-    One session of Session Manager carries all questions. Ctrl-C ends it.
+    All queries use one Session Manager session. Ctrl-C closes it.
     """
     from contextlib import nullcontext
 

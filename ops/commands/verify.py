@@ -14,7 +14,7 @@ from ops.options import Cluster, Json, console, print_json
 def verify(
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Start no compute node: the default without --nodes.")
+        bool, typer.Option("--quick", help="Start no compute nodes. The default without --nodes.")
     ] = False,
     nodes: Annotated[
         int | None,
@@ -23,19 +23,19 @@ def verify(
             "-N",
             metavar="N",
             min=1,
-            help="Also train on so many nodes for about ten minutes; they cost money.",
+            help="Also train on N nodes for about ten minutes, which costs money.",
         ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write one page that loads nothing else.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page that loads no other files.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing FILE.")] = False,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Compare a deployed cluster with claims that no rehearsal can prove, and take back all changes.
+    """Check on a deployed cluster what no rehearsal can prove. Reverts all changes that it makes.
 
-    The exit code is 1 if something differs, 2 if nothing could be compared.
+    The exit code is 1 if a check fails, 2 if no check could run.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 

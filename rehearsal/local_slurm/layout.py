@@ -52,7 +52,7 @@ class Layout:
     def __post_init__(self) -> None:
         if set(str(self.root)) & UNWRITABLE:
             raise SlurmError(
-                f"root {str(self.root)!r} has a blank or a # in it, and slurm.conf cannot hold that. "
+                f"root {str(self.root)!r} contains a space or a #, which slurm.conf cannot express. "
                 "Use a folder without them."
             )
         if not self.root.is_absolute():

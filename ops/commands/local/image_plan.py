@@ -10,13 +10,13 @@ from ops.options import Context, Json, print_json
 
 
 def image_plan(
-    family: Annotated[str, typer.Argument(metavar="FAMILY", help="Instance family: docs/families.md.")],
+    family: Annotated[str, typer.Argument(metavar="FAMILY", help="Instance family (docs/families.md).")],
     context: Context = None,
     as_json: Json = False,
 ) -> None:
-    """Show what image=build makes for a family: steps, versions and their sources, time and cost.
+    """Show how image=build builds a family's image: steps, versions and their sources, time and cost.
 
-    Asks no AWS.
+    Makes no AWS call.
     """
     from ops.context import read_context
     from ops.image_plan import render_image_plan

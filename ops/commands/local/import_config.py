@@ -13,21 +13,24 @@ from ops.options import Json, print_json
 def import_config(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="ParallelCluster 3 config, or a template with one inside."),
+        typer.Argument(
+            metavar="FILE", help="ParallelCluster 3 config, or a CloudFormation template with one."
+        ),
     ] = None,
     *,
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Read the config of a running cluster instead.")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files are written.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the files to.")] = Path(
         "imported"
     ),
     as_json: Json = False,
 ) -> None:
-    """Turn a ParallelCluster config into flags, a file of queues and a file of overrides.
+    """Convert a ParallelCluster config into flags, a queues file and an overrides file.
 
-    It renders the result and compares it with the original key by key. The exit code is 0 if nothing that
-    changes the cluster is lost, 1 if something is, 2 for a file that has no config. A file needs no account.
+    The command renders the result and compares it with the original, key by key. The exit code is 1 if
+    something that changes the cluster is lost, and 2 if the file contains no config. Only --cluster requires
+    an AWS account.
     """
     from ops.account.session import account_clients
     from ops.importing.command import import_config as translate

@@ -18,8 +18,8 @@ def lint(
 ) -> None:
     """Find obsolete and harmful settings in job scripts.
 
-    The exit code is 1 if there are findings. A comment `# trainctl: allow RULE reason`, at the end of the
-    line or on the line above, permits one.
+    The exit code is 1 if there are findings. To suppress a finding, add the comment `# trainctl: allow RULE
+    reason` to the line or to the line above.
     """
     from ops.lint.command import lint_files
 

@@ -14,14 +14,15 @@ def new_workload(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the folder, and of the workload.")],
     into: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder that holds job.slurm; default: assets/training."),
+        typer.Option(metavar="FOLDER", help="Folder that contains job.slurm. Default: assets/training."),
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="WORKLOAD", help="Copy this workload, not the template.")
+        str | None,
+        typer.Option("--from", metavar="WORKLOAD", help="Workload to copy instead of the template."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create the folder of a workload that runs without changes: a small trainer for you to replace."""
+    """Create a workload that runs as it is: a folder with a small trainer for you to replace."""
     from ops.new_workload import create_workload
     from training_cluster.paths import TRAINING
 

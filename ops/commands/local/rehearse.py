@@ -17,28 +17,32 @@ from ops.options import Json, print_json
 def rehearse(
     *,
     family: Annotated[str, typer.Option(metavar="FAMILY", help="Instance family.")] = "p4d",
-    workload: Annotated[str, typer.Option(metavar="WORKLOAD", help="A folder of assets/training.")] = "gpt2",
-    nodes: Annotated[str, typer.Option(metavar="N", help="Compute nodes, 1 to 8.")] = "2",
-    keep: Annotated[bool, typer.Option("--keep", help="Leave it running, and say how to use it.")] = False,
+    workload: Annotated[str, typer.Option(metavar="WORKLOAD", help="Folder in assets/training.")] = "gpt2",
+    nodes: Annotated[str, typer.Option(metavar="N", help="Number of compute nodes, 1 to 8.")] = "2",
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep everything running, and print how to use it.")
+    ] = False,
     metrics: Annotated[
-        str, typer.Option(help="cloudwatch, or prometheus: a real one asks the rehearsal's nodes.")
+        str, typer.Option(metavar="STORE", help="cloudwatch, or prometheus, which starts a real one.")
     ] = "cloudwatch",
     container: Annotated[
-        bool, typer.Option("--container", help="Train in a container; its image is made first.")
+        bool, typer.Option("--container", help="Build a container image, and train in it.")
     ] = False,
     order: Annotated[
         int | None,
-        typer.Option(metavar="SEED", min=0, help="Create stacks in an unlucky order of their dependencies."),
+        typer.Option(
+            metavar="SEED", min=0, help="Create resources in an unfavorable order; the seed selects it."
+        ),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="End one that was kept.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop a kept rehearsal.")] = False,
     folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where it writes; default: .rehearsal.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write to. Default: .rehearsal.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Deploy to a local AWS, train on a local Slurm, report, tear down: no account, no cost.
 
-    Ctrl-C at any moment stops whatever was started.
+    Ctrl-C stops everything that was started, at any time.
     """
     from rehearsal import commands
 

@@ -11,17 +11,17 @@ from ops.options import Cluster, Json, print_json
 
 def usage(
     *,
-    by: Annotated[Literal["user", "account", "week"], typer.Option(help="Sums for each of these.")] = "user",
+    by: Annotated[Literal["user", "account", "week"], typer.Option(help="Group the sums by this.")] = "user",
     since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day, 2026-11-01. Default: 30 days ago.")
+        str | None, typer.Option(metavar="DATE", help="First day, such as 2026-11-01. Default: 30 days ago.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day that no longer counts. Default: now.")
+        str | None, typer.Option(metavar="DATE", help="Day after the last day. Default: now.")
     ] = None,
     cluster: Cluster = "training",
     as_json: Json = False,
 ) -> None:
-    """Show who used the nodes: node hours, GPU hours and USD, from Slurm's accounting."""
+    """Show node hours, GPU hours and cost by user, account or week, from Slurm's accounting."""
     import datetime
 
     from ops.account.head_node import find_head_node

@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from ops.options import Context, Json, print_json
+from ops.options import Command, Context, Group, Json, print_json
 
 app = typer.Typer(
-    help="People of the cluster: list, add and lock them in the file of users.", no_args_is_help=True
+    cls=Group, help="List, add and lock the cluster's users in the users file.", no_args_is_help=True
 )
 File = Annotated[
     Path | None,
     typer.Option(
-        "--file", metavar="FILE", help="File of users. Default: that of the flag users, or users.yaml."
+        "--file", metavar="FILE", help="Users file. Default: the file of the flag users, or users.yaml."
     ),
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Then deploy it: npx cdk deploy, a live update.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Then run npx cdk deploy, a live update.")]
 
 
-@app.command("list")
+@app.command("list", cls=Command, epilog="Example: `trainctl users list`")
 def list_users(file: File = None, context: Context = None, as_json: Json = False) -> None:
-    """List the people and project accounts of the file of users."""
+    """List the users and project accounts of the users file."""
     from ops.users.list import render_list
     from training_cluster.users.file import read_users
 
@@ -33,29 +33,31 @@ def list_users(file: File = None, context: Context = None, as_json: Json = False
     return typer.echo(render_list(users))
 
 
-@app.command()
+@app.command(cls=Command, epilog="Example: `trainctl users add alice --key alice.pub`")
 def add(
-    name: Annotated[str, typer.Argument(help="Name of the person on the cluster.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the user on the cluster.")],
     *,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="KEY", help="A .pub file, or its line; may be repeated."),
+        typer.Option(
+            "--key", metavar="KEY", help="Public SSH key: a .pub file, or its line. Can be repeated."
+        ),
     ] = None,
     account: Annotated[str | None, typer.Option(metavar="ACCOUNT", help="Project account.")] = None,
     uid: Annotated[
-        int | None, typer.Option(metavar="UID", help="Default: one more than the highest.")
+        int | None, typer.Option(metavar="UID", help="User id. Default: one more than the highest.")
     ] = None,
     iam: Annotated[
         list[str] | None,
-        typer.Option("--iam", metavar="ARN", help="IAM user, role or name of a session; may be repeated."),
+        typer.Option("--iam", metavar="ARN", help="IAM user, role or session name. Can be repeated."),
     ] = None,
-    admin: Annotated[bool, typer.Option("--admin", help="May use sudo on all nodes.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Allow sudo on all nodes.")] = False,
     file: File = None,
     context: Context = None,
     apply: Apply = False,
     as_json: Json = False,
 ) -> None:
-    """Add a person to the file of users; the next deploy applies it on all nodes, live."""
+    """Add a user to the users file. The next deploy adds the user on all nodes, as a live update."""
     from ops.users.edit import NewUser, add_user
 
     where = _file(file, context)
@@ -77,17 +79,17 @@ def add(
     )
 
 
-@app.command()
+@app.command(cls=Command, epilog="Example: `trainctl users lock alice`")
 def lock(
-    name: Annotated[str, typer.Argument(help="Name of the person.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.")],
     *,
-    undo: Annotated[bool, typer.Option("--undo", help="Let the person in again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Unlock the user.")] = False,
     file: File = None,
     context: Context = None,
     apply: Apply = False,
     as_json: Json = False,
 ) -> None:
-    """Lock a person, whose data stay; the next deploy applies it on all nodes, live."""
+    """Lock a user, whose data remains. The next deploy locks the user on all nodes, as a live update."""
     from ops.users.edit import lock_user
 
     where = _file(file, context)

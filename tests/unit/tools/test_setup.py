@@ -73,7 +73,7 @@ def test_a_folder_that_slurm_cannot_write_down_is_refused_before_anything_is_mad
     machine = _machine(tmp_path, f"my{character}project")
     refused = machine.set_up()
     assert refused.returncode == 1
-    assert "has a blank or a # in it" in refused.stderr
+    assert "contains a space or a #" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert machine.made() == []
 
@@ -82,7 +82,7 @@ def test_a_full_disk_is_told_before_anything_is_made(machine: Machine) -> None:
     machine.program("df", f"echo Avail; echo {2 << 30}")
     refused = machine.set_up()
     assert refused.returncode == 1
-    assert "2 GiB are free, and set-up needs 4" in refused.stderr
+    assert "2 GiB are free, and set-up requires 4" in refused.stderr
     assert machine.made() == []
 
 
@@ -95,7 +95,7 @@ def test_a_second_set_up_waits_and_leaves_alone_what_the_first_one_makes(machine
             second.result(timeout=1)
         assert machine.made() == [".venv.new"]
         fcntl.flock(lock, fcntl.LOCK_UN)
-        assert "another set-up runs in this folder: waiting for its end" in second.result(timeout=60).stderr
+        assert "another set-up is running in this folder: waiting for it to finish" in second.result(timeout=60).stderr
     assert ".venv.new" not in machine.made()
 
 
@@ -130,7 +130,7 @@ def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -
 
 def test_a_rehearsal_in_a_folder_with_a_blank_is_refused_before_it_is_made(tmp_path: Path) -> None:
     workspace = Workspace(root=tmp_path / "my folder")
-    with pytest.raises(RehearsalError, match="has a blank or a # in it"), workspace.locked():
+    with pytest.raises(RehearsalError, match="contains a space or a #"), workspace.locked():
         pytest.fail("it is held")
     assert not workspace.root.exists()
 
