@@ -95,7 +95,8 @@ def test_a_second_set_up_waits_and_leaves_alone_what_the_first_one_makes(machine
             second.result(timeout=1)
         assert machine.made() == [".venv.new"]
         fcntl.flock(lock, fcntl.LOCK_UN)
-        assert "another set-up is running in this folder: waiting for it to finish" in second.result(timeout=60).stderr
+        waited = second.result(timeout=60).stderr
+        assert "another set-up is running in this folder: waiting for it to finish" in waited
     assert ".venv.new" not in machine.made()
 
 
