@@ -23,11 +23,13 @@ class MetricsCost:
 def metrics_cost(settings: Settings, nodes: int | None = None) -> MetricsCost:
     """Return the cost for a number of nodes; by default those of all queues."""
     prices, count = load_base().prices, settings.most_nodes if nodes is None else nodes
-    sums = cloudwatch_month(prices, nodes=count, partitions=len(settings.all_queues))
+    partitions = len(settings.all_queues)
+    alone = cloudwatch_month(prices, nodes=count, partitions=partitions)
+    sums = cloudwatch_month(prices, nodes=count, partitions=partitions, is_store=False)
     sent = amp_month(prices, nodes=count, accelerators=settings.size.accelerators)
     return MetricsCost(
         nodes=count,
-        cloudwatch=sums.usd,
+        cloudwatch=alone.usd,
         # Its data is on the head node's disk, which is paid anyway.
         prometheus=sums.usd,
         amp=sums.usd + sent.usd,

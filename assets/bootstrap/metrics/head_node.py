@@ -1,10 +1,10 @@
 """Metrics of the head node: Slurm's nodes, and with --textfiles jobs, training, storage and spend, too.
 
-    python3 head_node.py --cluster NAME --region REGION [--textfiles FOLDER --targets FILE --state FOLDER ...]
+    python3 head_node.py --cluster NAME --region REGION --state FOLDER --runs FOLDER [--textfiles FOLDER ...]
 
-CloudWatch gets the nodes of each partition by state once a minute. The same reading, and more, goes into text
-files for node_exporter, and the addresses of the nodes into a file of targets for Prometheus. Called by a
-timer (steps/85-start-timers.sh).
+CloudWatch gets the nodes of each partition by state once a minute, and without text files the problems of
+nodes and jobs, too. The same reading, and more, goes into text files for node_exporter, and the addresses of
+the nodes into a file of targets for Prometheus. Called by a timer (steps/85-start-timers.sh).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import argparse
 import functools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import cloudwatch
+import problems
 
 # The bundle's training/ has trainkit, whose reading part needs only the standard library.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "training"))
@@ -25,7 +27,7 @@ from slurm_jobs import job_samples, read_jobs, sdiag_samples
 from slurm_nodes import STATES, Node, braked_checks, counts, node_samples, read_nodes, scrape_targets
 from spend import spend_samples
 from storage import storage_samples
-from textfile import Reader, write_all
+from textfile import Reader, Sample, write_all
 from training import training_samples
 
 EXPORTER_PORT = 9100
@@ -56,7 +58,22 @@ def readers(asked: argparse.Namespace) -> dict[str, Reader]:
             nodes(), prices=Path(asked.prices), kept=state / "spend.json", budget_usd=asked.budget_usd
         ),
         "storage": lambda: storage_samples(asked.storage),
-        "training": lambda: training_samples(jobs(), runs=Path(asked.runs), kept=state / "runs.json"),
+        "training": lambda: training(asked),
+    }
+
+
+def training(asked: argparse.Namespace) -> list[Sample]:
+    """Return the samples of the running jobs' training."""
+    return list(training_samples(jobs(), runs=Path(asked.runs), kept=Path(asked.state) / "runs.json"))
+
+
+def problems_of(asked: argparse.Namespace) -> dict[str, Callable[[], int]]:
+    """Return what counts each problem; those that read shared file systems come last."""
+    newest = functools.cache(lambda: training(asked))
+    return {
+        "NodeOut": lambda: problems.nodes_out(nodes()),
+        "LossNotFinite": lambda: problems.losses_not_finite(newest()),
+        "NoStep": lambda: problems.runs_without_step(newest()),
     }
 
 
@@ -73,15 +90,15 @@ def main() -> int:
     """Write and publish; return 1 if a reader failed."""
     parser = cloudwatch.parser()
     parser.add_argument("--targets", help="file for Prometheus's targets")
-    parser.add_argument("--state", help="folder that this program alone writes to")
+    parser.add_argument("--state", required=True, help="folder that this program alone writes to")
     parser.add_argument("--prices", help="the bundle's prices")
     parser.add_argument("--budget-usd", type=float, help="budget of a month")
-    parser.add_argument("--runs", help="folder of all runs")
+    parser.add_argument("--runs", required=True, help="folder of all runs")
     parser.add_argument("--storage", action="append", default=[], help="folder of a shared file system")
     asked = parser.parse_args()
     is_complete = True
+    Path(asked.state).mkdir(parents=True, exist_ok=True)
     if asked.textfiles:
-        Path(asked.state).mkdir(parents=True, exist_ok=True)
         is_complete = write_all(Path(asked.textfiles), readers(asked))
         if asked.targets:
             write_targets(Path(asked.targets))
@@ -92,6 +109,10 @@ def main() -> int:
             cluster=asked.cluster,
             region=asked.region,
         )
+        # After the others, which a shared file system that hangs does not delay.
+        if not asked.textfiles:
+            found, is_complete = problems.counted(problems_of(asked))
+            cloudwatch.publish(found, cluster=asked.cluster, region=asked.region)
     return 0 if is_complete else 1
 
 

@@ -4,7 +4,8 @@
 # CloudWatch once a minute; one, on head and login nodes, installs the bundle that the cluster config names if they
 # missed an update; one, on compute nodes, checks an idle node's health once an hour.
 #
-# The metrics are the numbers of nodes by Slurm state on the head node, and the use of accelerators on compute nodes.
+# The metrics are the numbers of nodes by Slurm state on the head node, the use of accelerators on compute nodes, and the
+# problems of both.
 # With metrics=prometheus or amp the same programs run twice a minute, and write text files for node_exporter, too;
 # without it, what an earlier bundle started for them (steps 86 to 88) goes.
 # The second timer is needed because ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback.
@@ -63,11 +64,10 @@ END
 program() {
   case $NODE_TYPE in
     HeadNode)
-      printf 'head_node.py'
+      printf 'head_node.py --state %s --runs %s' "$TRAINING_STATE/metrics" "$TRAINING_SHARED/runs"
       if exports; then
-        printf ' --targets %s --state %s --prices %s --runs %s --storage %s --storage %s' \
-          "$TRAINING_ETC/prometheus/nodes.json" "$TRAINING_STATE/metrics" "$BUNDLE/prices" "$TRAINING_SHARED/runs" \
-          "$TRAINING_SHARED" "$TRAINING_EFS"
+        printf ' --targets %s --prices %s --storage %s --storage %s' \
+          "$TRAINING_ETC/prometheus/nodes.json" "$BUNDLE/prices" "$TRAINING_SHARED" "$TRAINING_EFS"
         if [[ -n ${METRICS_BUDGET_USD:-} ]]; then printf ' --budget-usd %s' "$METRICS_BUDGET_USD"; fi
       fi
       ;;

@@ -41,6 +41,7 @@ class Prices(Strict):
     s3_gb_month: Price
     cloudwatch_metric_month: Price = Field(description="of one custom metric")
     cloudwatch_1000_requests: Price = Field(description="PutMetricData")
+    cloudwatch_alarm_metric_month: Price = Field(description="of each metric that an alarm reads")
     amp_10m_samples: Price = Field(description="ingested, the first two thousand million of a month")
     amp_10m_samples_beyond: Price = Field(description="the others")
     aurora_acu_hour: Price

@@ -1,4 +1,4 @@
-"""Alarms: a dead head node, a silent scheduler, a full file system, nodes that do not start."""
+"""Alarms: a dead head node, a silent scheduler, a full file system; sick nodes, GPUs and jobs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,30 @@ from training_cluster.monitoring.metrics import FIVE_MINUTES, ClusterMetrics
 
 LEAST_FREE_PERCENT = 10
 
+# The limits are in assets/bootstrap/metrics/problems.py.
+_PROBLEMS = {
+    "NodeOut": "Nodes have taken no job for 10 minutes. Which and why: trainctl status, or sinfo -R on the "
+    "head node",
+    "GpusIdleInJob": "A node's GPUs have been idle for 15 minutes though a job runs there: it may hang, or "
+    "wait for data. The dashboard shows the accelerators; next: trainctl jobs, then trainctl logs JOB",
+    "FatalXid": "NVIDIA's driver reported an XID that takes a reset or another GPU. The next health check "
+    "drains the node; sinfo -R then names it",
+    "FabricNotReady": "GPUs have not joined the NVLink fabric five minutes after their node's boot: CUDA "
+    "fails there with error 802. The next health check drains the node; sinfo -R then names it",
+    "LossNotFinite": "The loss of a running job is not a number: trainctl jobs, then trainctl report JOB",
+    "NoStep": "A running job has made no step within ten times its usual one and 15 minutes: it may hang. A "
+    "long save or validation looks the same: trainctl jobs, then trainctl logs JOB",
+}
+
 _Compare = cloudwatch.ComparisonOperator
 _Missing = cloudwatch.TreatMissingData
 
 
 class Alarms(Construct):
-    """Five alarms and, with an address, a topic that mails them.
+    """Five alarms, those of problems and, with an address, a topic that mails them.
 
     Args:
+        problems: names of the problems that nodes publish and that have an alarm.
         topic_name: name of the topic, if the head node publishes to it, too; None for
             CloudFormation's.
 
@@ -38,6 +54,7 @@ class Alarms(Construct):
         *,
         metrics: ClusterMetrics,
         email: str | None,
+        problems: Sequence[str] = (),
         topic_name: str | None = None,
     ) -> None:
         super().__init__(scope, id_)
@@ -49,6 +66,7 @@ class Alarms(Construct):
             self._lustre_full(metrics),
             self._nodes_not_starting(metrics),
             self._check_braked(metrics),
+            *(self._problem(metrics, name) for name in problems),
         )
         if email:
             topic = self._topic(metrics.cluster_name, email, topic_name)
@@ -135,6 +153,21 @@ class Alarms(Construct):
             comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
             threshold=0,
             evaluation_periods=1,
+            treat_missing_data=_Missing.NOT_BREACHING,
+        )
+
+    def _problem(self, metrics: ClusterMetrics, name: str) -> cloudwatch.Alarm:
+        return cloudwatch.Alarm(
+            self,
+            name,
+            alarm_name=f"{self._prefix}{name}",
+            alarm_description=_PROBLEMS[name],
+            metric=metrics.problem(name),
+            comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
+            threshold=0,
+            # Nodes publish once a minute: one value that is late ends no alarm.
+            evaluation_periods=5,
+            datapoints_to_alarm=1,
             treat_missing_data=_Missing.NOT_BREACHING,
         )
 

@@ -14,6 +14,8 @@ MINUTE, FIVE_MINUTES = Duration.minutes(1), Duration.minutes(5)
 OWN_NAMESPACE = "TrainingCluster"
 NODE_STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
 ACCELERATOR_METRICS = ("AcceleratorUtilization", "AcceleratorMemoryUsed")
+JOB_PROBLEMS = ("NodeOut", "LossNotFinite", "NoStep")
+GPU_PROBLEMS = ("GpusIdleInJob", "FatalXid", "FabricNotReady")
 ACCELERATOR_USE, ACCELERATOR_MEMORY = ACCELERATOR_METRICS
 
 # Metrics that ParallelCluster publishes by filters of its event log and its CloudWatch agent on the head node
@@ -81,6 +83,10 @@ class ClusterMetrics:
     def braked_checks(self) -> cloudwatch.Metric:
         """Return the number of braked health checks; no value without one (health/drain_limit.sh)."""
         return self._own("BrakedChecks", "Maximum")
+
+    def problem(self, name: str) -> cloudwatch.Metric:
+        """Return the number of nodes, runs or GPUs with a problem; no value without one (problems.py)."""
+        return self._own(name, "Sum")
 
     def nodes(self, partition: str, state: str) -> cloudwatch.Metric:
         """Return the number of a partition's nodes in one state."""

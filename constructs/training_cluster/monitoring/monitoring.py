@@ -9,7 +9,7 @@ from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
-from training_cluster.monitoring.metrics import ClusterMetrics
+from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS, ClusterMetrics
 from training_cluster.stack_names import rules_topic
 
 
@@ -36,6 +36,7 @@ class Monitoring(Construct):
             "Alarms",
             metrics=metrics,
             email=settings.alarm_email,
+            problems=_problems(settings),
             topic_name=None if settings.metrics == "cloudwatch" else rules_topic(settings.cluster_name),
         )
         self.dashboard_name = ClusterDashboard(
@@ -59,3 +60,12 @@ class Monitoring(Construct):
                 usd=settings.budget_usd,
                 email=settings.alarm_email,
             )
+
+
+def _problems(settings: Settings) -> tuple[str, ...]:
+    """Return the problems with an alarm: none with a Prometheus, whose rules report the same."""
+    if settings.metrics != "cloudwatch":
+        return ()
+    types = [each for queue in settings.all_queues for each in queue.types]
+    has_gpus = any(each.family.accelerator.kind == "gpu" for each in types)
+    return JOB_PROBLEMS + (GPU_PROBLEMS if has_gpus else ())

@@ -18,6 +18,7 @@ from tests.slow.account import Account
 from tests.slow.assets.training.training import NODES, local_slurm
 from tests.slow.rehearsal.local_slurm.test_local_slurm import wait_for_states
 from tests.unit.training_cluster.monitoring.monitored import monitored
+from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS
 from training_cluster.paths import ASSETS
 
 pytestmark = pytest.mark.slow
@@ -57,7 +58,11 @@ def test_without_an_address_there_are_alarms_and_a_dashboard_alone(account: Acco
     assert {w["type"] for w in json.loads(body)["widgets"]} == {"text", "alarm", "metric"}
     assert set(_alarms(account)) == {
         f"TrainingCluster_training_{name}"
-        for name in ("HeadNodeDead", "SchedulerSilent", "LustreFull", "NodesNotStarting", "CheckBraked")
+        for name in (
+            *("HeadNodeDead", "SchedulerSilent", "LustreFull", "NodesNotStarting", "CheckBraked"),
+            *JOB_PROBLEMS,
+            *GPU_PROBLEMS,
+        )
     }
     assert _budgets(account) == {}
 
@@ -139,6 +144,7 @@ def _published(slurm: LocalSlurm, folder: Path) -> dict[str, float]:
         [
             *(sys.executable, "-B", str(ASSETS / "bootstrap" / "metrics" / "head_node.py")),
             *("--cluster", "training", "--region", "us-east-1"),
+            *("--state", str(folder / "state"), "--runs", str(folder / "runs")),
         ],
         env=environment | {"PATH": f"{aws.parent}:{environment['PATH']}"},
         stdout=subprocess.PIPE,

@@ -42,6 +42,14 @@ def test_a_node_publishes_what_it_alone_knows_once_a_minute(
     assert interpreter == "python3"
     assert Path(path).is_file()
     assert Path(path) == node.bundles / digest / "bootstrap" / "metrics" / program[0]
+    if node_type == "HeadNode":
+        program = [
+            *program,
+            "--state",
+            str(node.slash / "var/lib/training-cluster/metrics"),
+            "--runs",
+            str(node.shared / "runs"),
+        ]
     assert arguments == [*program[1:], "--cluster", "training", "--region", "us-east-1"]
     assert "OnCalendar=minutely" in (units / f"{METRICS}.timer").read_text()
     reload, enable = (node.root / "systemctl").read_text().splitlines()

@@ -200,10 +200,14 @@ def test_the_head_node_publishes_how_many_checks_are_braked(
         os.utime(marker, (then, then))
     node = braked.node
     node.stub("sinfo", "echo 'gpu|gpu-dy-x-1|idle|10.0.0.1|Unknown|none'")
+    node.stub("squeue", "")
     node.stub("aws", f'for last in "$@"; do :; done; echo "$last" >{node.root}/data')
     program = ASSETS / "bootstrap" / "metrics" / "head_node.py"
     subprocess.run(
-        [sys.executable, "-B", str(program), "--cluster", "training", "--region", "eu-west-1"],
+        [
+            *(sys.executable, "-B", str(program), "--cluster", "training", "--region", "eu-west-1"),
+            *("--state", str(node.root / "state"), "--runs", str(node.root / "runs")),
+        ],
         env={"PATH": f"{node.programs}:{os.environ['PATH']}", "TRAINING_ROOT": str(node.slash)},
         check=True,
     )

@@ -36,6 +36,9 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        (root / "run").mkdir()
+        self.has("squeue", "")
+        self.has("journalctl", "")
         self.has(
             "aws", 'for word in "$@"; do last="$word"; echo "$word"; done >arguments; echo "$last" >data'
         )
@@ -50,12 +53,14 @@ class Node:
         self.has(program, f'echo "$@" >{program}.arguments; cat {program}.txt')
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        if program == "head_node.py":
+            arguments += ("--state", str(self.root / "state"), "--runs", str(self.root / "runs"))
         return subprocess.run(
             [
                 *(sys.executable, "-B", str(METRICS / program), *arguments),
                 *("--cluster", "training", "--region", "eu-west-1"),
             ],
-            env={"PATH": f"{self.root}:/usr/bin:/bin"},
+            env={"PATH": f"{self.root}:/usr/bin:/bin", "TRAINING_ROOT": str(self.root)},
             capture_output=True,
             text=True,
             check=False,
