@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -24,6 +25,16 @@ def test_the_page_has_the_costs_of_each_store(nodes: int) -> None:
 
 
 def test_doubt_about_prices_is_said() -> None:
-    line = render_metrics_cost(metrics_cost(read_settings({"nodes": "4"})))
+    cost = metrics_cost(read_settings({"nodes": "4"}))
+    line = render_metrics_cost(cost)
     assert line.startswith("Metrics of 4 nodes")
-    assert "unconfirmed" in line
+    assert "unconfirmed" not in line
+    assert "unconfirmed" in render_metrics_cost(dataclasses.replace(cost, unconfirmed=True))
+
+
+def test_the_readme_has_the_pages_costs() -> None:
+    costs = [metrics_cost(read_settings({"family": "p5"}), nodes) for nodes in (1, 16, 256)]
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    for store in ("cloudwatch", "amp"):
+        one, some, many = (round(getattr(cost, store)) for cost in costs)
+        assert f"{one}, {some} and {many}" in readme
