@@ -9,7 +9,6 @@ from ops.account.session import ClientOf
 from ops.preflight.account.access import (
     check_boundary,
     check_buckets,
-    check_directory,
     check_key,
     check_node_policies,
     check_placement_group,
@@ -24,6 +23,7 @@ from ops.preflight.account.credentials import (
     check_region,
     read_identity,
 )
+from ops.preflight.account.directory import check_directory
 from ops.preflight.account.name_conflicts import check_account, check_budget
 from ops.preflight.account.volume_key import check_volume_key
 from ops.preflight.capacity.instance_types import check_instance_types

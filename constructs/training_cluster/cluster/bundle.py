@@ -62,6 +62,8 @@ def build_bundle(*, settings: Settings, assets: Path = ASSETS) -> bytes:
     files["versions.env"] = render_versions().encode()
     if settings.users:
         files |= render_users(read_users(settings.users), home=settings.home)
+    if settings.directory:
+        files["directory"] = b""
     files["metrics.env"] = render_metrics(settings).encode()
     files["prices"] = render_prices(settings).encode()
     return _pack(files, executables(assets))

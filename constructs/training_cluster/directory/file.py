@@ -19,6 +19,8 @@ LDAPS_PORT, LDAP_PORT = 636, 389
 # DomainNameValidator of ParallelCluster.
 _NAME = r"^([a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*|(DC|dc)=[a-zA-Z0-9_-]+(,(DC|dc)=[a-zA-Z0-9_-]+)*)$"
 _ARN = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:\S+$"
+# sudo's rules of Ubuntu and Amazon Linux name these groups, and would take a directory's for them.
+_HIDDEN_GROUPS = {"filter_groups": "nobody,root,admin,sudo,wheel"}
 _PLAIN = "ldap_auth_disable_tls_never_use_in_production"
 
 
@@ -56,15 +58,22 @@ class Directory(Strict):
 
     def rendered(self) -> dict[str, Any]:
         """Return the cluster config's DirectoryService."""
-        return {key: value for key, value in self.model_dump().items() if value not in (None, {})}
+        found = {key: value for key, value in self.model_dump().items() if value is not None}
+        return found | {"AdditionalSssdConfigs": {**_HIDDEN_GROUPS, **self.AdditionalSssdConfigs}}
 
-    def endpoints(self) -> list[tuple[str, int]]:
-        """Return host and port of each address."""
+    @property
+    def search_base(self) -> str:
+        """Distinguished name below which nodes search: DomainName, as ParallelCluster reads it."""
+        name = self.DomainName
+        return name if "=" in name else ",".join(f"DC={part}" for part in name.split("."))
+
+    def addresses(self) -> list[str]:
+        """Return each address with its scheme and port."""
         found = []
         for each in self.DomainAddr.split(","):
             parts = urlsplit(each.strip() if "://" in each else f"ldaps://{each.strip()}")
             port = parts.port or (LDAPS_PORT if parts.scheme == "ldaps" else LDAP_PORT)
-            found.append((str(parts.hostname), port))
+            found.append(f"{parts.scheme}://{parts.hostname}:{port}")
         return found
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from ops.account.session import ClientOf, unless
 from ops.preflight.finding import Finding, finding
 from training_cluster.advice.spot_role import CREATE_SPOT_ROLE, SPOT_ROLE
-from training_cluster.directory.file import read_directory
 from training_cluster.flags.settings import Settings
 
 
@@ -64,26 +63,6 @@ def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
         yield _there(
             "accounting_secret", found, "aws secretsmanager list-secrets, then -c accounting_secret="
         )
-
-
-def check_directory(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check the secret of a directory of the user's own, and name what only a node can try."""
-    if not settings.directory:
-        return
-    directory = read_directory(settings.directory)
-    secrets, arn = client("secretsmanager"), directory.PasswordSecretArn
-    found = unless(lambda: secrets.describe_secret(SecretId=arn), "ResourceNotFoundException")
-    yield _there(
-        "directory's password", found, f"aws secretsmanager list-secrets, then in {settings.directory} "
-    )
-    where = ", ".join(f"{host}:{port}" for host, port in directory.endpoints())
-    yield Finding(
-        check="directory's address",
-        found=f"not checked: only a node in the VPC can reach {where}",
-        verdict="warning",
-        mend="on an instance of the private subnet: openssl s_client -connect "
-        f"{directory.endpoints()[0][0]}:{directory.endpoints()[0][1]}",
-    )
 
 
 def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -126,17 +127,51 @@ def test_an_image_of_a_registry_and_a_broken_file_end_the_job_with_one_message(
 
 
 @pytest.mark.nightly
-def test_gpt2_has_the_very_same_losses_in_a_container_with_its_torch(tmp_path: Path, image: Path) -> None:
-    env = {"CORPUS": "raw", "MAX_STEPS": "12", "CHECKPOINT_EVERY": "6", "WARMUP_STEPS": "2"}
-    with training_on_slurm(tmp_path, workload="gpt2", env=env) as training:
-        raw = training.shared / "datasets" / "gpt2" / "raw"
+@pytest.mark.timeout(1800)  # roberta's environment compiles for minutes
+@pytest.mark.parametrize("workload", ["gpt2", "bert-trainium", "gpt2-megatron", "roberta", "titan"])
+def test_each_workload_has_the_very_same_losses_in_a_container_with_its_torch(
+    tmp_path: Path, workload: str
+) -> None:
+    env = {"CORPUS": "raw", "DATA": "raw", "MAX_STEPS": "6", "CHECKPOINT_EVERY": "3", "WARMUP_STEPS": "2"}
+    with training_on_slurm(tmp_path, workload=workload, env=env) as training:
+        raw = training.shared / "datasets" / workload / "raw"
         raw.mkdir(parents=True)
-        (raw / "text.txt").write_text((ROOT / "LICENSE").read_text() * 20)
-        training.run("outside")
-        environment = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs")) / "gpt2"
-        own = make_image(IMAGES, environment=environment, say=print)
+        pages = [page.read_text() for page in sorted((ROOT / "docs").rglob("*.md"))]
+        sections = [section for page in pages for section in page.split("\n## ")]
+        (raw / "docs.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in sections))
+        training.wait(training.submit("outside"), state="COMPLETED", timeout_s=1500)
+        own = make_image(IMAGES, environment=environment_of(training, workload), say=print)
         said = training.run("inside", CONTAINER_IMAGE=str(own))
         assert "container: torch 2." in said
         assert "the image's own; Python 3." in said
         assert losses(training.metrics("inside")) == losses(training.metrics("outside"))
+        assert len(training.metrics("inside")) == 6
         assert {row["world_size"] for row in training.metrics("inside")} == {2}
+
+
+@pytest.mark.nightly
+def test_the_network_is_judged_in_a_container_as_outside(tmp_path: Path) -> None:
+    env = {"MIN_BYTES": "1024", "MAX_BYTES": "65536"}
+    with training_on_slurm(tmp_path, workload="nccl-tests", env=env) as training:
+        training.run("outside")
+        own = str(make_image(IMAGES, environment=environment_of(training, "nccl-tests"), say=print))
+        said = training.run("inside", CONTAINER_IMAGE=own)
+        assert "container: torch 2." in said
+        assert "all-reduce as it should be: 2 nodes, 2 ranks" in said
+        sizes = [[row["message_bytes"] for row in training.metrics(run)] for run in ("inside", "outside")]
+        assert sizes == [[1024 * 2**i for i in range(7)]] * 2
+        program = training.shared / "training" / "nccl-tests" / "all_reduce.py"
+        program.write_text(program.read_text().replace("total_wrong += wrong", "total_wrong += 1"))
+        said = training.wait(training.submit("bad", CONTAINER_IMAGE=own), state="FAILED")
+        assert "7 values came out wrong: a GPU or a card corrupts data" in said
+        # A container has no program of the node's.
+        gpu = {"DEVICE": "gpu", "TRAINING_REHEARSAL": "0", "MEASURE_WITH": "nccl-tests"}
+        said = training.wait(training.submit("missing", CONTAINER_IMAGE=own, **gpu), state="FAILED")
+        assert "has no all_reduce_perf" in said
+
+
+def environment_of(training: Training, workload: str) -> Path:
+    """Return the environment that the workload's job made, which may be of a variant."""
+    venvs = Path(os.environ.get("TRAINING_VENVS", training.shared / "venvs"))
+    variant = {"bert-trainium": "-cpu", "gpt2-megatron": "-local"}
+    return venvs / f"{workload}{variant.get(workload, '')}"

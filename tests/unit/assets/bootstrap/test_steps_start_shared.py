@@ -1,4 +1,4 @@
-"""Steps 70 and 75 in a shared folder where, as in /fsx, every user of the cluster may create files."""
+"""Steps 70, 73 and 75 in a shared folder where, as in /fsx, every user of the cluster may create files."""
 
 from __future__ import annotations
 
@@ -145,3 +145,49 @@ def test_a_users_own_folder_is_not_opened_and_a_users_link_is_not_followed(node:
     assert (fsx / "runs" / "gpt2").stat().st_mode & 0o777 == 0o700
     assert secret.stat().st_mode & 0o777 == 0o700
     assert list(secret.iterdir()) == []
+
+
+LOGIN = "UMASK\t022\n#HOME_MODE\t0700\nHOME_MODE\t0750\n"
+
+
+@pytest.fixture
+def of_directory(node: Node) -> Node:
+    """A node of a cluster with a directory."""
+    (node.bundle / "directory").touch()
+    (node.slash / "etc").mkdir(parents=True)
+    (node.slash / "etc" / "login.defs").write_text(LOGIN)
+    return node
+
+
+def test_a_directory_makes_homes_private_and_a_second_run_changes_nothing(
+    of_directory: Node,
+) -> None:
+    for _ in range(2):
+        of_directory.does("73", node_type="HeadNode")
+        assert of_directory.text("etc/login.defs") == "UMASK\t022\n#HOME_MODE\t0700\nHOME_MODE\t0700\n"
+        assert "umask 077" in of_directory.text("etc/profile.d/training-cluster-directory.sh")
+        assert (of_directory.slash / "fsx" / "users").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_compute_nodes_make_no_shared_folder(of_directory: Node) -> None:
+    of_directory.does("73")
+    assert not (of_directory.slash / "fsx" / "users").exists()
+
+
+def test_without_a_directory_the_system_stays_as_it_is_and_the_profile_goes(of_directory: Node) -> None:
+    of_directory.does("73")
+    (of_directory.bundle / "directory").unlink()
+    of_directory.does("73", node_type="HeadNode")
+    assert not (of_directory.slash / "etc/profile.d/training-cluster-directory.sh").exists()
+    assert not (of_directory.slash / "fsx" / "users").exists()
+
+
+@several_users
+def test_a_folder_that_a_user_made_first_is_reported_and_keeps_its_mode(of_directory: Node) -> None:
+    folder = of_directory.slash / "fsx" / "users"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 1, 1)
+    done = of_directory.run("73", node_type="HeadNode")
+    assert done.returncode == 1
+    assert "fsx/users belongs to daemon" in done.stderr
+    assert folder.stat().st_mode & 0o7777 == 0o700

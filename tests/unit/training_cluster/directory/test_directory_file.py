@@ -37,11 +37,13 @@ def test_the_cluster_config_has_a_directory_that_parallelclusters_schema_takes(t
         "DomainReadOnlyUser": "cn=ReadOnly,dc=corp,dc=example,dc=com",
         "LdapTlsReqCert": "hard",
         "GenerateSshKeysForUsers": True,
+        # A directory's group of such a name is none of sudo's rules.
+        "AdditionalSssdConfigs": {"filter_groups": "nobody,root,admin,sudo,wheel"},
     }
     assert not list(config_problems(config))
-    assert read_directory(str(tmp_path / "directory.yaml")).endpoints() == [
-        ("a.example.com", 636),
-        ("b.example.com", 1636),
+    assert read_directory(str(tmp_path / "directory.yaml")).addresses() == [
+        "ldaps://a.example.com:636",
+        "ldaps://b.example.com:1636",
     ]
 
 
