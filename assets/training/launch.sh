@@ -6,7 +6,7 @@
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
 #   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
 #   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
-#   TRAINING_OPT (default /opt/training-cluster): what the image has. AFTER_FAILURE_S (default 60): the seconds that the
+#   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF (torch's own). AFTER_FAILURE_S (default 60): the seconds that the
 #   ranks of this node have to end when those of another one have failed.
 # Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
@@ -43,6 +43,10 @@ process_environment() {
   # Unbuffered output for tail -f, and no compiled files in the shared folder.
   export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
   export PYTHONPATH="$launch_training${PYTHONPATH:+:$PYTHONPATH}"
+  # Batches of different shapes fragment the GPU's memory less; torchtitan starts its ranks with it, too.
+  if [[ ${ACCELERATOR_KIND:-none} == gpu ]]; then
+    export PYTORCH_ALLOC_CONF="${PYTORCH_ALLOC_CONF:-expandable_segments:True}"
+  fi
   preload_xeon_libraries
 }
 

@@ -137,15 +137,20 @@ def sha256_of(file: Path) -> str:
 
 
 class Tokens:
-    """The tokens of one split as one long sequence; files are mapped, not read."""
+    """The tokens of one split as one long sequence; files are mapped, not read.
+
+    A file is opened when the first window needs it. If 512 ranks opened the 12,000 files of a large corpus as
+    they start, the metadata server of the shared file system would get 6 million requests.
+    """
 
     def __init__(self, folder: Path, manifest: Manifest, split: str) -> None:
         import numpy as np  # noqa: PLC0415 (the rest of this file needs no package)
 
         shards = [shard for shard in manifest.splits[split] if shard.tokens]
+        self._files = [folder / shard.file for shard in shards]
         # The format is little endian, whatever the machine.
-        kind = np.dtype(manifest.dtype).newbyteorder("<")
-        self._maps = [np.memmap(folder / shard.file, dtype=kind, mode="r") for shard in shards]
+        self._kind = np.dtype(manifest.dtype).newbyteorder("<")
+        self._maps: dict[int, npt.NDArray[Any]] = {}
         self._ends = list(itertools.accumulate(shard.tokens for shard in shards))
 
     def __len__(self) -> int:
@@ -171,10 +176,17 @@ class Tokens:
         at = bisect.bisect_right(self._ends, start)
         while length > 0:
             begin = start - (self._ends[at - 1] if at else 0)
-            part = self._maps[at][begin : begin + length]
+            part = self._map(at)[begin : begin + length]
             parts.append(part)
             start, length, at = start + len(part), length - len(part), at + 1
         return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+
+    def _map(self, at: int) -> npt.NDArray[Any]:
+        import numpy as np  # noqa: PLC0415
+
+        if at not in self._maps:
+            self._maps[at] = np.memmap(self._files[at], dtype=self._kind, mode="r")
+        return self._maps[at]
 
 
 def total_bytes(manifest: Manifest, shards: Iterable[Shard] | None = None) -> int:

@@ -29,7 +29,7 @@ class Run:
     world_size: int
     """Number of ranks of the job; check_world compares it with those that take part."""
     peak_tflops: float | None = None
-    """Peak of one rank's accelerator, dense, in the precision of the training; None if it is not known."""
+    """Peak of one rank's accelerator, dense, in bf16 (V100: fp16); None if it is not known, or in fp32."""
 
     @property
     def is_first(self) -> bool:
@@ -68,6 +68,9 @@ def _variable(name: str) -> str:
 def _peak_tflops() -> float | None:
     """Divide the peak of the accelerators among the ranks: a Trainium chip has several cores."""
     peak = os.environ.get("ACCELERATOR_PEAK_TFLOPS")
+    # The families' figures are of 16 bits.
+    if os.environ.get("MIXED_PRECISION") == "no":
+        return None
     # A rehearsal, or DEVICE=cpu on a node with GPUs, does not train on the accelerator.
     if not peak or os.environ.get("TRAINING_REHEARSAL") == "1" or os.environ.get("DEVICE") == "cpu":
         return None

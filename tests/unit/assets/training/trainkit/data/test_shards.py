@@ -66,6 +66,24 @@ def test_every_window_is_that_of_one_long_sequence(shards: ModuleType, folder: P
             tokens.window(start, length)
 
 
+def test_a_file_is_opened_for_the_first_window_in_it(
+    shards: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    mapped = np.memmap
+
+    def memmap(file: Path, **options: object) -> object:
+        opened.append(file.name)
+        return mapped(file, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(np, "memmap", memmap)
+    tokens = shards.Tokens(folder, shards.read_manifest(folder), "train")
+    assert opened == []
+    tokens.window(3, 2)
+    tokens.window(4, 3)
+    assert opened == ["train-00001.bin", "train-00002.bin"]
+
+
 def test_ids_that_two_bytes_cannot_hold_take_four(shards: ModuleType) -> None:
     assert (shards.dtype_of(65_536), shards.dtype_of(65_537)) == ("uint16", "uint32")
 

@@ -35,11 +35,13 @@ def test_only_the_runs_own_oldest_checkpoints_go(tmp_path: Path) -> None:
     (mine / "weights").write_text("mine")
     copied = save(a_run(tmp_path, name="other"), 2)
     copied.rename(run.checkpoint_dir / copied.name)
+    (run.checkpoint_dir / "step-x").mkdir()
     for step in (10, 20, 30):
         save(run, step)
     assert checkpoints.steps(run.checkpoint_dir) == [1, 2, 20, 30]
     save(run, 40, keep=0)
     assert checkpoints.steps(run.checkpoint_dir) == [1, 2, 40], "the newest stays, whatever keep says"
+    assert (run.checkpoint_dir / "step-x").is_dir()
 
 
 def test_a_step_that_is_saved_already_stays_as_it_is(tmp_path: Path) -> None:

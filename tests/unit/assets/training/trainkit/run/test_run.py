@@ -39,6 +39,10 @@ def test_a_rank_knows_its_folders_and_its_share_of_the_accelerators_peak(
     run = Run.from_environment()
     assert (run.rank, run.local_rank, run.world_size, run.is_first) == (3, 1, 64, False)
     assert run.peak_tflops == 95
+    monkeypatch.setenv("MIXED_PRECISION", "no")
+    assert Run.from_environment().peak_tflops is None, "the families' figures are of 16 bits"
+    monkeypatch.setenv("MIXED_PRECISION", "bf16")
+    assert Run.from_environment().peak_tflops == 95
     monkeypatch.setenv("DEVICE", "cpu")
     assert Run.from_environment().peak_tflops is None
     monkeypatch.delenv("RUN_DIR")
