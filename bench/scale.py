@@ -28,6 +28,7 @@ MEMORY_GOAL = 0.5
 """Share of the memory of the provider's function."""
 CALLS_GOAL = 1.2
 _SHARED_GOAL = 1.0
+_WORK_GOAL_S = 3.0
 _GOAL = (_SHARED_GOAL, " %")
 _SMALL_JOB = 2
 _FAMILY = "p5"
@@ -85,7 +86,9 @@ def measure() -> Result:
             "slurmctld looks again; here a PrologSlurmctld tells it.",
             "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
             "Its calls are what slurmctld itself counted (sdiag): a fixed number by the script and by srun."
-            " Each node's daemons also report the end of the step and of the job, as Slurm does.",
+            " Each node's daemons also report the end of the step and of the job, as Slurm does. The script "
+            "itself takes half a second of any job; the rest is launch.sh on the nodes, which here share the "
+            "cores of one machine.",
             "The start is that of torchrun and one rank of gpt2 until its first checkpoint, counted by "
             "strace, with what the node itself does for all its ranks.",
             _PLAN,
@@ -144,6 +147,11 @@ def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
             [most.released_s / least.released_s],
             linear,
         ),
+        Row(
+            name=f"slurmctld's CPU time in it, {most.nodes} nodes",
+            measured=f"{most.slurmctld_cpu_s:.2f} s, {1e3 * most.slurmctld_cpu_s / most.nodes:.2f} ms a node "
+            f"({least.nodes} nodes: {1e3 * least.slurmctld_cpu_s / least.nodes:.2f} ms)",
+        ),
     ]
 
 
@@ -165,8 +173,11 @@ def job_rows(small: JobWork, large: JobWork) -> list[Row]:
             verdict="met" if more <= output else "missed",
         ),
         Row(
-            name=f"job.slurm's own work, {large.nodes} nodes on this one machine",
-            measured=f"{large.seconds:.0f} s ({small.nodes} nodes: {small.seconds:.1f} s)",
+            name=f"job.slurm and launch.sh, {large.nodes} nodes on this one machine, beyond srun true",
+            goal=f"<= {_WORK_GOAL_S:g} s",
+            measured=f"{large.own_s:.1f} s beyond {large.bare_s:.1f} s ({small.nodes} nodes: "
+            f"{small.own_s:.1f} s)",
+            verdict="met" if large.own_s <= _WORK_GOAL_S else "missed",
         ),
     ]
 

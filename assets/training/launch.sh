@@ -13,7 +13,7 @@
 #   source "$here/../launch.sh"
 #   start_ranks "$here" "$here/train.py" "$@"
 
-launch_training="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+launch_training="$(cd "${BASH_SOURCE[0]%/*}" && pwd)"
 readonly launch_training
 # shellcheck source=assets/training/environment.sh
 source "$launch_training/environment.sh"
@@ -28,14 +28,24 @@ rank_environment() {
   export WORLD_SIZE="$EXPECTED_WORLD_SIZE" LOCAL_WORLD_SIZE="$NPROC_PER_NODE"
 }
 
+# Prints the number of cores of the node, also of those to which this rank is not pinned. Reads files, since each rank of a
+# large job would start lscpu and more programs. Without these files nproc counts.
+cores_of_node() {
+  local file siblings
+  local -A cores=()
+  for file in /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list; do
+    if [[ -r $file ]] && read -r siblings <"$file"; then cores[$siblings]=1; fi
+  done
+  if ((${#cores[@]})); then printf '%s\n' "${#cores[@]}"; else nproc; fi
+}
+
 # Exports threads, network interface and settings of Python for any kind of rank.
 process_environment() {
-  local cores threads
-  # lscpu counts all cores of the node; nproc, for an image without lscpu, only those to which a rank is pinned.
-  cores="$(lscpu --parse=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)" 2>/dev/null || cores="$(nproc)"
-  threads=$((cores / NPROC_PER_NODE))
   # Ranks share the cores of the node; the default of torchrun is one thread for each rank.
-  export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}"
+  if [[ -z ${OMP_NUM_THREADS:-} ]]; then
+    export OMP_NUM_THREADS=$(($(cores_of_node) / NPROC_PER_NODE))
+    if ((OMP_NUM_THREADS == 0)); then OMP_NUM_THREADS=1; fi
+  fi
   # Gloo finds its network interface by the name of the host, which may not resolve on one machine.
   if [[ $MASTER_ADDR == 127.* ]]; then
     export GLOO_SOCKET_IFNAME=lo
@@ -55,7 +65,7 @@ process_environment() {
 # the second one; they append the rank.
 record_collectives() {
   local -r flight="${RUN_DIR:-}/flight/${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}"
-  if [[ -z ${RUN_DIR:-} ]] || ! mkdir -p "$flight"; then return; fi
+  if [[ -z ${RUN_DIR:-} ]] || { [[ ! -d $flight ]] && ! mkdir -p "$flight"; }; then return; fi
   export TORCH_FR_DUMP_TEMP_FILE="${TORCH_FR_DUMP_TEMP_FILE:-$flight/rank_}"
   export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:-$TORCH_FR_DUMP_TEMP_FILE}"
 }
@@ -89,7 +99,7 @@ keep_output() {
   local file
   if [[ -z ${RUN_DIR:-} ]] || ((${#launch_tees[@]})); then return; fi
   file="$(log_folder)/rank-$RANK"
-  mkdir -p "${file%/*}"
+  if [[ ! -d ${file%/*} ]]; then mkdir -p "${file%/*}"; fi
   if [[ ${1:-} == all ]]; then
     exec > >(trap '' TERM && exec tee -a "$file.log") 2>&1
     launch_tees+=("$!")

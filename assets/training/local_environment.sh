@@ -55,7 +55,7 @@ local_environment() {
   fi
   environment_folder="$(local_folder)/$(basename "$environment_archive" .tar)"
   # The folder of the local disks is open to all users.
-  if environment_is_safe "$environment_folder" && environment_path_is_safe "$environment_archive" &&
+  if environment_is_safe "$environment_folder" && environment_paths_are_safe inside "$environment_archive" &&
     unpack_environment "$1" "$environment_archive" "$environment_folder"; then
     printf '%s\n' "$environment_folder"
   else

@@ -71,6 +71,8 @@ read_kill_wait() {
 
 note_start() {
   rm -f "$RUN_DIR/outcome" "$RUN_DIR/failed"
+  # Otherwise all nodes make these folders of launch.sh at once.
+  mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
   printf '%s %s %s %s %s\n' "${SLURM_RESTART_COUNT:-0}" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
     "$SLURM_JOB_ID" >>"$RUN_DIR/starts"
   log "training from step $start_step"

@@ -40,10 +40,17 @@ class JobWork:
     nodes: int
     seconds: float
     """Seconds from the batch script's start to its end."""
+    bare_s: float
+    """Those of a script that starts /bin/true on each of these nodes: the work of Slurm."""
     calls: Mapping[str, int]
     """Calls by kind: those of the script, of srun, and of the start of the job."""
     files: Sequence[str]
     """New files in the shared folder."""
+
+    @property
+    def own_s(self) -> float:
+        """Seconds beyond Slurm's own work."""
+        return self.seconds - self.bare_s
 
 
 def make_shared(folder: Path) -> dict[str, str]:
@@ -73,20 +80,35 @@ def make_shared(folder: Path) -> dict[str, str]:
 def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, str]) -> JobWork:
     """Run the job on nodes that are up. Raises SlurmError if it fails or does not end."""
     shared, said = Path(variables["TRAINING_SHARED"]), slurm.layout.jobs / f"{nodes}.log"
+    where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
+    bare_s = _run_bare(slurm, [*where, "--ntasks-per-node=1", "--exclusive"], said)
     before = _files(shared)
     _sdiag(slurm, "--reset")
-    where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
     job = slurm.submit([*where, str(shared / "training" / "job.slurm"), WORKLOAD], env=variables)
     # Watches the output, since a request to slurmctld would be counted.
     wait_until(lambda: said.is_file() and "job.slurm: done" in said.read_text(), what=f"the end of {said}")
     counted = _settled(slurm)
-    log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
     return JobWork(
         nodes=nodes,
-        seconds=last_said(log, f"_job_complete: JobId={job} done ") - last_said(log, *chosen(job)),
+        seconds=_ran_s(slurm, job),
+        bare_s=bare_s,
         calls={name: count for name, count in counted.items() if name not in _OF_NODES},
         files=sorted(_files(shared) - before),
     )
+
+
+def _run_bare(slurm: BigSlurm, where: Sequence[str], said: Path) -> float:
+    """Start /bin/true once on each node, and return the seconds that the job ran."""
+    job = slurm.submit([*where, "--wrap", "srun --mpi=none true && echo ran"])
+    wait_until(lambda: said.is_file() and "ran" in said.read_text(), what=f"the end of {said}")
+    said.unlink()
+    _settled(slurm)
+    return _ran_s(slurm, job)
+
+
+def _ran_s(slurm: BigSlurm, job: int) -> float:
+    log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
+    return last_said(log, f"_job_complete: JobId={job} done ") - last_said(log, *chosen(job))
 
 
 def _files(folder: Path) -> set[str]:

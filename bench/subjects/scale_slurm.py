@@ -49,6 +49,8 @@ class Allocation:
     """Time from the last registration until the job runs."""
     released_s: float
     """Time from scancel until all nodes are idle."""
+    slurmctld_cpu_s: float
+    """CPU time of slurmctld in that time; the rest is that of the nodes' slurmd, which share this machine."""
 
     @property
     def own_s(self) -> float:
@@ -106,13 +108,15 @@ def _allocate(slurm: BigSlurm, first: int, count: int) -> Allocation:
     job = slurm.submit([*where, "--wrap", "sleep 3600"])
     wait_until(lambda: slurm.job_state(job) == "RUNNING", what=f"{count} nodes for job {job}")
     running = time.time()
+    controller = psutil.Process(int((slurm.layout.run / "slurmctld.pid").read_text()))
+    before = controller.cpu_times()
     slurm.cancel(job)
     cancelled = time.time()
     wait_until(
         lambda: sum(state == "idle" for state in slurm.node_states().values()) == first + count - 1,
         what=f"{count} nodes of job {job} to be idle",
     )
-    released = time.time()
+    released, after = time.time(), controller.cpu_times()
     log = read_log((slurm.layout.log / "slurmctld.log").read_text(encoding="utf-8"))
     submitted = last_said(log, f"_slurm_rpc_submit_batch_job: JobId={job} ")
     nodes = slurm.node_names[first - 1 : first + count - 1]
@@ -123,6 +127,7 @@ def _allocate(slurm: BigSlurm, first: int, count: int) -> Allocation:
         registered_s=max(registered) - min(registered),
         running_s=running - max(registered),
         released_s=released - cancelled,
+        slurmctld_cpu_s=after.user + after.system - before.user - before.system,
     )
 
 
