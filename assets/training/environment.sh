@@ -164,7 +164,8 @@ environment_cluster_user() {
 environment_of() {
   local environment_name environment_own environment_end environment_all
   if uses_container; then
-    environment_own="$(container_environment "$1")" && environment_is_safe "$environment_own" || return 1
+    environment_own="$(container_environment "$1")" && environment_own="$(unchanged "$1" "$environment_own")" &&
+      environment_is_safe "$environment_own" || return 1
     printf '%s\n' "$environment_own"
     return
   fi
@@ -175,13 +176,26 @@ environment_of() {
   else
     environment_end="$(environment_variant "$1")" || return 1
     environment_own="${TRAINING_VENVS:?job.slurm sets it}/$environment_name$environment_end"
-    environment_all="${TRAINING_SHARED:-/fsx}/venvs/$environment_name$environment_end"
+    environment_own="$(unchanged "$1" "$environment_own")" || return 1
+    environment_all="$(unchanged "$1" "${TRAINING_SHARED:-/fsx}/venvs/$environment_name$environment_end")" || return 1
     if environment_is_made "$1" "$environment_all" 2>/dev/null; then
       environment_own="$environment_all"
     else
       environment_is_safe "$environment_own" || return 1
     fi
     printf '%s\n' "$environment_own"
+  fi
+}
+
+# unchanged FOLDER VENV: prints VENV; or VENV-SUM if VENV is whole and has other content, since running jobs may still
+# import from it.
+unchanged() {
+  local environment_sum
+  environment_sum="$(environment_content "$1")" || return 1
+  if [[ -f $2/requirements.sha256 && $(<"$2/requirements.sha256") != "$environment_sum" ]]; then
+    printf '%s-%s\n' "$2" "${environment_sum:0:8}"
+  else
+    printf '%s\n' "$2"
   fi
 }
 

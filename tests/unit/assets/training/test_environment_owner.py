@@ -98,6 +98,18 @@ def test_environments_of_root_and_of_the_user_are_taken(shared: Shared, owner: i
     assert shared.has_run()
 
 
+def test_an_environment_that_a_running_job_may_use_stays_when_the_packages_change(shared: Shared) -> None:
+    shared.make(0)
+    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 60 s\nnew==1\n")
+    content = shared.bash('environment_content "$1"').stdout
+    changed = shared.venvs / f"tiny-{content[:8]}"
+    assert shared.bash(FIND).stdout == f"{changed}\n"
+    shared.make(0, at=changed)
+    assert shared.bash(FIND).stdout == f"{changed}\n"
+    (shared.workload / "requirements.txt").write_text("# Recipes: all\n# Budget: 60 s\n")
+    assert shared.bash(FIND).stdout == f"{shared.venv}\n", "the first one serves its own content again"
+
+
 def test_an_environment_of_the_clusters_user_who_has_sudo_is_taken(shared: Shared) -> None:
     shared.make(1)
     config = shared.folder / "etc" / "parallelcluster" / "cfnconfig"
