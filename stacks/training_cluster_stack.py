@@ -36,7 +36,7 @@ from training_cluster.network.network import Network
 from training_cluster.overrides.nodes import own_roles
 from training_cluster.pcluster.check import check_cluster_config, override_changes
 from training_cluster.queues.queue import Queue
-from training_cluster.stack_names import rules_topic
+from training_cluster.stack_names import jobs_topic, rules_topic
 from training_cluster.storage.storage import SharedStorage
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class TrainingClusterStack(Stack):
         self._advise(settings)
         self.template_options.metadata = {GIVEN_FLAGS: given_flags(settings)}
         name = settings.cluster_name
+        topic = jobs_topic(name) if settings.job_emails else None
         scripts = Scripts(
             self, "Scripts", bucket=storage.bucket, prefix=bootstrap_prefix(name), settings=settings
         )
@@ -78,7 +79,7 @@ class TrainingClusterStack(Stack):
             efs_id=storage.efs_id,
             bucket_name=storage.bucket.bucket_name,
             nodes_policy_arn=nodes_policy_arn(self, name),
-            datasets_policy_arn=datasets_policy_arn(self, name, storage.bucket),
+            datasets_policy_arn=datasets_policy_arn(self, name, storage.bucket, topic=topic),
             bundle_sha256=scripts.sha256,
             bootstrap_budget_s=bootstrap_budget_s(settings),
             image_id=self._image_id(settings),
@@ -109,7 +110,7 @@ class TrainingClusterStack(Stack):
         )
         cluster.resource.node.add_dependency(scripts.deployment)
         if roles := own_roles(config):
-            policy = attach_to_own_roles(self, name, storage.bucket, roles)
+            policy = attach_to_own_roles(self, name, storage.bucket, roles, topic=topic)
             cluster.resource.node.add_dependency(policy)
         # Checked before the cluster changes: a node with a wrong image fails only after half an hour.
         for image, root_gib in settings.own_images.items():

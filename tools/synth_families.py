@@ -27,6 +27,7 @@ OTHERS = {
         "metrics": "amp",
         "metrics_workspace": "arn:aws:aps:us-east-1:123456789012:workspace/"
         "ws-01234567-0123-4567-89ab-0123456789ab",
+        "job_emails": "ann=ann@example.com,team@example.com",
         "alert_webhook_secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:webhook-AbCdEf",
         **{"image": "build", "image_rebuild": "monthly"},
     },

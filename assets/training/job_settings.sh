@@ -23,7 +23,7 @@ check_job_settings() {
   # Its value is not shown: Slurm and Systems Manager keep what they are given.
   [[ ${NOTIFY:-webhook} != *://* ]] || die "NOTIFY holds an address, which is a secret." \
     "Write it into ~/.training-cluster/webhook on the cluster (chmod 600), and type NOTIFY=webhook sbatch ..."
-  check_word NOTIFY webhook
+  check_word NOTIFY webhook mail
   check_launcher "$1"
   check_container
 }

@@ -4,7 +4,7 @@
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variable training. Defines
 #   functions and does nothing else by itself.
-# Reads: NOTIFY (webhook; job_settings.sh), NOTIFY_FILE (trainkit/notify.py).
+# Reads: NOTIFY (webhook or mail; job_settings.sh), NOTIFY_FILE (trainkit/notify.py), JOB_TOPIC (trainkit/mail.py).
 
 # check_notify: ends the job at once if nobody could be told.
 check_notify() {
@@ -20,6 +20,6 @@ tell() {
   local python
   if [[ -z ${NOTIFY:-} ]]; then return; fi
   python="$(find_python)" || return 0
-  PYTHONPATH="$training" timeout 20 "$python" -B -m trainkit.notify "$1" "$2" ||
+  PYTHONPATH="$training" timeout 40 "$python" -B -m trainkit.notify "$1" "$2" ||
     log "nobody was told of this: see the line above"
 }

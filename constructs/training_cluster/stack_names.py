@@ -45,6 +45,11 @@ def is_taken(name: str) -> bool:
     return lower in {CLUSTER_STACK.lower(), "cdktoolkit"} or lower.startswith(prefixes)
 
 
+def jobs_topic(cluster_name: str) -> str:
+    """Name the SNS topic that a cluster's jobs publish to, with job_emails."""
+    return f"TrainingCluster_{cluster_name}_Jobs"
+
+
 def rules_topic(cluster_name: str) -> str:
     """Name the SNS topic of a cluster with Prometheus, which its head node publishes to."""
     # No cluster's name has an underscore, so no topic of another cluster has this name.

@@ -49,7 +49,8 @@ def submit(
     notify: Annotated[
         str | None,
         typer.Option(
-            metavar="webhook", help="Send a message at start, requeue and end (docs/how-to/health.md)."
+            metavar="webhook|mail",
+            help="Send a message at start, requeue and end (docs/how-to/health.md).",
         ),
     ] = None,
     follow: Annotated[
@@ -72,13 +73,14 @@ def submit(
 
     if follow and as_json:
         raise typer.BadParameter("--follow prints continuously, --json once: give one of them.")
-    if notify not in (None, "webhook"):
+    if notify not in (None, "webhook", "mail"):
         # The value is not shown: it may be the address, which is a secret.
         raise typer.BadParameter(
-            "--notify takes the word webhook. Its address is a secret, and belongs into the file "
-            "~/.training-cluster/webhook on the cluster (chmod 600)."
+            "--notify takes the word webhook or mail. A webhook's address is a secret, and belongs into the "
+            "file ~/.training-cluster/webhook on the cluster (chmod 600); addresses of mail are those of the "
+            "flag job_emails."
         )
-    given = [*(settings or []), *(["NOTIFY=webhook"] if notify else [])]
+    given = [*(settings or []), *([f"NOTIFY={notify}"] if notify else [])]
     checked = read_settings(given, run=name, container=container)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)

@@ -1,4 +1,4 @@
-"""Tells a person of a job's start or end, by a webhook in Slack's form.
+"""Tells a person of a job's start or end, by a webhook in Slack's form or by mail.
 
     python -m trainkit.notify EVENT TEXT
 
@@ -6,8 +6,8 @@ Called by: job.slurm (notify.sh), as the user, on the job's first node. The webh
 whoever has it can write to the channel. So it is in a file that its owner alone may read, and never in an
 argument, a variable or a log.
 
-Reads: NOTIFY_FILE (default ~/.training-cluster/webhook), and Slurm's names of the job. Only the standard
-library.
+Reads: NOTIFY (webhook or mail), NOTIFY_FILE (default ~/.training-cluster/webhook), and Slurm's names of the
+job; for mail see mail.py. Only the standard library.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
+
+from trainkit.mail import MailError, find_topic, send_mail
 
 _LIMIT_S = 10.0
 _LOCAL = ("127.0.0.1", "localhost")
@@ -80,11 +82,18 @@ def message(event: str, text: str) -> str:
 
 def main() -> int:
     """Send one message, or with --check look whether one could be sent."""
+    is_check = sys.argv[1:] == ["--check"]
     try:
-        address = read_address(webhook_file())
-        if sys.argv[1:] != ["--check"]:
-            send(address, message(*sys.argv[1:3]))
-    except NotifyError as error:
+        if os.environ.get("NOTIFY") == "mail":
+            find_topic()
+            if not is_check:
+                text = message(*sys.argv[1:3])
+                send_mail(text, text, user=os.environ.get("SLURM_JOB_USER", ""))
+        else:
+            address = read_address(webhook_file())
+            if not is_check:
+                send(address, message(*sys.argv[1:3]))
+    except (NotifyError, MailError) as error:
         print(f"notify.py: {error}", file=sys.stderr)
         return 1
     return 0

@@ -8,12 +8,14 @@ from training_cluster.catalog.families import load_base
 from training_cluster.catalog.family import EnvironmentVariable
 from training_cluster.flags.settings import Settings
 from training_cluster.queues.queue import NodeType, Queue
+from training_cluster.stack_names import jobs_topic
 
 
 def render_job_environments(settings: Settings) -> dict[str, str]:
     """Render the environment of every partition, by the partition's name."""
     shared_mbps = _shared_mbps(settings)
-    return {queue.name: _render(queue, shared_mbps=shared_mbps) for queue in settings.all_queues}
+    mail = f"export JOB_TOPIC='{jobs_topic(settings.cluster_name)}'\n" if settings.job_emails else ""
+    return {queue.name: _render(queue, shared_mbps=shared_mbps) + mail for queue in settings.all_queues}
 
 
 def _shared_mbps(settings: Settings) -> int | None:

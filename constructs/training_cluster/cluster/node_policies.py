@@ -60,12 +60,18 @@ def _of_every_node() -> list[iam.PolicyStatement]:
 
 
 def attach_to_own_roles(
-    scope: Construct, cluster_name: str, bucket: s3.IBucket, roles: Sequence[str]
+    scope: Construct,
+    cluster_name: str,
+    bucket: s3.IBucket,
+    roles: Sequence[str],
+    *,
+    topic: str | None = None,
 ) -> iam.ManagedPolicy:
     """Attach what our scripts need to roles of the user's: ParallelCluster attaches nothing to them.
 
     Args:
         roles: ARNs of the roles.
+        topic: name of the topic of jobs; None if they send no mail.
     """
     scripts, datasets = (
         bucket.arn_for_objects(f"{bootstrap_prefix(cluster_name)}/*"),
@@ -79,6 +85,7 @@ def attach_to_own_roles(
             *_of_every_node(),
             iam.PolicyStatement(actions=["s3:GetObject"], resources=[scripts, datasets]),
             iam.PolicyStatement(actions=list(_WRITE_ACTIONS), resources=[datasets]),
+            *_publish(topic),
         ],
     )
     for number, arn in enumerate(roles):
@@ -101,8 +108,12 @@ def login_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) ->
     return policy.managed_policy_arn
 
 
-def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket) -> str:
-    """Let compute nodes upload prepared data to the bucket and download it; not delete it.
+def datasets_policy_arn(
+    scope: Construct, cluster_name: str, bucket: s3.IBucket, *, topic: str | None = None
+) -> str:
+    """Let compute nodes upload prepared data to the bucket and download it, and their jobs send mail.
+
+    It lets them delete nothing. The right to publish is here, since a role takes ten policies.
 
     S3Access is no way: EnableWriteAccess gives s3:*, old versions included (ParallelCluster 3.16.1), and an
     update would see a change each time, since it tells the entries of a bucket apart by its name only.
@@ -112,7 +123,10 @@ def datasets_policy_arn(scope: Construct, cluster_name: str, bucket: s3.IBucket)
         scope,
         "DatasetsPolicy",
         name=f"{cluster_name}-datasets",
-        statements=[iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets])],
+        statements=[
+            iam.PolicyStatement(actions=["s3:GetObject", *_WRITE_ACTIONS], resources=[datasets]),
+            *_publish(topic),
+        ],
     )
     acknowledge_wildcards(policy, [datasets], "data sets of all workloads, whose names are the users'")
     return policy.managed_policy_arn
@@ -156,10 +170,9 @@ def metrics_policy_arn(
         topic: name of the SNS topic of alarm_email.
         webhook_secret_arn: secret with the address of the webhook.
     """
-    topic_arn = f"arn:{Aws.PARTITION}:sns:{Aws.REGION}:{Aws.ACCOUNT_ID}:{topic}"
     rights = {
         "aps:RemoteWrite": workspace_arn,
-        "sns:Publish": topic_arn if topic else None,
+        "sns:Publish": _topic_arn(topic) if topic else None,
         "secretsmanager:GetSecretValue": webhook_secret_arn,
     }
     statements = [
@@ -170,6 +183,17 @@ def metrics_policy_arn(
     return _policy(
         scope, "MetricsPolicy", name=f"{cluster_name}-metrics", statements=statements
     ).managed_policy_arn
+
+
+def _topic_arn(name: str) -> str:
+    return f"arn:{Aws.PARTITION}:sns:{Aws.REGION}:{Aws.ACCOUNT_ID}:{name}"
+
+
+def _publish(topic: str | None) -> list[iam.PolicyStatement]:
+    """Allow messages to one topic."""
+    if topic is None:
+        return []
+    return [iam.PolicyStatement(actions=["sns:Publish"], resources=[_topic_arn(topic)])]
 
 
 def _list_statement(entry: str) -> iam.PolicyStatement:

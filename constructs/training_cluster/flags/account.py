@@ -22,6 +22,7 @@ REGIONS_WITHOUT_BUDGETS = (
     *("us-gov-east-1", "us-gov-west-1"),
 )
 
+MAIL_ADDRESS = r"[^@\s]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+"
 POLICY_ARN = r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+"
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s*?,]*[^\s*?,/])?/?"
 # IAM's default quota is 10 managed policies a role. CloudWatch's agent and ours (session, data sets, buckets)
@@ -68,7 +69,7 @@ class AccountFlags(BaseModel):
     )
     alarm_email: str | None = flag(
         None,
-        pattern=r"^[^@\s]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        pattern=f"^{MAIL_ADDRESS}$",
         takes="an e-mail address",
         example="me@example.com",
         description="Address for the mails of the cluster's alarms and of its budget. AWS first sends it a "

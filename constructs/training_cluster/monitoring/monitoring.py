@@ -1,20 +1,22 @@
-"""Monitoring of a cluster: metrics on a dashboard, alarms, a budget."""
+"""Monitoring of a cluster: metrics on a dashboard, alarms, mail of jobs, a budget."""
 
 from __future__ import annotations
 
 from aws_cdk import Annotations
 from constructs import Construct
 
+from training_cluster.flags.monitoring import mails_of
 from training_cluster.flags.settings import Settings
 from training_cluster.monitoring.alarms import Alarms
 from training_cluster.monitoring.budget import MonthlyBudget
 from training_cluster.monitoring.dashboard import ClusterDashboard
+from training_cluster.monitoring.job_mails import JobMails
 from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS, ClusterMetrics
 from training_cluster.stack_names import rules_topic
 
 
 class Monitoring(Construct):
-    """Dashboard and alarms of a cluster and, with budget_usd, its budget.
+    """Dashboard and alarms of a cluster; with job_emails the topic of its jobs, with budget_usd its budget.
 
     Attributes:
         dashboard_name: name of the dashboard in CloudWatch.
@@ -51,6 +53,12 @@ class Monitoring(Construct):
             Annotations.of(self).add_info(
                 f"alarm_email={settings.alarm_email}: AWS sends it a mail with a link. Until somebody "
                 "follows the link, no alarm arrives; a budget writes without it"
+            )
+        if mails := mails_of(settings.job_emails):
+            JobMails(self, "JobMails", cluster_name=settings.cluster_name, mails=mails)
+            Annotations.of(self).add_info(
+                "job_emails: AWS sends each new address a mail with a link. Until somebody follows the link, "
+                "it gets no mail of jobs"
             )
         if settings.budget_usd and settings.alarm_email:
             MonthlyBudget(

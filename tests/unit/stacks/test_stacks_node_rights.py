@@ -56,7 +56,7 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
     scripts = {"BucketName": "TrainingCluster-Storage:BucketName", "KeyName": "bootstrap/training/*"}
     # A reference, so the policy outlives the roles that have it.
     ours, _ = own_policy(found, "parallelcluster-training-nodes-")
-    data, (statement,) = own_policy(found, "parallelcluster-training-datasets-")
+    data, (statement, mail) = own_policy(found, "parallelcluster-training-datasets-")
     head, *compute = [each["Iam"] for each in nodes]
     metrics, sends = own_policy(found, "parallelcluster-training-metrics-")
     assert head == {"S3Access": [scripts], "AdditionalIamPolicies": [{"Policy": ours}, {"Policy": metrics}]}
@@ -72,6 +72,8 @@ def test_nodes_may_read_their_scripts_and_answer_session_manager_and_compute_nod
         flat(statement["Resource"])
         == "arn:<AWS::Partition>:s3:::TrainingCluster-Storage:BucketName/datasets/*"
     )
+    assert mail["Action"] == "sns:Publish"
+    assert flat(mail["Resource"]).endswith(":TrainingCluster_training_Jobs"), "that topic and no other"
     assert found.exported(scripts["BucketName"]).strip("<>") in dict(names(found, "AWS::S3::Bucket"))
 
 

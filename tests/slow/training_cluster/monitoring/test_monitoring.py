@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.address import ACCOUNT
+from rehearsal.local_aws.address import ACCOUNT, PROGRAMS
 from rehearsal.local_aws.process import LocalAws
 from rehearsal.local_slurm import LocalSlurm
 from tests.slow.account import Account
@@ -19,7 +19,8 @@ from tests.slow.assets.training.training import NODES, local_slurm
 from tests.slow.rehearsal.local_slurm.test_local_slurm import wait_for_states
 from tests.unit.training_cluster.monitoring.monitored import monitored
 from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS
-from training_cluster.paths import ASSETS
+from training_cluster.paths import ASSETS, TRAINING
+from training_cluster.stack_names import jobs_topic
 
 pytestmark = pytest.mark.slow
 
@@ -124,6 +125,44 @@ def test_metric_math_that_cloudwatch_does_not_take_is_refused(
     with pytest.raises(AssertionError, match=words):
         account.deploy("refused", template)
     account.delete("refused")
+
+
+def _notify(account: Account, event: str, *, user: str) -> subprocess.CompletedProcess[str]:
+    """Send a message as a job of this user does, with the node's `aws` command."""
+    variables = account.address.client_variables()
+    slurm = {"SLURM_JOB_ID": "17", "SLURM_JOB_NAME": "gpt2", "SLURM_JOB_USER": user}
+    mail = {"NOTIFY": "mail", "JOB_TOPIC": jobs_topic("training"), "PYTHONPATH": str(TRAINING)}
+    return subprocess.run(
+        [sys.executable, "-B", "-m", "trainkit.notify", event, "on 2 nodes"],
+        env=variables | slurm | mail | {"PATH": f"{PROGRAMS}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_mail_of_jobs_reaches_the_addresses_of_their_user_alone(account: Account) -> None:
+    same = {"alarm_email": "you@example.com", "budget_usd": "9000"}
+    _deploy(account, **same, job_emails="ann=ann@example.com,team@example.com")
+    sns, sqs = account.client("sns"), account.client("sqs")
+    (topic,) = [each["TopicArn"] for each in sns.list_topics()["Topics"] if "_Jobs" in each["TopicArn"]]
+    found = {
+        each["Endpoint"]: each for each in sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    }
+    assert set(found) == {"ann@example.com", "team@example.com"}
+    # Nobody can read a mail here: a queue with the address's filter stands for it.
+    queue = sqs.create_queue(QueueName="ann")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    filters = {"FilterPolicy": json.dumps({"user": ["ann"]})}
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=filters)
+    for event, user in (("started", "bob"), ("finished", "ann")):
+        done = _notify(account, event, user=user)
+        assert (done.returncode, done.stderr) == (0, "")
+    got = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=5)["Messages"]
+    (message,) = [json.loads(each["Body"]) for each in got]
+    assert message["Message"] == "[finished] job 17 (gpt2 of ann): on 2 nodes"
+    assert message["Subject"] == message["Message"]
+    _deploy(account, **same)
+    assert "NotFound" in _notify(account, "started", user="ann").stderr
 
 
 def test_a_stack_that_goes_takes_all_of_it_along(account: Account) -> None:

@@ -121,7 +121,8 @@ def test_a_webhook_that_refuses_or_is_gone_is_told_without_its_address(
     [
         ("", ""),
         ("webhook", ""),
-        ("mail", "NOTIFY is 'mail'; allowed: webhook."),
+        ("mail", ""),
+        ("sms", "NOTIFY is 'sms'; allowed: webhook, mail."),
         (f"https://hooks.example.com/{SECRET}", "NOTIFY holds an address, which is a secret."),
     ],
 )
