@@ -18,6 +18,7 @@ SEED ?= 1
 ALL ?=
 FLAGS ?=
 ONLY ?=
+FOLDER ?=
 BASELINES ?=
 TORCH_INDEX ?=
 SERVE ?=
@@ -84,8 +85,8 @@ validate: setup ## Check every family x capacity x OS with the real ParallelClus
 	@$(VENV)/python -m rehearsal validate
 
 .PHONY: faults
-faults: setup ## Deploy while AWS, head nodes and functions fail, one at a time; continues where it stopped (ALL=1 SAMPLE SEED ONLY)
-	@$(VENV)/python -m rehearsal faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(filter 1,$(ALL)),--all) $(ONLY)
+faults: setup ## Deploy while AWS, head nodes and functions fail, one at a time; continues where it stopped (ALL=1 SAMPLE SEED ONLY FOLDER)
+	@$(VENV)/python -m rehearsal $(if $(FOLDER),--folder "$(FOLDER)") faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(filter 1,$(ALL)),--all) $(ONLY)
 
 .PHONY: bench
 bench: setup ## Compare with what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)

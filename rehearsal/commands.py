@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -140,7 +141,10 @@ def _options(
 
 def _check_none_kept(workspace: Workspace) -> None:
     if processes.find(dict([workspace.marker])):
-        raise RehearsalError("A rehearsal that was kept or killed is still running. End it first: make stop")
+        end = "make stop"
+        if workspace.root != FOLDER:
+            end = f"trainctl rehearse --stop --folder {shlex.quote(str(workspace.root))}"
+        raise RehearsalError(f"A rehearsal that was kept or killed is still running. End it first: {end}")
 
 
 def _clean_up(workspace: Workspace) -> None:

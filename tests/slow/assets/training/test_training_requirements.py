@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -32,6 +32,16 @@ PLATFORMS = [f"manylinux_{GLIBC[0]}_{minor}_x86_64" for minor in range(5, GLIBC[
 SOURCE_ONLY = {"fairseq-fixed", "transformer-engine-torch"}
 # From AWS's index for Neuron; packages of these names on PyPI are empty.
 OF_NEURON = {"torch-neuronx", "neuronx-cc", "libneuronxla", "nki"}
+# Asks pip for one package after another in one process: a process for each spends most of its time on its start.
+_ASK = """
+import contextlib, io, json, sys
+from pip._internal.cli.main import main
+for question in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(["index", "versions", "--json", *question])
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+_PROCESSES = 4
 
 
 def pins_of(python: str) -> Iterator[tuple[str, str]]:
@@ -57,18 +67,23 @@ def pins_of(python: str) -> Iterator[tuple[str, str]]:
             yield f"versions.yaml: {name}", f"{pin.lookup.removeprefix('pypi:')}=={pin.version}"
 
 
-def versions_of(name: str, python: str) -> list[str]:
-    """The versions of a package that pip would install on a node with this Python."""
+def question(name: str, python: str) -> list[str]:
+    """Return the arguments with which `pip index versions` lists what it would install on a node."""
     platforms = [f"--platform={platform}" for platform in PLATFORMS]
     kind = [] if name in SOURCE_ONLY else ["--only-binary=:all:"]
-    command = [sys.executable, "-m", "pip", "index", "versions", name, "--json"]
-    done = subprocess.run(
-        [*command, f"--python-version={python}", *platforms, *kind], capture_output=True, text=True
-    )
-    if done.returncode:
-        assert "No matching distribution" in done.stderr, done.stderr
-        return []
-    found: list[str] = json.loads(done.stdout)["versions"]
+    return [name, f"--python-version={python}", *platforms, *kind]
+
+
+def versions_of(names: Sequence[str], python: str) -> dict[str, list[str]]:
+    """Return the versions of each package that pip would install on a node with this Python."""
+    questions = json.dumps([question(name, python) for name in names])
+    done = subprocess.run([sys.executable, "-c", _ASK], input=questions, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+        code, said, complaint = json.loads(line)
+        assert code == 0 or "No matching distribution" in complaint, complaint
+        found[name] = [] if code else json.loads(said)["versions"]
     return found
 
 
@@ -86,8 +101,11 @@ def test_every_pinned_package_can_be_installed(python: str) -> None:
         "bert-trainium",
     }
     names = sorted({pin.partition("==")[0] for _, pin in pins})
-    with ThreadPoolExecutor(4) as threads:
-        found = dict(zip(names, threads.map(lambda name: versions_of(name, python), names), strict=True))
+    found: dict[str, list[str]] = {}
+    with ThreadPoolExecutor(_PROCESSES) as threads:
+        shares = [names[i::_PROCESSES] for i in range(_PROCESSES)]
+        for share in threads.map(lambda share: versions_of(share, python), shares):
+            found |= share
     missing = [
         f"{where}: {pin}"
         for where, pin in pins
