@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from ops.usage import UsageError
@@ -159,7 +160,7 @@ def _ask(
 
 def _declared(folder: Path) -> list[str]:
     """Return the variables of the workload's dataclass; none if it has no settings.py that loads here."""
-    read = _read(folder, {}, ())
+    read = _alone(folder, _KINDS[0])
     names: list[str] = json.loads(read.stdout) if read and read.stdout.startswith("[") else []
     return names
 
@@ -167,7 +168,7 @@ def _declared(folder: Path) -> list[str]:
 def _refusal(folder: Path, settings: Mapping[str, str], arguments: Sequence[str]) -> str:
     """Return the trainer's sentence about the settings; "" if it takes them or does not start here at all."""
     for kind in _KINDS:
-        alone = _read(folder, {"ACCELERATOR_KIND": kind}, ())
+        alone = _alone(folder, kind)
         if alone and alone.returncode == 0:
             done = _read(folder, {"ACCELERATOR_KIND": kind, **settings}, arguments)
             lines = done.stderr.strip().splitlines() if done else []
@@ -186,6 +187,12 @@ def _refusal_of_job(folder: Path, settings: Mapping[str, str]) -> str:
     }
     done = subprocess.run([bash, script, folder.name], env=env, capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""
+
+
+@cache
+def _alone(folder: Path, kind: str) -> subprocess.CompletedProcess[str] | None:
+    """Run the workload's settings.py with its defaults; it prints its variables before it reads any."""
+    return _read(folder, {"ACCELERATOR_KIND": kind}, ())
 
 
 def _read(

@@ -37,13 +37,20 @@ source "$HERE/verdict.sh"
 # shellcheck source=assets/bootstrap/health/drain_limit.sh
 source "$HERE/drain_limit.sh"
 
-declare -A found=()
+declare -A found=() limits=()
 
 say() { printf '%s\n' "$*" >&2; }
 
+# name_of CHECK: sets `name` of its caller. A job waits, so no program is started for it.
+name_of() {
+  name="${1##*/}"
+  name="${name%.sh}"
+}
+
 # applies CHECK: true if the check is for this kind of node.
 applies() {
-  local -r name="$(basename "$1" .sh)"
+  local name
+  name_of "$1"
   grep -qE "^# Kinds:.* (all|$ACCELERATOR_KIND)( |\$)" "$1" || return 1
   if [[ -r $SKIPPED ]] && grep -qxF "$name" "$SKIPPED"; then
     say "$name: not checked, $SKIPPED names it"
@@ -64,38 +71,39 @@ limit_of() {
 
 # start CHECK WORK: starts a check in the background, without open files for which this script's caller could wait.
 start() {
-  local -r name="$2/$(basename "$1" .sh)"
-  local limit
-  limit="$(limit_of "$1")"
+  local name of
+  name_of "$1"
+  of="$2/$name"
   (
     status=0
     # KILL also ends the programs that the check has started; one that ignores TERM would outlive its check.
-    timeout --signal=KILL "$limit" bash "$1" >"$name.said" 2>"$name.noise" || status=$?
-    printf '%s\n' "$status" >"$name.status"
+    timeout --signal=KILL "${limits[$name]}" bash "$1" >"$of.said" 2>"$of.noise" || status=$?
+    printf '%s\n' "$status" >"$of.status"
   ) </dev/null >/dev/null 2>&1 &
 }
 
 # await WORK CHECK...: waits until all checks have ended, or have reached their limits.
 await() {
   local -ri started=$SECONDS
-  local check
+  local check name
   local -i deadline
   for check in "${@:2}"; do
-    deadline=$((started + $(limit_of "$check") + 3))
-    until [[ -s $1/$(basename "$check" .sh).status ]] || ((SECONDS > deadline)); do sleep 0.05; done
+    name_of "$check"
+    deadline=$((started + ${limits[$name]} + 3))
+    until [[ -s $1/$name.status ]] || ((SECONDS > deadline)); do sleep 0.05; done
   done
 }
 
 # verdict CHECK WORK: prints the sentence of a check that reports the node as unhealthy.
 verdict() {
-  local -r name="$(basename "$1" .sh)"
-  local -r of="$2/$name"
-  local status=stuck
+  local name of status=stuck
+  name_of "$1"
+  of="$2/$name"
   if [[ -s $of.status ]]; then status="$(<"$of.status")"; fi
   case $status in
     0) ;;
     "$UNHEALTHY") last_line "$(<"$of.said")" ;;
-    124 | 137 | stuck) printf 'the check %s did not end within %s s\n' "$name" "$(limit_of "$1")" ;;
+    124 | 137 | stuck) printf 'the check %s did not end within %s s\n' "$name" "${limits[$name]}" ;;
     *) say "$name: could not check ($status): $(last_line "$(<"$of.noise")")" ;;
   esac
 }
@@ -103,7 +111,7 @@ verdict() {
 # run_checks PARTITION: runs the checks; `found` then has their sentences, by their names.
 run_checks() {
   local -r settings="$TRAINING_ETC/partitions/$1.env"
-  local check work sentence
+  local check name work sentence
   local -a checks=()
   [[ -r $settings ]] || { say "$settings is missing: the node's hardware is unknown" && exit 1; }
   # shellcheck source=/dev/null
@@ -115,13 +123,16 @@ run_checks() {
   for check in "$HERE"/checks/*.sh; do
     if applies "$check"; then
       checks+=("$check")
+      name_of "$check"
+      limits[$name]="$(limit_of "$check")"
       start "$check" "$work"
     fi
   done
   await "$work" "${checks[@]}"
   for check in "${checks[@]}"; do
     sentence="$(verdict "$check" "$work")"
-    if [[ -n $sentence ]]; then found[$(basename "$check" .sh)]="$sentence"; fi
+    name_of "$check"
+    if [[ -n $sentence ]]; then found[$name]="$sentence"; fi
   done
 }
 
@@ -132,7 +143,7 @@ main() {
   # A person sees the sentences of all checks.
   if [[ -n ${SLURMD_NODENAME:-} ]]; then apply_drain_limit "$partition" "${!found[@]}"; fi
   for check in "$HERE"/checks/*.sh; do
-    name="$(basename "$check" .sh)"
+    name_of "$check"
     [[ -v found[$name] ]] || continue
     if [[ -v braked[$name] ]]; then
       reported+="${reported:+; }${found[$name]}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -89,11 +90,17 @@ def objection(command: str, *, complete: bool) -> str | None:
             return _objection_to_flags(words, complete=complete) if words[:1] == ["cdk"] else None
 
 
+@cache
+def _trainctl() -> TyperGroup:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group
+
+
 def _objection_of_trainctl(words: list[str], *, complete: bool) -> str | None:
     if "..." in words:
         words, complete = words[: words.index("...")], False
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
+    group = _trainctl()
     words = _account_first(words)
     while words[:1] and words[0] in {"--region", "--profile", "--as"}:
         words = words[2:]

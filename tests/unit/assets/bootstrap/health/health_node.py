@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from training_cluster.cluster.job_environment import render_job_environments
@@ -19,6 +20,7 @@ NOW = "1792656000.123456789"
 CLOCK = f"A9FEA97B,169.254.169.123,4,{NOW},-0.000001234,0.000002,0.000004,-12.1,0.0,0.01,0.0003,0.0001,16.1"
 
 
+@cache
 def checks_version() -> str:
     """Return the version of the checks as drain_limit.sh writes it."""
     program = f"HERE={HEALTH}; TRAINING_ROOT=; source {HEALTH}/drain_limit.sh; version"
