@@ -32,7 +32,7 @@ PLATFORMS = [f"manylinux_{GLIBC[0]}_{minor}_x86_64" for minor in range(5, GLIBC[
 SOURCE_ONLY = {"fairseq-fixed", "transformer-engine-torch"}
 # From AWS's index for Neuron; packages of these names on PyPI are empty.
 OF_NEURON = {"torch-neuronx", "neuronx-cc", "libneuronxla", "nki"}
-# Asks pip for one package after another in one process: a process for each spends most of its time on its start.
+# Asks pip for one package after another in one process, since most of the time is its start.
 _ASK = """
 import contextlib, io, json, sys
 from pip._internal.cli.main import main
