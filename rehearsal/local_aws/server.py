@@ -19,7 +19,7 @@ from rehearsal.local_aws.process import READY
 from rehearsal.local_aws.publications import publish_layer, write_official_images
 from training_cluster.flags.cluster import PCLUSTER_VERSION
 
-# CDK's Provider framework polls every 30 s on AWS; nothing here takes that long.
+# CDK's Provider framework polls every 10 s on AWS; nothing here takes that long.
 _WAIT_SCALE = "0.05"
 _MAX_HEADER_BYTES = 1 << 20
 

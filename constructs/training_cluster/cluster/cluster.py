@@ -29,7 +29,8 @@ RESOURCE_TYPE = "Custom::TrainingCluster"
 # CloudFormation gives a custom resource 60 minutes, of which the head node may take 45. The framework counts
 # attempts (total / interval) and no time, so the provider ends by its own clock (record.py).
 TOTAL_TIMEOUT = Duration.minutes(58)
-QUERY_INTERVAL = Duration.seconds(30)
+# A deploy waits half of it after the cluster is done, on average; a poll is a few calls of AWS (ADR 43).
+QUERY_INTERVAL = Duration.seconds(10)
 
 
 class Cluster(Construct):

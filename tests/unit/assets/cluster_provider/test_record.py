@@ -12,8 +12,8 @@ import pytest
 from tests.unit.assets.cluster_provider.fakes.aws import LOG_GROUP, PARAMETER, PARAMETER_BYTES
 from tests.unit.assets.cluster_provider.fakes.provider import Provider
 
-# CDK's framework polls every 30 s (constructs/training_cluster/cluster/cluster.py), 58 minutes at most.
-POLLS = 58 * 2
+# CDK's framework polls every 10 s (constructs/training_cluster/cluster/cluster.py), 58 minutes at most.
+POLLS = 58 * 6
 BEFORE, LATER = "2026-01-01T11:00:00.000000+00:00", "2026-01-01T13:00:00.000000+00:00"
 _BEGINS = {"stackId": "stack/cluster", "resourceStatus": "CREATE_IN_PROGRESS"}
 BOOTING = _BEGINS | {"logicalResourceId": "HeadNode", "resourceType": "AWS::EC2::Instance"}
