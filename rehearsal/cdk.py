@@ -7,8 +7,10 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from rehearsal.narrator import Narrator
 from rehearsal.problems import RehearsalError
@@ -52,26 +54,59 @@ class CdkCli:
         Raises:
             RehearsalError: the command failed; with the end of its log.
         """
-        log = self._logs / f"cdk-{arguments[0]}.log"
-        self._narrator.say(f"$ npx cdk {' '.join(arguments)}")
+        log = self._log(arguments[0])
         options = ["--output", str(output)] if output else []
         if arguments[0] == "bootstrap":  # without it the app would be synthesised needlessly
             options = ["--app", ""]
-        process = subprocess.Popen(
-            ["cdk", *arguments, *options, "--progress", "events", "--no-color", "--no-notices"],
+        process = self._start(arguments, [*options, "--progress", "events"], stdout=subprocess.PIPE)
+        if not self._follow(process, log):
+            raise RehearsalError(f"`cdk {arguments[0]}` did not end in {TIMEOUT_S} s: {log}")
+        self._check(process, arguments[0])
+
+    @contextmanager
+    def synthesis(self, *flags: str, output: Path) -> Iterator[None]:
+        """Run `cdk synth` beside the work of a `with` block, and wait for its end after it.
+
+        Args:
+            flags: context flags, as they are typed.
+            output: folder of the cloud assembly, for `--app` of later commands.
+
+        Raises:
+            RehearsalError: the synth failed; with the end of its log.
+        """
+        with self._log("synth").open("w") as log:
+            process = self._start(("synth", *flags), ["--quiet", "--output", str(output)], stdout=log)
+        try:
+            yield
+            process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise RehearsalError(f"`cdk synth` did not end in {TIMEOUT_S} s: {self._log('synth')}") from None
+        finally:
+            _end(process)
+        self._check(process, "synth")
+
+    def _log(self, command: str) -> Path:
+        return self._logs / f"cdk-{command}.log"
+
+    def _start(
+        self, arguments: Sequence[str], options: Sequence[str], *, stdout: int | IO[str]
+    ) -> subprocess.Popen[str]:
+        self._narrator.say(f"$ npx cdk {' '.join(arguments)}")
+        return subprocess.Popen(
+            ["cdk", *arguments, *options, "--no-color", "--no-notices"],
             cwd=self._project,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
-        in_time = self._follow(process, log)
-        if not in_time:
-            raise RehearsalError(f"`cdk {arguments[0]}` did not end in {TIMEOUT_S} s: {log}")
+
+    def _check(self, process: subprocess.Popen[str], command: str) -> None:
         if process.wait():
-            raise RehearsalError(f"`cdk {arguments[0]}` failed. The end of {log}:\n{_tail(log)}")
+            log = self._log(command)
+            raise RehearsalError(f"`cdk {command}` failed. The end of {log}:\n{_tail(log)}")
 
     def _follow(self, process: subprocess.Popen[str], log: Path) -> bool:
         """Copy the output to the log until the command ends; return False if it had to be killed."""
@@ -100,7 +135,10 @@ class CdkCli:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
+    """End a command that runs, with all that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
         try:
             os.killpg(process.pid, number)
             process.wait(_GRACE_S)

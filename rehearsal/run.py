@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -137,17 +138,27 @@ class Rehearsal:
             )
             return
         with self._narrator.step(*_TEAR_DOWN):
-            self._cdk(cdk, address, "destroy", "TrainingClusterStack", "--force")
+            self._cdk(cdk, address, "destroy", "TrainingClusterStack", "--force", "--app", self._assembly)
             running.close()
 
-    def _cdk(self, cdk: CdkCli, address: LocalAwsAddress, *arguments: str) -> None:
-        """Run a command of the CDK CLI; a call that lacked a right fails it, even if the command succeeds."""
+    @property
+    def _assembly(self) -> str:
+        """The folder of the cloud assembly, as a person would type it."""
+        return os.path.relpath(self._workspace.aws / "cdk.out", ROOT)
+
+    @property
+    def _flags(self) -> list[str]:
         settings = self._options.settings
         flags = ["-c", f"family={settings.family}", "-c", f"nodes={settings.nodes}"]
         if settings.metrics != "cloudwatch":
             flags += ["-c", f"metrics={settings.metrics}"]
+        return flags
+
+    @staticmethod
+    def _cdk(cdk: CdkCli, address: LocalAwsAddress, *arguments: str) -> None:
+        """Run a command of the CDK CLI; a call that lacked a right fails it, even if the command succeeds."""
         try:
-            cdk.run(*arguments, *flags, output=self._workspace.aws / "cdk.out")
+            cdk.run(*arguments)
         finally:
             refuse_denied_calls(address)
 
@@ -168,8 +179,10 @@ class Rehearsal:
 
     def _deploy(self, cdk: CdkCli, address: LocalAwsAddress) -> DeployedCluster:
         with self._narrator.step(*_DEPLOY):
-            self._cdk(cdk, address, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
-            self._cdk(cdk, address, "deploy", "TrainingClusterStack", "--require-approval", "never")
+            with cdk.synthesis(*self._flags, output=self._workspace.aws / "cdk.out"):
+                self._cdk(cdk, address, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
+            deploy = ("deploy", "TrainingClusterStack", "--require-approval", "never")
+            self._cdk(cdk, address, *deploy, "--app", self._assembly)
             cluster = read_deployed_cluster(address, self._options.settings.cluster_name)
             self._narrator.say(f"ParallelCluster's own stack: {cluster.stack_status}")
             if self._options.settings.node_image == "build":
