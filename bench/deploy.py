@@ -5,68 +5,31 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-from rich.console import Console
-
 from bench.measuring.result import Bar, Bars, Result, Row
 from bench.measuring.timing import BaselineError, run
+from bench.subjects.creation_times import Times, read_times
 from bench.subjects.critical_path import GraphError, Resource, Step, critical_path, read_assembly
-from bench.subjects.provider import MARKER, case, count_calls, create_each
-from rehearsal.account import local_account
-from rehearsal.narrator import Narrator
+from bench.subjects.cuts import CUTS, cut
+from bench.subjects.deploys import Deploy, deploy_three
+from bench.subjects.provider import case, create_each
+from bench.subjects.waits import Kind, chain, read_parts, total_s
 from rehearsal.problems import RehearsalError
 from training_cluster.paths import ROOT
 
 TITLE = "cdk deploy: its critical path, and its calls"
-TIMES = ROOT / "bench" / "creation_times.yaml"
 IDEAL_GOAL, BY_HAND_GOAL, GROWTH_GOAL = 1.1, 1.0, 2.0
 QUEUES = (1, 2, 4, 8)
 # Each queue has another family, so that no cached answer of AWS serves two.
 FAMILIES = ("p4d", "p5", "g5", "g6", "trn1", "m6i", "m7i", "r7iz")
+_UPDATES: dict[str, Kind] = {"An update of one flag": "flag", "An update after a changed script": "script"}
 _SHOWN_S = 60
 """Seconds below which steps are summed up in the picture, one bar per stack."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """The content of creation_times.yaml."""
-
-    seconds: Mapping[str, float]
-    """Creation time of each resource type."""
-    otherwise_s: float
-    by_hand: Sequence[str]
-    """Resource types, in the order in which they are created by hand."""
-    reasons: Sequence[Mapping[str, str]]
-    """`waits` and `for` (types, `*` for any) and `why`."""
-
-    def seconds_of(self, type_: str) -> float:
-        """Return the creation time of a resource type, in seconds."""
-        return self.seconds.get(type_, self.otherwise_s)
-
-    def why(self, waiting: Resource, other: Resource) -> str:
-        """Return the reason of an edge that is not a reference; empty if there is none."""
-        for each in self.reasons:
-            if each["waits"] in {waiting.type, "*"} and each["for"] in {other.type, "*"}:
-                return each["why"]
-        return ""
-
-
-def read_times() -> Times:
-    """Read the table of creation times."""
-    content = yaml.safe_load(TIMES.read_text(encoding="utf-8"))
-    return Times(
-        seconds={name: each["seconds"] for name, each in content["types"].items()},
-        otherwise_s=content["otherwise_s"],
-        by_hand=content["by_hand"],
-        reasons=content["reasons"],
-    )
 
 
 def measure() -> Result:
@@ -76,12 +39,16 @@ def measure() -> Result:
         _synth(folder / "cdk.out")
         try:
             paths = _paths(read_assembly(folder / "cdk.out"), read_times())
-            deployed, calls = _deploy(folder / "account"), _calls(folder / "aws")
+            deploys, calls = deploy_three(folder / "account"), _calls(folder / "aws")
         except (GraphError, RehearsalError) as error:
             raise BaselineError(str(error)) from error
     return Result(
-        rows=[*paths.rows, *_rehearsed_rows(deployed, calls)],
-        figures={**paths.figures, "rehearsed": deployed, "calls_by_queues": calls},
+        rows=[*paths.rows, *_update_rows(), *_deploy_rows(deploys), *_call_rows(calls)],
+        figures={
+            **paths.figures,
+            "rehearsed": {name: asdict(each) for name, each in deploys.items()},
+            "calls_by_queues": calls,
+        },
         picture=Bars(
             title=f"A first deploy, {paths.minutes:.1f} min: what it waits for, one after the other",
             x_label="minutes (published times and estimates, not measured)",
@@ -89,10 +56,14 @@ def measure() -> Result:
         ),
         notes=[
             *paths.notes,
-            "The rehearsed deploy is the real CDK CLI, the real provider and the real library on the local "
+            *(f"{title}: {chain(read_parts(kind))}." for title, kind in _UPDATES.items()),
+            "Each part's source is in bench/waits.yaml. The provider polled every 30 s before: an update was "
+            "noticed 15 s after its end on average, instead of 5 s.",
+            "A rehearsed deploy is the real CDK CLI, the real provider and the real library on the local "
             "AWS, where nothing takes the time that it takes on AWS: seconds and calls show what a change "
-            "of the code adds. The queues are of as many families; the calls are those up to the upload of "
-            "the cluster's templates, CloudFormation's own not among them.",
+            "of the code adds. An update changes nodes=2 to nodes=3; for the script one of the bootstrap's "
+            "steps gets a comment. The queues are of as many families; the calls are those up to the upload "
+            "of the cluster's templates, CloudFormation's own not among them.",
         ],
     )
 
@@ -134,6 +105,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
         rows=[
             Row(name="critical path of a first deploy", measured=f"{whole / 60:.1f} min"),
             _at_most("critical path, against references alone", whole / ideal, IDEAL_GOAL),
+            *_cut_rows(resources, table, ideal),
             Row(
                 name="explicit waits on it that need not be there",
                 goal="0",
@@ -163,7 +135,11 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
             f"{ideal / 60:.1f} min. The stacks cost {(whole - no_barrier) / 60:.1f} min of it: the "
             "CDK deploys StorageStack when all of NetworkStack is there (its NAT gateway too), and the "
             "cluster when all of StorageStack is (the data repository associations too). They are three so "
-            "that `cdk destroy` of a cluster cannot touch data.",
+            "that `cdk destroy` of a cluster cannot touch data. None of the further cuts is made (ADR 42): "
+            "`cdk deploy TrainingClusterStack` deploys what that stack waits for and nothing else, so links "
+            "beside the cluster would be forgotten without a word, and checkpoints not exported; and an "
+            "update of an existing deployment would make the moved NAT gateway anew, under another address. "
+            "All three together would still be over the goal.",
             "Waits that are no reference: "
             + "; ".join(f"{each} ({number}x)" for each, number in Counter(explained).items())
             + ".",
@@ -207,18 +183,6 @@ def _synth(output: Path) -> None:
     run(["cdk", "synth", "--quiet", "--output", output], cwd=ROOT, environment=environment)
 
 
-def _deploy(folder: Path) -> dict[str, float]:
-    """Return the seconds and AWS calls of `cdk deploy`. Raises RehearsalError."""
-    silent = Narrator(Console(quiet=True))
-    with local_account(folder, marker=(MARKER, str(folder)), narrator=silent) as account:
-        before, began = count_calls(account.address), time.perf_counter()
-        account.cdk.run(
-            "deploy", "TrainingClusterStack", "--require-approval", "never", output=folder / "cdk.out"
-        )
-        seconds = time.perf_counter() - began
-        return {"seconds": round(seconds, 1), "calls": count_calls(account.address) - before}
-
-
 def _calls(folder: Path) -> dict[int, int]:
     """Return the AWS calls of a create, by number of queues. Raises RehearsalError."""
     wanted = [[case(family=family) for family in FAMILIES[:queues]] for queues in QUEUES]
@@ -232,15 +196,39 @@ def growth(calls: Mapping[int, int]) -> float:
     return (calls[last] - calls[second]) / max(1, calls[second] - calls[first])
 
 
-def _rehearsed_rows(deployed: Mapping[str, float], calls: Mapping[int, int]) -> list[Row]:
+def _cut_rows(resources: Mapping[str, Resource], table: Mapping[str, Any], ideal: float) -> Iterator[Row]:
+    """Yield the critical path with one more cut each."""
+    for number in range(1, len(CUTS) + 1):
+        whole = critical_path(cut(resources, CUTS[:number]), **table)[-1].ends_s
+        moved = ", ".join(each.moved for each in CUTS[:number])
+        yield Row(
+            name=f"critical path, with {moved} in stacks beside the others",
+            measured=f"{whole / 60:.1f} min, {whole / ideal:.2f}x",
+        )
+
+
+def _update_rows() -> Iterator[Row]:
+    for title, kind in _UPDATES.items():
+        parts = read_parts(kind)
+        yield Row(
+            name=f"{title[0].lower()}{title[1:]}, deploy to done, on AWS",
+            measured=f"{total_s(parts) / 60:.1f} min, of which ours {total_s(parts, whose='ours'):.0f} s",
+        )
+
+
+def _deploy_rows(deploys: Mapping[str, Deploy]) -> Iterator[Row]:
+    for name, each in deploys.items():
+        yield Row(
+            name=f"rehearsed {name}",
+            measured=f"{each.seconds:.0f} s, {each.calls} AWS calls (synth {each.synth_s:.0f} s)",
+        )
+
+
+def _call_rows(calls: Mapping[int, int]) -> list[Row]:
     least, most = min(calls), max(calls)
     each = (calls[most] - calls[least]) / (most - least)
     found = ", ".join(f"{queues}: {number}" for queues, number in calls.items())
     return [
-        Row(
-            name="rehearsed deploy",
-            measured=f"{deployed['seconds']:.0f} s, {deployed['calls']:.0f} AWS calls",
-        ),
         Row(
             name="AWS calls of the library for a cluster, by queues",
             measured=f"{found} ({each:.1f} a queue)",

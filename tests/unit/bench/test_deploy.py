@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench.deploy import growth, read_times
+from bench.deploy import growth
+from bench.subjects.creation_times import read_times
 from bench.subjects.critical_path import GraphError, build_graph, critical_path, read_assembly
 
 SECONDS = {"Slow": 100.0, "Quick": 10.0}
