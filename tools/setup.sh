@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# Installs everything that the app, the rehearsal and the tests need, in this folder; and Slurm, munge, curl and
-# squashfs-tools (images of containers) from the distribution.
+# Installs everything that the app, the rehearsal and the tests need, in this folder; and Slurm with its accounting and
+# MariaDB, munge, curl and squashfs-tools (images of containers) from the distribution.
 #
 # Called by: `make setup`. Safe to run again: existing parts are skipped. What has to be made again is made beside the
 # old one, as .venv.new and the like, and takes its place when all of it is complete: a failure changes nothing.
@@ -19,7 +19,7 @@ readonly NO_NETWORK='NewConnectionError|NameResolutionError|ConnectTimeout|[Nn]a
 readonly NO_NETWORK_NPM='EAI_AGAIN|ENOTFOUND|ENETUNREACH|ECONNREFUSED|ETIMEDOUT'
 # Debian's package of each program that the rehearsal and the tests call.
 declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl
-  [mksquashfs]=squashfs-tools)
+  [mksquashfs]=squashfs-tools [slurmdbd]=slurmdbd [mariadbd]=mariadb-server-core [mariadb]=mariadb-client-core)
 # Disk space of set-up and a rehearsal with PyTorch's CPU build; the extra space of PyPI's build with CUDA; and the
 # space of a second environment beside the first.
 readonly SETUP_GIB=4 CUDA_GIB=4 AGAIN_GIB=2

@@ -12,7 +12,7 @@ from rehearsal.local_slurm.errors import SlurmError, tail
 from rehearsal.local_slurm.layout import Layout
 from rehearsal.local_slurm.ports import LOOPBACK
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 POLL_S = 0.05
 KEY_BYTES = 128
 ANCHOR = "tail"
@@ -51,12 +51,8 @@ def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
     argv = ["munged", "--foreground", "--force", f"--socket={layout.munge_socket}", f"--key-file={key}"]
     argv += [f"--pid-file={layout.run}/munged.pid", f"--seed-file={folder}/seed"]
     argv += [f"--log-file={layout.log}/munged.log"]
-    return _start(
-        argv,
-        layout=layout,
-        environment=environment,
-        is_up=lambda: _listens(layout.munge_socket),
-        log="munged.log",
+    return start_daemon(
+        argv, layout=layout, environment=environment, is_up=lambda: listens(layout.munge_socket)
     )
 
 
@@ -66,23 +62,18 @@ def start_slurmctld(*, layout: Layout, environment: Mapping[str, str], clean: bo
     Raises SlurmError, with its log's end, if it does not start.
     """
     argv = ["slurmctld", "-D", *(["-c"] if clean else []), "-f", str(layout.conf)]
-    return _start(
-        argv,
-        layout=layout,
-        environment=environment,
-        is_up=lambda: _answers(layout.controller_port, environment=environment),
-        log="slurmctld.log",
+    return start_daemon(
+        argv, layout=layout, environment=environment, is_up=lambda: _controls(layout, environment)
     )
 
 
-def _start(
-    argv: Sequence[str],
-    *,
-    layout: Layout,
-    environment: Mapping[str, str],
-    is_up: Callable[[], bool],
-    log: str,
+def start_daemon(
+    argv: Sequence[str], *, layout: Layout, environment: Mapping[str, str], is_up: Callable[[], bool]
 ) -> Child:
+    """Start a daemon that stays in the foreground, and wait until it is up.
+
+    Raises SlurmError, with the end of its output and of its log NAME.log, if it does not come up.
+    """
     name = argv[0]
     output = layout.log / f"{name}.out"
     with output.open("wb") as file:
@@ -101,19 +92,26 @@ def _start(
             return child
         time.sleep(POLL_S)
     what = "does not answer" if child.poll() is None else f"ended with code {child.returncode}"
-    said = "\n".join(tail(path) for path in (output, layout.log / log))
+    said = "\n".join(tail(path) for path in (output, layout.log / f"{name}.log"))
     raise SlurmError(f"{name} {what} (after {START_TIMEOUT_S:.0f} s at most). Its output:\n{said}")
 
 
-def _listens(path: Path) -> bool:
+def listens(path: Path) -> bool:
+    """Return True if a process listens at a Unix socket."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
 
 
-def _answers(port: int, *, environment: Mapping[str, str]) -> bool:
+def answers(port: int | None) -> bool:
+    """Return True if a process listens at a port of the loopback."""
     with socket.socket() as client:
-        if client.connect_ex((LOOPBACK, port)) != 0:
-            return False
+        return client.connect_ex((LOOPBACK, port)) == 0
+
+
+def _controls(layout: Layout, environment: Mapping[str, str]) -> bool:
+    """Return True if slurmctld answers Slurm's own question."""
+    if not answers(layout.controller_port):
+        return False
     ping = subprocess.run(
         ["scontrol", "ping"], env=dict(environment), check=False, capture_output=True, text=True, timeout=30
     )

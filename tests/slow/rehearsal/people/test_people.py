@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -19,7 +18,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.nightly,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root makes users"),
-    pytest.mark.skipif(not shutil.which("slurmdbd"), reason="apt-get install slurmdbd mariadb-server-core"),
 ]
 GPUS = 8
 """GPUs of a p4d."""
