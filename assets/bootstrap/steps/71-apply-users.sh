@@ -168,7 +168,8 @@ as_user() { timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-g
 make_parent() {
   if [[ ! -e $1 && ! -L $1 ]]; then mkdir "$1"; fi
   if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$EUID" ]]; then
-    report "$1 belongs to $(stat --format %U "$1"), who could take the place of its users: move it away, or chown it to root"
+    report "$1 belongs to $(stat --format %U "$1"), who could take the place of its users. Type on the head node, and" \
+      "deploy again: sudo mv $1 $1.old    or, to keep what is in it there: sudo chown root: $1"
     return 1
   fi
   chmod 755 "$1"
@@ -177,19 +178,22 @@ make_parent() {
 # make_folder FOLDER UID GID MODE [SKELETON]: makes a folder of a user or of a group, complete or not at all.
 make_folder() {
   local fresh other
+  local -a owner
   if [[ -L $1 || -e $1 ]]; then
     # A user may give the own folder to a group.
     if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$2" ]]; then
-      report "$1 is there already, and belongs to $(stat --format %U "$1")"
+      report "$1 is there already, and belongs to $(stat --format %U "$1"). Type on the head node, and deploy again:" \
+        "sudo mv $1 $1.old    or, if all of it is $(basename "$1")'s: sudo chown -R $2:$3 $1"
+    elif ((! $2)) && [[ $(stat --format %g "$1") != "$3" ]]; then
+      report "$1 belongs to the gid $(stat --format %g "$1"), and the file says $3: a gid stays for life"
     fi
     return
   fi
-  if (($2)); then
-    other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 -uid "$2" -print -quit)"
-    if [[ -n $other ]]; then
-      report "the uid $2 of $(basename "$1") was that of $other: give $(basename "$1") another"
-      return
-    fi
+  if (($2)); then owner=(uid "$2"); else owner=(gid "$3"); fi
+  other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 "-${owner[0]}" "${owner[1]}" -print -quit)"
+  if [[ -n $other ]]; then
+    report "the ${owner[*]} of $(basename "$1") was that of $other: give $(basename "$1") another"
+    return
   fi
   fresh="$(mktemp -d "$(dirname "$1")/.fresh-XXXXXX")"
   if [[ -n ${5:-} && -d $5 ]]; then cp -R "$5/." "$fresh"; fi

@@ -3,12 +3,13 @@
 # Installs the bundle's training scripts in the shared folder, on the head node.
 #
 # Every user may create files in that folder (ParallelCluster gives /fsx the mode 1777), and runs the scripts of
-# training/. So the scripts are copied to a folder that only root can read, and files of others in their place are
-# moved away.
+# training/. So the scripts are copied to a folder that only root can write to, and training is a link of root's to it,
+# which one rename replaces: nobody finds other scripts or none. Nobody moves root's link out of a sticky folder, and
+# fs.protected_symlinks lets all follow a link of the folder's owner.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_SHARED.
-# Safe to run again. The new folder replaces the old one by two renames, since Lustre cannot exchange two folders: a
-#   job that starts in the instant between them finds no scripts, and reports this.
+# Safe to run again. The scripts of the deploy before stay until the next one, for what runs. A folder in the place of the
+#   link, of an older version of this step or of a user, is moved away first, since no rename replaces a folder by a link.
 # Moment: start
 # Recipes: all
 # Nodes: HeadNode
@@ -24,24 +25,32 @@ umask 022
 readonly ATTEMPTS=20
 readonly target="$TRAINING_SHARED/training"
 mkdir -p "$TRAINING_SHARED"
-# Removes folders that a killed run left, but none of other users.
-find "$TRAINING_SHARED" -maxdepth 1 -name '.training-*' -uid "$EUID" -exec rm -rf {} +
+# Removes what older deploys and killed runs left, but nothing of other users and not the scripts in use.
+current="$(readlink "$target" 2>/dev/null || true)"
+readonly current
+find "$TRAINING_SHARED" -maxdepth 1 -name '.training-*' -uid "$EUID" ! -name "${current%%/*}" -exec rm -rf {} +
 fresh="$(mktemp -d "$TRAINING_SHARED/.training-XXXXXX")"
 readonly fresh
-trap 'rm -rf "$fresh"' EXIT
+trap 'if [[ ! $target -ef $fresh/training ]]; then rm -rf "$fresh"; fi' EXIT
 
-# is_installed: true if the scripts are the same, and root owns all of them.
+# is_installed: true if the link is root's, and leads to the same scripts, all of which are root's.
 is_installed() {
-  [[ -d $target && ! -L $target && -z $(find "$target" ! -uid "$EUID" -print -quit) ]] &&
-    diff -rq "$fresh/training" "$target" >/dev/null 2>&1
+  [[ $current == .training-*/training && $(stat --format %u "$target") == "$EUID" ]] &&
+    [[ -z $(find "$target/" ! -uid "$EUID" -print -quit) ]] &&
+    diff -rq "$fresh/training" "$target/" >/dev/null 2>&1
 }
 
-# replace_scripts: replaces the folder, again if a user creates it between the two renames.
+# replace_scripts: replaces the link, again if a user creates a folder between the two renames that this takes then.
 replace_scripts() {
   local attempt
+  ln -s "$(basename "$fresh")/training" "$fresh/link"
+  chmod 755 "$fresh"
   for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
-    if [[ -e $target || -L $target ]]; then mv -T "$target" "$fresh/old-$attempt"; fi
-    if mv -T "$fresh/training" "$target" 2>/dev/null; then return; fi
+    if [[ -d $target && ! -L $target ]]; then mv -T "$target" "$fresh/old-$attempt"; fi
+    if mv -fT "$fresh/link" "$target" 2>/dev/null; then
+      rm -rf "$fresh"/old-*
+      return
+    fi
   done
   printf 'could not install %s: %s creates it again and again\n' "$target" "$(stat --format %U "$target")" >&2
   return 1

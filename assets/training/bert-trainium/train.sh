@@ -18,8 +18,9 @@ source "$here/../launch.sh"
 # neuron_environment VENV: what Neuron's libraries read, where it is not set already.
 neuron_environment() {
   export PJRT_DEVICE=NEURON PATH="$1/bin:$PATH"
-  # One cache for all nodes and jobs. Lustre and EFS both have the file locks that it needs.
-  export NEURON_COMPILE_CACHE_URL="${NEURON_COMPILE_CACHE_URL:-$(dirname "$RUN_DIR")/neuron-compile-cache}"
+  # One cache for all nodes and jobs of a user: it holds programs that run on Trainium. Lustre and EFS both have the file
+  # locks that it needs.
+  export NEURON_COMPILE_CACHE_URL="${NEURON_COMPILE_CACHE_URL:-$(dirname "$RUN_DIR")/neuron-compile-cache-$(id -un)}"
   # torch.autocast says what is computed in bf16, so the compiler is not to.
   export NEURON_CC_FLAGS="${NEURON_CC_FLAGS:---auto-cast=none --model-type=transformer}"
   # By default 48620 or another port among those of outgoing connections, one of which may have it. job.slurm's

@@ -37,6 +37,11 @@ def node() -> Iterator[Node]:
         os.umask(umask)
 
 
+def names(node: Node) -> list[str]:
+    """Names in the shared folder, without the random ends of those that the step makes."""
+    return sorted(path.name[: len(".training-")] for path in (node.slash / "fsx").iterdir())
+
+
 def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
 
@@ -47,7 +52,7 @@ def test_all_users_may_read_the_scripts_and_only_their_owner_may_write_them(node
     assert (training / "gpt2" / "train.sh").read_text() == "gpt2/train.sh\n"
     assert training.stat().st_mode & 0o777 == 0o755
     assert (training / "job.slurm").stat().st_mode & 0o777 == 0o644
-    assert [path.name for path in (node.slash / "fsx").iterdir()] == ["training"]
+    assert names(node) == [".training-", "training"]
     before = training.stat().st_ino
     node.does("75", node_type="HeadNode")
     assert training.stat().st_ino == before, "it was replaced by the same"
@@ -55,14 +60,42 @@ def test_all_users_may_read_the_scripts_and_only_their_owner_may_write_them(node
 
 def test_new_scripts_take_the_place_of_old_ones_and_a_killed_run_leaves_nothing(node: Node) -> None:
     node.does("75", node_type="HeadNode")
-    (node.slash / "fsx" / ".training-AbCdEf" / "training").mkdir(parents=True)
+    for folder in (".training-AbCdEf/training", ".training-AbCdEf.new"):
+        (node.slash / "fsx" / folder).mkdir(parents=True)
     (node.bundle / "training" / "job.slurm").write_text("newer\n")
     (node.bundle / "training" / "gpt2" / "train.sh").unlink()
     node.does("75", node_type="HeadNode")
     training = node.slash / "fsx" / "training"
     assert (training / "job.slurm").read_text() == "newer\n"
     assert not (training / "gpt2" / "train.sh").exists()
-    assert [path.name for path in (node.slash / "fsx").iterdir()] == ["training"]
+    # Those of the deploy before, for what runs.
+    assert names(node) == [".training-", ".training-", "training"]
+    node.does("75", node_type="HeadNode")
+    assert names(node) == [".training-", "training"]
+
+
+def test_a_folder_of_an_older_version_becomes_a_link_with_the_new_scripts(node: Node) -> None:
+    training = node.slash / "fsx" / "training"
+    shutil.copytree(node.bundle / "training", training)
+    node.does("75", node_type="HeadNode")
+    assert training.is_symlink()
+    assert owners(training) == {0} or os.geteuid()
+    assert names(node) == [".training-", "training"]
+
+
+def test_a_job_finds_the_scripts_of_one_deploy_or_the_next_at_every_instant(node: Node) -> None:
+    node.does("75", node_type="HeadNode")
+    script = node.slash / "fsx" / "training" / "job.slurm"
+    reads = f"while true; do cat {script} || echo missing; done"
+    with subprocess.Popen(["bash", "-c", reads], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
+        for number in range(20):
+            (node.bundle / "training" / "job.slurm").write_text(f"{number}\n")
+            node.does("75", node_type="HeadNode")
+        reader.kill()
+        assert reader.stdout
+        said = reader.stdout.read().decode().split()
+    assert "19" in said
+    assert "missing" not in said
 
 
 @several_users

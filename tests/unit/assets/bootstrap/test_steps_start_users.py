@@ -207,6 +207,39 @@ def test_the_uid_of_an_older_clusters_user_is_not_given_to_another(node: UsersNo
     assert not (node.slash / "efs/home/alice").exists()
 
 
+def test_the_gid_of_an_older_project_is_not_given_to_another_and_stays_for_life(node: UsersNode) -> None:
+    projects = node.slash / "fsx" / "projects"
+    for name, gid in (("old", 6001), ("kept", 6003)):
+        (projects / name).mkdir(parents=True)
+        os.chown(projects / name, 0, gid)
+    node.describe(FILE.replace("accounts:\n", "accounts:\n  kept: {gid: 6004}\n"))
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1
+    assert f"the gid 6001 of nlp was that of {projects}/old: give nlp another" in done.stderr
+    assert f"{projects}/kept belongs to the gid 6003, and the file says 6004" in done.stderr
+    assert not (projects / "nlp").exists()
+
+
+def test_folders_from_before_there_were_users_are_named_with_what_to_type(node: UsersNode) -> None:
+    home, projects = node.slash / "efs" / "home" / "alice", node.slash / "fsx" / "projects"
+    home.mkdir(parents=True)
+    projects.mkdir()
+    os.chown(home, 1000, 1000)
+    os.chown(projects, 1000, 1000)
+    node.describe(FILE)
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 1
+    assert (
+        f"sudo mv {projects} {projects}.old    or, to keep what is in it there: sudo chown root: {projects}"
+        in (done.stderr)
+    )
+    projects.rename(f"{projects}.old")
+    done = node.run("71", node_type="HeadNode")
+    assert f"or, if all of it is alice's: sudo chown -R {ALICE}:{ALICE} {home}" in done.stderr
+    subprocess.run(["chown", "-R", f"{ALICE}:{ALICE}", home], check=True)
+    node.does("71", node_type="HeadNode")
+
+
 def test_a_user_cannot_take_the_place_of_the_homes_or_lead_root_elsewhere_by_links(node: UsersNode) -> None:
     node.describe(FILE)
     (node.slash / "fsx" / "users").symlink_to(node.slash / "etc")

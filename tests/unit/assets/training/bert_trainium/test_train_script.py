@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import subprocess
@@ -92,7 +93,7 @@ def test_a_training_starts_32_ranks_a_node_with_neurons_settings(node: Node) -> 
     said = node.said()
     assert "--nnodes 2 --node-rank 0 --nproc-per-node 32 --master-addr 10.0.0.7" in said
     assert "bert-trainium/train.py --seed 1" in said
-    assert f"NEURON_COMPILE_CACHE_URL={node.run_dir.parent}/neuron-compile-cache" in said
+    assert f"NEURON_COMPILE_CACHE_URL={node.run_dir.parent}/neuron-compile-cache-{getpass.getuser()}" in said
     # An address, and a port below those of outgoing connections, so that none has to be reserved.
     assert "NEURON_RT_ROOT_COMM_ID=10.0.0.7:22017" in said
     assert "NEURON_CC_FLAGS=--auto-cast=none --model-type=transformer" in said
