@@ -271,6 +271,7 @@ make_shared() {
   local name uid gid
   put "$TRAINING_ETC/callers" < <(lines callers)
   put "$TRAINING_ETC/users" < <(lines people)
+  put "$TRAINING_ETC/accounts" < <(lines accounts)
   make_parent "$HOMES" && make_parent "$TRAINING_SHARED/users" && make_parent "$TRAINING_SHARED/projects" || return 0
   while read -r name gid _; do
     make_folder "$TRAINING_SHARED/projects/$name" 0 "$gid" 2770

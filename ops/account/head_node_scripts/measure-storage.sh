@@ -5,8 +5,8 @@
 # A file system without an answer is skipped after WAIT_S: a df that hangs can neither be killed nor waited
 # for. While such a df runs, no other one is started on the same file system.
 #
-# Then the quotas of the file of users on the first one, in the same form, "quota of NAME: LIMIT USED": all for who may
-# use sudo, else the own one.
+# Then the quotas of the file of users on the first one, in the same form, "quota of NAME: LIMIT USED" and "quota of
+# project NAME: LIMIT USED": all for who may use sudo, else the own one and those of the own projects.
 #
 # Called by: trainctl status, on the head node as a user. Safe to run again. Reads: TRAINING_ETC.
 # Arguments: WAIT_S MOUNT...
@@ -47,22 +47,31 @@ for mount in "$@"; do
   fi
 done
 
-# Prints the quotas, as many as there is time for.
+# quota u|p ID NAME: prints the quota of a user or a project, if it is set and there is time.
+quota() {
+  local used limit
+  if ((SECONDS >= WAIT_S)); then return; fi
+  # FILE-SYSTEM KIB QUOTA LIMIT ...; a * marks what is exceeded, and a long name has a line of its own.
+  read -r _ used _ limit _ < <(timeout "$WAIT_S" "${as[@]}" lfs quota -q "-$1" "$2" "$lustre" 2>/dev/null |
+    tr -s ' \n' ' ') || true
+  if [[ ${used%\*} =~ ^[0-9]+$ && ${limit:-} =~ ^[0-9]+$ ]]; then
+    printf 'quota of %s: %s %s\n' "$3" "$((limit * 1024))" "$((${used%\*} * 1024))"
+  fi
+}
+
 quotas() {
-  local -r users="${TRAINING_ETC:-/etc/training-cluster}/users" lustre="$1"
+  local -r etc="${TRAINING_ETC:-/etc/training-cluster}" lustre="$1"
   local -a as=()
-  local name gib used limit me
-  if [[ ! -r $users ]] || ! command -v lfs >/dev/null; then return; fi
-  me="$(id -un)"
+  local name gid gib me projects
+  if [[ ! -r $etc/users ]] || ! command -v lfs >/dev/null; then return; fi
+  me="$(id -un)" projects=" $(id -nG) "
   if sudo --non-interactive true 2>/dev/null; then as=(sudo --non-interactive); fi
-  while read -r name _ _ _ _ gib _ && ((SECONDS < WAIT_S)); do
-    if [[ $gib == - ]] || { ((${#as[@]} == 0)) && [[ $name != "$me" ]]; }; then continue; fi
-    # FILE-SYSTEM KIB QUOTA LIMIT ...; a * marks what is exceeded, and a long name has a line of its own.
-    read -r _ used _ limit _ < <(timeout "$WAIT_S" "${as[@]}" lfs quota -q -u "$name" "$lustre" 2>/dev/null |
-      tr -s ' \n' ' ') || true
-    if [[ ${used%\*} =~ ^[0-9]+$ && ${limit:-} =~ ^[0-9]+$ ]]; then
-      printf 'quota of %s: %s %s\n' "$name" "$((limit * 1024))" "$((${used%\*} * 1024))"
-    fi
-  done <"$users"
+  while read -r name _ _ _ _ gib _; do
+    if [[ $gib != - ]] && { ((${#as[@]})) || [[ $name == "$me" ]]; }; then quota u "$name" "$name"; fi
+  done <"$etc/users"
+  if [[ ! -r $etc/accounts ]]; then return; fi
+  while read -r name gid gib _; do
+    if [[ $gib != - ]] && { ((${#as[@]})) || [[ $projects == *" $name "* ]]; }; then quota p "$gid" "project $name"; fi
+  done <"$etc/accounts"
 }
 quotas "$1"

@@ -36,6 +36,7 @@ _PROGRAMS = _ASKS | frozenset(
     {"sbatch", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat", "id"}
 )
 _MODULES = ("python3", "-B", "-m", "trainkit.run.report")
+_REGISTRY = ("bash", f"{load_base().shared_dir}/training/registry.sh")
 SCRIPTS = ROOT / "ops" / "account" / "head_node_scripts"
 _EFS, _ETC = "/efs", "/etc/training-cluster"
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
@@ -180,11 +181,13 @@ def run(
         _EFS: environment.get("TRAINING_EFS", ""),
         _ETC: environment.get("TRAINING_ETC", ""),
     }
+    # The person's own file of passwords stays as it is.
+    home = {"HOME": f"{folders[_EFS]}/home"} if tuple(command[:2]) == _REGISTRY else {}
     assignments, argv = _split([_on_this_machine(word, folders) for word in command])
     outcome = agent.run(
         Task(
             argv=argv,
-            environment={**environment, **dict(each.split("=", 1) for each in assignments)},
+            environment={**environment, **home, **dict(each.split("=", 1) for each in assignments)},
             folder=environment.get("HOME"),
             delivery_s=delivery_s,
             execution_s=execution_s,
@@ -225,7 +228,7 @@ def _is_ours(argv: Sequence[str]) -> bool:
     """Return True for a module, or the exact text of a script, that trainctl runs on head nodes."""
     if tuple(argv[:2]) == ("bash", "-c"):
         return argv[2:3] in [[path.read_text()] for path in SCRIPTS.glob("*.sh")]
-    return tuple(argv[:4]) == _MODULES
+    return tuple(argv[:4]) == _MODULES or tuple(argv[:2]) == _REGISTRY
 
 
 def _split(command: Sequence[str]) -> tuple[list[str], list[str]]:

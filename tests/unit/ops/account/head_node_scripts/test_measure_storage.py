@@ -16,16 +16,18 @@ alice 5001 active user nlp 100 nlp 1 - -
 bob 5002 active user - - users 1 - -
 carol 5003 active user - 50 users 1 - -
 """
+ACCOUNTS = "nlp 6001 500 2 - -\nvision 6002 - 1 - -\nspeech 6003 70 1 - -\n"
 # Of a long name lfs prints a line of its own; a star marks what is exceeded.
 LFS = r'printf "%s\n" "$4" >>"$CALLS"; printf "/fsx\n   2048*  0  104857600 - 7 0 0 -\n"'
 
 
 def quotas(folder: Path, *, sudo: bool) -> list[str]:
     (folder / "users").write_text(PEOPLE)
+    (folder / "accounts").write_text(ACCOUNTS)
     for name, script in {
         "lfs": LFS,
         "sudo": 'shift; exec "$@"' if sudo else "exit 1",
-        "id": "echo carol",
+        "id": "if [[ $1 == -nG ]]; then echo carol training-users nlp; else echo carol; fi",
     }.items():
         (folder / name).write_text(f"#!/bin/bash\n{script}\n")
         (folder / name).chmod(0o755)
@@ -42,10 +44,18 @@ def quotas(folder: Path, *, sudo: bool) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("sudo", "names"), [(True, ["alice", "carol"]), (False, ["carol"])])
+@pytest.mark.parametrize(
+    ("sudo", "names"),
+    [
+        (True, ["alice", "carol", "project nlp", "project speech"]),
+        (False, ["carol", "project nlp"]),
+    ],
+)
 def test_an_admin_sees_all_quotas_and_a_user_the_own_one(
     tmp_path: Path, sudo: bool, names: list[str]
 ) -> None:
     assert quotas(tmp_path, sudo=sudo) == [
         f"quota of {name}: {104857600 * 1024} {2048 * 1024}" for name in names
     ]
+    asked = (tmp_path / "calls").read_text().split()
+    assert asked == [{"project nlp": "6001", "project speech": "6003"}.get(name, name) for name in names]

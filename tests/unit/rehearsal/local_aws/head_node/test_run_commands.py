@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ops.account.head_node import as_user
+from ops.registry import script as registry_script
 from rehearsal.local_aws.head_node.agent import Agent
 from rehearsal.local_aws.head_node.run_commands import SCRIPTS, run
+from training_cluster.paths import TRAINING
 
 ROOT = "PATH=$PATH:/opt/slurm/bin "
 
@@ -82,6 +86,29 @@ def test_a_script_of_ours_is_run_word_for_word_only(tmp_path: Path) -> None:
     assert re.fullmatch(r"/fsx: +\d+ +\d+\n", said)
     changed = as_user("bash", "-c", script + "\ntrue\n", "x", "5", "/fsx")
     assert execute(changed, environment(tmp_path))[0] == 126
+
+
+def test_the_registries_of_a_rehearsal_are_listed_and_forgotten_and_the_persons_own_are_not(
+    tmp_path: Path,
+) -> None:
+    kept = tmp_path / "efs" / "home" / ".config" / "enroot" / ".credentials"
+    own = tmp_path / "person" / ".config" / "enroot" / ".credentials"
+    for file in (kept, own):
+        file.parent.mkdir(parents=True)
+        file.write_text("machine ghcr.io login me password secret\n")
+    (tmp_path / "training").mkdir()
+    shutil.copy(TRAINING / "registry.sh", tmp_path / "training")
+    folders = {"TRAINING_EFS": str(tmp_path / "efs"), "HOME": str(tmp_path / "person")}
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        return execute(as_user(*shlex.split(registry_script(words))), environment(tmp_path) | folders)
+
+    assert typed("list") == (0, "ghcr.io me\n", "")
+    assert typed("logout", "ghcr.io") == (0, "registry: nothing is stored for ghcr.io any more\n", "")
+    assert typed("list") == (0, "", "")
+    code, _, said = typed("logout", "https://ghcr.io")
+    assert (code, "is no host name of a registry" in said) == (1, True)
+    assert "secret" in own.read_text()
 
 
 def played(folder: Path, script: str) -> dict[str, str]:
