@@ -16,6 +16,8 @@ from training_cluster.paths import ROOT
 _OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 CLUSTER_CONFIG = "cluster-config.yaml"
 """Name of the cluster config in the node's folder, which ParallelCluster keeps in a shared folder."""
+SHIMS = ROOT / "rehearsal" / "shims"
+"""Folder of modules that replace CUDA for a library that needs it (gpt2-megatron)."""
 _NOT_HERE = "skipped (this is no ParallelCluster node)"
 
 
@@ -56,8 +58,7 @@ def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, s
         | {
             "TRAINING_VENVS": str(VENVS),
             "TRAINING_REHEARSAL": "1",
-            # Replaces CUDA for a library that needs it (gpt2-megatron).
-            "PYTHONPATH": str(ROOT / "rehearsal" / "shims"),
+            "PYTHONPATH": str(SHIMS),
             "TMPDIR": str(jobs_tmp(workspace)),
         }
     )

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal.bootstrap import job_files, job_variables
+from rehearsal.bootstrap import SHIMS, job_files, job_variables
 from rehearsal.cdk import CdkCli
 from rehearsal.containers.image import make_image
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
@@ -257,7 +257,12 @@ class Rehearsal:
             "Train", f"{nodes} nodes start on demand and run a tiny {workload} on this CPU{lacking}."
         ):
             variables = job_variables(self._workspace, address)
-            image = {"CONTAINER_IMAGE": str(self._image(slurm, variables))} if self._options.container else {}
+            image = {}
+            if self._options.container:
+                image = {
+                    "CONTAINER_IMAGE": str(self._image(slurm, variables)),
+                    "CONTAINER_MOUNTS": f"{SHIMS}:{SHIMS}:ro",
+                }
             shown = "".join(f"{name}={value} " for name, value in image.items())
             self._narrator.say(f"$ {shown}sbatch --nodes {nodes} {script} {workload}")
             job_id = self._job(slurm, ["--nodes", str(nodes), str(script), workload], variables | image)
