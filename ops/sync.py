@@ -15,7 +15,7 @@ from ops.connect import HOW_TO_INSTALL
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
-from training_cluster.stack_names import STORAGE_STACK
+from training_cluster.stack_names import DEFAULT_CLUSTER, STORAGE_STACK, cluster_command
 
 _OUTPUT = "BucketName"
 # Folders of the bucket that users must not write to -> the reason.
@@ -96,7 +96,8 @@ def _bucket(client: ClientOf) -> str:
     if stack_status(STORAGE_STACK, cloudformation) is None:
         raise OpsError(
             f"There is no {STORAGE_STACK} in {region}, so there is no bucket.\n"
-            "  type:   npx cdk deploy TrainingClusterStack, or another region: trainctl --region ..."
+            f"  type:   {cluster_command('deploy', DEFAULT_CLUSTER)}, or another region: "
+            "trainctl --region ..."
         )
     stack = cloudformation.describe_stacks(StackName=STORAGE_STACK)["Stacks"][0]
     outputs = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}

@@ -30,6 +30,12 @@ def cluster_stack(cluster_name: str) -> str:
     return CLUSTER_STACK if cluster_name == DEFAULT_CLUSTER else f"{CLUSTER_STACK}-{cluster_name}"
 
 
+def cluster_command(verb: str, cluster_name: str) -> str:
+    """Return the CDK's command for a cluster's own stack; `verb` is deploy or destroy."""
+    flag = "" if cluster_name == DEFAULT_CLUSTER else f" -c cluster_name={cluster_name}"
+    return f"npx cdk {verb} {CLUSTER_STACK}{flag}"
+
+
 def cluster_of_stack(stack_name: str) -> str | None:
     """Find the cluster that a stack of this name belongs to; None for another stack."""
     if stack_name == CLUSTER_STACK:

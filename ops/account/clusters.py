@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ops.account.session import ClientOf
 from ops.account.stacks import cluster_stack_name, stack_statuses
 from ops.usage import OpsError
-from training_cluster.stack_names import cluster_of_stack
+from training_cluster.stack_names import cluster_command, cluster_of_stack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,5 +52,5 @@ def _missing(cluster_name: str, region: str, stacks: dict[str, str]) -> str:
         )
     return (
         f"There is no cluster in {region}.\n"
-        "  type:   npx cdk deploy TrainingClusterStack, or another region: trainctl --region ..."
+        f"  type:   {cluster_command('deploy', cluster_name)}, or another region: trainctl --region ..."
     )

@@ -23,12 +23,13 @@ def destroy(
     from ops.account.session import account_clients
     from ops.teardown.plan import read_plan, render_plan
     from ops.usage import UsageError
+    from training_cluster.stack_names import cluster_command
 
     if not plan:
         raise UsageError(
             "destroy: trainctl deletes nothing; cdk does.\n"
             f"  type:   trainctl destroy --plan --cluster {cluster}    shows what goes and what remains\n"
-            f"          npx cdk destroy TrainingClusterStack -c cluster_name={cluster}"
+            f"          {cluster_command('destroy', cluster)}"
         )
     found = read_plan(cluster, account_clients())
     if as_json:

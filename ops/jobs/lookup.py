@@ -19,8 +19,8 @@ from ops.jobs.slurm import (
     parse_queue,
     whole_lines,
 )
+from training_cluster.stack_names import DEFAULT_CLUSTER
 
-DEFAULT_CLUSTER = "training"
 PARTITIONS = "/etc/training-cluster/partitions"
 """Folder of the head node with the environment of each partition's jobs."""
 _UNKNOWN_JOB = re.compile("invalid job id", re.IGNORECASE)

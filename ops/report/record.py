@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ops.usage import OpsError
+from training_cluster.stack_names import DEFAULT_CLUSTER, cluster_command
 
 _LARGEST = 50_000_000
 
@@ -185,8 +186,8 @@ class Run(_Record):
         return "runs, or was killed" if self.starts else "not started"
 
 
-def unpack(line: str) -> Run:
-    """Parse the line of a record. Raises OpsError if it is not a record."""
+def unpack(line: str, *, cluster_name: str = DEFAULT_CLUSTER) -> Run:
+    """Parse the line of a record that a cluster's scripts wrote. Raises OpsError if it is not a record."""
     try:
         packed = base64.b64decode(line.strip(), validate=True)
         # The size is limited, because the line comes from another machine.
@@ -195,5 +196,6 @@ def unpack(line: str) -> Run:
     except (binascii.Error, zlib.error, ValidationError) as error:
         raise OpsError(
             f"The answer is not a record of a run: {str(error).splitlines()[0]}\n"
-            "  type:   npx cdk deploy TrainingClusterStack, if the cluster's scripts are of another version"
+            f"  type:   {cluster_command('deploy', cluster_name)}, with its flags, if its scripts "
+            "are of another version"
         ) from None

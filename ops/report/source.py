@@ -15,6 +15,7 @@ from ops.report.record import Run, unpack
 from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.paths import TRAINING
+from training_cluster.stack_names import cluster_command
 
 _MODULE = ("python3", "-B", "-m", "trainkit.run.report")
 
@@ -52,13 +53,14 @@ def read_on_cluster(run: str, head_node: HeadNode) -> Run:
     try:
         found = json.loads(head_node.run(*tell, f"{shared}/runs", "--find", run, reads_only=True))
         label = _only(run, found["found"], found["newest"], head_node.cluster_name)
-        return unpack(head_node.run(*tell, f"{shared}/runs/{label}", "--record", reads_only=True))
+        packed = head_node.run(*tell, f"{shared}/runs/{label}", "--record", reads_only=True)
+        return unpack(packed, cluster_name=head_node.cluster_name)
     except CommandError as error:
         if "unrecognized arguments" not in str(error):
             raise
         raise OpsError(
             f"The scripts on {head_node.cluster_name} are older than this trainctl.\n"
-            "  type:   npx cdk deploy TrainingClusterStack"
+            f"  type:   {cluster_command('deploy', head_node.cluster_name)}, with its flags"
         ) from None
 
 

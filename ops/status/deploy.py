@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.cluster.progress import progress_parameter
-from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK, cluster_command
 
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
@@ -109,7 +109,7 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
     """
     if not status.stacks:
         yield f"The cluster {status.cluster_name} has no stack here."
-        yield "  type: npx cdk deploy TrainingClusterStack"
+        yield f"  type: {cluster_command('deploy', status.cluster_name)}"
         return
     width = max(len(name) for name, _ in status.stacks)
     for name, state in status.stacks:
@@ -175,7 +175,7 @@ def _advice(status: Status) -> Iterator[str]:
             yield ""
             yield f"{name} failed with rollback disabled and is kept as it is: look at the head node, if"
             yield "there is one. To try again: the same deploy with --no-rollback. To remove it:"
-            yield f"  npx cdk destroy TrainingClusterStack -c cluster_name={status.cluster_name}"
+            yield f"  {cluster_command('destroy', status.cluster_name)}"
 
 
 def _image_advice(name: str, state: str) -> Iterator[str]:

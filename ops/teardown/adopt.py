@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 
 from ops.account.stacks import Stack
 from ops.teardown.remaining import Remaining
-from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK
+from training_cluster.stack_names import ACCOUNTING_STACK, NETWORK_STACK, STORAGE_STACK, cluster_command
 
 
-def adopt(remaining: Remaining, stacks: Mapping[str, Stack]) -> Iterator[str]:
+def adopt(remaining: Remaining, stacks: Mapping[str, Stack], *, cluster_name: str) -> Iterator[str]:
     """Yield the lines for a terminal; none while the stacks exist."""
     flags = _flags(remaining, stacks)
     given = " ".join(f"-c {flag}={values[0]}" for flag, values in flags.items() if len(values) == 1)
     if flags:
         yield ""
         yield "Deleted stacks left data. To use it again, after trainctl preflight with the same flags:"
-        yield f"  npx cdk deploy TrainingClusterStack {given}".rstrip()
+        yield f"  {cluster_command('deploy', cluster_name)} {given}".rstrip()
         for flag, values in flags.items():
             if len(values) > 1:
                 yield f"  and with one of {len(values)} values of {flag}:"

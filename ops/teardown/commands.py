@@ -13,6 +13,7 @@ from training_cluster.stack_names import (
     ACCOUNTING_STACK,
     NETWORK_STACK,
     STORAGE_STACK,
+    cluster_command,
     cluster_of_stack,
 )
 
@@ -35,17 +36,11 @@ def steps(stacks: dict[str, Stack], remaining: Remaining, cluster_name: str) -> 
     return [step for step in found if step.commands]
 
 
-def destroy_cluster_command(cluster_name: str) -> str:
-    """Return the command that destroys one cluster."""
-    flag = "" if cluster_name == "training" else f" -c cluster_name={cluster_name}"
-    return f"npx cdk destroy TrainingClusterStack{flag}"
-
-
 def _clusters(stacks: dict[str, Stack]) -> Iterator[Step]:
     names = [name for stack in stacks if (name := cluster_of_stack(stack))]
     yield Step(
         title="The clusters: they use the network and the storage, which cannot go before them",
-        commands=tuple(map(destroy_cluster_command, names)),
+        commands=tuple(cluster_command("destroy", name) for name in names),
     )
 
 

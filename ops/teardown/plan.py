@@ -13,7 +13,7 @@ from ops.account.stacks import FOUNDATIONS, Stack, cluster_stack_name, find_stac
 from ops.parts import Parts
 from ops.plan.deployed import read_cluster_config
 from ops.teardown.adopt import adopt
-from ops.teardown.commands import destroy_cluster_command, steps
+from ops.teardown.commands import steps
 from ops.teardown.costs import Cost, read_costs
 from ops.teardown.images import images_that_wait
 from ops.teardown.read_remaining import read_remaining
@@ -21,7 +21,7 @@ from ops.teardown.remaining import Remaining
 from ops.teardown.step import Step
 from training_cluster.catalog.families import load_base
 from training_cluster.overrides.storage import RETAIN, ManagedStorage, managed_storage
-from training_cluster.stack_names import cluster_of_stack
+from training_cluster.stack_names import cluster_command, cluster_of_stack
 
 _NODES = {"HeadNode": "head node", "LoginNode": "login node", "Compute": "compute node"}
 
@@ -111,7 +111,7 @@ def render_plan(plan: Plan) -> Iterator[str]:
     yield from _goes(plan)
     yield ""
     yield from _stays(plan)
-    yield from adopt(plan.remaining, plan.stacks)
+    yield from adopt(plan.remaining, plan.stacks, cluster_name=plan.cluster_name)
     yield ""
     yield "To delete everything, in this order; none of it was done:"
     yield "In zsh, first: setopt interactive_comments"
@@ -134,7 +134,7 @@ def _goes(plan: Plan) -> Iterator[str]:
     if stack is None and plan.pcluster_status is None:
         yield f"There is no cluster {name} here."
     else:
-        yield f"{destroy_cluster_command(name)} takes the cluster {name}, and nothing else:"
+        yield f"{cluster_command('destroy', name)} takes the cluster {name}, and nothing else:"
         if stack:
             yield f"  {stack.name}  {stack.status}"
         if plan.pcluster_status:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.functions.guard import Guarded
 
-# Destroying the cluster first releases StorageStack's exports; its data is retained.
+# All clusters use StorageStack's exports. Destroying them releases the exports; the data is retained.
+_DESTROY_CLUSTERS = "destroy every cluster (trainctl destroy --plan lists them)"
 _MOVE_LUSTRE = (
     "To move: make the new file system beside the old one (aws fsx create-file-system), copy, link its "
     "/datasets and /checkpoints to the bucket (aws fsx create-data-repository-association; no deploy links "
-    "what is given), npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW. The old one "
-    "stays until you delete it."
+    f"what is given), {_DESTROY_CLUSTERS}, then deploy with -c fsx_id=fs-NEW. The old one stays until you "
+    "delete it."
 )
 _NEW_STACK = (
     "lift StorageStack's termination protection and delete it (all data stays), then deploy with -c "
@@ -22,7 +23,7 @@ _NEW_STACK = (
 )
 _NETWORK = (
     "The file systems are in {old}: leave the network flags as they were. To move: make file systems in "
-    f"the other network, copy, npx cdk destroy TrainingClusterStack, {_NEW_STACK}"
+    f"the other network, copy, {_DESTROY_CLUSTERS}, {_NEW_STACK}"
 )
 
 
@@ -62,8 +63,8 @@ def _adopted(flag: str, id_: str | None) -> Guarded:
         value=id_ or "",
         policy="adopts",
         note="this app's own one stays, and is no longer used",
-        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: npx cdk destroy "
-        f"TrainingClusterStack, {_NEW_STACK}",
+        safe_way=f"Type -c {flag}={{old}}, at every deploy. To use another: {_DESTROY_CLUSTERS}, "
+        f"{_NEW_STACK}",
     )
 
 
@@ -76,7 +77,7 @@ def _bucket(flags: StorageFlags) -> Guarded:
         policy="never",
         safe_way="The file system is linked to the bucket: leave bucket_name as it was. To move: make a new "
         "file system and link it to the new bucket (aws fsx create-data-repository-association), copy, "
-        "npx cdk destroy TrainingClusterStack, then deploy with -c fsx_id=fs-NEW -c bucket_name={new}.",
+        f"{_DESTROY_CLUSTERS}, then deploy with -c fsx_id=fs-NEW -c bucket_name={{new}}.",
     )
 
 

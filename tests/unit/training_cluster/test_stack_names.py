@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import aws_cdk as cdk
 import pytest
@@ -11,7 +12,7 @@ from stacks.composition import add_stacks
 from tests.unit.assets.cluster_image.image_fakes import VERSION
 from training_cluster.paths import ROOT
 from training_cluster.rules.context import read_settings
-from training_cluster.stack_names import STACK_IDS, cluster_of_stack, is_taken
+from training_cluster.stack_names import STACK_IDS, cluster_command, cluster_of_stack, is_taken
 
 
 def _names(**flags: str) -> dict[str, str]:
@@ -50,3 +51,25 @@ def test_no_cluster_can_have_the_name_of_a_stack(flags: dict[str, str]) -> None:
     for name in _names(**flags).values():
         assert is_taken(name) and is_taken(name.lower()), name
     assert not is_taken("training")
+
+
+def test_the_command_of_the_default_cluster_is_short_and_names_every_other_one() -> None:
+    assert cluster_command("deploy", "training") == "npx cdk deploy TrainingClusterStack"
+    assert cluster_command("destroy", "b") == "npx cdk destroy TrainingClusterStack -c cluster_name=b"
+
+
+def test_no_message_sends_the_user_of_another_cluster_to_the_default_one() -> None:
+    bare = re.compile(r"npx cdk (?:deploy|destroy) TrainingClusterStack\b(?! -c cluster_name=\{)")
+    files = [
+        each
+        for folder in ("ops", "constructs")
+        for each in (ROOT / folder).rglob("*")
+        if each.suffix in (".py", ".yaml", ".sh")
+    ]
+    assert len(files) > 300
+    found = {}
+    for each in files:
+        text = re.sub(r'"\n\s*f?"', "", each.read_text())  # a sentence in two literals
+        if lines := bare.findall(text):
+            found[str(each.relative_to(ROOT))] = lines
+    assert not found
