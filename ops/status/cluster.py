@@ -95,7 +95,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
     with ThreadPoolExecutor(max_workers=len(asked)) as pool:
         found = dict(zip(asked, pool.map(parts.ask, asked, asked.values()), strict=True))
     partitions, unavailable = found["partitions"] or (None, ())
-    running, waiting, complaints = found["jobs"] or (None, None, ())
+    running, waiting, complaints, unread = found["jobs"] or (None, None, (), ())
     fills, unmeasured = found["storage"] or ((), ())
     return ClusterState(
         cluster_name=cluster_name,
@@ -108,7 +108,7 @@ def read_cluster_state(cluster_name: str, head_node_id: str, client: ClientOf) -
         waiting_jobs=waiting,
         complaints=complaints,
         storage=fills,
-        unanswered=(*parts.unanswered(asked), *unmeasured),
+        unanswered=(*parts.unanswered(asked), *unread, *unmeasured),
     )
 
 
@@ -148,16 +148,18 @@ def _fills(head_node: HeadNode) -> tuple[tuple[Fill, ...], tuple[str, ...]]:
     return tuple(fills), tuple(unmeasured)
 
 
-def _jobs(head_node: HeadNode) -> tuple[int, int, tuple[str, ...]]:
+def _jobs(head_node: HeadNode) -> tuple[int, int, tuple[str, ...], tuple[str, ...]]:
     """Return the numbers of running and of waiting jobs, and what is wrong with the network of running ones.
 
-    Completing and configuring jobs count as running.
+    Completing and configuring jobs count as running. The last value is a line for what could not be read.
     """
     answer = head_node.run_script("list-jobs.sh", str(_FILL_S), MOUNTS[0], reads_only=True)
     lines = answer.splitlines()
-    complaints = tuple(printable(line) for line in lines if ": " in line)
+    sentences = [line for line in lines if ": " in line]
+    complaints = tuple(printable(line) for line in sentences if line[0].isdecimal())
+    unread = tuple(line for line in sentences if not line[0].isdecimal())
     waiting = sum(line.strip() == "PENDING" for line in lines)
-    return len(lines) - len(complaints) - waiting, waiting, complaints
+    return len(lines) - len(sentences) - waiting, waiting, complaints, unread
 
 
 def render_cluster_state(state: ClusterState) -> Iterator[str]:

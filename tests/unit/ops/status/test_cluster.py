@@ -102,6 +102,14 @@ def test_a_running_job_that_sends_over_tcp_is_told_loudly(standing: PlayedCluste
     assert f"  WARNING job 17 gpt2/job-17: {complaint}\n" in shown(state)
 
 
+def test_runs_that_cannot_be_read_are_told_and_hide_no_job(standing: PlayedCluster) -> None:
+    said = "/fsx/runs: no answer within 10 s"
+    standing.does("squeue", f'printf "RUNNING\\nPENDING\\n{said}\\n"')
+    state = look(standing)
+    assert (state.running_jobs, state.waiting_jobs, state.complaints) == (1, 1, ())
+    assert state.unanswered == (said,)
+
+
 @pytest.mark.parametrize(
     ("operation", "answer", "part", "why"),
     [

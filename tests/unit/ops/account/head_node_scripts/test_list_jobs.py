@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from ops.account import head_node
 
 SCRIPT = Path(head_node.__file__).with_name("head_node_scripts") / "list-jobs.sh"
+
+
+def listed(folder: Path, wait_s: int = 20, **programs: str) -> subprocess.CompletedProcess[str]:
+    """Run the script as trainctl does: its text is in the command line of its shell."""
+    for name, script in programs.items():
+        program = folder / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/bash\n{script}\n")
+        program.chmod(0o755)
+    return subprocess.run(
+        ["bash", "-c", SCRIPT.read_text(), SCRIPT.name, str(wait_s), folder],
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
 
 
 def test_pipes_in_the_place_of_files_hide_no_complaint_of_others(tmp_path: Path) -> None:
@@ -23,15 +43,26 @@ def test_pipes_in_the_place_of_files_hide_no_complaint_of_others(tmp_path: Path)
             (run / "owner").write_text(f"{job}\n")
         else:
             os.mkfifo(run / "owner")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "squeue").write_text("#!/bin/sh\ncase $* in *%A*) echo 17 ;; *) echo RUNNING ;; esac\n")
-    (programs / "squeue").chmod(0o755)
-    done = subprocess.run(
-        ["bash", SCRIPT, "5", tmp_path],
-        env={"PATH": f"{programs}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
+    done = listed(tmp_path, squeue="case $* in *%A*) echo 17 ;; *) echo RUNNING ;; esac")
     assert (done.returncode, done.stdout) == (0, "RUNNING\n17 gpt2/good: NCCL sends over TCP\n"), done.stderr
+
+
+@pytest.mark.slow
+def test_a_file_system_that_hangs_hides_no_job_and_gets_one_question(tmp_path: Path) -> None:
+    # No signal ends it, as none ends a process that waits for Lustre: it goes on in another session.
+    hangs = f"""echo $$ >>{tmp_path}/calls
+if [[ -z ${{SAFE-}} ]]; then SAFE=1 setsid "$0" "$@" & wait; fi
+trap '' TERM
+while sleep 0.1; do :; done"""
+    try:
+        for _ in range(2):
+            done = listed(tmp_path, 1, squeue="printf 'RUNNING\\nPENDING\\n'", grep=hangs)
+            assert done.returncode == 0, done.stderr
+            assert done.stdout == f"RUNNING\nPENDING\n{tmp_path}/runs: no answer within 1 s\n"
+        pids = (tmp_path / "calls").read_text().split()
+        assert len(pids) == 2, "one grep, with itself in another session"
+    finally:
+        (tmp_path / "bin" / "grep").unlink()  # the second script may still wait for the first one's grep
+        for pid in (tmp_path / "calls").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
