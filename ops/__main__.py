@@ -11,7 +11,7 @@ from ops.account.region_and_profile import with_account
 from ops.cli import app
 from training_cluster.problems import ConfigurationError
 
-_ANYWHERE = ("--region", "--profile")
+_ANYWHERE = ("--region", "--profile", "--as")
 
 
 def main() -> int:
@@ -31,8 +31,9 @@ def main() -> int:
     except Exception as error:
         # botocore takes a third of a second to load, so it is imported only after an error.
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
-        if not isinstance(error, BotoCoreError | ClientError):
+        if not isinstance(error, BotoCoreError | ClientError | ResponseParserError):
             raise
         from ops.account.aws_errors import explain
 
@@ -42,7 +43,7 @@ def main() -> int:
 
 
 def _account_first(arguments: list[str]) -> list[str]:
-    """Move --region and --profile before the subcommand, so that they may be typed anywhere."""
+    """Move --region, --profile and --as before the subcommand, so that they may be typed anywhere."""
     first, rest, words = list[str](), list[str](), iter(arguments)
     for word in words:
         if word == "--":
@@ -57,7 +58,7 @@ def _account_first(arguments: list[str]) -> list[str]:
 
 
 def _without_account(arguments: list[str]) -> list[str]:
-    """Drop --region and --profile, which come first, with their values."""
+    """Drop --region, --profile and --as, which come first, with their values."""
     words = iter(arguments)
     for word in words:
         if word in _ANYWHERE:

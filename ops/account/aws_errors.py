@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from botocore import exceptions as aws
+from botocore.parsers import ResponseParserError
 
 from ops.account.session import region_turned_off
 
@@ -47,10 +48,16 @@ _KNOWN: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
 )
 
 
-def explain(error: aws.BotoCoreError | aws.ClientError) -> str:
+def explain(error: aws.BotoCoreError | aws.ClientError | ResponseParserError) -> str:
     """Return a sentence that names the problem, and the command to type."""
     if isinstance(error, aws.ClientError):
         return _refused(error)
+    if isinstance(error, ResponseParserError):  # which is no BotoCoreError; the page follows in further lines
+        return _lines(
+            f"the answer is not AWS's, but perhaps a page of a proxy: {str(error).splitlines()[0]}",
+            "env | grep -i proxy; aws sts get-caller-identity; AWS's addresses belong into NO_PROXY, or the "
+            "proxy wants a sign-in",
+        )
     for kinds, what, type_ in _KNOWN:
         if isinstance(error, kinds):
             return _lines(what.format(error), type_)

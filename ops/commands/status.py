@@ -25,7 +25,10 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until nothing changes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the state of a deploy and of its cluster: head node, fleet, nodes, jobs, storage."""
+    """Show the state of a deploy and of its cluster: head node, fleet, nodes, jobs, storage.
+
+    The exit code is 1 if there is neither the cluster nor a deploy in progress.
+    """
     from ops.account.session import account_clients
 
     if watch and as_json:
@@ -35,13 +38,15 @@ def status(
         return _watch(cluster, client)
     found = _deploy(cluster, client)
     if as_json:
-        return print_json({**vars(found), "cluster": _cluster_state(found, client)})
-    terminal = console()
-    terminal.print(_shown(found))
-    if state := _cluster_state(found, client):
-        terminal.print()
-        terminal.print(_shown(None, state))
-    return None
+        print_json({**vars(found), "cluster": _cluster_state(found, client)})
+    else:
+        terminal = console()
+        terminal.print(_shown(found))
+        if state := _cluster_state(found, client):
+            terminal.print()
+            terminal.print(_shown(None, state))
+    # A first deploy makes the shared stacks before the cluster's.
+    raise typer.Exit(0 if found.has_cluster or found.is_moving else 1)
 
 
 def _watch(cluster: str, client: ClientOf) -> None:

@@ -42,11 +42,15 @@ class AccountServer:
 
     url: str = ""
     regions_off: frozenset[str] = frozenset()
+    page: str = ""
+    """Page of a proxy, which answers in the account's place."""
     asked: list[Asked] = field(default_factory=list)
 
     def answer(self, asked: Asked) -> tuple[int, str]:
         """Give the status and body of an answer."""
         self.asked.append(asked)
+        if self.page:
+            return 200, self.page
         if asked.region in self.regions_off:
             return 403, _REFUSED.format("InvalidClientTokenId")
         if asked.operation == "GetCallerIdentity":

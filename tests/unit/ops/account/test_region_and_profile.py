@@ -92,7 +92,13 @@ def test_without_a_profile_the_keys_of_the_environment_are_used(account: Account
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
-    [("--profile", "prod", "status"), ("status", "--profile", "prod"), ("--profile=prod", "status")],
+    [
+        ("--profile", "prod", "status"),
+        ("status", "--profile", "prod"),
+        ("--profile=prod", "status"),
+        ("--as", "alice", "--profile", "prod", "status"),
+        ("status", "--profile", "prod", "--as", "alice"),
+    ],
 )
 def test_an_error_is_headed_by_the_subcommand(
     arguments: tuple[str, ...], account: AccountServer, home: Path
@@ -100,6 +106,16 @@ def test_an_error_is_headed_by_the_subcommand(
     done = trainctl(account, home, *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith("status: these credentials may not do that: ")
+
+
+@pytest.mark.slow
+def test_a_page_in_the_place_of_an_answer_is_one_message(account: AccountServer, home: Path) -> None:
+    account.page = "<!DOCTYPE html><html><body>Sign in<br></body></html>"
+    done = trainctl(account, home, "--profile", "prod", "status")
+    assert done.returncode == 1
+    what, type_ = done.stderr.splitlines()
+    assert what.startswith("status: the answer is not AWS's, but perhaps a page of a proxy: ")
+    assert "NO_PROXY" in type_
 
 
 @pytest.mark.slow

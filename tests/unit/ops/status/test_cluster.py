@@ -242,6 +242,21 @@ def test_the_command_shows_the_deploy_and_the_cluster(
     assert told["cluster"]["unavailable"][0]["reason"] == "gpu lost: XID 79"
 
 
+@pytest.mark.parametrize("extra", [(), ("--json",)])
+def test_without_the_cluster_the_exit_code_is_1_unless_a_deploy_is_in_progress(
+    standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch, extra: tuple[str, ...]
+) -> None:
+    standing.account.answers["GetParameter"] = Refused("ParameterNotFound")
+    for status, code in (("CREATE_COMPLETE", 1), ("CREATE_IN_PROGRESS", 0)):
+        standing.account.answers["DescribeStacks"] = {
+            "Stacks": [stack("TrainingCluster-Network", status=status)]
+        }
+        monkeypatch.setattr(sys, "argv", ["trainctl", "status", "--cluster", "nosuch", *extra])
+        with pytest.raises(SystemExit) as end:
+            sys.exit(main())
+        assert (end.value.code or 0) == code
+
+
 @pytest.mark.slow
 def test_a_watch_shows_both_and_ends(
     standing: PlayedCluster, call: Callable[..., str], monkeypatch: pytest.MonkeyPatch
