@@ -64,15 +64,6 @@ class Size(Strict):
         """True when its nodes communicate over EFA."""
         return self.efa_interfaces > 0
 
-    @property
-    def addresses(self) -> int:
-        """Number of private addresses that one node takes.
-
-        With EFA the first network card alone has one: ParallelCluster makes the other interfaces efa-only
-        (pcluster/templates/queues_stack.py, add_network_interfaces), which have none.
-        """
-        return 1 if self.efa else self.network_cards
-
 
 class EnvironmentVariable(Strict):
     """One variable of a job's environment, with its reader and the reason for its value."""

@@ -41,7 +41,7 @@ def _render(queue: Queue, *, shared_mbps: int | None) -> str:
     files = ", ".join(dict.fromkeys(f"cluster_configs/{each.family.name}.yaml" for each in queue.types))
     lines = [f"# What jobs know of {types}, rendered from {files}."]
     lines += [f"export {name}='{facts[name]}'" for name in _ORDER]
-    common = load_base().efa_environment if facts["EFA_INTERFACES"] else ()
+    common = load_base().efa_environment if queue.efa else ()
     for variable in (*common, *_shared_variables(queue)):
         lines += [f"# {variable.since}: {variable.reason}", f"export {variable.name}='{variable.value}'"]
     return "\n".join(lines) + "\n"

@@ -43,6 +43,17 @@ class ComputeResource:
         """True when its nodes communicate over EFA: all of its types can."""
         return self.uses_efa is not False and all(each.size.efa for each in self.types)
 
+    @property
+    def addresses(self) -> int:
+        """Number of private addresses that one of its nodes takes.
+
+        With EFA the first network card alone has one: ParallelCluster makes the other interfaces efa-only,
+        which have none. Without EFA every card has one. Several types have as many cards as the type with
+        the fewest (pcluster 3.16.1: templates/queues_stack.py, add_network_interfaces;
+        config/cluster_config.py, network_cards_list).
+        """
+        return 1 if self.efa else min(each.size.network_cards for each in self.types)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
@@ -131,7 +142,4 @@ class Queue:
     @property
     def addresses(self) -> int:
         """Most private addresses that its nodes take."""
-        return sum(
-            each.max_count * max(type_.size.addresses for type_ in each.types)
-            for each in self.compute_resources
-        )
+        return sum(each.max_count * each.addresses for each in self.compute_resources)

@@ -21,6 +21,7 @@ from training_cluster.catalog.families import (
 from training_cluster.catalog.family import FACTS, UNCONFIRMED, Size
 from training_cluster.network.vpc import PRIVATE_PREFIX
 from training_cluster.problems import ConfigurationError
+from training_cluster.queues.queue import ComputeResource, NodeType
 from training_cluster.rules.network import RESERVED_ADDRESSES
 
 THE_ISSUES_FAMILIES = set(
@@ -61,7 +62,10 @@ def test_a_size_agrees_with_the_data_of_ec2(name: str, instance_type: str) -> No
 
 def test_the_most_nodes_of_any_size_have_addresses_in_the_private_subnet() -> None:
     for name, instance_type in TYPES:
-        nodes = 4096 * load_family(name).sizes[instance_type].addresses + load_base().cpu_queue.nodes
+        family = load_family(name)
+        type_ = NodeType(name=instance_type, family=family, size=family.sizes[instance_type])
+        resource = ComputeResource(name="gpu", types=(type_,), min_count=0, max_count=4096)
+        nodes = resource.max_count * resource.addresses + load_base().cpu_queue.nodes
         free = 2 ** (32 - PRIVATE_PREFIX) - 5  # AWS keeps five
         assert nodes + RESERVED_ADDRESSES <= free, instance_type
 

@@ -60,6 +60,14 @@ def test_nodes_that_differ_in_efa_are_not_checked_for_it(tmp_path: Path) -> None
     assert variables("prep", queues=str(file))["EFA_INTERFACES"] == "0"
 
 
+def test_nodes_with_different_numbers_of_efa_interfaces_fork_safely(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("train: {compute_resources: [{name: a, family: p5}, {name: b, family: p5en}]}")
+    known = variables("train", queues=str(file))
+    assert known["EFA_INTERFACES"] == "0", "the interfaces of a node are not known"
+    assert known["FI_EFA_USE_HUGE_PAGE"] == "0"
+
+
 @pytest.mark.parametrize(
     ("flags", "mbps"),
     [

@@ -77,6 +77,18 @@ def test_compute_resources_are_items_with_names(write: Write) -> None:
     assert (found.nodes, found.static_nodes, found.addresses) == (12, 1, 12)
 
 
+@pytest.mark.parametrize(
+    ("resource", "addresses"),
+    [
+        ("{family: p5, nodes: 3}", 3),
+        ("{family: p5, nodes: 3, efa: false}", 3 * 32),
+        ("{instance_types: [p5.48xlarge, p5en.48xlarge], nodes: 3, efa: false}", 3 * 16),
+    ],
+)
+def test_without_efa_every_network_card_has_an_address(write: Write, resource: str, addresses: int) -> None:
+    assert queue(write(f"a: {resource}")).addresses == addresses
+
+
 def test_all_nodes_of_a_capacity_block_run(write: Write) -> None:
     found = queue(write(f"block: {{family: p5, nodes: 8, capacity: 'capacity-block:{CR}'}}"))
     assert (found.static_nodes, found.nodes, found.reservation_id) == (8, 8, CR)
