@@ -10,6 +10,7 @@ from ops.jobs.reasons import plain_reason
 from ops.jobs.slurm import QueuedJob
 
 _HEAD = ("job", "workload", "user", "partition", "nodes", "state", "time", "limit", "")
+_NO_JOB = "No job is waiting or running."
 _ENDINGS = {
     "NonZeroExitCode": "its script failed: trainctl logs {id}{where}",
     "RaisedSignal": "a signal ended it: trainctl logs {id}{where}",
@@ -25,7 +26,7 @@ def render_jobs(jobs: Jobs, *, ended: bool, cluster_name: str) -> Iterator[str]:
         ended: True if ended jobs were requested.
     """
     if not jobs.queue:
-        yield "No job is waiting or running."
+        yield "No job is waiting or running. These have ended:" if jobs.ended else _NO_JOB
     if shown := [*jobs.queue, *jobs.ended]:
         yield from aligned([_HEAD, *(_row(job, cluster_option(cluster_name)) for job in shown)])
     if ended and not jobs.ended:

@@ -22,6 +22,13 @@ _CREDENTIAL = re.compile(r"Credential=[^/]+/\d+/[^/]+/(?P<service>[^/]+)/aws4_re
 _ACTION = re.compile(rb"(?:^|&)Action=(\w+)")
 
 
+_NO_PRICES: Answer = (
+    400,
+    [("content-type", "application/x-amz-json-1.1")],
+    b'{"__type": "UnsupportedOperationException", "message": "the local AWS has no price list"}',
+)
+
+
 class Gateway:
     """ASGI application: moto for moto_services.SERVICES, ours for Image Builder, ministack for all others.
 
@@ -77,7 +84,11 @@ class Gateway:
         if service not in SERVICES:
             target = headers.get("x-amz-target", "").rpartition(".")[2]
             self._log.write(f"{service} {target or scope['method'] + ' ' + scope['path'][:120]}\n")
-            await self._ministack(scope, receive, send)
+            if service == "pricing":
+                await _read(receive)
+                await _send(send, _NO_PRICES)
+            else:
+                await self._ministack(scope, receive, send)
             return
         body = await _read(receive)
         found = _ACTION.search(body)

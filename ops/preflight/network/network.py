@@ -101,7 +101,8 @@ def _public(subnet: Subnet, settings: Settings, ec2: Any) -> Iterator[Finding]:
         "public subnet: route to the internet",
         gateway or "no default route",
         good=gateway.startswith("igw-"),
-        mend=f"-c public_subnet_id=... of a subnet whose {WORLD} goes to an internet gateway",
+        mend=f"-c public_subnet_id=... of a subnet whose {WORLD} goes to an internet gateway; or none: "
+        "-c public_access=off",
     )
     on = bool(subnet.get("MapPublicIpOnLaunch"))
     yield finding(

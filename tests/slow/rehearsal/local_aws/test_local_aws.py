@@ -30,6 +30,11 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         local_aws.stop()
 
 
+def test_the_price_list_is_refused_with_the_reason(account: Account) -> None:
+    with pytest.raises(ClientError, match="the local AWS has no price list"):
+        account.client("pricing").get_products(ServiceCode="AmazonEC2")
+
+
 def test_a_capacity_reservation_is_used_within_its_type_count_and_placement_group(account: Account) -> None:
     ec2, network = account.client("ec2"), account.network
     group, _ = (

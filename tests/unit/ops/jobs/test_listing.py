@@ -28,5 +28,7 @@ FAILED = QueuedJob(
 )
 def test_the_log_of_a_failed_job_is_that_of_its_cluster(cluster_name: str, command: str) -> None:
     jobs = Jobs(queue=(), ended=(FAILED,), notes=())
+    head, *_ = render_jobs(jobs, ended=True, cluster_name=cluster_name)
+    assert head == "No job is waiting or running. These have ended:"
     (line,) = [each for each in render_jobs(jobs, ended=True, cluster_name=cluster_name) if "17" in each]
     assert line.endswith(f"its script failed: {command}")

@@ -78,7 +78,7 @@ def test_a_good_network_has_nothing_to_mend() -> None:
         (
             lambda n: n.routes.update({PUBLIC: [NAT]}),
             "public subnet: route to the internet",
-            "internet gateway",
+            "internet gateway; or none: -c public_access=off",
         ),
         (
             lambda n: n.routes.update({PRIVATE: []}),
