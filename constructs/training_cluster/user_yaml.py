@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
+
+from training_cluster.problems import ConfigurationError, did_you_mean
 
 
 class UserYamlError(Exception):
@@ -57,6 +60,40 @@ def line_of(file: Path, place: Sequence[str]) -> int:
             break
         line, node = found[0].start_mark.line + 1, found[1]
     return line
+
+
+def explained(
+    error: ValidationError, *, takes: Mapping[str, str], known: Callable[[Sequence[str]], Collection[str]]
+) -> Iterator[tuple[list[str], str]]:
+    """Yield place and words of each problem of a model.
+
+    Args:
+        error: of the model.
+        takes: allowed values in words, by key.
+        known: returns the keys that a place may have.
+    """
+    for problem in error.errors():
+        place = [str(each) for each in problem["loc"]]
+        key = next((each for each in reversed(place) if not each.isdigit()), "")
+        allowed = f"\n    allowed: {takes[key]}" if key in takes else ""
+        match problem["type"]:
+            case "extra_forbidden":
+                keys = known(place)
+                yield place, f"no such key.{did_you_mean(key, keys)}\n    allowed: {', '.join(keys)}"
+            case "missing":
+                yield place, f"is missing{allowed}"
+            case "value_error":
+                yield place, problem["msg"].removeprefix("Value error, ") + allowed
+            case "dict_type" | "model_type" | "model_attributes_type" if problem["input"] is None:
+                yield place, "has nothing below it"
+            case _:
+                yield place, f"{str(problem['input'])[:60]}: not allowed{allowed}"
+
+
+def unusable(given: str, problems: Iterable[str], *, page: str) -> ConfigurationError:
+    """Return the error of a flag's file, such as `users=users.yaml`, with all its problems."""
+    lines = [f"{given} cannot be used, nothing was done:", *(f"  {each}" for each in problems)]
+    return ConfigurationError("\n".join([*lines, f"  {page}"]))
 
 
 class _Loader(yaml.SafeLoader):

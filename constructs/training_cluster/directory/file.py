@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -12,8 +9,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from training_cluster.catalog.family import Strict
 from training_cluster.paths import ROOT
-from training_cluster.problems import ConfigurationError, did_you_mean
-from training_cluster.user_yaml import UserYamlError, line_of, read_user_yaml
+from training_cluster.problems import ConfigurationError
+from training_cluster.user_yaml import UserYamlError, explained, line_of, read_user_yaml, unusable
 
 LDAPS_PORT, LDAP_PORT = 636, 389
 # DomainNameValidator of ParallelCluster.
@@ -51,7 +48,7 @@ class Directory(Strict):
     def _is_encrypted(self) -> Self:
         if "ldap://" in self.DomainAddr and str(self.AdditionalSssdConfigs.get(_PLAIN)).lower() != "true":
             raise ValueError(
-                f"DomainAddr: ldap:// sends passwords unencrypted: give ldaps://, or, for a try alone, "
+                f"ldap:// sends passwords unencrypted: give ldaps://, or, for a try alone, "
                 f"AdditionalSssdConfigs: {{{_PLAIN}: true}}"
             )
         return self
@@ -105,26 +102,13 @@ def read_directory(name: str) -> Directory:
     try:
         return Directory.model_validate(content)
     except ValidationError as error:
-        raise _mistake(name, list(_explained(file, error))) from None
-
-
-def _explained(file: Path, error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
-        key = str(problem["loc"][0]) if problem["loc"] else "DomainAddr"
-        said = problem["msg"].removeprefix("Value error, ")
-        allowed = f"\n    allowed: {_TAKES[key]}" if key in _TAKES else ""
-        if problem["type"] == "extra_forbidden":
-            said = f"no such key.{did_you_mean(key, Directory.model_fields)}"
-            allowed = f"\n    allowed: {', '.join(Directory.model_fields)}"
-        elif problem["type"] == "missing":
-            said = "is missing"
-        elif problem["type"] != "value_error":
-            said = f"{str(problem['input'])[:60]}: not allowed"
-        yield f"line {line_of(file, [key])}: {key}: {re.sub('^DomainAddr: ', '', said)}{allowed}"
+        wrong = explained(error, takes=_TAKES, known=lambda _: Directory.model_fields)
+        # The model's own check is one of DomainAddr.
+        found = ((place or ["DomainAddr"], said) for place, said in wrong)
+        raise _mistake(
+            name, [f"line {line_of(file, place)}: {place[0]}: {said}" for place, said in found]
+        ) from None
 
 
 def _mistake(name: str, problems: list[str]) -> ConfigurationError:
-    lines = [f"directory={name} cannot be used, nothing was done:"]
-    lines += [f"  {each}" for each in problems]
-    lines.append("  docs/how-to/users.md has an example")
-    return ConfigurationError("\n".join(lines))
+    return unusable(f"directory={name}", problems, page="docs/how-to/users.md has an example")

@@ -11,7 +11,7 @@ from typing import Any
 from training_cluster.overrides.reserved import reserved_keys
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError
-from training_cluster.user_yaml import UserYamlError, read_user_yaml
+from training_cluster.user_yaml import UserYamlError, read_user_yaml, unusable
 
 LOCAL = "file://"
 """Prefix of a script in the folder of the file of overrides; it is uploaded with the cluster's scripts."""
@@ -90,7 +90,5 @@ def _missing(overrides: Overrides) -> Iterator[str]:
 
 
 def _mistake(name: str, found: list[str]) -> ConfigurationError:
-    lines = [f"overrides={name} cannot be used, nothing was done:"]
-    lines += [f"  {line}" for line in found]
-    lines.append("    allowed: a YAML file with keys of ParallelCluster's cluster config (docs/overrides.md)")
-    return ConfigurationError("\n".join(lines))
+    allowed = "  allowed: a YAML file with keys of ParallelCluster's cluster config (docs/overrides.md)"
+    return unusable(f"overrides={name}", found, page=allowed)

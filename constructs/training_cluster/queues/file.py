@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Annotated, Literal, Self, get_args
 
@@ -15,7 +15,7 @@ from training_cluster.catalog.instance_types import other_families, refused_fami
 from training_cluster.paths import ROOT
 from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.queues.queue import AUTO, OFF, OFFICIAL, ON, ComputeResource, NodeType, Queue
-from training_cluster.user_yaml import UserYamlError, read_user_yaml
+from training_cluster.user_yaml import UserYamlError, explained, read_user_yaml, unusable
 
 AllocationStrategy = Literal[
     "lowest-price",
@@ -199,36 +199,19 @@ def _read(name: str, _changed_ns: int) -> dict[str, QueueEntry]:
             try:
                 found[str(queue)] = QueueEntry.model_validate(keys)
             except ValidationError as error:
-                problems += _explained(str(queue), error)
+                wrong = explained(error, takes=_TAKES, known=_keys_at)
+                problems += [f"{'.'.join([str(queue), *place])}: {said}" for place, said in wrong]
     if problems:
         raise _mistake(name, problems)
     return found
 
 
-def _explained(queue: str, error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
-        place = [str(each) for each in problem["loc"]]
-        where = ".".join([queue, *place])
-        key = next((each for each in reversed(place) if not each.isdigit()), "")
-        said = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "extra_forbidden":
-            known = (QueueEntry if len(place) == 1 else ResourceEntry).model_fields
-            yield f"{where}: no such key.{did_you_mean(key, known)}\n    allowed: {', '.join(known)}"
-        elif problem["type"] == "value_error":
-            yield f"{where}: {said}{_allowed(key)}"
-        else:
-            yield f"{where}: {str(problem['input'])[:60]}: not allowed{_allowed(key)}"
-
-
-def _allowed(key: str) -> str:
-    return f"\n    allowed: {_TAKES[key]}" if key in _TAKES else ""
+def _keys_at(place: Sequence[str]) -> Collection[str]:
+    return (QueueEntry if len(place) == 1 else ResourceEntry).model_fields
 
 
 def _mistake(name: str, problems: list[str]) -> ConfigurationError:
-    lines = [f"queues={name} cannot be used, nothing was done:"]
-    lines += [f"  {each}" for each in problems]
-    lines.append("  docs/queues.md has all keys and examples")
-    return ConfigurationError("\n".join(lines))
+    return unusable(f"queues={name}", problems, page="docs/queues.md has all keys and examples")
 
 
 def make_queue(name: str, entry: QueueEntry) -> Queue:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from training_cluster.paths import ROOT
-from training_cluster.problems import ConfigurationError, did_you_mean
-from training_cluster.user_yaml import UserYamlError, line_of, read_user_yaml
+from training_cluster.problems import ConfigurationError
+from training_cluster.user_yaml import UserYamlError, explained, line_of, read_user_yaml, unusable
 from training_cluster.users.model import FIRST_ID, LAST_ID, AccountEntry, UserEntry, Users, contradictions_of
 
 _ID = f"a whole number from {FIRST_ID} to {LAST_ID}, the same for the user's life"
@@ -59,43 +59,21 @@ def _read(name: str, _changed_ns: int) -> Users:
     try:
         found = Users.model_validate(content)
     except ValidationError as error:
-        raise _mistake(name, list(_explained(file, error))) from None
+        found_wrong = explained(error, takes=TAKES, known=_keys_at)
+        raise _mistake(name, [_placed(file, place, said) for place, said in found_wrong]) from None
     if problems := [_placed(file, place, said) for place, said in contradictions_of(found)]:
         raise _mistake(name, problems)
     return found
 
 
-def _explained(file: Path, error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
-        place = [str(each) for each in problem["loc"]]
-        key = next((each for each in reversed(place) if not each.isdigit()), "")
-        said = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "extra_forbidden":
-            known = (
-                Users if len(place) == 1 else UserEntry if place[0] == "users" else AccountEntry
-            ).model_fields
-            said = f"no such key.{did_you_mean(key, known)}\n    allowed: {', '.join(known)}"
-        elif problem["type"] == "missing":
-            said = f"is missing{_allowed(key)}"
-        elif problem["type"] == "value_error":
-            said += _allowed(key)
-        elif problem["type"] in {"dict_type", "model_type", "model_attributes_type"}:
-            said = "has no keys below it, such as uid" if len(place) > 1 else "has no names below it"
-        else:
-            said = f"{str(problem['input'])[:60]}: not allowed{_allowed(key)}"
-        yield _placed(file, place, said)
-
-
-def _allowed(key: str) -> str:
-    return f"\n    allowed: {TAKES[key]}" if key in TAKES else ""
+def _keys_at(place: Sequence[str]) -> Collection[str]:
+    model = Users if len(place) == 1 else UserEntry if place[0] == "users" else AccountEntry
+    return model.model_fields
 
 
 def _placed(file: Path, place: Sequence[str], said: str) -> str:
     return f"line {line_of(file, place)}: {'.'.join(place)}: {said}"
 
 
-def _mistake(name: str, problems: list[str]) -> ConfigurationError:
-    lines = [f"users={name} cannot be used, nothing was done:"]
-    lines += [f"  {each}" for each in problems]
-    lines.append("  docs/how-to/users.md has all keys and examples")
-    return ConfigurationError("\n".join(lines))
+def _mistake(name: str, problems: Iterable[str]) -> ConfigurationError:
+    return unusable(f"users={name}", problems, page="docs/how-to/users.md has all keys and examples")

@@ -94,7 +94,7 @@ users:
         ("users:\n  alice: {uid: 5001, keys: '-----BEGIN OPENSSH PRIVATE KEY-----'}", "line 2: users.alice.keys: this is "
          "a private key: it stays with its owner; take the file that ends in .pub\nallowed: a list of lines of .pub "
          "files, such as [ssh-ed25519 AAAAC3... alice@laptop]"),
-        ("users:\n  alice:", "line 2: users.alice: has no keys below it, such as uid"),
+        ("users:\n  alice:", "line 2: users.alice: has nothing below it"),
         ("accounts:\n  a: {gid: 6000}\nusers:\n  a: {uid: 5001}", "line 4: users.a: is an account's name too: a user has "
          "a group of the same name"),
         ("people: {}", "line 1: users: is missing\nline 1: people: no such key.\nallowed: accounts, users"),
