@@ -27,16 +27,12 @@ os.environ["PATH"] = tools_path()
 
 # Modules that take minutes, the longest first, so that no worker ends long after the others.
 LONGEST = (
-    *(
-        "stacks/test_stacks_deploy.py",
-        "rehearsal/test_rehearsal.py",
-        "training/test_gpt2.py",
-        "ops/test_cli.py",
-    ),
-    *("stacks/test_image_stack.py", "bootstrap/test_bootstrap_node_start.py", "stacks/test_storage_stack.py"),
-    *("training/test_training_requirements.py", "training/test_job.py", "plan/test_plan.py"),
-    *("stacks/test_stacks_flags.py", "stacks/test_stacks_queues.py", "local_aws/test_local_aws.py"),
-    *("permissions/test_permissions.py", "training/test_job_slow_saves.py"),
+    *("stacks/test_stacks_deploy.py", "rehearsal/test_rehearsal.py", "bootstrap/test_bootstrap_node_start.py"),
+    *("ops/test_cli.py", "training/test_gpt2.py", "stacks/test_stacks_queues.py", "training/test_job.py"),
+    *("stacks/test_image_stack.py", "stacks/test_storage_stack.py", "functions/test_layer.py"),
+    *("local_aws/test_local_aws.py", "training/test_job_hangs.py", "stacks/test_stacks_flags.py"),
+    *("permissions/test_permissions.py", "bootstrap/test_health.py", "plan/test_plan.py"),
+    *("training/test_training_requirements.py", "training/test_job_slow_saves.py"),
 )
 
 PROVIDER_ENVIRONMENT = {

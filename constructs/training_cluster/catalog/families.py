@@ -141,6 +141,7 @@ def _explain(path: Path, error: ValidationError) -> ConfigurationError:
     return ConfigurationError("\n".join(lines))
 
 
+@cache
 def family_names(catalog: Path = CATALOG) -> tuple[str, ...]:
     """Return the names of all families, sorted: each YAML file is one, except those of NO_FAMILIES."""
     return tuple(sorted(path.stem for path in catalog.glob("*.yaml") if path.stem not in NO_FAMILIES))

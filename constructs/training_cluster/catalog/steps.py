@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +67,16 @@ def load_steps(assets: Path = ASSETS) -> list[Step]:
     Raises:
         ConfigurationError: a header lacks a line, or has one of an unknown form.
     """
+    return list(_shipped_steps()) if assets == ASSETS else _steps_of(assets)
+
+
+@cache
+def _shipped_steps() -> list[Step]:
+    """Read the steps of this project once: the checks of each queue ask for them."""
+    return _steps_of(ASSETS)
+
+
+def _steps_of(assets: Path) -> list[Step]:
     return [_read(path) for path in sorted((assets / "bootstrap" / "steps").glob("*.sh"))]
 
 
