@@ -27,7 +27,11 @@ os.environ["PATH"] = tools_path()
 
 # Modules that take minutes, the longest first, so that no worker ends long after the others.
 LONGEST = (
-    *("stacks/test_stacks_deploy.py", "rehearsal/test_rehearsal.py", "bootstrap/test_bootstrap_node_start.py"),
+    *(
+        "stacks/test_stacks_deploy.py",
+        "rehearsal/test_rehearsal.py",
+        "bootstrap/test_bootstrap_node_start.py",
+    ),
     *("ops/test_cli.py", "training/test_gpt2.py", "stacks/test_stacks_queues.py", "training/test_job.py"),
     *("stacks/test_image_stack.py", "stacks/test_storage_stack.py", "functions/test_layer.py"),
     *("local_aws/test_local_aws.py", "training/test_job_hangs.py", "stacks/test_stacks_flags.py"),
