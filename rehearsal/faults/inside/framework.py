@@ -17,7 +17,7 @@ from typing import Any
 from injection import KilledError
 
 _MAX_POLLS, _POLL_INTERVAL = 116, datetime.timedelta(seconds=30)
-"""Limits that cluster.py gives the framework; here each poll finds the last step done."""
+"""The time that cluster.py gives the framework, in longer steps: here each poll finds the last step done."""
 sleep = time.sleep
 """The real sleep; the provider's own pauses take no time."""
 time.sleep = lambda _seconds: None
