@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ops import __main__
-from ops.diagnose import bundle
+from ops.diagnose import bundle, masking
 from ops.diagnose.masking import mask
 
 CORPUS = Path(__file__).parent / "logs"
@@ -24,6 +24,8 @@ SECRETS = {
     "hunter2hunter2": "https://user:hunter2hunter2@proxy:3128",
     "MIIEvQIBADANBg": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----",
     "topsecretvalue": "db_password: 'topsecretvalue'",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789": "using token ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "bXlzZWxmOmh1bnRlcjI=": "Authorization: Basic bXlzZWxmOmh1bnRlcjI=",
 }
 
 
@@ -53,6 +55,13 @@ def contents(file: Path) -> dict[str, str]:
 @pytest.mark.parametrize("secret", SECRETS)
 def test_what_looks_like_a_key_or_a_token_is_masked(secret: str) -> None:
     assert secret not in mask(SECRETS[secret])
+
+
+@pytest.mark.parametrize("rule", range(len(masking._RULES)))
+def test_without_a_rule_a_secret_would_appear(rule: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed = masking._RULES[rule]
+    monkeypatch.setattr(masking, "_RULES", tuple(each for each in masking._RULES if each is not removed))
+    assert any(secret in mask(text) for secret, text in SECRETS.items()), removed
 
 
 def test_what_is_no_secret_stays() -> None:

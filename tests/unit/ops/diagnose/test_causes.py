@@ -146,6 +146,22 @@ def test_the_mend_names_what_the_error_itself_names() -> None:
     assert "cluster_name=training-2" in mend("not-ours.log")
 
 
+@pytest.mark.parametrize("quote", ['"', r"\"", ""])
+def test_a_denial_of_s3_names_the_right_and_the_flags_that_grant_it(quote: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(
+        "ClientError: An error occurred (AccessDenied) when calling the GetObject operation: "
+        "User: arn:aws:sts::111122223333:assumed-role/training-RoleQueue/i-0a is not authorized to perform: "
+        f"s3:GetObject on resource: {quote}arn:aws:s3:::team-data/corpus/a.bin{quote} "
+        "because no identity-based policy allows the s3:GetObject action\n"
+    )
+    found = diagnose_evidence(Files([tmp_path]), cluster="b").causes[0]
+    assert found.id == "s3-denied"
+    right, flags, *_ = found.mend
+    assert right == "allow s3:GetObject on arn:aws:s3:::team-data/corpus/a.bin"
+    for words in ("-c cluster_name=b", "-c read_buckets=", "-c write_buckets=", "-c node_policies="):
+        assert words in flags
+
+
 def test_several_lines_of_one_cause_raise_it_and_are_counted(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("CUDA out of memory.\n" * 3)
