@@ -67,6 +67,8 @@ compile() {
   local -r archs="${CUDA_CAPABILITIES_GPU//./}"
   printf 'transformer_engine_torch==%s --hash=sha256:%s\n' "$TRANSFORMER_ENGINE_VERSION" "$TRANSFORMER_ENGINE_SHA256" \
     >"$build/wanted.txt"
+  # Without FORCE_BUILD, Transformer Engine's setup.py takes a wheel from GitHub, if there is one, and verifies no hash.
+  export NVTE_PYTORCH_FORCE_BUILD=TRUE
   export CUDA_HOME="$cuda" PATH="$cuda/bin:$PATH" NVTE_FRAMEWORK=pytorch NVTE_CUDA_ARCHS="${archs// /;}"
   export TORCH_CUDA_ARCH_LIST="${CUDA_CAPABILITIES_GPU// /;}" MAX_JOBS
   MAX_JOBS="$(compilers)"
