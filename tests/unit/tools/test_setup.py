@@ -116,6 +116,20 @@ def test_what_the_tests_call_comes_from_the_distribution_before_anything_else(
     assert machine.made() == [".cache"]
 
 
+def test_an_activated_environment_hides_no_aws_cli_v2(machine: Machine) -> None:
+    script = machine.folder / "tools" / "setup.sh"
+    made_before = "check_python install_programs make_venv make_node_modules unpack_prometheus unpack_jsii"
+    stubs = "".join(f"{each}() {{ :; }}\n" for each in made_before.split())
+    script.write_text(f"{script.read_text().removesuffix('main' + chr(10))}{stubs}main\n")
+    programs = machine.folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("aws", "aws_completer", "python"):
+        (programs / name).touch()
+    done = machine.set_up()
+    assert "setup: ready" in done.stderr
+    assert [each.name for each in programs.iterdir()] == ["python"]
+
+
 @pytest.mark.slow
 def test_a_folder_that_got_a_blank_after_set_up_can_be_cleaned(tmp_path: Path) -> None:
     folder = tmp_path / "my project"
