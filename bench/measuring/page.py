@@ -13,6 +13,8 @@ from training_cluster.paths import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
+TESTS = ROOT / "bench" / "tests.md"
+"""Figures of the project's own tests, written by hand: the end of the page."""
 PICTURES = ROOT / "docs" / "pictures"
 _HEAD = """\
 # Benchmarks
@@ -74,6 +76,7 @@ def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
         if content["picture"]:
             yield f"![{content['picture']['title']}](pictures/bench-{name}.png)\n"
         yield f"{_machine(content['machine'])} The benchmark took {content['seconds']:.0f} s.\n"
+    yield TESTS.read_text(encoding="utf-8")
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

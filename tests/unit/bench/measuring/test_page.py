@@ -37,6 +37,7 @@ def test_a_kept_benchmark_is_shown_with_its_rows_and_machine_and_another_as_not_
     said = "2026-11-23: Xeon, 8 cores, 64 GiB, no GPU; Python 3.11, pydantic 2. The benchmark took 1 s."
     assert said in lines
     assert "Not run yet: `make bench ONLY=scale`." in lines
+    assert (folders / "page.md").read_text().endswith(page.TESTS.read_text())
 
 
 @pytest.mark.parametrize(
