@@ -19,7 +19,9 @@ readonly NO_NETWORK='NewConnectionError|NameResolutionError|ConnectTimeout|[Nn]a
 readonly NO_NETWORK_NPM='EAI_AGAIN|ENOTFOUND|ENETUNREACH|ECONNREFUSED|ETIMEDOUT'
 # Debian's package of each program that the rehearsal and the tests call.
 declare -rA PACKAGES=([slurmctld]=slurmctld [slurmd]=slurmd [sbatch]=slurm-client [munged]=munge [curl]=curl
-  [mksquashfs]=squashfs-tools [slurmdbd]=slurmdbd [mariadbd]=mariadb-server-core [mariadb]=mariadb-client-core)
+  [mksquashfs]=squashfs-tools)
+# Those of Slurm's accounting, which `make rehearse USERS=2` and a nightly test start.
+declare -rA ACCOUNTING=([slurmdbd]=slurmdbd [mariadbd]=mariadb-server-core [mariadb]=mariadb-client-core)
 # Disk space of set-up and a rehearsal with PyTorch's CPU build; the extra space of PyPI's build with CUDA; and the
 # space of a second environment beside the first.
 readonly SETUP_GIB=4 CUDA_GIB=4 AGAIN_GIB=2
@@ -216,6 +218,17 @@ install_programs() {
   say "$(slurmctld -V) is installed"
 }
 
+# install_accounting: installs what only two users need. It removes no other database server of this machine.
+install_accounting() {
+  local program
+  local -a missing=()
+  for program in "${!ACCOUNTING[@]}"; do
+    command -v "$program" >/dev/null || missing+=("${ACCOUNTING[$program]}")
+  done
+  if ((${#missing[@]} == 0)) || (install_packages --no-remove "${missing[@]}"); then return; fi
+  say "${missing[*]} cannot be installed: make rehearse USERS=2 and its nightly test will fail"
+}
+
 # Prometheus, promtool and node_exporter for rehearsals and tests, unpacked and not installed: installed, they would
 # listen on this machine at once.
 unpack_prometheus() {
@@ -268,6 +281,7 @@ main() {
   mkdir -p "$LOGS" .cache/tmp
   check_venv_package
   install_programs
+  install_accounting
   # Both environments are made in parallel, since each mostly waits for the network. The second has a process group
   # of its own, so that Ctrl-C (which a shell's background jobs do not get) can end all of it.
   set -m

@@ -15,6 +15,10 @@ from tests.unit.assets.bootstrap.start_step_node import Node
 
 NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+# Tries all that would put other scripts in the place: a folder, a link, another name for root's link.
+TAKES = """while true; do
+    mkdir .training-new training; ln -sfn .training-new training; mv -T training mine; echo x >training/x
+done"""
 several_users = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 
 
@@ -103,7 +107,7 @@ def test_a_user_who_takes_every_name_again_and_again_does_not_get_the_scripts(no
     fsx = node.slash / "fsx"
     node.does("75", node_type="HeadNode")
     attack = subprocess.Popen(
-        [*AS_NOBODY, "bash", "-c", "while true; do mkdir .training-new training; echo x >training/x; done"],
+        [*AS_NOBODY, "bash", "-c", TAKES],
         cwd=fsx,
         stderr=subprocess.DEVNULL,
     )
