@@ -139,7 +139,8 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
             "`cdk deploy TrainingClusterStack` deploys what that stack waits for and nothing else, so links "
             "beside the cluster would be forgotten without a word, and checkpoints not exported; and an "
             "update of an existing deployment would make the moved NAT gateway anew, under another address. "
-            "All three together would still be over the goal.",
+            "All three together would still be over the goal. The figure of 2026-11-22, 24.8 min (1.47x), "
+            "had both links made at once, which FSx may refuse (ADR 10).",
             "Waits that are no reference: "
             + "; ".join(f"{each} ({number}x)" for each, number in Counter(explained).items())
             + ".",

@@ -64,7 +64,10 @@ def measure() -> Result:
         notes=[
             f"Cold: git clone of what is committed here, then make rehearse FAMILY={FAMILY} "
             f"WORKLOAD={WORKLOAD}, with this checkout's package caches; warm: the same command again, in "
-            "the same clone. Each is ended at its first loss.",
+            "the same clone. Each is ended at its first loss. Warm took 42 s on 2026-11-22, before the app "
+            "was synthesised beside the bootstrap, and the provider polled three times as often. By a "
+            "profile of 2026-11-24 half is the deploy of the three stacks (most of it the real library), "
+            "a fifth the synth, a tenth the import of torch.",
             "sbatch: job.slurm on a local Slurm whose two nodes are up, its checks and a preparation that "
             "finds its work done included; torchrun: the same trainer and settings on the same two ranks.",
         ],
