@@ -20,6 +20,7 @@ _FAULT = re.compile(r"^judge\.py: (.+)$", re.MULTILINE)
 _EFA_FAULTS = ("EFA unused", "cards missing")
 _BY_A_CHECK, _JUDGEMENTS = "training-cluster: ", "NodeList:100,Reason:300,Comment:300"
 _THROUGH = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
+_GPU_RECIPES, _CONTAINER_TOOL = ("gpu", "volta"), "nvidia-container-cli"
 _PROVIDER = re.compile(r"NET/OFI Selected provider is (\S+?),")
 
 
@@ -98,6 +99,16 @@ def _trained(scene: Scene) -> tuple[bool, str]:
     return is_well and falls, f"{summary.steps} steps {how}{loss}; the job is {ended}"
 
 
+def _gives_gpus_to_containers(scene: Scene) -> tuple[bool, str]:
+    if nodes_of(scene).recipe not in _GPU_RECIPES:
+        raise UnseenError("these nodes have no GPUs of NVIDIA")
+    _training_job(scene)  # after it, its nodes are idle
+    ask = f"{_CONTAINER_TOOL} --version || echo missing"
+    said = scene.head_node.run("srun", "--nodes=1", "--time=5", "--immediate=60", "bash", "-c", ask)
+    seen = next((line.strip() for line in said.splitlines() if line.strip()), "no answer")
+    return "version:" in seen, f"{_CONTAINER_TOOL}: {seen}"
+
+
 def _has_all_ranks(scene: Scene) -> tuple[bool, str]:
     run = _record(_training_job(scene), scene)
     expected = run.settings.get("EXPECTED_WORLD_SIZE")
@@ -169,6 +180,15 @@ NODE_CHECKS = (
         expected="steps, and a lower last loss",
         not_in_rehearsal="Accelerators: a tiny model trains on the CPU.",
         look=_trained,
+    ),
+    Check(
+        id="gpu-containers",
+        claim="Nodes with GPUs have the program that gives them to containers; a node starts "
+        "without it, too.",
+        expected=f"the version of {_CONTAINER_TOOL} (not on nodes without NVIDIA's GPUs)",
+        not_in_rehearsal="NVIDIA's container tools: a local node has none.",
+        look=_gives_gpus_to_containers,
+        only_on_aws=True,
     ),
     Check(
         id="world-size",

@@ -33,7 +33,7 @@ from training_cluster.paths import ROOT
 _ROOT = "PATH=$PATH:/opt/slurm/bin "
 _ASKS = frozenset({"squeue", "sinfo"})
 _PROGRAMS = _ASKS | frozenset(
-    {"sbatch", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat", "id"}
+    {"sbatch", "srun", "scancel", "scontrol", "sacct", "df", "ls", "cat", "dd", "stat", "id"}
 )
 _MODULES = ("python3", "-B", "-m", "trainkit.run.report")
 _REGISTRY = ("bash", f"{load_base().shared_dir}/training/registry.sh")

@@ -71,7 +71,9 @@ def results(
     network: JobSeen | None = None,
     training: JobSeen | None = None,
     record: Run | None = None,
+    container_tool: str = "cli-version: 1.20.0\nlib-version: 1.20.0\n",
 ) -> dict[str, Result]:
+    cluster.says("srun", container_tool)
     jobs = {
         NETWORK: network or seen(),
         TRAINING: training or seen("", was_stopped=True, state="CANCELLED"),
@@ -110,6 +112,7 @@ SLOW = f"{GOOD.partition('all-reduce')[0]}judge.py: too slow: 3 GB/s at 1 GiB; 2
         ({"network": seen(began_s=1000.0)}, {"node-start": "differs"}, "16.7 minutes"),
         ({"network": seen(began_s=None)}, {"node-start": "differs"}, "wrote nothing: COMPLETED"),
         ({"training": seen("x", state="FAILED")}, {"training": "differs"}, "the job is FAILED"),
+        ({"container_tool": "missing\n"}, {"gpu-containers": "differs"}, "nvidia-container-cli: missing"),
         ({"record": run(steps=None)}, {"training": "differs"}, "no step"),
         ({"record": run(last_loss=11.0)}, {"training": "differs"}, "loss 10.80 to 11.00"),
         ({"record": run(world_size=8)}, {"world-size": "differs"}, "8 ranks of 16 on 2 nodes"),
@@ -209,6 +212,7 @@ def test_trainium_trains_its_own_workload_and_measures_no_nccl(
     assert {name for name, each in found.items() if each.verdict == "could not look"} == {
         "efa",
         "bandwidth",
+        "gpu-containers",
         "scaled-down-later",
     }
     assert "nccom-test" in found["efa"].seen
