@@ -1,10 +1,13 @@
-"""`python -m tools.pictures.boards URL FILE`: what a rehearsal's Prometheus answers to the boards' queries.
+"""`python -m tools.pictures.boards URL FOLDER`: draw a rehearsal's answers to the boards' queries.
 
-Grafana itself is not here: each graph of the boards "Cluster" and "Jobs and users" that has data, drawn.
+Grafana itself is not here: a picture has a graph of each panel that has data.
+
+Imported by: tools.pictures.screenshots.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import sys
 import time
@@ -19,44 +22,56 @@ from rehearsal.monitoring.prometheus import query_range
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-BOARDS = ("Cluster", "Jobs and users")
+BOARDS = {"board-cluster": ("Cluster",), "board-jobs": ("Jobs and users", "One job's GPUs")}
+"""Boards of each picture, by the picture's name."""
 _LEFT_OUT = ("__name__", "instance")
-_COLUMNS, _MOST_LINES, _SPAN_S, _STEP_S = 3, 8, 900, 5
+_COLUMNS, _MOST_LINES, _MOST_LABELS, _SPAN_S, _STEP_S = 3, 8, 4, 900, 5
+
+Panel = tuple[str, list[dict[str, Any]]]
 
 
-def series(url: str) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Ask the queries of the boards; return board, panel and the series of those with data."""
+def panels_of(url: str, boards: tuple[str, ...]) -> tuple[list[Panel], int]:
+    """Return title and series of each panel with data, each title once, and the number of those without."""
     now = time.time()
-    found = []
+    found: dict[str, list[dict[str, Any]]] = {}
+    without = set[str]()
     for board, panel, query in board_queries():
-        if board in BOARDS:
-            answer = query_range(url, query, start=now - _SPAN_S, end=now, step_s=_STEP_S)
-            if answer:
-                found.append((board, panel, answer))
-    return found
+        if board in boards:
+            if answer := query_range(url, query, start=now - _SPAN_S, end=now, step_s=_STEP_S):
+                found.setdefault(panel, answer)
+            else:
+                without.add(panel)
+    return list(found.items()), len(without - found.keys())
 
 
-def draw(url: str, file: Path) -> None:
-    """Draw all of them into one picture."""
-    panels = series(url)
+def draw(url: str, boards: tuple[str, ...]) -> bytes:
+    """Draw the panels with data into one PNG."""
+    panels, without = panels_of(url, boards)
     rows = math.ceil(len(panels) / _COLUMNS)
     figure, axes = plt.subplots(rows, _COLUMNS, figsize=(15, 2.6 * rows), squeeze=False, layout="constrained")
-    first = min(float(point[0]) for *_, lines in panels for line in lines for point in line["values"])
-    for place, (board, panel, lines) in zip(axes.flat, panels, strict=False):
+    first = min(float(point[0]) for _, lines in panels for line in lines for point in line["values"])
+    for place, (panel, lines) in zip(axes.flat, panels, strict=False):
         for line in lines[:_MOST_LINES]:
-            labels = {name: value for name, value in line["metric"].items() if name not in _LEFT_OUT}
+            labels = [value for name, value in line["metric"].items() if name not in _LEFT_OUT]
             x, y = zip(*((float(at) - first, float(value)) for at, value in line["values"]), strict=True)
-            place.plot(x, y, label=" ".join(list(labels.values())[:4]) or panel)
-        place.set_title(f"{board}: {panel}", fontsize=9)
+            place.plot(x, y, label=" ".join(labels[:_MOST_LABELS]) or panel)
+        place.set_title(panel, fontsize=9)
         place.set_ylim(bottom=0)
         place.tick_params(labelsize=7)
         place.legend(fontsize=6, loc="best")
     for place in axes.flat[len(panels) :]:
         place.axis("off")
+    names = " and ".join(f'"{each}"' for each in boards)
+    figure.suptitle(
+        f"Boards {names} in a rehearsal; {without} panels have no data, since there is no GPU", fontsize=10
+    )
     figure.supxlabel("seconds", fontsize=8)
-    figure.savefig(file, dpi=70)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=70)
     plt.close(figure)
+    return content.getvalue()
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1], Path(sys.argv[2]))
+    for name, boards in BOARDS.items():
+        (Path(sys.argv[2]) / f"{name}.png").write_bytes(draw(sys.argv[1], boards))

@@ -22,6 +22,7 @@ from PIL import Image
 from rich.console import Console
 from rich.text import Text
 
+from tools.pictures.boards import BOARDS, draw
 from tools.pictures.browser import Browser, browser, find_browser
 from tools.pictures.example_run import write_examples
 from training_cluster.paths import ROOT
@@ -31,8 +32,12 @@ _MOST_BYTES = 300_000
 _COLUMNS = 116
 _COLOURS = 128
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-_REHEARSE = "trainctl rehearse --family p4d --workload gpt2 --keep"
-_CHANGE = "npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4 --require-approval never"
+_REHEARSE = "trainctl rehearse --family p4d --workload gpt2 --metrics prometheus --keep"
+_PROMETHEUS = re.compile(r"trainctl top --url (\S+)")
+_CHANGE = (
+    "npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4 -c metrics=prometheus "
+    "--require-approval never"
+)
 _TRAINING, _OTHER = "runs/gpt2/example-data", "runs/gpt2/example-data-lower-rate"
 
 
@@ -153,6 +158,9 @@ def make_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
         for terminal in TERMINALS:
             if terminal.needs_account:
                 yield f"{terminal.name}.svg", draw_terminal(run(terminal.command, folder), terminal.command)
+        (url,) = _PROMETHEUS.findall(printed)
+        for name, boards in BOARDS.items():
+            yield f"{name}.png", reduce_colours(draw(url, boards))
         yield "status-watch.svg", draw_terminal(watch_deploy(folder), "trainctl status --watch")
     for terminal in TERMINALS:
         if terminal.needs_account:

@@ -35,12 +35,23 @@ def test_without_a_browser_the_others_are_made_and_a_sentence_says_which_are_not
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(screenshots, "find_browser", lambda: None)
-    monkeypatch.setattr(screenshots, "run", lambda command, _folder: f"$ {command}")
+    said_url = "trainctl top --url http://localhost:9090"
+    monkeypatch.setattr(screenshots, "run", lambda command, _folder: f"$ {command}\n   {said_url}\n")
+    asked: list[str] = []
+    png = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(png, format="PNG")
+
+    def draw(url: str, _boards: object) -> bytes:
+        asked.append(url)
+        return png.getvalue()
+
+    monkeypatch.setattr(screenshots, "draw", draw)
     monkeypatch.setattr(screenshots, "watch_deploy", lambda _folder: "UPDATE_IN_PROGRESS")
     made = dict(screenshots.make_pictures(tmp_path))
     of_terminals = {"rehearse.svg", "preflight.svg", "status.svg", "status-watch.svg"}
     of_terminals |= {"trainctl.svg", "report-terminal.svg"}
-    assert set(made) == of_terminals
+    assert set(made) == of_terminals | {"board-cluster.png", "board-jobs.png"}
+    assert set(asked) == {"http://localhost:9090"}
     assert "trainctl rehearse" in made["rehearse.svg"].decode().replace("&#160;", " ")
     said = capsys.readouterr().err
     assert "report-phone: left out: no Chromium on PATH" in said
