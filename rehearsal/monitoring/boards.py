@@ -17,6 +17,7 @@ NEEDS_HARDWARE = {
     "neuron_": "neuron-monitor",
     "efa_": "hw_counters of an EFA device",
     "lustre_client_": "lctl get_param llite.*.stats",
+    "training_mfu_ratio": "the peak of the accelerator that a run trains on",
 }
 """Beginnings of the metrics that no rehearsal has, with where they come from."""
 

@@ -14,10 +14,10 @@ CLUSTER = Board(
         one("Tokens a second, all jobs", "sum(training_tokens_per_second)", "tokens/s"),
         Panel(
             "Nodes that take no job",
-            (("time() - slurm_node_out_since_seconds", ""),),
+            (("time() - slurm_node_out_since_seconds or vector(0)", ""),),
             unit="s",
             kind="table",
-            about="With the reason, as sinfo -R has it.",
+            about="With the reason, as sinfo -R has it. A 0 without a node: all take jobs.",
         ),
         Panel(
             "Alerts",
@@ -26,7 +26,7 @@ CLUSTER = Board(
         ),
         one(
             "Longest wait of a pending job",
-            "max by (partition, reason) (slurm_queue_wait_seconds)",
+            "max by (partition, reason) (slurm_queue_wait_seconds) or vector(0)",
             "{{partition}} {{reason}}",
             "s",
         ),

@@ -21,7 +21,7 @@ JOBS = Board(
         one("Jobs by user and state", "sum by (user, state) (slurm_jobs)", "{{user}} {{state}}"),
         one(
             "Longest wait of a pending job",
-            "max by (partition, reason) (slurm_queue_wait_seconds)",
+            "max by (partition, reason) (slurm_queue_wait_seconds) or vector(0)",
             "{{partition}} {{reason}}",
             "s",
         ),
