@@ -62,9 +62,8 @@ def draw(url: str, boards: tuple[str, ...]) -> bytes:
     for place in axes.flat[len(panels) :]:
         place.axis("off")
     names = " and ".join(f'"{each}"' for each in boards)
-    figure.suptitle(
-        f"Boards {names} in a rehearsal; {without} panels have no data, since there is no GPU", fontsize=10
-    )
+    title = f"Boards {names} in a rehearsal; panels without data, since there is no GPU: {without}"
+    figure.suptitle(title, fontsize=10)
     figure.supxlabel("seconds", fontsize=8)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=70)
