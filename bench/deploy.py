@@ -61,7 +61,8 @@ def measure() -> Result:
             "noticed 15 s after its end on average, instead of 5 s.",
             "A rehearsed deploy is the real CDK CLI, the real provider and the real library on the local "
             "AWS, where nothing takes the time that it takes on AWS: seconds and calls show what a change "
-            "of the code adds. An update changes nodes=2 to nodes=3; for the script one of the bootstrap's "
+            "of the code adds. The calls grow with the seconds, since the CDK CLI and ParallelCluster's own "
+            "functions poll. An update changes nodes=2 to nodes=3; for the script one of the bootstrap's "
             "steps gets a comment. The queues are of as many families; the calls are those up to the upload "
             "of the cluster's templates, CloudFormation's own not among them.",
         ],
