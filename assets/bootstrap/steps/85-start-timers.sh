@@ -19,7 +19,7 @@
 # Nodes: all
 # Where: node
 # Required: no
-# Budget: 30 s
+# Budget: 25 s
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/put.sh
