@@ -2,7 +2,8 @@
 
 Run by the workload's Python in the place of its ranks: ends_of_ranks.py TRAIN_PY. Environment: ENDS, the
 number of pairs; ENDS_FROM, a run's folder that prepare.sh has filled; ENDS_IN, a folder for the runs;
-ENDS_IMPORTS, modules to import before. Prints the output of each pair that failed, and "failed ends: N".
+ENDS_IMPORTS, modules to import before, MODULE:FUNCTION for one with a function to call. Prints the output of each
+pair that failed, and "failed ends: N"; on stderr, the progress.
 """
 
 import importlib
@@ -16,8 +17,11 @@ from pathlib import Path
 script, folder = sys.argv[1], Path(os.environ["ENDS_IN"])
 sys.path.insert(0, str(Path(script).parent))
 sys.argv = [script]
-for module in os.environ["ENDS_IMPORTS"].split():
-    importlib.import_module(module)
+for name in os.environ["ENDS_IMPORTS"].split():
+    module, _, function = name.partition(":")
+    imported = importlib.import_module(module)
+    if function:
+        getattr(imported, function)()
 
 
 def free_port() -> int:
@@ -61,4 +65,5 @@ for number in range(int(os.environ["ENDS"])):
         failed += 1
         print(*(log.read_text()[-2000:] for log in run.glob("rank-*.log")), flush=True)
     shutil.rmtree(run)
+    print(f"{number + 1} ends, {failed} failed", file=sys.stderr, flush=True)
 print("failed ends:", failed)

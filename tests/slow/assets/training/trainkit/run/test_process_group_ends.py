@@ -22,14 +22,16 @@ IMPORTS = {
     "roberta": "torch fairseq fairseq_run",
     "gpt2-megatron": "torch loop",
     "bert-trainium": "torch transformers loop",
-    "titan": "torch cpu",
+    "titan": "torch cpu:install config trainer exporting",
     TEMPLATE: "torch",
 }
 SHORT = {
     "MAX_STEPS": "1",
     "WARMUP_STEPS": "0",
-    "EVAL_BATCHES": "1",
+    "EVAL_BATCHES": "0",
     "EXPORT": "no",
+    # Compiling the attention mask takes most of a start of titan; the end is the same without.
+    "TORCHDYNAMO_DISABLE": "1",
     "TRAINING_REHEARSAL": "1",
 }
 # This program in the place of the ranks.
@@ -81,8 +83,8 @@ def test_two_hundred_ends_of_two_ranks_of_each_workload_are_clean(workload: str,
     done = subprocess.run(
         ["bash", "-c", START, "_", training / workload],
         env=os.environ | SHORT | env,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
-    assert done.stdout.endswith("failed ends: 0\n"), done.stdout[-4000:] + done.stderr[-4000:]
+    assert done.stdout.endswith("failed ends: 0\n"), done.stdout[-4000:]
