@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
@@ -11,15 +12,17 @@ from typing import Any
 import tyro
 from batches import ShardLoader
 from hf_loaders import chats, streams
+from nodes import sizes_of
 from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
-from settings import STREAM, Settings
+from settings import Settings
+from texts import STREAM
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.quantization import Float8LinearConverter
-from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
+from torchtitan.config import CompileConfig
 from torchtitan.config.manager import custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.models.common.config_utils import decoder_vocab_size
@@ -28,26 +31,14 @@ from torchtitan.trainer import Trainer
 from trainkit.run import process_group
 from trainkit.run.run import Run, die
 
-SIZES = {
-    "deepseek_v3": "deepseekv3_configs",
-    "gpt_oss": "gptoss_configs",
-    "llama3": "llama3_configs",
-    "qwen3": "qwen3_configs",
-}
-"""Names of torchtitan's tables of sizes."""
-DEBUG = "debugmodel"
-
-
-def sizes_of(model: str) -> list[str]:
-    """List the sizes of a model: the published ones as torchtitan orders them, then those for tests."""
-    table = getattr(importlib.import_module(f"torchtitan.models.{model}"), SIZES[model])
-    return sorted(table, key=lambda size: size.startswith(DEBUG))
+NOT_IN_FLOAT8 = ["lm_head", "router.gate"]
+"""Modules that torchtitan's own recipes keep in bf16: the head, and the choice of experts."""
 
 
 def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
     """Return torchtitan's description of the model, with LoRA and float8 if they are asked for.
 
-    Dies on a size that torchtitan lacks, or that is not that of the weights.
+    Dies on a size that is not that of the weights.
     """
     package = importlib.import_module(f"torchtitan.models.{settings.model}")
     sizes = sizes_of(settings.model)
@@ -64,7 +55,9 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
         die(f"the weights {weights} are not those of {settings.model} {size or ''}: give {others}.")
     converters: list[Any] = []
     if settings.float8 == "yes":
-        converters.append(Float8LinearConverter.Config(model_compile_enabled=compiles(settings)))
+        converters.append(
+            Float8LinearConverter.Config(filter_fqns=NOT_IN_FLOAT8, model_compile_enabled=compiles(settings))
+        )
     if settings.lora_rank:
         converters.append(LoRAConverter.Config(rank=settings.lora_rank, alpha=2.0 * settings.lora_rank))
     return package.model_registry(size, attn_backend="flex", converters=converters or None)
@@ -90,8 +83,8 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
             config = getattr(importlib.import_module(package), function)()
         except (ImportError, AttributeError) as error:
             die(
-                f"CONFIG={settings.config} cannot be imported ({error}): give PACKAGE:FUNCTION of a module "
-                "that is installed beside torchtitan."
+                f"CONFIG={settings.config} cannot be imported ({error}): give PACKAGE:FUNCTION of a "
+                "module of torchtitan, or of yours with its folder in PYTHONPATH."
             )
         if not isinstance(config, Trainer.Config):
             die(
@@ -132,7 +125,8 @@ def build(
     replicas = run.world_size // int(os.environ.get("NPROC_PER_NODE", "1")) if settings.shard == "node" else 1
     config.hf_assets_path = data["tokenizer"]
     config.dump_folder = str(run.run_dir)
-    config.training = TrainingConfig(
+    config.training = dataclasses.replace(
+        config.training,
         local_batch_size=settings.batch_size,
         global_batch_size=settings.global_batch or -1,
         seq_len=settings.seq_len,
@@ -140,12 +134,14 @@ def build(
         mixed_precision_param="bfloat16" if settings.mixed_precision == "bf16" else "float32",
         disable_cuda_graphs=True,
     )
-    config.parallelism = ParallelismConfig(
+    config.parallelism = dataclasses.replace(
+        config.parallelism,
         data_parallel_replicate_degree=replicas,
         tensor_parallel_degree=settings.tp,
         context_parallel_degree=settings.cp,
         expert_parallel_degree=settings.ep,
-        spmd_backend="partial_dtensor" if settings.is_cpu else "spmd_types",
+        # torchtitan's default, spmd_types, has FSDP take plain tensors, which torch 2.13 refuses (ADR 45).
+        spmd_backend="partial_dtensor",
     )
     config.dataloader = loader or loader_of(settings, data, split="train")
     config.validator = Validation.Config(

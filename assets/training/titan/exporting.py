@@ -6,8 +6,6 @@ import datetime
 import importlib
 import json
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import torch
 import torch.distributed as dist
 from torchtitan.components.checkpointer.base import MODEL
 from torchtitan.components.checkpointer.dcp import AsyncMode
-from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.trainer import Trainer
 from trainkit.run import checkpoints
 
@@ -63,28 +60,6 @@ def export(
         print(f"export: {to} existed, and is {to.rename(kept)} now")
     written.rename(to)
     print(f"export: {to}")
-
-
-class NoData(BaseDataLoader):
-    """Data loader of an export, which reads none."""
-
-    @dataclass(kw_only=True, slots=True)
-    class Config(BaseDataLoader.Config):
-        """No options."""
-
-    def __init__(self, config: Config, **_: Any) -> None:
-        self.config = config
-
-    def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
-        """Yield nothing."""
-        return iter(())
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load nothing."""
 
 
 def load_model(trainer: Trainer, checkpoint: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from datasets import load_dataset
-from settings import address
+from texts import address
 from torchtitan.hf_datasets import DatasetConfig
 from torchtitan.hf_datasets.text_datasets import (
     DATASETS,

@@ -1,9 +1,10 @@
 """Weights, tokenizer and data of titan, before its ranks start.
 
-Called by prepare.sh, once a job. Environment: DATA_DIR, RUN_DIR; TASK; DATA (settings.py), INIT_FROM
-(trainkit.data.hf_weights), TOKENIZER (a tokenizer.json or a folder with one; by default that of the weights,
-else one is trained on the first text), VOCAB_SIZE (of that), PREPARE_WORKERS (processes; all cores),
-VALIDATION_EVERY, LOGGER, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN.
+Called by prepare.sh, once a job, with the arguments of train.py. Environment: DATA_DIR, RUN_DIR,
+CHECKPOINT_DIR, EXPECTED_WORLD_SIZE; the settings (settings.py), of them INIT_FROM (trainkit.data.hf_weights);
+TOKENIZER (a tokenizer.json or a folder with one; by default that of the weights, else one is trained on the
+first text), VOCAB_SIZE (of that), PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, TRAINING_BUCKET;
+HF_ENDPOINT, HF_TOKEN.
 
 Writes $DATA_DIR/<text>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/, and
 $RUN_DIR/data.json, which train.py reads. Skips what is done, finishes what was interrupted.
@@ -12,10 +13,12 @@ $RUN_DIR/data.json, which train.py reads. Skips what is done, finishes what was 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from settings import STREAM, address, read_settings
+from settings import Settings, read_settings, split_arguments
+from texts import STREAM, address
 from trainkit.data import bpe
 from trainkit.data.chats import prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
@@ -23,9 +26,11 @@ from trainkit.data.documents import fingerprint_of
 from trainkit.data.hf_weights import WeightsError, find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_share, whole_number, worker_count
 from trainkit.data.mixture import Part
-from trainkit.data.shards import ShardError, read_manifest, sha256_of
+from trainkit.data.shards import SPLITS, ShardError, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
+from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
+from trainkit.run.run import Run
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
@@ -36,7 +41,7 @@ VALIDATION_SPLITS = ("validation", "test")
 
 def run() -> None:
     """Prepare weights and data, and note both for train.py."""
-    settings = read_settings([])
+    settings = read_settings()
     check_logger(settings.logger)
     data = Path(os.environ["DATA_DIR"])
     weights = find_weights(settings.init_from, data=data)
@@ -46,15 +51,43 @@ def run() -> None:
     elif settings.task == "sft":
         note = prepare_sft(data, settings.parts, weights)
     else:
-        note = prepare_texts(data, settings.parts, tokenizer)
+        note = prepare_texts(data, settings.parts, tokenizer, seq_len=settings.seq_len)
     if weights:
         # Beside its tokenizer are the settings and the template that belong to it.
         note |= {"weights": str(weights), "tokenizer": str(weights)}
-    note_for_training(data=settings.data, task=settings.task, **note)
+    check_recipe(settings, split_arguments(sys.argv[1:])[1], note)
+    note_for_training(**note)
 
 
-def prepare_texts(data: Path, parts: Sequence[Part], tokenizer: Path | None) -> dict[str, object]:
-    """Make token shards of each text, all with one tokenizer; return the note for train.py."""
+def check_recipe(settings: Settings, options: list[str], note: dict[str, object]) -> None:
+    """Die of a CONFIG or options of torchtitan that the ranks would refuse."""
+    if not (settings.config or options):
+        return  # torchtitan takes seconds, and the rest is checked without it
+    if settings.is_cpu:
+        import cpu  # noqa: PLC0415
+
+        cpu.install()
+    from config import build  # noqa: PLC0415 (after the replacements)
+
+    run = Run(
+        run_dir=Path(os.environ["RUN_DIR"]),
+        data_dir=Path(os.environ["DATA_DIR"]),
+        checkpoint_dir=Path(os.environ["CHECKPOINT_DIR"]),
+        rank=0,
+        local_rank=0,
+        world_size=int(os.environ["EXPECTED_WORLD_SIZE"]),
+    )
+    build(settings.with_choice(Choice()), run, note, options)
+
+
+def prepare_texts(
+    data: Path, parts: Sequence[Part], tokenizer: Path | None, *, seq_len: int
+) -> dict[str, object]:
+    """Make token shards of each text, all with one tokenizer; return the note for train.py.
+
+    Raises:
+        ShardError: a split of a text has no sequence.
+    """
     folders: list[Path] = []
     for part in parts:
         shards = TextShards(
@@ -66,6 +99,12 @@ def prepare_texts(data: Path, parts: Sequence[Part], tokenizer: Path | None) -> 
             workers=worker_count(),
         )
         folders.append(shards.ensure(DatasetBucket.of_workload(WORKLOAD)))
+        for split in SPLITS:
+            if (tokens := read_manifest(folders[-1]).tokens(split)) <= seq_len:
+                raise ShardError(
+                    f"{folders[-1]} has {tokens} tokens in {split}, fewer than SEQ_LEN ({seq_len}) "
+                    "takes: take more text, or lower it (for val also VALIDATION_EVERY)."
+                )
         tokenizer = tokenizer or folders[0] / TOKENIZER
     return {
         "shards": [str(folder) for folder in folders],

@@ -3,7 +3,8 @@
 #
 # Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again:
 #   it skips what is done, and finishes what was interrupted.
-# Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR (folders; job.slurm sets them).
+# Arguments: train.py's.
+# Needs: TRAINING_VENVS, DATA_DIR, RUN_DIR, CHECKPOINT_DIR (folders; job.slurm sets them).
 # Reads: what prepare.py reads (DATA, TOKENIZER, INIT_FROM, VOCAB_SIZE ...), EXPORT_RUN, and environment.sh (PIP_*,
 #   TRAINING_PYTHON, TRAINING_OPT).
 # Writes: $TRAINING_VENVS/titan, unless the node's image has the environment; $DATA_DIR; $RUN_DIR/data.json.
@@ -22,4 +23,4 @@ make_environment "$here" "$venv"
 if [[ -n ${EXPORT_RUN:-} ]]; then exit; fi
 # The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-exec "$venv/bin/python" -B "$here/prepare.py"
+exec "$venv/bin/python" -B "$here/prepare.py" "$@"

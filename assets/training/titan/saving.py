@@ -17,6 +17,8 @@ from trainkit.run import checkpoints, process_group
 from trainkit.run.run import Run, die
 from trainkit.run.stopping import Saves, Stop
 
+SAVE_ERRORS = (OSError, RuntimeError, CheckpointException)
+
 
 class Checkpoints(CheckpointManager):
     """torchtitan's checkpoints, written beside their place and published by the first rank."""
@@ -28,6 +30,7 @@ class Checkpoints(CheckpointManager):
         keep: int = 2
 
     pg: dist.ProcessGroup | None
+    save_future: Future[Any] | None
     saves: Saves
     """Set by the trainer once it has the model."""
 
@@ -61,22 +64,44 @@ class Checkpoints(CheckpointManager):
             self._is_saving = True
             try:
                 super()._save(curr_step, last_step)
-            except (OSError, RuntimeError, CheckpointException) as error:
+            except SAVE_ERRORS as error:
                 checkpoints.die_of_failed_save(self._run, error)
             finally:
                 self._is_saving = False
             if self.save_future is None:
                 self._publish(curr_step, started)
             else:
-                self.save_future.add_done_callback(lambda done: self._publish(curr_step, started, done))
+                self.save_future = self._publish_behind(self.save_future, curr_step, started)
         return True
 
-    def _publish(self, step: int, started: float, done: Future[Any] | None = None) -> None:
+    def _publish_behind(self, saved: Future[Any], step: int, started: float) -> Future[None]:
+        """Return the end of a save in the background and of its publication."""
+        published: Future[None] = Future()
+
+        def publish(done: Future[Any]) -> None:
+            try:
+                done.result()
+                self._publish(step, started)
+            except BaseException as error:  # raised where the future is awaited; here it would be lost
+                published.set_exception(error)
+            else:
+                published.set_result(None)
+
+        saved.add_done_callback(publish)
+        return published
+
+    def _publish(self, step: int, started: float) -> None:
         """Give a checkpoint its name. Its metadata, written last, says that all ranks have written."""
         written = checkpoints.partial(self._run.checkpoint_dir, step)
-        if self._run.is_first and (done is None or not done.exception()):
+        if self._run.is_first:
             final = checkpoints.publish(written, step, run=self._run, keep=self.keep, started=started)
             print(f"step {step}: checkpoint {final} after {time.monotonic() - started:.2f} s")
+
+    def _wait_for_saving(self) -> None:
+        try:
+            super()._wait_for_saving()
+        except SAVE_ERRORS as error:
+            checkpoints.die_of_failed_save(self._run, error)
 
     def _load(self, step: int = -1) -> bool:
         newest = checkpoints.resume_from(self._run)

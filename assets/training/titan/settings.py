@@ -10,8 +10,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainkit.data.mixture import MixtureError, Part, parse_mixture
-from trainkit.fitting import Choice, DoesNotFitError, Model, Nodes, choose, find_model, read_models
+from nodes import check_float8, check_size, check_world, fit, known_model
+from texts import check_texts
+from trainkit.data.mixture import Part, parse_mixture
+from trainkit.fitting import Choice
 from trainkit.loggers import LOGGERS
 from trainkit.run.run import die
 from trainkit.run.settings import (
@@ -23,18 +25,10 @@ from trainkit.run.settings import (
 )
 from trainkit.source import ExportSettings
 
-MODELS = ("deepseek_v3", "gpt_oss", "llama3", "qwen3")
-"""Language models of torchtitan; others, which train on images too, are taken by CONFIG."""
-OLD_MODEL_NAMES = {"llama": "llama3", "llama-3": "llama3", "qwen-3": "qwen3", "deepseek": "deepseek_v3"}
-
 FILE = "titan.json"
 """File of a run's folder with the settings of its newest start, as they were chosen."""
-STREAM = "hf:"
-"""Prefix of a data set of the Hugging Face hub that is streamed."""
-FLOAT8_FROM = 8.9
-"""Least compute capability with float8 (torchtitan.components.quantization.float8)."""
-MASK_BLOCK = 128
-"""Tokens of a block of torchtitan's attention mask."""
+RECIPE = ("lora_rank", "float8", "compile", "activation_checkpointing")
+"""Settings of a recipe, of which a CONFIG has its own."""
 
 
 @dataclass(frozen=True)
@@ -157,11 +151,9 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, ALLOWED)
     check_model(settings)
-    check_data(settings)
+    check_texts(settings.data, settings.task)
     check_window(settings)
-    if settings.float8 == "yes" and (settings.is_cpu or settings.config):
-        die("FLOAT8=yes is for torchtitan's models on Hopper GPUs and newer (p5, p5e, p6): give FLOAT8=no.")
-    check_float8(settings, os.environ.get("COMPUTE_CAPABILITY", ""))
+    check_float8(settings, "0" if settings.is_cpu else os.environ.get("COMPUTE_CAPABILITY", ""))
     return settings
 
 
@@ -179,39 +171,6 @@ def settings_of_export(run_dir: Path, own: Settings) -> Settings:
     return dataclasses.replace(settings_of(run_dir), device=own.device, **plain, **sharded)  # type: ignore[arg-type]
 
 
-def check_data(settings: Settings) -> None:
-    """Die unless DATA names texts of one kind: folders, or streams of the hub."""
-    if corpus := os.environ.get("CORPUS"):
-        die(f"titan takes DATA in the place of CORPUS: give DATA={corpus}, and no CORPUS.")
-    try:
-        names = [part.name for part in settings.parts]
-    except MixtureError as error:
-        die(f"DATA: {error}")
-    streams = [name for name in names if name.startswith(STREAM)]
-    for name in names:
-        pattern = r"hf:(/[^,:]+|[\w.-]+/[\w.-]+(/[\w.-]+)?)" if name in streams else r"\w[\w.-]*"
-        if not re.fullmatch(pattern, name):
-            die(
-                f'DATA has "{name}"; allowed: raw, machine, the name of a folder of datasets/, or '
-                "hf:ORGANISATION/NAME or hf:ORGANISATION/NAME/CONFIG of the Hugging Face hub."
-            )
-    if streams and (streams != names or settings.task == "sft"):
-        what = "TASK=sft" if settings.task == "sft" else ", ".join(set(names) - set(streams))
-        die(
-            f"DATA streams {streams[0]}, which torchtitan cannot mix with {what}: download it into a folder "
-            "of datasets/ (trainctl sync up), and name that."
-        )
-
-
-def address(name: str) -> tuple[str, str | None]:
-    """Return repository and configuration of hf:ORGANISATION/NAME[/CONFIGURATION]; hf:/FOLDER has none."""
-    place = name.removeprefix(STREAM)
-    if place.startswith("/"):
-        return place, None
-    organisation, repository, *configuration = place.split("/")
-    return f"{organisation}/{repository}", next(iter(configuration), None)
-
-
 def check_window(settings: Settings) -> None:
     """Die unless PROFILE_STEPS is a range of the run's steps."""
     if not settings.profile_steps:
@@ -226,104 +185,22 @@ def check_window(settings: Settings) -> None:
         )
 
 
-def check_float8(settings: Settings, capability: str) -> None:
-    """Die if the GPUs cannot multiply in float8.
-
-    Args:
-        capability: compute capability of the GPUs, such as 9.0; empty if it is unknown.
-    """
-    if settings.float8 == "yes" and capability and float(capability) < FLOAT8_FROM:
-        die(
-            f"FLOAT8=yes needs GPUs of compute capability {FLOAT8_FROM} or more (g6, p5, p6), and those of "
-            f"{os.environ.get('INSTANCE_TYPE', 'this partition')} have {capability}: give FLOAT8=no."
-        )
-
-
 def check_model(settings: Settings) -> None:
-    """Die unless the model is one of torchtitan's, or a function is given instead."""
-    if settings.config:
-        if not re.fullmatch(r"[\w.]+:\w+", settings.config):
-            die(
-                f'CONFIG is "{settings.config}": give PACKAGE:FUNCTION, such as '
-                "torchtitan.models.qwen3.config_registry:qwen3_14b."
-            )
+    """Die unless model and size are torchtitan's, or a function is given instead."""
+    if not settings.config:
+        check_size(settings.model, settings.size)
         return
-    if settings.model not in MODELS:
-        meant = OLD_MODEL_NAMES.get(settings.model.lower())
-        hint = f" Did you mean {meant}?" if meant else ""
-        die(f'MODEL is "{settings.model}"; allowed: {", ".join(MODELS)}, or another by CONFIG.{hint}')
-
-
-def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
-    """Die unless the degrees of parallelism fit the number of ranks, and the batch fits both."""
-    settings = settings.with_choice(Choice())
-    together = settings.ranks_a_replica
-    if world_size % together:
+    if not re.fullmatch(r"[\w.]+:\w+", settings.config):
         die(
-            f"TP {settings.tp} x CP {settings.cp} are {together} ranks, which do not divide the {world_size} "
-            f"ranks of this job: give degrees whose product divides {world_size}."
+            f'CONFIG is "{settings.config}": give PACKAGE:FUNCTION, such as '
+            "torchtitan.models.qwen3.config_registry:qwen3_14b."
         )
-    if settings.tp > ranks_a_node:
+    given = [name.upper() for name in RECIPE if getattr(settings, name) != getattr(Settings, name)]
+    if given:
         die(
-            f"TP is {settings.tp} and a node has {ranks_a_node} ranks; tensor parallelism waits for the "
-            f"network in each layer: give at most {ranks_a_node}."
+            f"CONFIG={settings.config} is a recipe of its own, in which {', '.join(given)} would change "
+            "nothing: give either, or torchtitan's options after --."
         )
-    if settings.shard == "node" and (ranks_a_node % settings.tp or together > ranks_a_node):
-        die(
-            f"SHARD=node needs a product of TP and CP that divides a node's {ranks_a_node} ranks: give one, "
-            "or SHARD=all."
-        )
-    sequences = world_size // together * settings.batch_size
-    if settings.global_batch % sequences:
-        near = max(1, settings.global_batch // sequences) * sequences
-        die(
-            f"GLOBAL_BATCH is {settings.global_batch}, and a micro-step of all ranks has {sequences} "
-            f"sequences: give a multiple of it, such as {near}."
-        )
-    # The attention mask has blocks of 128 tokens, and context parallelism cuts it into two parts a rank.
-    divisor = settings.tp * (2 * settings.cp * MASK_BLOCK if settings.cp > 1 else 1)
-    if settings.seq_len % divisor:
-        die(
-            f"SEQ_LEN is {settings.seq_len}; with TP {settings.tp} and CP {settings.cp} it must be a "
-            f"multiple of {divisor}: give one, such as {divisor * -(-settings.seq_len // divisor)}."
-        )
-
-
-def known_model(settings: Settings, weights: str | None = None) -> Model | None:
-    """Return the size of the model, by SIZE or by the weights; None of a CONFIG or another unknown one."""
-    sizes = read_models(Path(__file__).with_name("models.json")).get(settings.model, {})
-    return None if settings.config else find_model(sizes, settings.size, weights)
-
-
-def fit(
-    settings: Settings, *, nodes: int, ranks_a_node: int, weights: str | None = None
-) -> tuple[Settings, list[str]]:
-    """Fill the settings that decide on memory; dies if the model cannot fit.
-
-    Args:
-        nodes: number of nodes of the job.
-        weights: folder of the weights to start from.
-
-    Returns:
-        The settings, and a sentence for each that was chosen; none where the memory is unknown.
-    """
-    memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
-    model = None if settings.is_cpu else known_model(settings, weights)
-    if not memory or not model:
-        return settings.with_choice(Choice()), []
-    name = os.environ.get("INSTANCE_TYPE", "this partition")
-    try:
-        choice, reasons = choose(
-            model,
-            settings.of_memory,
-            Nodes(count=nodes, gpus=ranks_a_node, memory_gib=float(memory), name=name),
-            seq_len=settings.seq_len,
-            global_batch=settings.global_batch,
-            lora=bool(settings.lora_rank),
-        )
-    except DoesNotFitError as error:
-        die(f"{settings.model} {settings.size or ''} does not fit: {error}")
-    return settings.with_choice(choice), reasons
 
 
 def check_job(settings: Settings, nodes: int) -> None:

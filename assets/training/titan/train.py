@@ -23,43 +23,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from settings import (
-    FILE,
-    Settings,
-    check_float8,
-    check_world,
-    fit,
-    read_settings,
-    settings_of_export,
-    split_arguments,
-)
-from trainkit.data.shards import SPLITS, ShardError, read_manifest
+from nodes import check_float8, check_world, fit
+from settings import FILE, Settings, read_settings, settings_of_export, split_arguments
 from trainkit.run.precision import check_precision
-from trainkit.run.run import Run, data_note, die
+from trainkit.run.run import Run, data_note
 from trainkit.run.world import check_world as check_all_ranks
 from trainkit.source import find_source
-
-
-def check_data(data: dict[str, Any], settings: Settings) -> None:
-    """Die unless prepare.py has read the same settings, and each split of each text has a sequence."""
-    for name in ("task", "data"):
-        if data[name] != getattr(settings, name):
-            die(
-                f"{name.upper()} is {getattr(settings, name)} for the ranks and {data[name]} for prepare.sh: "
-                f"give it as a variable ({name.upper()}=...), not as an argument."
-            )
-    for folder in data.get("shards", []):
-        try:
-            manifest = read_manifest(Path(folder))
-        except ShardError as error:
-            die(str(error))
-        for split in SPLITS:
-            if manifest.tokens(split) <= settings.seq_len:
-                die(
-                    f"{folder} has {manifest.tokens(split)} tokens in {split}, fewer than SEQ_LEN "
-                    f"({settings.seq_len}) takes: take more text, or lower it (for val also "
-                    "VALIDATION_EVERY)."
-                )
 
 
 def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
@@ -73,7 +42,6 @@ def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
         ranks_a_node=ranks_a_node,
         weights=data.get("weights"),
     )
-    check_data(data, settings)
     if run.is_first:
         for each in reasons:
             print(each, flush=True)
@@ -114,14 +82,15 @@ def main() -> None:
     else:
         settings, data = settle(run)
     start(settings, run)
-    from config import build  # noqa: PLC0415 (after the replacements)
-    from exporting import FOLDER, NoData, export, load_model  # noqa: PLC0415
+    from batches import ShardLoader  # noqa: PLC0415 (after the replacements)
+    from config import build  # noqa: PLC0415
+    from exporting import FOLDER, export, load_model  # noqa: PLC0415
     from trainer import ClusterTrainer  # noqa: PLC0415
     from trainkit.run import outcome, process_group  # noqa: PLC0415
 
-    config = build(
-        settings, run, data, split_arguments(sys.argv[1:])[1], loader=NoData.Config() if source else None
-    )
+    # An export reads no text.
+    loader = ShardLoader.Config() if source else None
+    config = build(settings, run, data, split_arguments(sys.argv[1:])[1], loader=loader)
     trainer = ClusterTrainer(config, run, settings)
     if source:
         load_model(trainer, source.checkpoint)

@@ -17,6 +17,9 @@ if [[ ${ACCELERATOR_KIND:-none} == neuron && ${DEVICE:-} != cpu ]]; then
   exit 1
 fi
 
+# torchrun drops a -- that follows the script at once, so an argument that changes nothing comes before it.
+if [[ ${1:-} == -- ]]; then set -- --task "${TASK:-pretrain}" "$@"; fi
+
 # shellcheck source=assets/training/launch.sh
 source "$here/../launch.sh"
 start_ranks "$here" "$here/train.py" "$@"

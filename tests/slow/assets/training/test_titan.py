@@ -22,6 +22,8 @@ from tests.slow.assets.training.training import (
     training_on_slurm,
     wait_until,
 )
+from tests.unit.ops.conftest import call, cluster  # noqa: F401 (fixtures)
+from tests.unit.ops.jobs_head_node import Call, PlayedCluster
 from training_cluster.paths import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
@@ -37,6 +39,15 @@ CHAT_TEMPLATE = (
     "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant: {% endif %}"
 )
+RECIPES = """
+from torchtitan.models.llama3.config_registry import llama3_debugmodel
+
+def tiny():
+    return llama3_debugmodel()
+
+def number():
+    return 7
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +69,29 @@ def weights(training: Training, whole_run: list[dict[str, Any]]) -> Path:
     folder = training.run_dir("whole") / "export"
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
     return folder
+
+
+@pytest.fixture
+def recipes(tmp_path: Path) -> Path:
+    """A folder with a module of recipes, for CONFIG."""
+    (tmp_path / "my_recipes.py").write_text(RECIPES)
+    return tmp_path
+
+
+@pytest.fixture
+def trainctl(training: Training, cluster: PlayedCluster, call: Call) -> Call:  # noqa: F811
+    """trainctl, whose head node submits to this Slurm."""
+    cluster.environment = training.environment
+    return call
+
+
+def begins_from(training: Training, weights: Path, *, run: str) -> None:
+    """Train a step that changes nothing from weights, and compare its export with them, bit by bit."""
+    still = {"MAX_STEPS": "1", "LEARNING_RATE": "0", "EVAL_BATCHES": "0"}
+    training.run(run, INIT_FROM=str(weights), **still)
+    exported = training.run_dir(run) / "export"
+    compared = in_environment("gpt2", "same_weights.py", str(weights), str(exported))
+    assert compared.splitlines()[-1] == "equal"
 
 
 def difference(training: Training, *, checkpoint: Path, weights: Path, folder: Path) -> float:
@@ -102,16 +136,20 @@ def test_exported_weights_give_the_logits_of_transformers(
     assert difference(training, checkpoint=last, weights=weights, folder=tmp_path) <= 1e-5
 
 
-def test_a_checkpoint_is_exported_by_a_job_of_its_own_on_other_nodes(
-    training: Training, whole_run: list[dict[str, Any]], tmp_path: Path
+def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_run_bit_by_bit(
+    training: Training, trainctl: Call, whole_run: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     assert whole_run
-    export = {"EXPORT_RUN": "whole", "EXPORT_STEP": "10", "EXPORT_TO": str(training.shared / "ten")}
-    training.wait(training.submit("whole-export-10", "--nodes=1", **export), state="COMPLETED")
+    exported = training.shared / "ten"
+    export = ("export", "titan/whole", "--checkpoint", "10", "--out", str(exported))
+    code, said, complaint = trainctl(*export)
+    assert code == 0, said + complaint
+    training.wait(int(said.split()[1].strip(":")), state="COMPLETED")
     ten = training.checkpoints("whole") / "step-000010"
-    assert difference(training, checkpoint=ten, weights=training.shared / "ten", folder=tmp_path) <= 1e-5
-    assert (training.run_dir("whole-export-10") / "outcome").read_text() == "finished\n"
-    said = training.wait(training.submit("again", "--nodes=1", MAX_RESTARTS="0", **export), state="FAILED")
+    assert difference(training, checkpoint=ten, weights=exported, folder=tmp_path) <= 1e-5
+    begins_from(training, exported, run="ten-again")
+    again = {"EXPORT_RUN": "whole", "EXPORT_STEP": "10", "EXPORT_TO": str(exported), "MAX_RESTARTS": "0"}
+    said = training.wait(training.submit("again", "--nodes=1", **again), state="FAILED")
     assert "exists already: move it away" in said
 
 
@@ -123,14 +161,72 @@ def test_weights_of_transformers_are_imported_and_come_back_bit_by_bit(
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(weights / name, made / name)
     in_environment("gpt2", "transformers_logits.py", str(made), "--make")
-    still = {"MAX_STEPS": "1", "LEARNING_RATE": "0", "EVAL_BATCHES": "0"}
-    training.run("imported", INIT_FROM=str(made), **still)
+    begins_from(training, made, run="imported")
     first = training.checkpoints("imported") / "step-000001"
     assert difference(training, checkpoint=first, weights=made, folder=tmp_path) <= 1e-5
-    compared = in_environment(
-        "gpt2", "same_weights.py", str(made), str(training.run_dir("imported") / "export")
+
+
+def test_a_recipe_of_one_s_own_trains_with_options_of_torchtitan(training: Training, recipes: Path) -> None:
+    mine = {"CONFIG": "my_recipes:tiny", "PYTHONPATH": str(recipes), "EXPORT": "no"}
+    options = ("--", "--checkpoint.async-mode", "async", "--metrics.save-tb-folder", "curves")
+    job_id = training.submit("recipe", arguments=options, **mine)
+    said = training.wait(job_id, state="COMPLETED")
+    rows = training.metrics("recipe")
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    # The rate of the recipe, in place of LEARNING_RATE.
+    assert max(row["learning_rate"] for row in rows) == pytest.approx(8e-4)
+    assert list((training.run_dir("recipe") / "curves").rglob("events*"))
+    assert not (training.run_dir("recipe") / "tb").exists()
+    kept = training.checkpoints("recipe")
+    assert sorted(path.name for path in kept.glob("step-*")) == ["step-000010", "step-000012"], said
+
+
+def test_a_stop_waits_for_a_checkpoint_that_is_written_in_the_background(training: Training) -> None:
+    slow = {"MAX_STEPS": "500", "CHECKPOINT_EVERY": "400", "EVAL_EVERY": "0"}
+    job_id = training.submit("stopped", arguments=("--", "--checkpoint.async-mode", "async"), **slow)
+    training.wait_for_step(job_id, "stopped", 3)
+    training.end(job_id)
+    stopped = (training.run_dir("stopped") / "outcome").read_text().split()
+    assert stopped[0] == "stopped"
+    checkpoints = training.checkpoints("stopped")
+    assert [path.name for path in checkpoints.glob("step-*")] == [f"step-{int(stopped[1]):06d}"]
+    assert not list(checkpoints.glob(".*partial"))
+
+
+def test_trainctl_submits_a_recipe_with_options_of_torchtitan(
+    training: Training, trainctl: Call, recipes: Path
+) -> None:
+    mine = {"CONFIG": "my_recipes:tiny", "PYTHONPATH": str(recipes), "MAX_STEPS": "2", "EXPORT": "no"}
+    settings = [word for name, value in mine.items() for word in ("--set", f"{name}={value}")]
+    code, said, complaint = trainctl(
+        *("submit", "titan", "--nodes", "2", "--name", "submitted", *settings),
+        *("--", "--", "--metrics.save-tb-folder", "curves"),
     )
-    assert compared.splitlines()[-1] == "equal"
+    assert code == 0, said + complaint
+    training.wait(int(said.split()[1].strip(":.")), state="COMPLETED")
+    assert [row["learning_rate"] for row in training.metrics("submitted")][-1] <= 8e-4
+    assert list((training.run_dir("submitted") / "curves").rglob("events*"))
+    code, _, complaint = trainctl("submit", "titan", "--nodes", "2", "--set", "CONFIG=my_recipes")
+    assert (code, "give PACKAGE:FUNCTION" in complaint) == (1, True), complaint
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "sentence"),
+    [
+        ("my_recipes:gone", (), "has no attribute 'gone'): give PACKAGE:FUNCTION of a module"),
+        ("their_recipes:tiny", (), "No module named 'their_recipes'): give PACKAGE:FUNCTION"),
+        ("my_recipes:number", (), "returned int: give a function that returns a Trainer.Config"),
+        ("", ("--", "--training.max-nrm", "1"), "--training.max-norm"),
+    ],
+)
+def test_wrong_recipes_and_options_end_before_the_ranks_start(
+    training: Training, recipes: Path, config: str, options: tuple[str, ...], sentence: str
+) -> None:
+    run = recipes.name
+    wrong = {"CONFIG": config, "PYTHONPATH": str(recipes), "MAX_RESTARTS": "0"}
+    job_id = training.submit(run, arguments=options, **wrong)
+    assert sentence in training.wait(job_id, state="FAILED")
+    assert not (training.run_dir(run) / "starts").exists()
 
 
 def test_a_mixture_goes_on_with_another_number_of_ranks_and_a_window_is_profiled(training: Training) -> None:

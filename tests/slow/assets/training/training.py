@@ -116,6 +116,11 @@ class Training:
             **(env or {}),
         }
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a head node whose jobs are those of this Slurm."""
+        return self.slurm.client_env() | self._env
+
     def submit(
         self, run: str, *options: str, workload: str = "", arguments: Iterable[str] = (), **env: str
     ) -> int:

@@ -32,6 +32,8 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
     ("arguments", "sentence"),
     [
         (["--model", "llama"], "Did you mean llama3?"),
+        (["--size", "9B"], "torchtitan has llama3 in 1B, 3B, 8B, 70B, 405B, debugmodel"),
+        (["--config", "a:b", "--lora-rank", "4"], "in which LORA_RANK would change nothing"),
         (["--model", "flux"], "allowed: deepseek_v3, gpt_oss, llama3, qwen3, or another by CONFIG"),
         (["--config", "qwen3_14b"], "give PACKAGE:FUNCTION"),
         (["--data", "a:0.7,b"], "with and without a weight"),
@@ -49,7 +51,7 @@ def test_arguments_behind_two_hyphens_are_torchtitan_s(load: Import) -> None:
         (["--tp", "-1"], "TP is -1: give 0 or more"),
         (["--seq-len", "long"], "--seq-len"),
         (["--seqlen", "64"], "--seqlen"),
-        (["--float8", "yes"], "Hopper"),
+        (["--float8", "yes"], "FLOAT8=yes needs GPUs"),
         (["--lora-rank", "-1"], "LORA_RANK is -1"),
     ],
 )
@@ -73,10 +75,13 @@ def test_the_variable_of_other_workloads_for_a_text_is_not_ignored(
     [
         (["--tp", "3"], "give degrees whose product divides 16"),
         (["--tp", "16"], "give at most 8"),
+        (["--ep", "3"], "EP is 3 and 16 ranks share the experts"),
+        (["--ep", "16", "--shard", "node"], "give a divisor of 8"),
         (["--tp", "8", "--cp", "2", "--seq-len", "16384", "--shard", "node"], "or SHARD=all"),
         (["--global-batch", "17"], "such as 16"),
         (["--cp", "2", "--seq-len", "1000"], "must be a multiple of 512: give one, such as 1024"),
         (["--tp", "8", "--seq-len", "4100"], "must be a multiple of 8"),
+        (["--seq-len", "100"], "must be a multiple of 8: give one, such as 104"),
     ],
 )
 def test_settings_that_do_not_fit_the_job_are_one_sentence(

@@ -2,8 +2,8 @@
 
 Run by the workload's Python in the place of its ranks: ends_of_ranks.py TRAIN_PY. Environment: ENDS, the
 number of pairs; ENDS_FROM, a run's folder that prepare.sh has filled; ENDS_IN, a folder for the runs;
-ENDS_IMPORTS, modules to import before, MODULE:FUNCTION for one with a function to call. Prints the output of each
-pair that failed, and "failed ends: N"; on stderr, the progress.
+ENDS_IMPORTS, modules to import before, MODULE:FUNCTION for one with a function to call. Prints the output of
+each pair that failed, and "failed ends: N"; on stderr, the progress.
 """
 
 import importlib

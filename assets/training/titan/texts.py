@@ -1,0 +1,45 @@
+"""Names of texts in DATA: folders of datasets/, or data sets of the Hugging Face hub. Needs no package."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from trainkit.data.mixture import MixtureError, parse_mixture
+from trainkit.run.run import die
+
+STREAM = "hf:"
+"""Prefix of a data set of the Hugging Face hub that is streamed."""
+
+
+def check_texts(data: str, task: str) -> None:
+    """Die unless DATA names texts of one kind, which the task takes: folders, or streams of the hub."""
+    if corpus := os.environ.get("CORPUS"):
+        die(f"titan takes DATA in the place of CORPUS: give DATA={corpus}, and no CORPUS.")
+    try:
+        names = [part.name for part in parse_mixture(data)]
+    except MixtureError as error:
+        die(f"DATA: {error}")
+    streams = [name for name in names if name.startswith(STREAM)]
+    for name in names:
+        pattern = r"hf:(/[^,:]+|[\w.-]+/[\w.-]+(/[\w.-]+)?)" if name in streams else r"\w[\w.-]*"
+        if not re.fullmatch(pattern, name):
+            die(
+                f'DATA has "{name}"; allowed: raw, machine, the name of a folder of datasets/, or '
+                "hf:ORGANISATION/NAME or hf:ORGANISATION/NAME/CONFIG of the Hugging Face hub."
+            )
+    if streams and (streams != names or task == "sft"):
+        what = "TASK=sft" if task == "sft" else ", ".join(set(names) - set(streams))
+        die(
+            f"DATA streams {streams[0]}, which torchtitan cannot mix with {what}: download it into a folder "
+            "of datasets/ (trainctl sync up), and name that."
+        )
+
+
+def address(name: str) -> tuple[str, str | None]:
+    """Return repository and configuration of hf:ORGANISATION/NAME[/CONFIGURATION]; hf:/FOLDER has none."""
+    place = name.removeprefix(STREAM)
+    if place.startswith("/"):
+        return place, None
+    organisation, repository, *configuration = place.split("/")
+    return f"{organisation}/{repository}", next(iter(configuration), None)
