@@ -16,6 +16,8 @@ FOLDER = "megatron"
 FILE = "manifest.json"
 CACHE = "cache"
 SUFFIXES = (".bin", ".idx")
+# Of more tokens Megatron's files have ids of 4 bytes (DType.optimal_dtype).
+SMALL_VOCABULARY = 65_500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,19 +101,23 @@ def make_indexed(shards: Path, *, end_of_text: int) -> Indexed:
 
 def _join(shards: Path, manifest: Manifest, split: str, *, folder: Path, end_of_text: int) -> None:
     import numpy as np  # noqa: PLC0415 (the rest of this file needs no package)
-    from megatron.core.datasets.indexed_dataset import DType, IndexedDatasetBuilder  # noqa: PLC0415
+    from trainkit.data.mapped import write_index  # noqa: PLC0415
 
     partial = {suffix: folder / f".{split}{suffix}.partial" for suffix in SUFFIXES}
-    builder = IndexedDatasetBuilder(str(partial[".bin"]), dtype=DType.optimal_dtype(manifest.vocab_size))
-    for number, shard in enumerate(manifest.splits[split], start=1):
-        tokens = np.fromfile(shards / shard.file, dtype=np.dtype(manifest.dtype).newbyteorder("<"))
-        # Each document ends with the end of text, which text itself never gives.
-        ends = np.flatnonzero(tokens == end_of_text) + 1
-        for document in np.split(tokens, ends):
-            if len(document):
-                builder.add_document(document, [len(document)])
-        print(f"data: {number} of {len(manifest.splits[split])} shards of {split} joined")
-    builder.finalize(str(partial[".idx"]))
+    # The type that Megatron takes for such a vocabulary.
+    kind = np.uint16 if manifest.vocab_size < SMALL_VOCABULARY else np.int32
+    sizes = [np.zeros(0, dtype=np.int32)]
+    with partial[".bin"].open("wb") as out:
+        for number, shard in enumerate(manifest.splits[split], start=1):
+            tokens = np.fromfile(shards / shard.file, dtype=np.dtype(manifest.dtype).newbyteorder("<"))
+            # Each document ends with the end of text, which text itself never gives.
+            ends = np.flatnonzero(tokens == end_of_text) + 1
+            if not len(ends) or ends[-1] < len(tokens):
+                ends = np.append(ends, len(tokens))
+            sizes.append(np.diff(ends, prepend=0).astype(np.int32))
+            tokens.astype(kind, copy=False).tofile(out)
+            print(f"data: {number} of {len(manifest.splits[split])} shards of {split} joined")
+    write_index(partial[".idx"], np.concatenate(sizes), dtype=kind, documents=True)
     for suffix, file in partial.items():
         sync(file)
         file.replace(folder / f"{split}{suffix}")

@@ -23,6 +23,4 @@ make_environment "$here" "$venv"
 if [[ -n ${EXPORT_RUN:-} ]]; then exit; fi
 # The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-# Preparing data needs no GPU, so this warning about missing packages for GPUs is left out.
-export PYTHONWARNINGS="ignore:Transformer Engine and Apex are not installed:UserWarning"
 exec "$venv/bin/python" -B "$here/prepare.py"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from binary_data import DICTIONARY
+from binary_data import DICTIONARY, DataError
+from encoding import Coder, begin
+from fairseq_format import read_numbering
 from line_bpe import FairseqBpe
 from split_files import Split, encode_split
 from trainkit.run.files import sync, write_whole
@@ -29,10 +34,9 @@ def binarise(
         work: a folder for files that are needed until then.
 
     Raises:
-        DataError: fairseq cannot read the dictionary.
+        DataError: fairseq cannot read the dictionary, or a process died; what is encoded stays.
     """
-    # The import takes seconds, and errors before it need not wait for it.
-    from fairseq_format import read_numbering, write_index  # noqa: PLC0415
+    from trainkit.data.mapped import write_index  # noqa: PLC0415 (only this needs a package)
 
     numbering = read_numbering(bpe.dictionary)
     saved = to / DICTIONARY
@@ -43,18 +47,22 @@ def binarise(
     for folder in (to, work):
         folder.mkdir(exist_ok=True)
     write_whole(saved, numbering.dictionary)
-    tokenizer, tokens = bpe.tokenizer(), {}
-    for name, size in sizes.items():
-        split = Split(binary=to / f"{name}.bin", work=work)
-        tokens[name] = encode_split(
-            lines(name),
-            split,
-            tokenizer=tokenizer,
-            indices=numbering.indices,
-            workers=workers,
-            total_bytes=size,
-        )
-        index = split.binary.with_suffix(".idx")
-        write_index(index, split.read_sizes(), indices=numbering.indices)
-        sync(index)
+    coder, tokens = Coder(bpe.bpe, numbering.indices), {}
+    # Fresh processes: a copy of this one would have the tokenizer's threads cut off in the middle.
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin, initargs=(coder,))
+    try:
+        for name, size in sizes.items():
+            split = Split(binary=to / f"{name}.bin", work=work, token_bytes=numbering.indices.itemsize)
+            tokens[name] = encode_split(lines(name), split, pool=pool, workers=workers, total_bytes=size)
+            index = split.binary.with_suffix(".idx")
+            write_index(index, split.read_sizes(), dtype=numbering.dtype, documents=False)
+            sync(index)
+    except BrokenProcessPool as error:
+        raise DataError(
+            "a process that encoded was killed, perhaps because memory ran out: submit again, what is "
+            f"encoded is kept; fewer at a time than {workers}: PREPARE_WORKERS={max(1, workers // 2)}."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
     return tokens

@@ -1,47 +1,42 @@
-"""Encoding of lines into fairseq's indices, in threads, returned in the order of the lines.
-
-Threads are enough, since the tokenizers library releases Python's lock.
-"""
+"""Encoding of lines into fairseq's indices, in processes, returned in the order of the lines."""
 
 from __future__ import annotations
 
 import array
 import itertools
+import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Indices = npt.NDArray[np.unsignedinteger[Any] | np.signedinteger[Any]]
-    """fairseq's index of each id, in the type of its files; the last one is the end of a line."""
+from trainkit.data.bpe import Bpe
+from trainkit.data.tokenize_unit import serve
+from trainkit.data.words import text_encoder
 
 # Lines that are encoded in one call, which bounds the memory, also where lines are long.
 BATCH_LINES = 4096
-BATCH_CHARACTERS = 2**16
-# Batches a thread, its current one included, so that it need not wait for the reader.
+BATCH_CHARACTERS = 2**18
+# Batches a process, its current one included, so that it need not wait for the reader.
 AHEAD = 2
 # The type of a line's size in the file of sizes: C's int, as in fairseq's index.
 SIZE_TYPE = "i"
 
 
-class Encoding(Protocol):
-    """The tokenizers library's encoding of a line."""
+@dataclass(frozen=True)
+class Coder:
+    """A tokenizer and fairseq's numbers, made anew in each process."""
 
-    @property
-    def ids(self) -> list[int]:
-        """The ids of the encoder."""
+    bpe: Bpe
+    indices: array.array[int]
+    """fairseq's index of each id, in the type of its files; the last one is the end of a line."""
 
-
-class Tokenizer(Protocol):
-    """The part of the tokenizers library's tokenizer that is used here."""
-
-    def encode_batch_fast(self, lines: list[str], *, add_special_tokens: bool) -> Sequence[Encoding]:
-        """Return the ids of each line."""
+    def load(self) -> Callable[[Sequence[str]], list[bytes]]:
+        """Return a function from lines to their indices, without the ends."""
+        # Each core has a process, so threads of the library would only compete with them.
+        os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
+        index_of, kind = self.indices.__getitem__, self.indices.typecode
+        return text_encoder(self.bpe.open(), lambda ids: array.array(kind, map(index_of, ids)).tobytes())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +51,33 @@ class Encoded:
     text_bytes: int
 
 
-def encoded(
-    lines: Iterable[str], *, tokenizer: Tokenizer, indices: Indices, workers: int
-) -> Generator[Encoded]:
-    """Encode lines in some threads; memory does not grow with the text."""
-    threads = ThreadPoolExecutor(workers, thread_name_prefix="encode")
+class Process:
+    """What a process keeps from batch to batch."""
+
+    end: bytes
+    encode: Callable[[Sequence[str]], list[bytes]]
+
+
+def begin(coder: Coder) -> None:
+    """Prepare a process of the pool."""
+    serve()
+    Process.end, Process.encode = coder.indices[-1:].tobytes(), staticmethod(coder.load())
+
+
+def encoded(lines: Iterable[str], *, pool: Executor, workers: int) -> Generator[Encoded]:
+    """Encode lines in a pool; memory does not grow with the text."""
     ahead: deque[Future[Encoded]] = deque()
     try:
         for batch in batches(iter(lines)):
-            ahead.append(threads.submit(encode, batch, tokenizer=tokenizer, indices=indices))
+            ahead.append(pool.submit(encode, batch))
             if len(ahead) == AHEAD * workers:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
     finally:
         # After an interruption, remaining batches are not waited for.
-        threads.shutdown(cancel_futures=True)
+        for each in ahead:
+            each.cancel()
 
 
 def batches(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -86,21 +92,15 @@ def batches(lines: Iterator[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def encode(lines: list[str], *, tokenizer: Tokenizer, indices: Indices) -> Encoded:
+def encode(lines: list[str]) -> Encoded:
     """Return each line's indices and its end; an empty line is an end alone, as in fairseq-preprocess."""
-    found = tokenizer.encode_batch_fast([line.strip() for line in lines], add_special_tokens=False)
-    end = len(indices) - 1
-    ids: list[int] = []
-    sizes = array.array(SIZE_TYPE)
-    for each in found:
-        before = len(ids)
-        ids += each.ids
-        ids.append(end)
-        sizes.append(len(ids) - before)
+    found = Process.encode([line.strip() for line in lines])
+    item = len(Process.end)
+    sizes = array.array(SIZE_TYPE, [len(each) // item + 1 for each in found])
     return Encoded(
-        indices=indices[array.array("I", ids)].tobytes(),
+        indices=Process.end.join([*found, b""]),
         sizes=sizes.tobytes(),
         lines=len(lines),
-        tokens=len(ids),
+        tokens=sum(sizes),
         text_bytes=sum(len(line.encode()) for line in lines),
     )

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from binary_data import DICTIONARY, ENCODER, MERGES, DataError
 from trainkit.data.bpe import Bpe, ensure_gpt2
@@ -19,9 +18,6 @@ from trainkit.data.bpe import train as train_bpe
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.fetch import ensure_file
 from trainkit.run.files import write_whole
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 # The site of fairseq has OpenAI's files and the dictionary.
 URL = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
@@ -42,12 +38,6 @@ class FairseqBpe:
     def dictionary(self) -> Path:
         """File of fairseq's symbols, one on each line."""
         return self.folder / DICTIONARY
-
-    def tokenizer(self) -> Tokenizer:
-        """Open the tokenizer, which encodes in the thread that calls it."""
-        # Threads of the library would only compete with those of encoding.py.
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        return self.bpe.open()
 
     def check_dictionary(self) -> int:
         """Count the symbols of dict.txt, in which each id of the encoder has to be once.

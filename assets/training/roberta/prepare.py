@@ -117,7 +117,7 @@ def open_text(corpus: str, *, data: Path, work: Path, bucket: DatasetBucket | No
 
 def split_lines(files: list[Path], split: str) -> Iterator[str]:
     """Read every 20th document of a file for "valid", the others for "train"; an empty line ends each."""
-    # Threads encode what is read here, in order, so a file is not cut into pieces.
+    # Processes encode what is read here, in order, so a file is not cut into pieces.
     for piece in (piece for file in files for piece in pieces_of(file, piece_bytes=WHOLE)):
         for number, (document, _) in enumerate(documents_of(piece), start=1):
             if (number % VALIDATION_EVERY == 0) == (split == "valid"):

@@ -9,17 +9,14 @@ import itertools
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from encoding import SIZE_TYPE, Tokenizer, encoded
+from encoding import SIZE_TYPE, encoded
 from trainkit.run.files import sync, write_whole
 
-if TYPE_CHECKING:
-    from encoding import Indices
-
 # At most 16 MB of text are encoded again after an interruption.
-RECORD_EVERY_BATCHES = 256
+RECORD_EVERY_BATCHES = 64
 PROGRESS_EVERY_S = 10.0
 
 
@@ -40,6 +37,8 @@ class Split:
     """The .bin of fairseq, which exists when it is whole."""
     work: Path
     """The folder for files that are needed until then."""
+    token_bytes: int
+    """Bytes of a token in the .bin."""
 
     @property
     def name(self) -> str:
@@ -76,8 +75,7 @@ def encode_split(
     lines: Iterator[str],
     split: Split,
     *,
-    tokenizer: Tokenizer,
-    indices: Indices,
+    pool: Executor,
     workers: int,
     total_bytes: int,
 ) -> int:
@@ -91,9 +89,9 @@ def encode_split(
     started = said = time.monotonic()
     first = done.text_bytes
     rest = itertools.islice(lines, done.lines, None)
-    batches = encoded(rest, tokenizer=tokenizer, indices=indices, workers=workers)
+    batches = encoded(rest, pool=pool, workers=workers)
     with split.partial.open("ab") as binary, split.sizes.open("ab") as sizes, contextlib.closing(batches):
-        binary.truncate(done.tokens * indices.itemsize)
+        binary.truncate(done.tokens * split.token_bytes)
         sizes.truncate(done.lines * array.array(SIZE_TYPE).itemsize)
         for number, batch in enumerate(itertools.chain(batches, [None]), start=1):
             if batch:

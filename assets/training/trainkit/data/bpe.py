@@ -5,6 +5,7 @@ The tokenizers package is imported by the functions that use it, since not every
 
 from __future__ import annotations
 
+import array
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.fetch import ensure_file
-from trainkit.data.shards import ShardError, sha256_of
-from trainkit.data.tokenize_unit import Encode
+from trainkit.data.shards import ShardError, dtype_of, sha256_of
+from trainkit.data.tokenize_unit import ARRAY_TYPES, Encode
+from trainkit.data.words import text_encoder
 from trainkit.run.files import write_whole
 
 if TYPE_CHECKING:
@@ -84,13 +86,13 @@ class Bpe:
         # Each core has a process, so threads of the library would only compete with them.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = self.open()
-        end = _end_of(tokenizer)
+        kind = ARRAY_TYPES[dtype_of(tokenizer.get_vocab_size())]
 
-        def encode(texts: list[str]) -> list[Sequence[int]]:
-            found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-            return [[*each.ids, end] for each in found]
+        def to_bytes(ids: Sequence[int]) -> bytes:
+            return array.array(kind, ids).tobytes()
 
-        return encode
+        ids_of, end = text_encoder(tokenizer, to_bytes), to_bytes([_end_of(tokenizer)])
+        return lambda texts: [array.array(kind, ids + end) for ids in ids_of(texts)]
 
 
 def _end_of(tokenizer: Tokenizer) -> int:

@@ -8,6 +8,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -101,12 +102,19 @@ class _Process:
 
 
 def begin(recipe: Recipe, read_bytes: Any, stop: Any) -> None:
-    """Prepare a process, which ends with the one that started it, also when that one was killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    """Prepare a process of the pool."""
+    serve()
     _Process.recipe, _Process.read_bytes, _Process.stop = recipe, read_bytes, stop
     _Process.encode = staticmethod(recipe.encoder.load())
+
+
+def serve() -> None:
+    """Have this process end with the one that started it, also when that one was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    # Ctrl-C is for the one that started it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 
 def _end_with(sentinel: int) -> None:
@@ -163,7 +171,7 @@ class _Writer:
         self._tokens = 0
 
     def add(self, ids: Sequence[int]) -> None:
-        data = array.array(self._type, ids).tobytes()
+        data = array.array(self._type, ids)
         self._opened.write(data)
         self._digest.update(data)
         self._tokens += len(ids)

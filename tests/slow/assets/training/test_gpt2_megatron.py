@@ -134,6 +134,20 @@ def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(
     assert names.splitlines()[-1] == "equal", "all layers are there, with their sizes"
 
 
+def test_the_data_files_are_byte_for_byte_those_of_megatrons_own_builder(
+    training: Training, whole_run: object, tmp_path: Path
+) -> None:
+    script = Path(__file__).with_name("megatron_files.py")
+    done = subprocess.run(
+        [python_of(training), "-B", script, tmp_path],
+        env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / 'gpt2-megatron'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("equal\n"), done.stderr
+
+
 def exported(training: Training, run: str, to: Path) -> None:
     """Export the newest checkpoint of a run by a job of its own on one node."""
     job_id = training.submit(f"{run}-export", "--nodes=1", EXPORT_RUN=run, EXPORT_TO=str(to))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +15,8 @@ import pytest
 
 from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
 
-END = 2
 # An id is a byte; its index is four more, as behind fairseq's own symbols.
-INDICES = np.array([*range(4, 260), END], dtype=np.uint16)
+END = 2
 LINES = [f"line {number}\n" if number % 4 else "\n" for number in range(10)]
 
 
@@ -29,28 +27,42 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 
 class Letters:
-    """A tokenizer with an id a byte; the power goes out after so many batches."""
+    """The indices of bytes; the power goes out after so many batches."""
 
     def __init__(self, *, after: int | None = None) -> None:
         self.after, self.batches, self.lines = after, 0, 0
 
-    def encode_batch_fast(self, lines: list[str], *, add_special_tokens: bool) -> list[SimpleNamespace]:
+    def __call__(self, lines: list[str]) -> list[bytes]:
         """The bytes of each line."""
-        assert not add_special_tokens
         if self.batches == self.after:
             raise KeyboardInterrupt
         self.batches += 1
         self.lines += len(lines)
-        return [SimpleNamespace(ids=list(line.encode())) for line in lines]
+        return [np.array([byte + 4 for byte in line.encode()], dtype=np.uint16).tobytes() for line in lines]
 
 
-def given(tokenizer: Any, *, workers: int = 1) -> dict[str, Any]:
-    return {"tokenizer": tokenizer, "indices": INDICES, "workers": workers}
+@pytest.fixture
+def given(load: Import) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Threads that encode as the processes do, with a given function."""
+    process, pools = load("encoding").Process, list[ThreadPoolExecutor]()
+
+    def give(encode: Callable[[list[str]], list[bytes]], *, workers: int = 1) -> dict[str, Any]:
+        for pool in pools:
+            pool.shutdown(cancel_futures=True)
+        process.end, process.encode = np.uint16(END).tobytes(), staticmethod(encode)
+        pools.append(ThreadPoolExecutor(workers))
+        return {"pool": pools[-1], "workers": workers}
+
+    yield give
+    pools[-1].shutdown(cancel_futures=True)
+
+
+Given = Callable[..., dict[str, Any]]
 
 
 def a_split(load: Import, folder: Path) -> Any:
     folder.mkdir(exist_ok=True)
-    return load("split_files").Split(binary=folder / "train.bin", work=folder)
+    return load("split_files").Split(binary=folder / "train.bin", work=folder, token_bytes=2)
 
 
 def numbers(line: str) -> list[int]:
@@ -58,7 +70,7 @@ def numbers(line: str) -> list[int]:
 
 
 def test_each_line_becomes_its_indices_and_an_end_an_empty_one_the_end_alone(
-    load: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    load: Import, given: Given, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     encode_split, split = load("split_files").encode_split, a_split(load, tmp_path)
     lines = ["ab\n", "\n", " \t b \n", "\u00e9"]
@@ -73,7 +85,7 @@ def test_each_line_becomes_its_indices_and_an_end_an_empty_one_the_end_alone(
 
 @pytest.mark.parametrize("after", range(5))
 def test_encoding_goes_on_where_it_was_interrupted(
-    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    load: Import, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     split_files = load("split_files")
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
@@ -92,7 +104,7 @@ def test_encoding_goes_on_where_it_was_interrupted(
 
 
 def test_what_was_written_after_the_last_record_is_written_anew(
-    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: Import, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split_files = load("split_files")
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
@@ -110,14 +122,14 @@ def test_what_was_written_after_the_last_record_is_written_anew(
 
 
 def test_two_workers_encode_side_by_side_and_the_order_stays(
-    load: Import, monkeypatch: pytest.MonkeyPatch
+    load: Import, given: Given, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoding = load("encoding")
     monkeypatch.setattr(encoding, "BATCH_LINES", 1)
     both, slow = threading.Barrier(2, timeout=30), threading.Event()
 
     class Together(Letters):
-        def encode_batch_fast(self, lines: list[str], *, add_special_tokens: bool) -> list[SimpleNamespace]:
+        def __call__(self, lines: list[str]) -> list[bytes]:
             both.wait()
             # The first of two is ready last.
             if lines[0].startswith("even"):
@@ -125,7 +137,7 @@ def test_two_workers_encode_side_by_side_and_the_order_stays(
                 slow.clear()
             else:
                 slow.set()
-            return super().encode_batch_fast(lines, add_special_tokens=add_special_tokens)
+            return super().__call__(lines)
 
     lines = [f"{('even', 'odd')[number % 2]} {number}\n" for number in range(8)]
     found = encoding.encoded(lines, **given(Together(), workers=2))
@@ -136,7 +148,7 @@ def test_two_workers_encode_side_by_side_and_the_order_stays(
 
 
 def test_the_text_is_read_only_a_little_ahead_of_what_is_taken(
-    load: Import, monkeypatch: pytest.MonkeyPatch
+    load: Import, given: Given, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoding = load("encoding")
     monkeypatch.setattr(encoding, "BATCH_LINES", 5)
@@ -157,30 +169,25 @@ def test_a_batch_of_long_lines_has_fewer_of_them(load: Import) -> None:
     assert [len(batch) for batch in found] == [4, 4, encoding.BATCH_LINES, 1]
 
 
-def fairseq_format(first: int) -> Any:
-    """Return the types of numbers that fairseq chooses for each size of dictionary."""
-    indices = np.array([*range(first, first + 256), END], dtype=np.uint16)
-    return SimpleNamespace(
-        read_numbering=lambda _: SimpleNamespace(indices=indices, dictionary=f"{first} 1\n"),
-        write_index=lambda file, sizes, **_: file.write_text(json.dumps(list(sizes))),
-    )
-
-
 def test_what_was_encoded_with_another_dictionary_is_encoded_anew(
-    load: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: Import, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load("encoding"), "BATCH_LINES", 2)
     monkeypatch.setattr(load("split_files"), "RECORD_EVERY_BATCHES", 2)
 
-    def binarise(folder: Path, tokenizer: Letters, *, first: int) -> bytes:
-        monkeypatch.setitem(sys.modules, "fairseq_format", fairseq_format(first))
-        bpe = SimpleNamespace(tokenizer=lambda: tokenizer, dictionary=folder / "dict.txt")
+    def binarise(folder: Path, encode: Letters, *, first: int) -> bytes:
+        pool = given(encode)["pool"]
+        monkeypatch.setattr(load("binarise"), "ProcessPoolExecutor", lambda *_, **__: pool)
+        bpe = SimpleNamespace(bpe=None, dictionary=folder / "dict.txt")
         place = {"to": folder / "data", "work": folder / "work", "workers": 1}
         folder.mkdir(exist_ok=True)
+        symbols = [f"other{number}" for number in range(4, first)] + list(map(str, range(256)))
+        bpe.dictionary.write_text("".join(f"{symbol} 1\n" for symbol in symbols))
         sizes = {"train": 70, "valid": 70}
         tokens = load("binarise").binarise(lambda _: iter(LINES), sizes, bpe=bpe, **place)
         assert tokens == {split: sum(len(numbers(line)) for line in LINES) for split in sizes}
-        assert json.loads((folder / "data" / "valid.idx").read_text()) == [len(numbers(n)) for n in LINES]
+        index = (folder / "data" / "valid.idx").read_bytes()
+        assert np.frombuffer(index, "<i4", len(LINES), offset=26).tolist() == [len(numbers(n)) for n in LINES]
         return b"".join((folder / "data" / f"{split}.bin").read_bytes() for split in sizes)
 
     whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
