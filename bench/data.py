@@ -25,6 +25,7 @@ _FAIRSEQ = "fairseq's encoder and preprocess"
 _NANOGPT = "nanoGPT's prepare"
 _MEGATRON = "Megatron's preprocess_data"
 AGAINST = {_FAIRSEQ: "roberta", _NANOGPT: "gpt2", _MEGATRON: "gpt2-megatron"}
+_AS_FAST = {_FAIRSEQ: 4.0, _NANOGPT: 4.0, _MEGATRON: 2.0}
 Key = TypeVar("Key", bound=Hashable)
 Work = Callable[[Text, int], Watched]
 BySize = dict[str, dict[int, list[Watched]]]
@@ -68,6 +69,9 @@ def measure() -> Result:
             "vocabulary: one BPE for all, trained before. Times are of whole processes, imports included; "
             "memory is that of all processes together, shared pages counted once, ten times a second. Two "
             "workers against one: of the time that 16x text takes beyond 1x.",
+            "Words that came before are not encoded again, and this text has few others: of real text "
+            "more are new. On 2026-11-22, before that, the three were 3.49x, 2.25x and 1.34x as fast as the "
+            "other programs.",
             *notes,
         ],
     )
@@ -128,11 +132,11 @@ def _against(workload: str, other: str, ours: list[Watched], theirs: list[Watche
     speed, memory = f"{workload} against {other}, bytes/s", f"{workload} against {other}, peak memory"
     if theirs is None:
         return [
-            not_run(speed, f">= {_AS_GOOD:g}x", ABSENT),
+            not_run(speed, f">= {_AS_FAST[other]:g}x", ABSENT),
             not_run(memory, f"<= {_AS_GOOD:g}x", ABSENT),
         ]
     return [
-        at_least(speed, ratios(_seconds(theirs), _seconds(ours)), _AS_GOOD),
+        at_least(speed, ratios(_seconds(theirs), _seconds(ours)), _AS_FAST[other]),
         at_most(memory, ratios(_peaks(ours), _peaks(theirs)), _AS_GOOD),
     ]
 
