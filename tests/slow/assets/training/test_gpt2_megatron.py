@@ -137,7 +137,7 @@ def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(
 def test_the_data_files_are_byte_for_byte_those_of_megatrons_own_builder(
     training: Training, whole_run: object, tmp_path: Path
 ) -> None:
-    script = Path(__file__).with_name("megatron_files.py")
+    script = Path(__file__).parent / "trainkit" / "data" / "megatron_files.py"
     done = subprocess.run(
         [python_of(training), "-B", script, tmp_path],
         env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / 'gpt2-megatron'}"},
