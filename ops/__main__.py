@@ -17,7 +17,7 @@ _ANYWHERE = ("--region", "--profile", "--as")
 def main() -> int:
     """Run the command line; report each error in one message, with an exit code."""
     arguments = _account_first(sys.argv[1:])
-    command = next(iter(_without_account(arguments)), "trainctl")
+    command = _command(arguments)
     try:
         app(arguments, prog_name="trainctl")
     except ConfigurationError as error:
@@ -57,15 +57,15 @@ def _account_first(arguments: list[str]) -> list[str]:
     return [*first, *rest]
 
 
-def _without_account(arguments: list[str]) -> list[str]:
-    """Drop --region, --profile and --as, which come first, with their values."""
+def _command(arguments: list[str]) -> str:
+    """Return the name of the subcommand, or "trainctl" without one."""
     words = iter(arguments)
     for word in words:
         if word in _ANYWHERE:
             next(words, None)
         elif not word.startswith("-"):
-            return [word, *words]
-    return []
+            return word
+    return "trainctl"
 
 
 if __name__ == "__main__":

@@ -49,10 +49,10 @@ def session_command(cluster_name: str, client: ClientOf, command: str = "") -> l
     cluster = _running_cluster(cluster_name, client)
     head_node = find_head_node(cluster_name, client)
     user = head_node.run("id", "-un", reads_only=True).strip().rpartition("\n")[2]
-    # The session's shell is one of root's, and what the user's own profile printed is in the answer.
+    # The session's shell is root's, and the answer contains what the user's profile printed.
     if not _USER.fullmatch(user) or head_node.user not in {None, user}:
         raise OpsError(
-            f"The login shell of {head_node.user or 'your user'} did not tell its name: "
+            f"The login shell of {head_node.user or 'your user'} did not return its name: "
             f"{printable(user)[:80]!r}.\n"
             "  type:   look at what the user's ~/.bash_profile and ~/.profile print or change"
         )
@@ -110,8 +110,7 @@ def _running_cluster(cluster_name: str, client: ClientOf, without: str | None = 
     endpoint = urlsplit(client("ssm").meta.endpoint_url).hostname or ""
     if _is_loopback(endpoint):
         raise OpsError(
-            f"{endpoint} is not AWS: the head node of a rehearsal is a record, without a shell of its own.\n"
-            f"  type:   {without}"
+            f"{endpoint} is the local AWS of a rehearsal, whose head node has no shell.\n  type:   {without}"
         )
     if cluster.head_node_id is None:
         raise OpsError(
@@ -131,7 +130,7 @@ def _user(instance: dict[str, Any]) -> str:
     tags = {each["Key"]: each["Value"] for each in instance.get("Tags", [])}
     os_ = tags.get(_ATTRIBUTES, "").partition(",")[0]
     if (user := cluster_user(os_)) is None:
-        raise OpsError(f"The head node's tag {_ATTRIBUTES} names no known os: {os_ or 'it is missing'}.")
+        raise OpsError(f"The head node's tag {_ATTRIBUTES} names an unknown os: {os_ or 'it is missing'}.")
     return user
 
 

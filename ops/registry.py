@@ -31,11 +31,14 @@ def check(action: str, host: str | None, user: str | None) -> list[str]:
         )
     if action == "list":
         if host is not None or user is not None:
-            raise UsageError("registry list: it lists all registries.\n  type:    trainctl registry list")
+            raise UsageError(
+                "registry list takes no host and no --user: it lists all registries.\n"
+                "  type:    trainctl registry list"
+            )
         return [action]
     if host is None or not _HOST.fullmatch(host) or not {".", ":"} & set(host):
         raise UsageError(
-            f"registry {action}: {'no host is given' if host is None else f'{host!r} is no host name'}.\n"
+            f"registry {action}: {'no host is given' if host is None else f'{host!r} is not a host name'}.\n"
             "  allowed: the host name of a registry, without https:// and without the image\n"
             f"  type:    trainctl registry {action} {NVIDIA}"
         )

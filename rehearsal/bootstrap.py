@@ -89,7 +89,7 @@ def boot(
         RehearsalError: the script is missing or failed; with its output.
     """
     if action.left_out:
-        say(f"{action.left_out} scripts of yours run on ParallelCluster's nodes only")
+        say(f"{action.left_out} of your own scripts run on ParallelCluster's nodes only")
     environment = {
         **address.client_environment(),
         **node_variables(workspace),

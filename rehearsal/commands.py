@@ -122,8 +122,8 @@ def _options(
             f"  allowed: {', '.join(names)}\n  type:    trainctl rehearse --workload {names[0]}"
         )
     if metrics not in STORES:
-        raise RehearsalError(
-            f"--metrics {metrics}: no rehearsal of it.\n  allowed: {', '.join(STORES)}\n"
+        raise ConfigurationError(
+            f"--metrics {metrics}: cannot be rehearsed.\n  allowed: {', '.join(STORES)}\n"
             "  type:    trainctl rehearse --metrics prometheus"
         )
     settings = read_settings({"family": family, "nodes": nodes, "metrics": metrics})

@@ -70,7 +70,7 @@ class Options:
     container: bool = False
     """Train in a container, with an image that is made here."""
     order: int | None = None
-    """Seed of an unlucky order in which stacks create their resources; None for an order by name."""
+    """Seed of an unfavorable order in which stacks create their resources; None for an order by name."""
 
 
 def ignore_interrupts() -> None:
@@ -173,7 +173,7 @@ class Rehearsal:
             address = local_aws.start()
             if self._options.order is not None:
                 address.creation_order.write_text(str(self._options.order))
-                self._narrator.say(f"stacks are created in the unlucky order {self._options.order}")
+                self._narrator.say(f"stacks are created in the unfavorable order {self._options.order}")
             self._narrator.say(f"{address.url}, account {ACCOUNT}, {address.region}")
         return address
 

@@ -110,7 +110,7 @@ class Workspace:
         if set(str(self.root)) & UNWRITABLE:
             raise RehearsalError(
                 f"{self.root}: the path contains a space or a #, which slurm.conf cannot express.\n"
-                "  mend: move the project to a folder without them, and there\n  type: make setup"
+                "  fix: move the project to a folder without them, and there\n  type: make setup"
             )
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "lock").open("w") as lock:

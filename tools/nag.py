@@ -100,7 +100,7 @@ def main(folders: list[Path]) -> int:
         print(f"{path}\n  {id_}: is acknowledged, but no app has it", file=sys.stderr)
     if found.problems:
         print(
-            f'Mend it, or say why it is meant: acknowledge(construct, "{PACK}-...", reason)', file=sys.stderr
+            f'Fix it, or say why it is meant: acknowledge(construct, "{PACK}-...", reason)', file=sys.stderr
         )
     print(f"nag: {len(folders)} apps, {len(found.used)} acknowledged findings", file=sys.stderr)
     return 1 if found.problems or found.unused else 0

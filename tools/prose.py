@@ -47,6 +47,16 @@ RULES = (
     Rule(phrase=r"\ba person types\b|\bone types\b", instead="you type"),
     Rule(phrase=r"\b(goes|going|go) on where (it|they) (was|were)\b", instead="continues where it stopped"),
     Rule(phrase=r"\bhow far it is\b", instead="its progress"),
+    Rule(phrase=r"\b(of|one of) (ours|yours)\b", instead="the app's, your own, existing"),
+    Rule(
+        phrase=r"(?<!there )\b(is|are) no "
+        r"(name|number|date|step|image|list|manifest|address|multiple|id|file|folder)\b",
+        instead="is not a ...",
+    ),
+    Rule(phrase=r"\bmend(s|ed|ing)\b|\bmend (it|that|the|them)\b", instead="fix"),
+    Rule(phrase=r"\bfor ever\b", instead="forever"),
+    Rule(phrase=r"\bbelongs? into\b", instead="belongs in"),
+    Rule(phrase=r"\b(is|are) there already\b", instead="already exists"),
 )
 
 

@@ -77,7 +77,7 @@ expected_sha256() {
   local config
   config="$(cluster_config)"
   if [[ -n ${1:-} ]]; then
-    [[ $1 =~ ^$CHECKSUM$ ]] || die "'$1' is no checksum: $USAGE"
+    [[ $1 =~ ^$CHECKSUM$ ]] || die "'$1' is not a checksum: $USAGE"
   else
     [[ -r $config ]] || die "the cluster config $config is missing: the bundle to run is unknown"
     [[ $(<"$config") =~ $CHECKSUM ]] ||

@@ -144,7 +144,7 @@ run() {
   local -r budget="${header[Budget]%% *}" output="$LOGS/.$2.output"
   local -r started=$SECONDS
   local full
-  set +e # the step's own status counts; a log that cannot be written is no failure
+  set +e # the step's own status counts; a log that cannot be written is not a failure
   timeout --kill-after=10 "$budget" bash "$1" </dev/null 2>&1 | tee "$output" >&3
   status=${PIPESTATUS[0]}
   set -e

@@ -1,4 +1,4 @@
-"""Checks of the user's own image before the cluster changes; a refusal says how to mend it."""
+"""Checks of the user's own image before the cluster changes; a refusal says how to fix it."""
 
 from __future__ import annotations
 

@@ -50,6 +50,6 @@ def _no_image(request: ImageRequest, region: Region) -> str:
     )
     return (
         f"{region.name} has no official image of ParallelCluster {request.version} for {request.os_name}, "
-        f"{request.architecture} ({request.official_name}*). {mend}, or bring an image of yours: "
+        f"{request.architecture} ({request.official_name}*). {mend}, or use your own image: "
         "-c image=ami-..."
     )

@@ -73,7 +73,7 @@ class Request:
 
     @property
     def update_config(self) -> dict[str, Any]:
-        """The config of an update; on_busy=drain is its QueueUpdateStrategy, which is no change by itself."""
+        """The config of an update. on_busy=drain sets QueueUpdateStrategy, which alone changes nothing."""
         config = self.config
         if self.on_busy == "drain":  # nodes finish their jobs and are then replaced
             config["Scheduling"]["SlurmSettings"]["QueueUpdateStrategy"] = "DRAIN"

@@ -1,4 +1,4 @@
-"""Retries of throttled calls, within what a function's life allows: one throttled call is no failure.
+"""Retries of throttled calls, within what a function's life allows: one throttled call is not a failure.
 
 What is tried again is decided where a call is made: errors.py (codes of AWS), library_call.py (the library).
 """

@@ -95,7 +95,7 @@ def _asked_for(request: ZoneRequest, region: Region) -> Zone | None:
     place = region.zone_of_reservation(request.reservation_id)
     reserved = find(place, region) if place else None
     if reserved is None:
-        problem = f"is in {place}, which is no zone" if place else "does not exist"
+        problem = f"is in {place}, which is not a zone" if place else "does not exist"
         raise RefusedError(
             f"The reservation {request.reservation_id} {problem} for this account in {region.name}."
         )

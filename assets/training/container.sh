@@ -130,7 +130,7 @@ check_registry() {
 check_image_file() {
   [[ -f $1 && -r $1 ]] || die "there is no image $1 that $(id -un) can read." \
     "Look: ls -l $(dirname "$1"); or name an image of a registry: CONTAINER_IMAGE=nvcr.io/nvidia/pytorch:25.09-py3 sbatch ..."
-  [[ $(head -c 4 "$1" | tr -d '\0') == hsqs ]] || die "$1 is no squashfs image." \
+  [[ $(head -c 4 "$1" | tr -d '\0') == hsqs ]] || die "$1 is not a squashfs image." \
     "Make one: enroot import --output $1 docker://IMAGE"
   case $1 in
     "$TRAINING_SHARED"/*) ;;

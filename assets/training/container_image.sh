@@ -26,11 +26,11 @@ check_container() {
   [[ ${LAUNCHER:-} != @(mpirun|sweep) ]] || die "$LAUNCHER starts its ranks outside of containers." \
     "Take another launcher: LAUNCHER=srun sbatch ..."
   [[ -z ${CONTAINER_MOUNTS:-} || $CONTAINER_MOUNTS =~ ^/[^:,]+:/[^:,]+(:[a-z+]+)?(,/[^:,]+:/[^:,]+(:[a-z+]+)?)*$ ]] ||
-    die "CONTAINER_MOUNTS is '$CONTAINER_MOUNTS', which is no list of FOLDER:FOLDER-IN-THE-CONTAINER." \
+    die "CONTAINER_MOUNTS is '$CONTAINER_MOUNTS', which is not a list of FOLDER:FOLDER-IN-THE-CONTAINER." \
       "Type it like this: CONTAINER_MOUNTS=/fsx/tools:/tools,/home/me/src:/src:ro sbatch ..."
 }
 
-# wrong_image_name: fails after the end of a sentence about CONTAINER_IMAGE, if it is no name of an image.
+# wrong_image_name: fails after the end of a sentence about CONTAINER_IMAGE, if it is not a name of an image.
 wrong_image_name() {
   local -r name="${CONTAINER_IMAGE#docker://}"
   case $CONTAINER_IMAGE in
@@ -49,7 +49,7 @@ wrong_image_name() {
   return 1
 }
 
-# wrong_reference NAME: fails after the end of a sentence, if the name is no image of a registry.
+# wrong_reference NAME: fails after the end of a sentence, if the name is not an image of a registry.
 wrong_reference() {
   local user registry image tag digest
   split_reference "$1"

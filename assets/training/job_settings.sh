@@ -13,9 +13,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/container_image.sh"
 # check_job_settings FOLDER: FOLDER is that of the workload.
 check_job_settings() {
   export MAX_RESTARTS="${MAX_RESTARTS:-3}" HANG_TIMEOUT_S="${HANG_TIMEOUT_S:-480}"
-  [[ $MAX_RESTARTS =~ ^[0-9]+$ ]] || die "MAX_RESTARTS is '$MAX_RESTARTS', which is no number." \
+  [[ $MAX_RESTARTS =~ ^[0-9]+$ ]] || die "MAX_RESTARTS is '$MAX_RESTARTS', which is not a number." \
     "Type a whole number, 0 for none: MAX_RESTARTS=3 sbatch ..."
-  [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is no number." \
+  [[ $HANG_TIMEOUT_S =~ ^[0-9]+$ ]] || die "HANG_TIMEOUT_S is '$HANG_TIMEOUT_S', which is not a number." \
     "Type whole seconds, 0 for none: HANG_TIMEOUT_S=480 sbatch ..."
   check_word PREPARE_ONLY 0 1
   check_word STRICT_NETWORK 0 1

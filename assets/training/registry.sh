@@ -41,7 +41,7 @@ replace() {
 
 check_host() {
   [[ $1 =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?$ && $1 == *[.:]* ]] ||
-    die "'$1' is no host name of a registry." 'Type one like these: nvcr.io, registry-1.docker.io, ghcr.io'
+    die "'$1' is not a host name of a registry." 'Type one like these: nvcr.io, registry-1.docker.io, ghcr.io'
 }
 
 # hosts_of NAME: prints the hosts for which enroot looks: the registry's, without port, and a second one that hands out
@@ -70,7 +70,7 @@ read_password() {
   IFS= read -rs password || true
   if [[ -t 0 ]]; then printf '\n' >&2; fi
   [[ -n $password && $password != *[[:space:]]* ]] || die 'the password is empty, or has a blank in it.' \
-    'Nothing was changed; the same again, with the password'
+    'Nothing was changed. Run the same command again, with the password'
   # enroot would run what begins with $.
   [[ $password != \$* ]] || die 'the password begins with $, which enroot would run as a command.' \
     'Nothing was changed; have the registry make a token'

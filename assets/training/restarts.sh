@@ -23,7 +23,7 @@ readonly SECRET_NAMES='TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH'
 latest_step() {
   local step=0
   if [[ -f $CHECKPOINT_DIR/latest_step ]]; then step="$(<"$CHECKPOINT_DIR/latest_step")"; fi
-  [[ $step =~ ^[0-9]+$ ]] || die "$CHECKPOINT_DIR/latest_step holds '$step', which is no step." \
+  [[ $step =~ ^[0-9]+$ ]] || die "$CHECKPOINT_DIR/latest_step holds '$step', which is not a step." \
     "Write the step of the newest whole checkpoint into it, or remove it."
   printf '%s\n' "$((10#$step))"
 }
@@ -57,7 +57,7 @@ check_restart() {
   if ((restarts == 0)); then return; fi
   ((restarts <= MAX_RESTARTS)) || die \
     "a node was lost again; MAX_RESTARTS is $MAX_RESTARTS, and the job was restarted so often." \
-    "When the reason is mended: $(how_to_go_on)"
+    "When the reason is fixed: $(how_to_go_on)"
   ((start_step > last)) || die "a node was lost, and no checkpoint was written since the last start, at step $last." \
     "Save more often (CHECKPOINT_EVERY), or start it again by hand: $(how_to_go_on)"
 }

@@ -27,7 +27,7 @@ def take_turns(works: Mapping[str, Callable[[], None]], *, rounds: int) -> dict[
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Return the ratio of ours to theirs in each round."""
+    """Return the ratio of the app's time to the baseline's in each round."""
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 

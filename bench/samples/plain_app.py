@@ -1,4 +1,4 @@
-"""A plain app with a part of ours: a VPC, FSx for Lustre, a custom resource with CDK's provider."""
+"""A plain app with some of the same resources: a VPC, FSx for Lustre, a custom resource and its provider."""
 
 import aws_cdk
 from aws_cdk import aws_ec2 as ec2

@@ -1,4 +1,4 @@
-"""Explains errors of AWS in one sentence, with the command that mends them."""
+"""Explains errors of AWS in one sentence, with the command that fixes them."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class HeadNode:
             raise NotStartedError(
                 f"The head node {self.instance_id} of {self.cluster_name} did not start a command within "
                 f"{_DELIVERY_S} s, so it was not run: {shown}\n"
-                f"  type:   trainctl status --cluster {self.cluster_name}, then the same again"
+                f"  type:   trainctl status --cluster {self.cluster_name}, then the same command again"
             )
         if answer is None or answer["Status"] in ("TimedOut", "Cancelled"):
             # An agent whose workers are all busy queues the command, and would start it later.

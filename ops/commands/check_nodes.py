@@ -35,7 +35,7 @@ def check_nodes(
     from ops.jobs.watch import watch
 
     if yes and not drain:
-        raise typer.BadParameter("--yes answers the questions of --drain: give both.")
+        raise typer.BadParameter("--yes requires --drain: give both.")
     if drain and as_json and not yes:
         raise typer.BadParameter("--json asks no questions: give --yes, too.")
     head_node = find_head_node(cluster, account_clients())

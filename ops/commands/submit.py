@@ -76,7 +76,7 @@ def submit(
     if notify not in (None, "webhook", "mail"):
         # The value is not shown: it may be the address, which is a secret.
         raise typer.BadParameter(
-            "--notify takes the word webhook or mail. A webhook's address is a secret, and belongs into the "
+            "--notify takes the word webhook or mail. A webhook's address is a secret, and belongs in the "
             "file ~/.training-cluster/webhook on the cluster (chmod 600); addresses of mail are those of the "
             "flag job_emails."
         )
@@ -84,7 +84,7 @@ def submit(
     checked = read_settings(given, run=name, container=container)
     if note := check_job_settings(workload, checked, arguments or []):
         typer.echo(note, err=True)
-    others = read_settings(variables or [], run=None)
+    others = read_settings(variables or [], run=None, option="--env")
     if note := check_weights(workload, checked, others):
         typer.echo(note, err=True)
     request = JobRequest(

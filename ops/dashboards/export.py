@@ -1,4 +1,4 @@
-"""Boards as files, for Amazon Managed Grafana or anyone's own."""
+"""Writes dashboards as files, for Amazon Managed Grafana or your own Grafana."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BOARDS = Path(__file__).with_name("boards")
 
 
 def export(folder: Path) -> list[Path]:
-    """Write all boards into a folder, and return the files; an existing file of theirs is replaced.
+    """Write all dashboards to a folder, replace existing ones, and return the files.
 
     Raises:
         OpsError: the folder cannot be written.

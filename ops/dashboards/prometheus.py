@@ -41,7 +41,7 @@ class Prometheus:
             return [Value(each["metric"], float(each["value"][1])) for each in read["data"]["result"]]
         except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
             raise OpsError(
-                f"{self.url} is no Prometheus that answers: {error}.\n"
-                "  mend: deploy with -c metrics=prometheus; then on the head node: "
+                f"{self.url} does not answer as Prometheus: {error}.\n"
+                "  fix: deploy with -c metrics=prometheus; then on the head node: "
                 "systemctl status training-cluster-prometheus"
             ) from None

@@ -84,7 +84,7 @@ class _Gathering:
             yield f"{name}-stack-events.txt", stacks.stack_events(name, cloudformation)
 
     def _missing(self) -> Iterator[tuple[str, str]]:
-        """Raise OpsError if CloudFormation has other stacks of ours, but none of this cluster."""
+        """Raise OpsError if CloudFormation has other stacks of this app, but none of this cluster."""
         if self._statuses and not {cluster_stack_name(self._cluster), self._cluster} & set(self._statuses):
             describe_cluster(self._cluster, self._client)
         yield from ()

@@ -26,7 +26,7 @@ class Pattern(BaseModel):
     match: str | None = None
     """Regular expression that the line must match, too. Its named groups fill the placeholders of `mend`."""
     weight: int = Field(ge=1, le=100)
-    """Confidence that this cause is the one to mend: 90 and more if the line names it literally."""
+    """Confidence that this cause is the one to fix: 90 and more if the line names it literally."""
     where: tuple[Kind, ...] = ("event", "log")
 
     @field_validator("match")

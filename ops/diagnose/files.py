@@ -43,7 +43,7 @@ class Files:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Yield regular files only: a pipe would block for ever, and a link may lead out of the folder."""
+    """Yield regular files only: a pipe would block forever, and a link may lead out of the folder."""
     if path.is_file():
         yield path
         return

@@ -1,4 +1,4 @@
-"""Ranks the causes that were found: the one to mend first comes first."""
+"""Ranks the causes that were found: the one to fix first comes first."""
 
 from __future__ import annotations
 

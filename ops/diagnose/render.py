@@ -63,7 +63,7 @@ def _render_first(cause: Finding) -> Iterator[str]:
         yield f"   {each.file}:{each.line}{_times(each.count)}"
         yield f"     {_short(each.text)}"
     first, *rest = map(with_account, cause.mend)
-    yield f"   mend:   {first}"
+    yield f"   fix:    {first}"
     yield from (f"           {line}" for line in rest)
     yield f"   why:    {cause.why}"
     yield f"   source: {cause.source}"
@@ -76,7 +76,7 @@ def _render_other(number: int, cause: Finding) -> Iterator[str]:
     yield f"   {evidence.file}:{evidence.line}{_times(evidence.count)}"
     yield f"     {_short(evidence.text)}"
     if not cause.follows_from:
-        yield f"   mend:   {with_account(cause.mend[0])}"
+        yield f"   fix:    {with_account(cause.mend[0])}"
 
 
 def _render_unknown(lines: Sequence[Evidence]) -> Iterator[str]:

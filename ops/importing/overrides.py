@@ -96,4 +96,4 @@ def lose_what_differs(theirs: Config, rendered: Config, to: Translation) -> None
             continue
         if isinstance(old, list) and isinstance(new, list) and all(each in new for each in old):
             continue
-        to.lose(path, old, "rendered otherwise")
+        to.lose(path, old, "rendered differently")

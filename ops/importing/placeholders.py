@@ -103,14 +103,14 @@ class Completion:
 
     def _number(self, text: str, path: tuple[str, ...]) -> int:
         sample = _NUMBERS[path[-1]]
-        self.fill.append(f"{_dotted(path)}: {shown(text)} is no number yet: {sample} stands for it")
+        self.fill.append(f"{_dotted(path)}: {shown(text)} is not a number yet: {sample} stands for it")
         return sample
 
     def _sample(self, text: str, form: Form, path: tuple[str, ...]) -> str:
         asked = (form.pattern, text)
         if asked not in self._samples:
             self._samples[asked] = form.sample(len(self._samples) + 1)
-            words = f"{shown(text)} is no value yet: put it in place of {self._samples[asked]}"
+            words = f"{shown(text)} is not a value yet: put it in place of {self._samples[asked]}"
             self.fill.append(f"{_dotted(path)}: {words}")
         return self._samples[asked]
 

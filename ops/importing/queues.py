@@ -88,7 +88,7 @@ def _resource(resource: Mapping[str, Any], path: str, to: Translation) -> dict[s
     keys = ("Name", "InstanceType", "Instances", "MinCount", "MaxCount", "Efa.Enabled")
     to.carry(*(f"{path}.{key}" for key in keys))
     if unknown := [each for each in types if find_instance_type(each) is None]:
-        to.lose(path, resource, f"EC2 has no instance type {', '.join(unknown)}, as far as is known here")
+        to.lose(path, resource, f"the catalog has no instance type {', '.join(unknown)}")
         return None
     known = [each[1] for name in types if (each := find_instance_type(name))]
     most, least = resource.get("MaxCount", _DEFAULT_MAX), resource.get("MinCount", 0)

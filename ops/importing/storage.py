@@ -71,7 +71,7 @@ def _efs(item: Mapping[str, Any], settings: Mapping[str, Any], path: str, to: Tr
     if str(item.get("MountDir")).strip("/") == "home":
         to.flags["home"] = "efs"
     take(to, "efs_mibps", settings.get("ProvisionedThroughput"), f"{path}.EfsSettings.ProvisionedThroughput")
-    to.lose_others(settings, f"{path}.EfsSettings", _EFS_KEPT, "EFS of ours is made otherwise")
+    to.lose_others(settings, f"{path}.EfsSettings", _EFS_KEPT, "the app creates its EFS with other settings")
 
 
 def _lustre(settings: Mapping[str, Any], path: str, to: Translation) -> None:
@@ -97,4 +97,4 @@ def _lustre(settings: Mapping[str, Any], path: str, to: Translation) -> None:
             f"--lustre-configuration WeeklyMaintenanceStartTime={window}"
         )
     kept = (*_LUSTRE_KEPT, *(("StorageType",) if settings.get("StorageType") == "SSD" else ()))
-    to.lose_others(settings, inner, kept, "Lustre of ours is linked to the bucket and retained")
+    to.lose_others(settings, inner, kept, "the app's Lustre is linked to the bucket and retained")

@@ -132,7 +132,7 @@ def _idle(partition: Partition, head_node: HeadNode) -> tuple[str, ...]:
     idle = tuple(name for name, state in states if state == "idle")
     if not idle:
         raise OpsError(
-            f"No node of {partition.name} runs and is idle, so none is swept.\n"
+            f"No node of {partition.name} is running and idle, so there is nothing to measure.\n"
             "  type:    trainctl check-nodes NODES, such as "
             f"{states[0][0] if states else 'gpu-dy-p4d-1'}: it waits for them, and starts those that are off"
         )
@@ -142,7 +142,7 @@ def _idle(partition: Partition, head_node: HeadNode) -> tuple[str, ...]:
 def _named(names: str, head_node: HeadNode) -> tuple[str, ...]:
     if not re.fullmatch(rf"{_NAME.pattern}(?:,{_NAME.pattern})*", names):
         raise OpsError(
-            f'"{names}" is no list of nodes.\n  allowed: names of sinfo --Node, such as gpu-dy-p4d-[1-8]'
+            f'"{names}" is not a list of nodes.\n  allowed: names of sinfo --Node, such as gpu-dy-p4d-[1-8]'
         )
     nodes = tuple(head_node.run("scontrol", "show", "hostnames", names, reads_only=True).split())
     known = set(

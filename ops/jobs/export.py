@@ -52,7 +52,7 @@ def export(
     shared = load_base().shared_dir
     if to is not None and (not PurePosixPath(to).is_relative_to(shared) or ".." in PurePosixPath(to).parts):
         raise UsageError(
-            f"export: --out {to} is no folder of the cluster's file system.\n"
+            f"export: --out {to} is not a folder of the cluster's file system.\n"
             f"  type:    --out {shared}/checkpoints/NAME, which the bucket receives, too"
         )
     found = read_on_cluster(run, head_node)

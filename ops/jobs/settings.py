@@ -72,7 +72,7 @@ def check_job_settings(
                 f"--set {name}: neither {workload} nor job.slurm reads such a variable."
                 f"{did_you_mean(name.upper(), fields or sorted(known))}\n"
                 f"  allowed: {', '.join(fields) or f'the variables of {folder}/README.md'}\n"
-                f"  type:    --env {name}={settings[name]}, if a program of yours reads it"
+                f"  type:    --env {name}={settings[name]}, if your own program reads it"
             )
     if refusal := _refusal_of_job(folder, settings):
         raise UsageError(f"job.slurm would refuse these settings: {refusal}")
@@ -133,7 +133,7 @@ def expect_on_nodes(
         raise UsageError(
             f'price: nothing is known about the speed of "{workload}".{did_you_mean(workload, found)}\n'
             f"  allowed: {', '.join(found)}\n"
-            "  type:    trainctl price --tokens-per-s N, with the speed of a run of yours"
+            "  type:    trainctl price --tokens-per-s N, with the speed of your own run"
         )
     return _ask("expect_job", training / workload, settings, (), nodes=nodes, facts=facts)
 

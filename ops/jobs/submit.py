@@ -59,19 +59,28 @@ class Submitted:
     notes: tuple[str, ...]
 
 
-def read_settings(pairs: Sequence[str], *, run: str | None, container: str | None = None) -> dict[str, str]:
-    """Read KEY=VALUE pairs, the run's name and the container's image. Raises UsageError."""
+def read_settings(
+    pairs: Sequence[str], *, run: str | None, container: str | None = None, option: str = "--set"
+) -> dict[str, str]:
+    """Read KEY=VALUE pairs, the run's name and the container's image.
+
+    Args:
+        option: option that gave the pairs, for messages.
+
+    Raises:
+        UsageError: a pair is malformed, or two options contradict each other.
+    """
     settings: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not _VARIABLE.fullmatch(name):
             raise UsageError(
-                f'--set "{pair}" is not KEY=VALUE\n'
-                "  allowed: a KEY of letters, digits and _, as the shell's variables\n"
-                "  type:    --set MAX_STEPS=200"
+                f'{option} "{pair}" is not KEY=VALUE\n'
+                "  allowed: a KEY of letters, digits and _, which does not begin with a digit\n"
+                f"  type:    {option} {'MAX_STEPS=200' if option == '--set' else 'MY_VARIABLE=1'}"
             )
         if _CONTROL.search(value):
-            raise UsageError(f"--set {name}: the value contains a control character, such as a line end.")
+            raise UsageError(f"{option} {name}: the value contains a control character, such as a line end.")
         settings[name] = value
     if container is not None:
         if not container.strip():

@@ -22,7 +22,9 @@ def guarded_values(deployed: Deployed) -> dict[str, str]:
     """Return the guarded values by flag, without those that are known only at deploy."""
     return {
         flag: kept["value"]
-        for stack in reversed(_STACKS)  # of a flag that both have, the network's value is the user's own
+        for stack in reversed(
+            _STACKS
+        )  # for a flag of both stacks, the network's value is the one that the user gave
         for flag, kept in _kept(deployed, stack).items()
         if isinstance(kept["value"], str)
     }

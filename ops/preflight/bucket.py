@@ -1,4 +1,4 @@
-"""Checks of a bucket of the user's own."""
+"""Checks of an existing bucket."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _POLICY = "AWS::IAM::ManagedPolicy"
 def known_ids(settings: Settings, existing: ExistingNetwork, client: ClientOf) -> ResourceIds:
     """Return the ids of NetworkStack, StorageStack and an existing cluster; else placeholders.
 
-    Raises botocore's errors, and KeyError for a stack of ours without a required output.
+    Raises botocore's errors, and KeyError for a stack of this app without a required output.
     """
     network, storage = existing.stacks[NETWORK_STACK].outputs, existing.stacks[STORAGE_STACK].outputs
     start = placeholders(

@@ -1,4 +1,4 @@
-"""Checks of the nodes' image: the official one, one of the user's own, or one that a deploy builds."""
+"""Checks of the nodes' image: the official one, a custom one, or one that a deploy builds."""
 
 from __future__ import annotations
 

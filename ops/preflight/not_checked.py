@@ -51,5 +51,5 @@ def _not_understood(name: str, error: Exception) -> Finding:
         check=name,
         found=f"not checked: an answer of AWS cannot be parsed: {said} ({where})",
         verdict="warning",
-        mend="the same again; if the error remains, report this line: it is a bug of trainctl",
+        mend="the same command again; if the error remains, report this line as a bug of trainctl",
     )

@@ -1,4 +1,4 @@
-"""Checks of the user's own Lustre and EFS file systems; bucket.py checks the bucket."""
+"""Checks of existing Lustre and EFS file systems; bucket.py checks the bucket."""
 
 from __future__ import annotations
 

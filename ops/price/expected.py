@@ -19,7 +19,7 @@ from training_cluster.paths import TRAINING
 
 
 class _Job(BaseModel):
-    """What a workload's expect_job says of a job."""
+    """Answer of a workload's expect_job for a job."""
 
     model: str
     reasons: tuple[str, ...]
@@ -29,7 +29,7 @@ class _Job(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What is expected of a job that fits the nodes."""
+    """Expected speed, duration and settings of a job that fits the nodes."""
 
     reasons: tuple[str, ...]
     """A sentence for each setting that the trainer would choose."""
@@ -68,7 +68,7 @@ def expect(
     if not peak or not figures:
         raise UsageError(
             f"price: the peak of {settings.compute_type} or the utilisation of {workload} is not known.\n"
-            "  type:    --tokens-per-s N, with the speed of a run of yours"
+            "  type:    --tokens-per-s N, with the speed of your own run"
         )
     figure = min(figures, key=lambda each: (each.family != settings.family, each.value))
     gpus = settings.nodes * settings.size.accelerators

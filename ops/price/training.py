@@ -50,7 +50,7 @@ class Speed:
     nodes: int
     unit: str = "tokens"
     is_measured: bool = True
-    """True for a run of the user's own, False for a published figure."""
+    """True for a run of the user, False for a published figure."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,7 @@ class Network(_Record):
     providers: list[str]
     nics: list[int]
     complaint: str
-    """What is wrong with it; empty if nothing is."""
+    """Description of its problem; empty without one."""
 
 
 class NotFinite(_Record):

@@ -30,7 +30,7 @@ _NEARLY_FULL = 0.9
 _FLEET = {
     "RUNNING": "nodes start when jobs need them",
     "STOPPED": "no node starts: jobs wait until the fleet is started",
-    "PROTECTED": "too many nodes failed to start, so none is started: mend the cause, then start the fleet",
+    "PROTECTED": "too many nodes failed to start, so none is started: fix the cause, then start the fleet",
 }
 _START_FLEET = "pcluster update-compute-fleet --cluster-name {} --status START_REQUESTED"
 
@@ -131,7 +131,7 @@ def _fleet_status(cluster_name: str, dynamodb: Any) -> str:
         raise OpsError(f"DynamoDB has no table {table}")
     data = answer.get("Item", {}).get("Data", {}).get("M", {})
     if "S" not in data.get("status", {}):
-        raise OpsError(f"DynamoDB's table {table} has no status of it yet")
+        raise OpsError(f"DynamoDB's table {table} has no status of the cluster yet")
     return str(data["status"]["S"])
 
 

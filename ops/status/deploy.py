@@ -160,7 +160,7 @@ def _advice(status: Status) -> Iterator[str]:
     for name, state in status.stacks:
         if state == "UPDATE_ROLLBACK_FAILED":
             yield ""
-            yield f"{name} could not be rolled back. Mend the resource that its events name, then type:"
+            yield f"{name} could not be rolled back. Fix the resource that its events name, then type:"
             yield f"  aws cloudformation continue-update-rollback --stack-name {name}"
         if is_image_stack(name):
             yield from _image_advice(name, state)
@@ -183,7 +183,7 @@ def _image_advice(name: str, state: str) -> Iterator[str]:
         yield ""
         yield f"{name}: the last deploy built no image; clusters keep their present one. The events of the"
         yield "stack name the step that failed, and the bucket holds the logs, under"
-        yield f"logs/images/{image_of_stack(name)}/. Mend the step, then repeat the deploy."
+        yield f"logs/images/{image_of_stack(name)}/. Fix the step, then repeat the deploy."
     if state == "CREATE_FAILED":
         yield "It failed with rollback disabled. To remove it:"
         yield f"  {destroy_image_stack_command(name)}"

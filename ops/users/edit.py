@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from ops.usage import OpsError
-from training_cluster.problems import did_you_mean
+from training_cluster.problems import ConfigurationError, did_you_mean
 from training_cluster.users.file import read_users
 from training_cluster.users.model import FIRST_ID, Users
 
@@ -70,7 +70,7 @@ def _entry(new: NewUser, users: Users) -> list[str]:
     """Return the lines of a person, without indentation. A uid of former times is not given again."""
     taken = [*(each.uid for each in users.users.values()), *(each.gid for each in users.accounts.values())]
     uids = [each.uid for each in users.users.values()]
-    uid = new.uid or max(uids, default=FIRST_ID) + 1
+    uid = max(uids, default=FIRST_ID) + 1 if new.uid is None else new.uid
     while new.uid is None and uid in taken:
         uid += 1
     lines = [f"{new.name}:", f"{_INDENT}uid: {uid}"]
@@ -153,6 +153,8 @@ def _write(file: Path, text: str) -> Users:
     try:
         users = read_users(str(fresh))
         fresh.replace(file)
+    except ConfigurationError as error:
+        raise ConfigurationError(str(error).replace(str(fresh), str(file))) from None
     finally:
         fresh.unlink(missing_ok=True)
     return users

@@ -95,7 +95,7 @@ def read_settings() -> Settings:
     """Read the settings of this run; dies if one is invalid."""
     settings = fill_settings(Settings, about=(__doc__ or "").splitlines()[0])
     if settings.model_width % settings.model_heads:
-        die(f"MODEL_WIDTH {settings.model_width} is no multiple of MODEL_HEADS {settings.model_heads}.")
+        die(f"MODEL_WIDTH {settings.model_width} is not a multiple of MODEL_HEADS {settings.model_heads}.")
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, {"device": ("cpu", "cuda")})
     return settings

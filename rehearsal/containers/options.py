@@ -94,5 +94,5 @@ def _mount(text: str) -> tuple[str, str, str]:
     source, _, rest = text.partition(":")
     target, _, flags = rest.partition(":")
     if not source.startswith("/"):
-        raise OptionError(f"--container-mounts: {text}: the source is no absolute path")
+        raise OptionError(f"--container-mounts: {text}: the source is not an absolute path")
     return source, target or source, flags

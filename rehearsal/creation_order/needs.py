@@ -52,7 +52,7 @@ class Missing:
 
 
 def missing(resources: Resources) -> list[Missing]:
-    """Return each need of a template that is no dependency."""
+    """Return each need of a template that is not a dependency."""
     dependencies = Dependencies(resources)
     return [
         Missing(need=need, resource=name, needed=frozenset(lacking))

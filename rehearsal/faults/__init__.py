@@ -1,4 +1,4 @@
-"""Faults of AWS, head nodes and Lambda functions; nothing of ours may be stranded or lost.
+"""Faults of AWS, head nodes and Lambda functions; no resource of the app may be stranded or lost.
 
 Imported by: rehearsal.__main__.
 """

@@ -84,7 +84,7 @@ def _scheduling(layout: Layout) -> Iterator[str]:
         yield f"SchedulerParameters={intervals}"
         return
     yield "# As in ParallelCluster's slurm.conf: a job whose prolog fails is not held, it goes to another"
-    yield "# node. A folder without a script is no prolog."
+    yield "# node. A folder without a script is not a prolog."
     yield f"SchedulerParameters=nohold_on_prolog_fail,{intervals}"
     yield f"Prolog={layout.prolog}/*"
     yield f"Epilog={layout.prolog.with_name('epilog.d')}/*"

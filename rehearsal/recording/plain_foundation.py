@@ -1,4 +1,4 @@
-"""Network and storage of recorded clusters: one plain stack instead of ours, since it deploys faster."""
+"""Network and storage of recorded clusters: one plain stack, which deploys faster than the app's."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ compares the two. Each row is one `cdk deploy` with another value, on an existin
 | refused | nothing is changed, and the deploy says what to type instead |
 
 Flags are not remembered: one that is left out is its default again, for all clusters where it is one of
-network or storage (without `endpoints=private` the endpoints go). Those that stay belong into cdk.json's
+network or storage (without `endpoints=private` the endpoints go). Those that stay belong in cdk.json's
 `context`.
 Every update is applied on each node that runs, too, and ParallelCluster waits 15 minutes for that. A node
 that cannot (a full disk, a mount that hangs) makes the deploy fail and roll back; `trainctl diagnose` names

@@ -8,7 +8,7 @@
 #   (`sudo bash check-node.sh gpu`). Changes nothing; called by judge-node.sh it writes its verdict for drain_limit.sh.
 # Stdout: one sentence for each check that reports the node as unhealthy, joined by "; "; with exit status 0 those of
 #   braked checks (drain_limit.sh). Stderr: checks that could not run, and how to release a braked check.
-# Exit status: 0 healthy, 9 unhealthy (verdict.sh), any other: it could not check, which is no verdict on the node.
+# Exit status: 0 healthy, 9 unhealthy (verdict.sh), any other: it could not check, which is not a verdict on the node.
 #
 # A check is a file of checks/, which prints one sentence and ends with 9 if the node is unhealthy. Its header states
 #     # Kinds: all | space separated of: gpu neuron none   (ACCELERATOR_KIND of the partition)

@@ -7,7 +7,7 @@
 # Called by: prolog.sh before each job and epilog.sh after it; the hourly timer of steps/85-start-timers.sh (idle), as
 #   root. Safe to run again. It is a part of the bundle, so that a node judges with the checks that it runs.
 # Exit status: 9 if the node is unhealthy, so that the prolog refuses the job; else 0. A fault of the checks
-#   themselves affects all nodes at once, and is no verdict: the log reports it.
+#   themselves affects all nodes at once, and is not a verdict: the log reports it.
 # Environment: TRAINING_ROOT, TRAINING_ETC (default /etc/training-cluster), PATH; SLURM_JOB_ID, SLURM_JOB_PARTITION and SLURMD_NODENAME, as Slurm sets
 #   them for a prolog. Writes: health.log.
 #
@@ -44,7 +44,7 @@ node_name() {
   if [[ -r $named ]]; then tr -d '[:space:]' <"$named"; else hostname --short; fi
 }
 
-# Prints this node's queue, since a partition of the user's own may have nodes of several queues.
+# Prints this node's queue, because a partition that the user defined may have nodes of several queues.
 partition() {
   # shellcheck source=/dev/null
   if [[ -r $CFNCONFIG ]]; then (set +u && source "$CFNCONFIG" && printf '%s' "${cfn_scheduler_queue_name:-}"); fi

@@ -13,7 +13,7 @@ unhealthy() {
 }
 
 # need PROGRAM CLAIM: ends the check if the program is missing. A missing nvidia-smi is a verdict: such a node can run
-# no GPU jobs. Other programs are missing from an image, so from all nodes alike, and are no verdict.
+# no GPU jobs. Other programs are missing from an image, so from all nodes alike, and are not a verdict.
 need() {
   if command -v "$1" >/dev/null; then return; fi
   if [[ $1 == nvidia-smi ]]; then unhealthy "$1 is missing, so it is unknown whether $2"; fi

@@ -109,7 +109,7 @@ def each_once(nodes: Iterable[Node]) -> list[Node]:
 
 
 def scrape_targets(nodes: Iterable[Node], port: int) -> list[dict[str, object]]:
-    """Return Prometheus's targets (file_sd_config): nodes whose address is no name."""
+    """Return Prometheus's targets (file_sd_config): nodes whose address is not a name."""
     return [
         {
             "targets": [f"{node.address}:{port}"],

@@ -79,7 +79,7 @@ def _rows(file: Path, *, uid: int) -> list[dict[str, Any]]:
 
 def _read(file: Path, *, uid: int, most: int, from_end: bool = False) -> bytes:
     try:
-        # A pipe in its place would block for ever.
+        # A pipe in its place would block forever.
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""

@@ -8,7 +8,7 @@
 # head node has run all its steps.
 #
 # Called by: run-steps.sh, as root. Environment: BUNDLE, NODE_TYPE, TRAINING_ROOT. Safe to run again. An
-#   existing path that is no link stays unchanged and is reported.
+#   existing path that is not a link stays unchanged and is reported.
 # Moment: start
 # Recipes: all
 # Nodes: all

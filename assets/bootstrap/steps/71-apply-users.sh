@@ -161,7 +161,7 @@ END
 }
 
 # as_user UID COMMAND...: runs a command with the rights of a user alone, for a few seconds: a pipe in the place of a file
-# would block it for ever.
+# would block it forever.
 as_user() { timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}"; }
 
 # make_parent FOLDER: makes a folder of root's for the folders of users.
@@ -182,7 +182,7 @@ make_folder() {
   if [[ -L $1 || -e $1 ]]; then
     # A user may give the own folder to a group.
     if [[ -L $1 || ! -d $1 || $(stat --format %u "$1") != "$2" ]]; then
-      report "$1 is there already, and belongs to $(stat --format %U "$1"). Type on the head node, and deploy again:" \
+      report "$1 already exists, and belongs to $(stat --format %U "$1"). Type on the head node, and deploy again:" \
         "sudo mv $1 $1.old    or, if all of it is $(basename "$1")'s: sudo chown -R $2:$3 $1"
     elif ((! $2)) && [[ $(stat --format %g "$1") != "$3" ]]; then
       report "$1 belongs to the gid $(stat --format %g "$1"), and the file says $3: a gid stays for life"
@@ -202,7 +202,7 @@ make_folder() {
   mv -T "$fresh" "$1"
 }
 
-# write_keys NAME UID STATE: writes the file's keys beside the user's own; of a locked user, moves all away. What is in a
+# write_keys NAME UID STATE: adds the file's keys to the user's own keys; moves all keys of a locked user away. What is in a
 # user's home ends no deploy.
 write_keys() {
   if [[ $(stat --format %u "$HOMES/$1" 2>/dev/null) != "$2" ]]; then return; fi

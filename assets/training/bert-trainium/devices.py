@@ -95,7 +95,7 @@ class CpuDevice:
         dist.barrier(group=self._hosts)
 
     def patient(self, work: str) -> contextlib.AbstractContextManager[None]:
-        """Let all ranks wait longer, for `work` that is no step."""
+        """Let all ranks wait longer, for `work` that is not a step."""
         return process_group.patient(self._run, work)
 
     def compiling(self, step: int) -> contextlib.AbstractContextManager[None]:

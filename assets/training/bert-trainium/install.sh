@@ -38,7 +38,7 @@ else
   printf '%s\n' "${NEURON_REQUIRED[@]}" >"$1/neuron.txt"
   install --extra-index-url "$NEURON_INDEX" --constraint "$1/neuron.txt" \
     --requirement "$(dirname "${BASH_SOURCE[0]}")/requirements.txt" "${NEURON[@]}"
-  # An index of the user's own may have packages of these versions that hold nothing.
+  # A custom package index may have empty packages of these versions.
   if [[ ! -x $1/bin/neuron_parallel_compile ]]; then
     printf 'install.sh: %s brought no neuron_parallel_compile: did they come from %s?\n' "${NEURON[*]}" \
       "$NEURON_INDEX" >&2

@@ -54,7 +54,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         Settings, arguments, about="Pretrains BERT.", may_be_zero=MAY_BE_ZERO | {"max_steps", "precompile"}
     )
     if settings.bert_width % settings.bert_heads:
-        die(f"BERT_WIDTH {settings.bert_width} is no multiple of BERT_HEADS {settings.bert_heads}.")
+        die(f"BERT_WIDTH {settings.bert_width} is not a multiple of BERT_HEADS {settings.bert_heads}.")
     if settings.bert_context not in CONTEXTS:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
     return dataclasses.replace(settings, device=_device(settings))

@@ -58,14 +58,14 @@ def open_tokenizer(file: Path) -> Tokenizer:
     """Read a tokenizer.json.
 
     Raises:
-        ShardError: the file is no tokenizer, or lacks BERT's special tokens.
+        ShardError: the file is not a tokenizer, or lacks BERT's special tokens.
     """
     from tokenizers import Tokenizer  # noqa: PLC0415 (tests of other parts have no such package)
 
     try:
         tokenizer: Tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises nothing narrower
-        raise ShardError(f"{file} is no tokenizer ({error}): remove it, and submit again.") from error
+        raise ShardError(f"{file} is not a tokenizer ({error}): remove it, and submit again.") from error
     special_of(tokenizer)
     # Special tokens that are written in a text are text.
     tokenizer.encode_special_tokens = True

@@ -52,7 +52,7 @@ def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None
             say(compressed.tell() - reported)
     except (EOFError, OSError, ET.ParseError) as error:
         partial.unlink(missing_ok=True)
-        raise ShardError(f"{dump} is no whole dump ({error}): delete it and submit again.") from error
+        raise ShardError(f"{dump} is not a complete dump ({error}): delete it and submit again.") from error
     sync(partial)
     partial.replace(to)
     return count

@@ -26,7 +26,7 @@ done
 readonly wheel
 if [[ -z $wheel && ${NODE_TYPE:-} == Image ]]; then
   printf 'install.sh: this image has no Transformer Engine: see why its build failed in 48-build-megatron, above.\n  %s\n' \
-    'Mend that, or leave gpt2-megatron out of the flag: -c workloads=...' >&2
+    'Fix that, or leave gpt2-megatron out of the flag: -c workloads=...' >&2
   exit 1
 elif [[ -z $wheel ]]; then
   printf 'install.sh: Transformer Engine is compiled into the image of the nodes, and this one lacks it.\n  %s\n' \

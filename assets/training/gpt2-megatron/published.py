@@ -52,6 +52,6 @@ def have(data: Path, bucket: DatasetBucket | None) -> None:
             with opened.open(member) as source, partial.open("wb") as out:
                 shutil.copyfileobj(source, out)
     except zipfile.BadZipFile as error:
-        raise ShardError(f"{archive} is no whole zip ({error}): delete it and submit again.") from error
+        raise ShardError(f"{archive} is not a complete zip ({error}): delete it and submit again.") from error
     sync(partial)
     partial.replace(file)

@@ -1,7 +1,7 @@
 """Checkpoints: a file a piece of the model, written by the first of the data parallel ranks that have it.
 
 Megatron's own distributed format would fit other parallel sizes as well; its writer starts processes that
-waited for ever on CPUs here (megatron-core 0.16.1), so what could be tested was taken.
+waited forever on CPUs here (megatron-core 0.16.1), so what could be tested was taken.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def choose_dump(data: Path, *, wiki: str, date: str) -> str:
     """Return the date of the dump: the wanted one, else the newest on this disk, else the newest published.
 
     Raises:
-        ShardError: `date` is no date, or Wikimedia does not answer.
+        ShardError: `date` is not a date, or Wikimedia does not answer.
     """
     if re.fullmatch(r"\d{8}", date):
         return date

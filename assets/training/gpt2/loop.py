@@ -150,7 +150,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
     # The gradients' exchange goes before the process group that it uses: the other way round gloo waits
-    # for ever in its destructor (torch 2.13).
+    # forever in its destructor (torch 2.13).
     del model, optimizer
     accelerator.free_memory()
     process_group.leave()

@@ -81,7 +81,7 @@ class DataConfig:
         own = sha256_of(self.weights / TOKENIZER)
         for manifest in sorted(self.data.glob(f"{self.corpus}-*/{MANIFEST}")):
             if read_manifest(manifest.parent).tokenizer_sha256 == own:
-                # The weights are a checkpoint of ours: its data has the name that it began with.
+                # The weights are a checkpoint of this trainer, whose data keeps its original name.
                 return manifest.parent.name.removeprefix(f"{self.corpus}-")
         return f"bpe-{own[:8]}"
 

@@ -90,7 +90,7 @@ def shape_of(settings: Settings, weights: Path | None) -> Shape:
     """Return the sizes in the settings, or those of the weights that the run begins with."""
     if weights is None:
         if settings.gpt2_width % settings.gpt2_heads:
-            die(f"GPT2_WIDTH {settings.gpt2_width} is no multiple of GPT2_HEADS {settings.gpt2_heads}.")
+            die(f"GPT2_WIDTH {settings.gpt2_width} is not a multiple of GPT2_HEADS {settings.gpt2_heads}.")
         # A multiple of 64 suits the matrix units.
         padded = -(-settings.vocab_size // 64) * 64
         return Shape(

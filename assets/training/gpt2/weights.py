@@ -24,7 +24,7 @@ REVISIONS = {"gpt2": "607a30d783dfa663caf39e06633721c8d4cfcd7e"}
 
 
 class WeightsError(Exception):
-    """An error in the weights: what is wrong and how to mend it, in one sentence."""
+    """An error in the weights: what is wrong and how to fix it, in one sentence."""
 
 
 def find_weights(

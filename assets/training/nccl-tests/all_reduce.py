@@ -127,7 +127,9 @@ def _bytes(text: str) -> int:
     units = {"K": 2**10, "M": 2**20, "G": 2**30}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
     if not number.isdecimal() or int(number) < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is no size; give bytes, or a number with K, M or G: 16G')
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a size; give bytes, or a number with K, M or G: 16G'
+        )
     return int(number) * unit
 
 

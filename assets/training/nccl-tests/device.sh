@@ -42,7 +42,7 @@ measuring_program() {
 measured_environment() {
   local -r folder="$(dirname "$1")/${ENVIRONMENT_OF:-$(basename "$1")}"
   if ! grep -Eqs '^torch *==' "$folder/requirements.txt"; then
-    printf '%s: ENVIRONMENT_OF is "%s", which is no workload with torch in its requirements.txt.\n' "$(basename "$0")" \
+    printf '%s: ENVIRONMENT_OF is "%s", which is not a workload with torch in its requirements.txt.\n' "$(basename "$0")" \
       "$ENVIRONMENT_OF" >&2
     return 1
   fi

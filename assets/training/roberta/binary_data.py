@@ -23,7 +23,7 @@ ENCODER, MERGES, DICTIONARY = "encoder.json", "vocab.bpe", "dict.txt"
 
 
 class DataError(Exception):
-    """An error in text or data: what is wrong and how to mend it, in one sentence."""
+    """An error in text or data: what is wrong and how to fix it, in one sentence."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
     """Parse a manifest; `where` it comes from is for the message of DataError.
 
     Raises:
-        DataError: the text is no manifest, or one of another format.
+        DataError: the text is not a manifest, or one of another format.
     """
     try:
         content: dict[str, Any] = json.loads(text)
@@ -75,14 +75,16 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
             raise DataError(f"{where} is of another format: remove its folder, and submit again.")
         return Manifest(files=files, **content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{where} is no manifest ({error}): remove its folder, and submit again.") from error
+        raise DataError(
+            f"{where} is not a manifest ({error}): remove its folder, and submit again."
+        ) from error
 
 
 def read_manifest(folder: Path) -> Manifest | None:
     """Read the manifest of a folder; return None if it has none, so that it is not whole.
 
     Raises:
-        DataError: the file is no manifest.
+        DataError: the file is not a manifest.
     """
     file = folder / MANIFEST
     if not file.is_file():

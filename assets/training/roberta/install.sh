@@ -9,7 +9,7 @@
 set -euo pipefail
 
 readonly python="$1/bin/python"
-# fairseq itself (0.12.2) installs neither on Python 3.11 nor with pip 24.1; this is the same code, mended.
+# fairseq itself (0.12.2) installs neither on Python 3.11 nor with pip 24.1; this is the same code, fixed.
 readonly package="fairseq-fixed==0.12.3.1"
 # Of its source archive, read by pip on 2026-11-22.
 readonly sha256=c607577a54ab30e2ee0f0b0a754ea5cdbc6ad0a9f99a1726638a2201445bc1cc

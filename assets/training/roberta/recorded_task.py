@@ -1,4 +1,4 @@
-"""fairseq's masked_lm task, with a record of each update, a stop on SIGTERM and checkpoints of ours.
+"""fairseq's masked_lm task, with a record of each update, a stop on SIGTERM and this app's checkpoints.
 
 fairseq calls the task's own methods at every update on every rank, with sums over all ranks, which is all
 that the record needs; a stop travels with these sums. Only the saving has no such place: save() takes the

@@ -41,7 +41,7 @@ class Settings(TrainSettings):
     """Settings of a run. The defaults are the walk-through's RoBERTa-large, on 16 V100 of two p3dn."""
 
     corpus: str = ""
-    """wikitext-103, machine or raw; empty: raw if there are files of yours, else wikitext-103."""
+    """wikitext-103, machine or raw; empty: raw if you provide files, otherwise wikitext-103."""
     vocab_size: int = GPT2_VOCAB_SIZE
     """50257: GPT-2's BPE; any other: a BPE of that size, trained on the corpus."""
     roberta_layers: int = 24
@@ -92,7 +92,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         die(f"VOCAB_SIZE is {settings.vocab_size}; allowed: {allowed_sizes}.")
     if settings.roberta_width % settings.roberta_heads:
         width, heads = settings.roberta_width, settings.roberta_heads
-        die(f"ROBERTA_WIDTH {width} is no multiple of ROBERTA_HEADS {heads}.")
+        die(f"ROBERTA_WIDTH {width} is not a multiple of ROBERTA_HEADS {heads}.")
     return settings
 
 

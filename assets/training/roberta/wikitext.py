@@ -37,13 +37,13 @@ def sizes(archive: Path) -> dict[str, int]:
     """Return the bytes of text in each split.
 
     Raises:
-        DataError: the file is no zip of WikiText.
+        DataError: the file is not a zip of WikiText.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
             return {split: opened.getinfo(_member(opened, split)).file_size for split in SPLITS}
     except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{archive} is no whole zip ({error}): remove it, and submit again.") from error
+        raise DataError(f"{archive} is not a complete zip ({error}): remove it, and submit again.") from error
 
 
 def lines(archive: Path, split: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from trainkit.run.run import Run, die
 
 
 class Rows(MetricsProcessor):
-    """torchtitan's metrics, with a row of ours for each step."""
+    """torchtitan's metrics, with a row of metrics.jsonl for each step."""
 
     @dataclass(kw_only=True, slots=True)
     class Config(MetricsProcessor.Config):

@@ -47,7 +47,7 @@ class Network:
 
 
 def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
-    """Have NCCL write its choice of network into a file of this node; settings of the user's own are kept.
+    """Have NCCL write its choice of network into a file of this node; the user's own settings are kept.
 
     To be called by one rank a node, before the process group is made: NCCL reads the variables once.
     """

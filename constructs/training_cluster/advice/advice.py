@@ -44,7 +44,7 @@ def _image(settings: Settings) -> Iterator[Advice]:
             f"at the first deploy and whenever its content changes, with the environments of: {baked}. All "
             "clusters of this recipe and os share it, so give each the same workloads. The AMI's id is in "
             f"the SSM parameter {image_parameter(settings)}. What it will hold: trainctl image-plan "
-            f"{family.name}. To use an AMI of yours: -c image=ami-...",
+            f"{family.name}. To use your own AMI: -c image=ami-...",
             warns=False,
         )
 
@@ -66,7 +66,7 @@ def _head_node(settings: Settings) -> Iterator[Advice]:
         yield Advice(
             id="head-node-small",
             text=f"The head node {settings.head_type} ({known.vcpus} vCPUs) is small for {settings.nodes} "
-            f"nodes, and can never be changed in this cluster's life. Type: -c head_node_type={next(fits)}",
+            f"nodes, and cannot be changed later. Type: -c head_node_type={next(fits)}",
         )
 
 
@@ -125,8 +125,8 @@ def _zone_of(settings: Settings, family: Family) -> Iterator[Advice]:
         others = ", ".join(here or family.zones)
         yield Advice(
             id="zone-unknown",
-            text=f"zone={zone}: {family.name} is not known to be there, but in {others}. The catalog "
-            "may be out of date; ask `aws ec2 describe-instance-type-offerings --location-type "
+            text=f"zone={zone}: {family.name} is not known to be offered there, only in {others}. The "
+            "catalog may be out of date; ask `aws ec2 describe-instance-type-offerings --location-type "
             "availability-zone-id`",
         )
 
@@ -197,7 +197,7 @@ def _login(settings: Settings) -> Iterator[Advice]:
     if settings.login_nodes and not settings.ssh_from and not settings.security_group_id:
         yield Advice(
             id="login-nodes-closed",
-            text=f"login_nodes={settings.login_nodes}: nobody reaches port 22 of their load balancer. Type: "
+            text=f"login_nodes={settings.login_nodes}: port 22 of their load balancer is closed. Type: "
             "-c ssh_from=YOUR.ADDRESS/32",
         )
 

@@ -166,7 +166,7 @@ def load_family(name: str, catalog: Path = CATALOG) -> Family:
         if other := make_family(name):
             return other
         hint = did_you_mean(name, (*names, *other_families()))
-        raise ConfigurationError(f'"{name}" is no instance family.{hint} Allowed: {", ".join(names)}')
+        raise ConfigurationError(f'"{name}" is not an instance family.{hint} Allowed: {", ".join(names)}')
     path = catalog / f"{name}.yaml"
     return _validated(Family, path, {**_facts(path), "name": name})
 

@@ -77,7 +77,7 @@ def _read(requirements: Path) -> Workload:
     if recipes == ("all",):
         recipes = RECIPES
     if not recipes or (wrong := [recipe for recipe in recipes if recipe not in RECIPES]):
-        said = f'"{wrong[0]}" is no recipe' if recipes else "no line `# Recipes: gpu cpu`"
+        said = f'"{wrong[0]}" is not a recipe' if recipes else "no line `# Recipes: gpu cpu`"
         raise ConfigurationError(
             f"assets/training/{name}/requirements.txt: {said} in its header. "
             f"Allowed: all, or of {', '.join(RECIPES)}"

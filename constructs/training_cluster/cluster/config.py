@@ -114,7 +114,7 @@ def _check_timeouts(ours: Rendered, merged: Rendered, settings: Settings) -> Non
         if seconds is None or (isinstance(seconds, int) and seconds < least):
             raise ConfigurationError(
                 f"overrides={settings.overrides}: DevSettings.Timeouts.{key}: {seconds}: our own steps may "
-                f"take {least} s\n    allowed: {least} or more, for scripts of yours that take longer"
+                f"take {least} s\n    allowed: {least} or more, for your own scripts that take longer"
             )
 
 

@@ -25,7 +25,7 @@ SESSION_ACTIONS = (
     "ssmmessages:CreateDataChannel",
     "ssmmessages:OpenControlChannel",
     "ssmmessages:OpenDataChannel",
-    # Commands of an older agent, which an image of the user's own may have. The provider asks for jobs so.
+    # Commands of an older agent, which a custom image may have. The provider lists jobs with them.
     "ec2messages:AcknowledgeMessage",
     "ec2messages:DeleteMessage",
     "ec2messages:FailMessage",

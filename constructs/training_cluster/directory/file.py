@@ -41,7 +41,7 @@ class Directory(Strict):
             # Without a scheme ParallelCluster takes ldaps.
             parts = urlsplit(each.strip() if "://" in each else f"ldaps://{each.strip()}")
             if parts.scheme not in {"ldaps", "ldap"} or not parts.hostname:
-                raise ValueError(f'"{each.strip()}" is no address of a directory')
+                raise ValueError(f'"{each.strip()}" is not an address of a directory')
         return value
 
     @model_validator(mode="after")

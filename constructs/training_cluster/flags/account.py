@@ -40,7 +40,7 @@ class AccountFlags(BaseModel):
         pattern=r"^[\x20-\x7e]{1,255}$",
         takes="the name of an ED25519 key pair",
         example="my-key",
-        description="An EC2 key pair that is there already, ED25519. Kept for a cluster's life. Default: a "
+        description="An existing EC2 key pair, ED25519. It cannot change during a cluster's life. Default: a "
         "new one, CLUSTER-key, whose private half is in Systems Manager.",
     )
     permissions_boundary: str | None = flag(

@@ -145,7 +145,7 @@ class ClusterFlags(BaseModel):
     @classmethod
     def _not_a_stack(cls, value: str) -> str:
         if is_taken(value):
-            raise ValueError("that is the name of a stack of this app; a cluster becomes a stack of its own")
+            raise ValueError("that is the name of another stack of this app")
         return value
 
     @field_validator("cluster_name")

@@ -62,7 +62,7 @@ class ComputeFlags(BaseModel):
         takes="official, build, an AMI id (ami- and 8 or 17 hex digits)",
         example="official",
         description="Image of the compute nodes: ParallelCluster's own, one that the image pipeline built, "
-        "or an AMI of yours. Default: official; build for families that official does not run on (p3dn). "
+        "or your own AMI. Default: official; build for families that official does not run on (p3dn). "
         "Head node, login nodes and cpu_queue always have the official one.",
     )
     image_rebuild: Literal["manual", "monthly"] = flag(
@@ -124,5 +124,7 @@ class ComputeFlags(BaseModel):
         names = tuple(load_workloads())
         for name in [] if value in (None, NO_WORKLOADS) else str(value).split(","):
             if name not in names:
-                raise ValueError(f'"{name}" is no workload with an environment.{did_you_mean(name, names)}')
+                raise ValueError(
+                    f'"{name}" is not a workload with an environment.{did_you_mean(name, names)}'
+                )
         return value

@@ -127,7 +127,7 @@ class Settings(
 
     @property
     def own_images(self) -> dict[str, int]:
-        """The user's own AMIs of nodes, each with the size of the smallest root volume with it, GiB."""
+        """Custom AMIs of nodes, each with the size of the smallest root volume that can hold it, in GiB."""
         found: dict[str, int] = {}
         if self.head_image:
             found[self.head_image] = self.head_root_gib or self.family_facts.head_root_gib

@@ -25,7 +25,7 @@ class StorageFlags(BaseModel):
         pattern=r"^[a-z0-9]([a-z0-9-]|\.[a-z0-9]){1,61}[a-z0-9]$",
         takes="a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens",
         example="my-bucket",
-        description="A bucket that is there already. Default: a new one.",
+        description="An existing bucket. Default: a new one.",
         on_change="refused by the guard, because Lustre is linked to it; with fsx_id: as fsx_id",
     )
     fsx_id: str | None = flag(
@@ -33,7 +33,7 @@ class StorageFlags(BaseModel):
         pattern=r"^fs-[0-9a-f]{17}$",
         takes="an FSx id (fs- and 17 hex digits)",
         example="fs-0123456789abcdef0",
-        description="An FSx for Lustre file system that is there already. Default: a new one.",
+        description="An existing FSx for Lustre file system. Default: a new one.",
     )
     fsx_type: Literal["persistent2", "scratch2"] = flag(
         "persistent2",
@@ -65,7 +65,7 @@ class StorageFlags(BaseModel):
         pattern=rf"^fs-{AWS_ID}$",
         takes="an EFS id (fs- and 8 or 17 hex digits)",
         example="fs-0123456789abcdef0",
-        description="An EFS file system that is there already. Default: a new one.",
+        description="An existing EFS file system. Default: a new one.",
     )
     efs_mibps: int | None = flag(
         None,

@@ -24,7 +24,7 @@ class Guarded:
     """A value whose change may make CloudFormation replace what holds data."""
 
     value: str
-    """The flag's value, which may be a token; "" where the resource is one of ours."""
+    """Value of the flag, which may be a token; "" where the app creates the resource."""
     policy: Literal["changes", "alone", "grows", "adopts", "never"]
     """The change that the guard allows: `changes`, any; `alone`, any, but with no other value; `grows`, to a
     larger number, and alone; `adopts`, from "" to an id, the own resource being retained; `never`, none.

@@ -100,7 +100,7 @@ class ImageLifecycle(Construct):
                 resources=[images],
                 conditions=of_this_name,
             ),
-            # Image Builder gives snapshots its own tag and none of ours (unconfirmed).
+            # Image Builder gives snapshots its own tag, and none of the app's tags (unconfirmed).
             iam.PolicyStatement(
                 actions=["ec2:DeleteSnapshot"], resources=[snapshots], conditions=_BY_IMAGE_BUILDER
             ),

@@ -1,4 +1,4 @@
-"""Custom resource that finds the official image, or checks one of the user's own."""
+"""Custom resource that finds the official image, or checks a custom one."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def image_parameter(settings: Settings) -> str:
     """Name the SSM parameter with the id of the newest AMI for these settings.
 
     Its prefix is the one that Image Builder's service-linked role may write (managed policy
-    AWSServiceRoleForImageBuilder, version 25), so no role of ours is needed.
+    AWSServiceRoleForImageBuilder, version 25), so the app creates no role.
     """
     recipe = settings.family_facts.image_recipe
     return f"/imagebuilder/training-cluster/{PCLUSTER_VERSION}/{settings.os_name}/{recipe}"

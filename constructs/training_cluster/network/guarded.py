@@ -13,7 +13,7 @@ _SAFE_WAY = (
 
 
 def guarded_network(flags: NetworkFlags) -> dict[str, Guarded]:
-    """Return the guard's values, by flag; "" for a resource of ours. The zone has its own guard (zone.py)."""
+    """Return the guard's values by flag; "" where the app creates the resource. zone.py guards the zone."""
     given = {
         "vpc_id": flags.vpc_id,
         "public_subnet_id": flags.public_subnet_id,

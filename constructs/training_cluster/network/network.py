@@ -15,7 +15,7 @@ class Network(Construct):
 
     Args:
         vpc_id, public_subnet_id, private_subnet_id, node_security_group_id: ids, which may be tokens.
-        zone_names: names of two zones, the network's first; empty for a network of the user's own.
+        zone_names: names of two zones, the network's first; empty for an existing network.
 
     Attributes:
         vpc: the VPC with its id only, without its subnets and zones.

@@ -12,7 +12,7 @@ _ADDED_TO = ("OnNodeConfigured", "OnNodeUpdated")
 _OURS = ("Scheduling.SlurmQueues", "ComputeResources")
 """Lists whose items are made by flags alone."""
 _POOLS = "LoginNodes.Pools"
-"""List whose new items begin as a copy of ours: with its subnet, its group, its rights and our scripts."""
+"""List whose new items start as a copy of the rendered item, with its subnet, group, rights and scripts."""
 
 
 def merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
         if name not in merged and path.endswith(_OURS):
             known = ", ".join(merged)
             raise ConfigurationError(
-                f"overrides: {path}[{name}]: this cluster has no such one.{did_you_mean(name, merged)}\n"
-                f"    allowed: {known}"
+                f"overrides: {path}[{name}]: this cluster has no item of this name."
+                f"{did_you_mean(name, merged)}\n    allowed: {known}"
             )
         begun = {**ours[0], "Name": name} if path == _POOLS else {}
         merged[name] = _mapping(merged.get(name, begun), item, f"{path}[{name}]")
@@ -70,7 +70,7 @@ def _named(ours: list[Any], theirs: list[Any], path: str) -> list[Any]:
 
 
 def _slurm_settings(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    """Merge lists of slurm.conf's lines: one of theirs replaces ours of the same name, in any case."""
+    """Merge lists of lines for slurm.conf: an override replaces the rendered line of the same name."""
     given = {str(name).lower() for each in theirs if isinstance(each, Mapping) for name in each}
     kept = [{name: value for name, value in each.items() if name.lower() not in given} for each in ours]
     return [*(each for each in kept if each), *theirs]

@@ -57,7 +57,7 @@ RESERVED: Mapping[str, str] = {
 }
 """Patterns of paths that are refused, with the flags to type or the reason.
 
-A path without a tail matches where the whole key is removed (null) or is no mapping.
+A path without a tail matches where the whole key is removed (null) or is not a mapping.
 """
 _PATTERNS = {re.compile(pattern): instead for pattern, instead in RESERVED.items()}
 
@@ -80,7 +80,7 @@ def _leaves(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             at = f"{path}.{key}" if path else str(key)
-            # The user's own actions are added to ours.
+            # The user's actions run in addition to the app's.
             if re.search(r"\.OnNode(Configured|Updated)$", at) and inner is not None:
                 continue
             yield from _leaves(inner, at)

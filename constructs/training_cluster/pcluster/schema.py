@@ -121,7 +121,7 @@ def _sentences(error: ValidationError) -> Iterator[str]:
 def schema_problems(config: Mapping[str, object]) -> list[str]:
     """Return one sentence for each key or value that ParallelCluster's schema refuses, sorted by path.
 
-    It is stricter than the library in one way: a value must have its type, so "5" is no whole number.
+    It is stricter than the library in one way: a value must have its type, so "5" is not a whole number.
     A token of the CDK matches every pattern.
     """
     errors = sorted(_validator().iter_errors(dict(config)), key=lambda error: list(error.absolute_path))

@@ -120,14 +120,14 @@ class QueueEntry(NodesEntry):
     def _subnets(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
             if not re.fullmatch(rf"subnet-{AWS_ID}", each):
-                raise ValueError(f'"{each}" is no id of a subnet (subnet- and 8 or 17 hex digits)')
+                raise ValueError(f'"{each}" is not an id of a subnet (subnet- and 8 or 17 hex digits)')
         return value
 
     @model_validator(mode="after")
     def _has_nodes(self) -> Self:
         own = {*NodesEntry.model_fields} & self.model_fields_set
         if self.compute_resources and own:
-            raise ValueError(f"{min(own)}: belongs into the items of compute_resources")
+            raise ValueError(f"{min(own)}: belongs in the items of compute_resources")
         for each in self.compute_resources or (self,):
             if not each.types():
                 where = f"compute resource {each.name}: " if isinstance(each, ResourceEntry) else ""

@@ -65,14 +65,14 @@ class Queue:
     reservation_id: str | None
     """Id of the reservation or Capacity Block (cr-...), or ARN of a resource group of reservations."""
     allocation_strategy: str | None = None
-    """How EC2 chooses among several instance types; None for ParallelCluster's default."""
+    """EC2's strategy for choosing among several instance types; None for ParallelCluster's default."""
     placement_group: str = AUTO
     """AUTO, ON, OFF, or the name of an existing group."""
     image: str = OFFICIAL
     """OFFICIAL, BUILD, or an AMI's id."""
     root_gib: int
     subnet_ids: tuple[str, ...] = ()
-    """The user's own subnets; empty for the network's private subnet."""
+    """Existing subnets for the queue; empty for the network's private subnet."""
     partition: Mapping[str, str | int] = field(default_factory=dict)
     """Settings of the partition in slurm.conf."""
     is_exclusive: bool = False
@@ -130,7 +130,7 @@ class Queue:
 
     @property
     def named_placement_group(self) -> str | None:
-        """Name of the user's own placement group, if one is given."""
+        """Name of an existing placement group, if one is given."""
         return None if self.placement_group in {AUTO, ON, OFF} else self.placement_group
 
     @property

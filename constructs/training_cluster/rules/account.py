@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _budget_tells_somebody(settings: Settings) -> Iterator[Contradiction]:
     if settings.budget_usd and not settings.alarm_email:
         yield Contradiction(
-            problem=f"budget_usd={settings.budget_usd}: alarm_email, which gets its mails, is missing",
+            problem=f"budget_usd={settings.budget_usd}: alarm_email, which receives its emails, is missing",
             mend=f"-c budget_usd={settings.budget_usd} -c alarm_email=me@example.com",
         )
 

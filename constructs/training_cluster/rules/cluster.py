@@ -27,12 +27,12 @@ def _accounting_is_complete(settings: Settings) -> Iterator[Contradiction]:
     for flag in ("accounting_secret", "accounting_user"):
         if not own and flag in settings.model_fields_set:
             yield Contradiction(
-                problem=f"{flag} is for a database of yours, and accounting={kind} is none",
+                problem=f"{flag} is for your own database, and accounting={kind} is none",
                 mend=f"-c accounting=HOST:{MYSQL_PORT}, or leave {flag} out",
             )
     if kind == "new" and settings.vpc_id:
         yield Contradiction(
-            problem="accounting=new needs two more subnets, which are not added to a VPC of yours",
+            problem="accounting=new needs two more subnets, which are not added to an existing VPC",
             mend=f"-c accounting=HOST:{MYSQL_PORT} -c accounting_secret=arn:...",
         )
     if kind != "off" and len(settings.cluster_name) > NAME_LIMIT_WITH_ACCOUNTING:
@@ -61,7 +61,7 @@ def _people_have_one_source(settings: Settings) -> Iterator[Contradiction]:
     if settings.users and settings.directory:
         yield Contradiction(
             problem=f"users={settings.users} and directory={settings.directory}: "
-            "one name could be two people",
+            "the same name could belong to two users",
             mend="leave one of them out",
         )
 

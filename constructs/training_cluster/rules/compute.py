@@ -41,8 +41,8 @@ def _capacity_is_sold(settings: Settings) -> Iterator[Contradiction]:
     if settings.capacity_type not in sold:
         others = [each for each in get_args(CapacityType) if each in sold]
         yield Contradiction(
-            problem=f"capacity={settings.capacity}: EC2 does not sell {settings.compute_type} so, only as "
-            f"{', '.join(others)}",
+            problem=f"capacity={settings.capacity}: EC2 does not sell {settings.compute_type} like this, "
+            f"only as {', '.join(others)}",
             mend="-c capacity=ondemand",
         )
 
@@ -91,7 +91,7 @@ def _cpu_queue_is_beside_accelerators(settings: Settings) -> Iterator[Contradict
         return
     if ours == load_base().cpu_queue.name:
         yield Contradiction(
-            problem=f"cpu_queue={asked}: the nodes of {settings.family} are the queue {ours} already",
+            problem=f"cpu_queue={asked}: the queue {ours} already has the nodes of {settings.family}",
             mend="-c cpu_queue=off",
         )
         return

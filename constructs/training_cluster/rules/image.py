@@ -19,7 +19,7 @@ def _image_runs_on_the_family(settings: Settings) -> Iterator[Contradiction]:
     if settings.image == "official" and family.official_image_refused:
         yield Contradiction(
             problem=f"image=official does not run on {family.name}: {family.official_image_refused}",
-            mend="-c image=build, or an AMI of yours: -c image=ami-...",
+            mend="-c image=build, or your own AMI: -c image=ami-...",
         )
 
 
@@ -55,7 +55,7 @@ def _workloads_take_the_python(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _workloads_fit_the_start(settings: Settings) -> Iterator[Contradiction]:
-    """Yield contradictions of the official image; the content of a user's own is unknown."""
+    """Yield contradictions of the official image; the content of a custom image is unknown."""
     if settings.node_image != "official" or not settings.node_workloads:
         return
     known = load_workloads()
@@ -63,15 +63,15 @@ def _workloads_fit_the_start(settings: Settings) -> Iterator[Contradiction]:
     for name in settings.node_workloads:
         if known[name].image_only or settings.family_facts.image_recipe in known[name].built_image:
             yield Contradiction(
-                problem=f"{said}: what {name} needs compiles for too long to do so at a node's start",
+                problem=f"{said}: the packages of {name} take too long to compile at a node's start",
                 mend="-c image=build",
             )
     most, steps = load_base().compute_node.most_install_s, install_budget_s(settings)
     needed = environments_budget_s(settings.node_workloads)
     if steps + needed > most:
         yield Contradiction(
-            problem=f"{said}: making their environments may take {needed} s at each node's start, and of its "
-            f"{most} s the steps leave {max(most - steps, 0)} s",
+            problem=f"{said}: creating their environments may take {needed} s at each node's start, and of "
+            f"the limit of {most} s the other steps leave {max(most - steps, 0)} s",
             mend="-c image=build, or leave workloads out: the first job makes what it needs",
         )
 

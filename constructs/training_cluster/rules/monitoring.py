@@ -36,7 +36,7 @@ def _workspace_is_for_amp(settings: Settings) -> Iterator[Contradiction]:
 def _webhook_has_alerts(settings: Settings) -> Iterator[Contradiction]:
     if settings.alert_webhook_secret and settings.metrics == "cloudwatch":
         yield Contradiction(
-            problem="alert_webhook_secret with metrics=cloudwatch, whose alarms go to alarm_email alone",
+            problem="alert_webhook_secret with metrics=cloudwatch, whose alarms go only to alarm_email",
             mend="-c metrics=prometheus, or leave alert_webhook_secret out",
         )
 

@@ -47,12 +47,12 @@ def _own_network_is_complete(settings: Settings) -> Iterator[Contradiction]:
 def _own_network_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
     if settings.vpc_id and settings.endpoints == "private":
         yield Contradiction(
-            problem="endpoints=private adds endpoints to a VPC of ours; your own is used unchanged",
+            problem="endpoints=private adds endpoints to the VPC of this app; an existing VPC is not changed",
             mend="-c endpoints=none, and add them yourself",
         )
     if settings.security_group_id and settings.ssh_from:
         yield Contradiction(
-            problem=f"ssh_from={settings.ssh_from} adds a rule to a security group of ours; your own is used "
+            problem=f"ssh_from={settings.ssh_from} adds a rule to the app's security group; your own is used "
             "unchanged",
             mend="leave ssh_from out, and open port 22 there",
         )

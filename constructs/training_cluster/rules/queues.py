@@ -69,7 +69,7 @@ def _architecture_is_one(settings: Settings) -> Iterator[Contradiction]:
     if ours == "arm64" and settings.node_image == BUILD:
         yield Contradiction(
             problem=f"image=build: its content is made for x86_64, and {settings.compute_type} is arm64",
-            mend="-c image=official, or an AMI of yours: -c image=ami-...",
+            mend="-c image=official, or your own AMI: -c image=ami-...",
         )
 
 
@@ -153,13 +153,13 @@ def _images_of_queues(settings: Settings) -> Iterator[Contradiction]:
             built_for = recipe_of if settings.node_image == BUILD else "no image"
             yield Contradiction(
                 problem=f"{place}image: build: this cluster builds {built_for}",
-                mend="image: official, an AMI of yours, or -c image=build with a family of that kind",
+                mend="image: official, your own AMI, or -c image=build with a family of that kind",
             )
         for each in queue.types:
             if queue.image == OFFICIAL and (why := each.family.official_image_refused):
                 yield Contradiction(
                     problem=f"{place}image: official does not run on {each.name}: {why}",
-                    mend="an AMI of yours" + (", or image: build" if built else ""),
+                    mend="your own AMI" + (", or image: build" if built else ""),
                 )
 
 

@@ -20,7 +20,7 @@ def _given_storage_is_left_alone(settings: Settings) -> Iterator[Contradiction]:
         if getattr(settings, own) and asked:
             yield Contradiction(
                 problem=f"{' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} for a new file system, "
-                f"and {own}={getattr(settings, own)} is there already",
+                f"and {own}={getattr(settings, own)} already exists",
                 mend=f"leave {' and '.join(asked)} out",
             )
     if settings.fsx_type == "scratch2" and "fsx_mbps_per_tib" in settings.model_fields_set:
@@ -45,7 +45,7 @@ def _efa_has_the_size_it_needs(settings: Settings) -> Iterator[Contradiction]:
         yield Contradiction(
             problem=f"fsx_gib={settings.fsx_gib}: with fsx_efa=on and {speed} MB/s a TiB, FSx takes "
             f"multiples of {step} GiB",
-            mend=f"-c fsx_gib={-(-settings.fsx_gib // step) * step}, or the smallest there is: -c "
+            mend=f"-c fsx_gib={-(-settings.fsx_gib // step) * step}, or the smallest size: -c "
             f"fsx_mbps_per_tib={fastest} -c fsx_gib={smallest}",
         )
 

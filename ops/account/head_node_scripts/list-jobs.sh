@@ -31,7 +31,7 @@ find_complaints() {
   running=" $(squeue --all --noheader --states=RUNNING,COMPLETING --format=%A | tr '\n' ' ')"
   while IFS= read -r line; do
     run="${line%%/network.json:*}" sentence="${line#*\"complaint\": \"}"
-    if [[ ! -f $run/owner ]]; then continue; fi # a pipe in its place would block for ever
+    if [[ ! -f $run/owner ]]; then continue; fi # a pipe in its place would block forever
     job="$(head --bytes=20 "$run/owner" 2>/dev/null || true)"
     if [[ -n $job && $running == *" $job "* ]]; then
       printf '%s %s: %.600s\n' "$job" "${run#"$FOLDER/runs/"}" "${sentence%\"}"
@@ -41,7 +41,7 @@ find_complaints() {
 }
 
 squeue --all --noheader --format=%T
-# Systems Manager waits for every process that holds the output of this script.
+# Systems Manager waits forevery process that holds the output of this script.
 find_complaints >/dev/null 2>&1 </dev/null &
 while [[ -n $(jobs -rp) ]] && ((SECONDS < WAIT_S)); do
   sleep 0.1

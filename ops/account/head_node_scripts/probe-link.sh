@@ -16,7 +16,7 @@ readonly ACTION="$1" FILE="$2"
 readonly NAME='^trainctl-verify-[0-9a-f]{32}$'
 
 if [[ ! $(basename "$FILE") =~ $NAME ]]; then
-  printf '%s is no file of trainctl verify\n' "$FILE" >&2
+  printf '%s is not a file of trainctl verify\n' "$FILE" >&2
   exit 2
 fi
 case $ACTION in

@@ -11,7 +11,7 @@ readonly SHARED="$1" RUN="$2" JOB="${3:-}"
 readonly NAME='^[A-Za-z0-9][A-Za-z0-9_-]*/verify-[0-9a-f]{8}$' ID='^[0-9]*$'
 
 if [[ ! $RUN =~ $NAME || ! $JOB =~ $ID ]]; then
-  printf '%s is no run of trainctl verify\n' "$RUN" >&2
+  printf '%s is not a run of trainctl verify\n' "$RUN" >&2
   exit 2
 fi
 rm -rf -- "$SHARED/runs/$RUN" "$SHARED/checkpoints/$RUN"

@@ -48,4 +48,4 @@ def _date(option: str, given: str | None) -> str | None:
     try:
         return f"{datetime.date.fromisoformat(given):%Y-%m-%d}"
     except ValueError:
-        raise typer.BadParameter(f'{option} "{given}" is no date: type {option} 2026-11-01') from None
+        raise typer.BadParameter(f'{option} "{given}" is not a date: type {option} 2026-11-01') from None

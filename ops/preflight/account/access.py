@@ -13,7 +13,7 @@ from training_cluster.flags.settings import Settings
 
 
 def check_key(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Check an EC2 key pair of the user's own."""
+    """Check the existing EC2 key pair that key_name names."""
     if not (name := settings.key_name):
         return
     found = ec2.describe_key_pairs(Filters=[{"Name": "key-name", "Values": [name]}])["KeyPairs"]
@@ -56,7 +56,7 @@ def check_buckets(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 
 def check_secret(settings: Settings, client: ClientOf) -> Iterator[Finding]:
-    """Check the secret with the password of an accounting database of the user's own."""
+    """Check the secret with the password of an existing accounting database."""
     if arn := settings.accounting_secret:
         secrets = client("secretsmanager")
         found = unless(lambda: secrets.describe_secret(SecretId=arn), "ResourceNotFoundException")
@@ -80,7 +80,7 @@ def check_spot_role(settings: Settings, client: ClientOf) -> Iterator[Finding]:
 
 
 def check_placement_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Check a placement group of the user's own: EFA needs the strategy cluster."""
+    """Check an existing placement group: EFA requires the strategy cluster."""
     named = (queue.named_placement_group for queue in settings.all_queues)
     for name in dict.fromkeys(each for each in named if each):
         filters = [{"Name": "group-name", "Values": [name]}]

@@ -1,4 +1,4 @@
-"""Checks that the zone of the user's own network has the instance types; zone.py checks a network of ours."""
+"""Checks that the zone of an existing network has the instance types; zone.py checks a new network."""
 
 from __future__ import annotations
 

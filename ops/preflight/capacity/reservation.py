@@ -58,7 +58,7 @@ def read_reservation(id_: str | None, ec2: Any) -> Reservation | None:
 def check_reservations(
     queue: Queue, settings: Settings, existing: ExistingNetwork, client: ClientOf
 ) -> Iterator[Finding]:
-    """Check the reservations of a queue; for a network of ours, zone.py checks their zone like the deploy."""
+    """Check the reservations of a queue; for a new network, zone.py checks their zone like the deploy."""
     now = datetime.datetime.now(datetime.UTC)
     for reserved in reserved_nodes(queue):
         if reserved.is_group:
@@ -155,7 +155,7 @@ def _kind(found: Reservation, queue: Queue, settings: Settings) -> Iterator[Find
         "reservation: tenancy and platform",
         f"{tenancy}, {platform}",
         good=(tenancy, platform) == ("default", "Linux/UNIX"),
-        mend="a reservation of default tenancy for Linux/UNIX: nodes are no others",
+        mend="a reservation of default tenancy for Linux/UNIX: which nodes are",
     )
     targeted = is_block or found.get("InstanceMatchCriteria") == "targeted"
     yield finding(

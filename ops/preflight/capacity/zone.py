@@ -1,4 +1,4 @@
-"""Finds the zone that a deploy would choose for a network of ours, and the other suitable zones."""
+"""Finds the zone that a deploy would choose for a new network, and the other suitable zones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def choose_zone(
 
 
 def check_zone(choose: Chooser, settings: Settings, existing: ExistingNetwork) -> Iterator[Finding]:
-    """Check the zone of a network of ours; instance_types.py checks the user's own network."""
+    """Check the zone of a new network; instance_types.py checks an existing one."""
     if settings.vpc_id:
         return
     choice = choose()

@@ -1,4 +1,4 @@
-"""Checks of the user's own network: VPC, subnets, addresses."""
+"""Checks of an existing network: VPC, subnets, addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from training_cluster.rules.network import RESERVED_ADDRESSES
 
 
 def check_network(settings: Settings, existing: ExistingNetwork, account: str, ec2: Any) -> Iterator[Finding]:
-    """Check the user's own network; return nothing for a network of ours.
+    """Check an existing network; return nothing for a network that the app creates.
 
     Args:
         account: number of the account.

@@ -12,7 +12,7 @@ from training_cluster.flags.settings import Settings
 
 
 def check_endpoints(settings: Settings, choose: Chooser, ec2: Any) -> Iterator[Finding]:
-    """Check the endpoints for a network of ours; in their own network, users create endpoints themselves."""
+    """Check the endpoints for a new network; in an existing network, users create endpoints themselves."""
     if settings.endpoints != "private" or settings.vpc_id:
         return
     zone_name = choose().zone_name

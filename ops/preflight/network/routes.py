@@ -1,4 +1,4 @@
-"""Checks of the routes of the user's own network."""
+"""Checks of the routes of an existing network."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_egress(
     route = default_route(table)
     if route is None and isolated:
         limits = "docs/how-to/network.md lists the endpoints that it needs, and what does not work there"
-        return Finding(check=check, found="none, as the overrides mean it", verdict="warning", mend=limits)
+        return Finding(check=check, found="none, as the overrides intend", verdict="warning", mend=limits)
     if route is None:
         return Finding(
             check=check,

@@ -76,7 +76,7 @@ def authorize_commands(group_id: str, ports: Iterable[tuple[int, int]], node_gro
 
 
 def check_node_group(settings: Settings, ec2: Any) -> Iterator[Finding]:
-    """Check the user's own security group of the nodes; ours is correct."""
+    """Check an existing security group of the nodes; the app's own group needs no check."""
     if not (id_ := settings.security_group_id):
         return
     found = describe_groups([id_], ec2)

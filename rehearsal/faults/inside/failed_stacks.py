@@ -11,7 +11,7 @@ from scene import Named, Scene, says
 
 
 def _update_rollback_failed(scene: Scene) -> None:
-    """Let the provider see UPDATE_ROLLBACK_FAILED, in which AWS refuses updates, until a person mends it."""
+    """Let the provider see UPDATE_ROLLBACK_FAILED, in which AWS refuses updates, until a person fixes it."""
     name, status = scene.stack.cluster_name, "UPDATE_ROLLBACK_FAILED"
     shown = scene.wire.showing(name, status)
 
@@ -32,7 +32,7 @@ def _protect(scene: Scene, *, protected: bool) -> None:
 
 
 def _delete_failed(scene: Scene) -> None:
-    """Let the deletion of the cluster's stack fail, and mend it before the next destroy."""
+    """Let the deletion of the cluster's stack fail, and fix it before the next destroy."""
     _protect(scene, protected=True)
     scene.stack.destroy()
     _protect(scene, protected=False)
@@ -42,7 +42,7 @@ def _delete_failed(scene: Scene) -> None:
 
 
 def _rollback_failed(scene: Scene) -> None:
-    """Let the head node fail, and the deletion of its cluster too, and mend it before the next deploy."""
+    """Let the head node fail, and the deletion of its cluster too, and fix it before the next deploy."""
     behaviour = Path(os.environ["LOCAL_AWS_HEAD_NODE"])
     behaviour.write_text("fails")
 

@@ -89,7 +89,7 @@ def _needs_are_dependencies(original: Callable[..., list[str]]) -> Callable[...,
 
 
 def create_in_unlucky_order(seed: Path) -> None:
-    """Create and delete in the unlucky order of the seed in this file, while it exists."""
+    """Create and delete in the unfavorable order of the seed in this file, while it exists."""
 
     def make(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
         def sort(resources: dict[str, Any], conditions: dict[str, Any]) -> list[str]:

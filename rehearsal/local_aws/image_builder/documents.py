@@ -63,7 +63,7 @@ def read(data: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise DocumentError(f"the document is no YAML: {error}") from None
     if not isinstance(document, dict):
-        raise DocumentError("the document is no mapping")
+        raise DocumentError("the document is not a mapping")
     problem = next(_problems(document), None)
     if problem:
         raise DocumentError(problem)
@@ -89,7 +89,7 @@ def _problems(document: dict[str, Any]) -> Iterator[str]:
         yield f"schemaVersion is {document.get('schemaVersion')!r}, not 1.0"
     phases = document.get("phases")
     if not isinstance(phases, list) or not all(isinstance(each, dict) for each in phases):
-        yield "phases is no list of phases"
+        yield "phases is not a list of phases"
         return
     names = [each.get("name") for each in phases]
     if len(set(names)) < len(names):
@@ -117,7 +117,7 @@ def _problems_of_phase(phase: dict[str, Any], *, known: set[str], phases: set[An
         for reference in _REFERENCE.findall(yaml.safe_dump(step, width=10_000)):
             head = reference.partition(".")[0]
             if reference not in known and head not in phases and not reference.startswith(_OF_THE_SERVICE):
-                yield f"{where}: {{{{ {reference} }}}} is no parameter, constant or output of a step"
+                yield f"{where}: {{{{ {reference} }}}} is not a parameter, constant or output of a step"
 
 
 def _problems_of_step(step: dict[str, Any]) -> Iterator[str]:
@@ -141,4 +141,4 @@ def _problems_of_step(step: dict[str, Any]) -> Iterator[str]:
     if action == "ExecuteBash":
         commands = inputs.get("commands") if isinstance(inputs, dict) else None
         if not isinstance(commands, list) or not all(isinstance(each, str) for each in commands):
-            yield "commands is no list of texts"
+            yield "commands is not a list of texts"

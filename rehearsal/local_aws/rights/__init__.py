@@ -1,4 +1,4 @@
-"""The rights of functions' roles, which every call of theirs and of CloudFormation for them is judged by.
+"""Checks each call of a function, and of CloudFormation on its behalf, against the rights of its role.
 
 Imported by: rehearsal.
 """

@@ -25,6 +25,6 @@ def refuse_denied_calls(address: LocalAwsAddress) -> None:
         shown = "\n".join(f"  {call}" for call in calls[:_MOST_SHOWN])
         raise RehearsalError(
             f"{len(calls)} calls lacked a right (all of them: {address.denied_calls}):\n{shown}\n"
-            "Mend the role's policy; the provider's is permissions.tsv and scopes.py in "
+            "Fix the role's policy; the provider's is permissions.tsv and scopes.py in "
             "constructs/training_cluster/permissions."
         )

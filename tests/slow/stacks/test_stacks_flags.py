@@ -1,4 +1,4 @@
-"""Flags that bring their own: p3dn's image, a network that is there already. In order, on one local AWS."""
+"""Flags that bring their own: p3dn's image, a network that exists. In order, on one local AWS."""
 
 from __future__ import annotations
 

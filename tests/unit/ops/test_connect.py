@@ -72,7 +72,7 @@ def test_output_that_was_cut_off_says_so(cluster: PlayedCluster, call: Call) -> 
     cluster.does("squeue", "head -c 30000 /dev/zero | tr '\\0' x")
     code, said, note = call("--", "squeue")
     assert (code, len(said)) == (0, 24_000)
-    assert "keeps no more" in note
+    assert "returns no more" in note
 
 
 def test_the_command_that_opens_a_session_is_printed(cluster: PlayedCluster, call: Call) -> None:
@@ -101,7 +101,7 @@ def test_a_users_profile_chooses_nothing_of_the_command_that_opens_a_session(
     choose_account(region=None, profile=None, user=user)
     try:
         cluster.says("id", printed)
-        with pytest.raises(OpsError, match=f"The login shell of {user} did not tell its name"):
+        with pytest.raises(OpsError, match=f"The login shell of {user} did not return its name"):
             connect.session_command("training", cluster.client)
         cluster.says("id", f"Welcome\n{user}\n")
         command = connect.session_command("training", cluster.client)
@@ -167,8 +167,8 @@ def test_ssh_has_the_clusters_user_address_and_key(
             "There is no key /none.pem.\n  type:   the command of",
         ),
         (("--ssh",), {"address": None}, "has no public address"),
-        (("--ssh",), {"os": ""}, "names no known os"),
-        (("--ssh",), {"os": "windows"}, "names no known os: windows"),
+        (("--ssh",), {"os": ""}, "names an unknown os"),
+        (("--ssh",), {"os": "windows"}, "names an unknown os: windows"),
     ],
 )
 def test_a_shell_that_cannot_be_says_why(

@@ -79,7 +79,7 @@ def test_as_json_it_is_one_object(
     ("arguments", "said"),
     [
         (["p4"], 'Did you mean "p4d"?'),
-        (["p4d", "-c", "workloads=nonsense"], "is no workload with an environment"),
+        (["p4d", "-c", "workloads=nonsense"], "is not a workload with an environment"),
         (["p4d", "-c", "os=windows"], "allowed: ubuntu2204, ubuntu2404, alinux2023"),
     ],
 )

@@ -29,8 +29,8 @@ def test_the_head_node_is_asked_for_it(words: tuple[str, str | None, str | None]
     [
         (("logn", "nvcr.io", None), 'no such action. Did you mean "login"?'),
         (("login", None, None), "no host is given"),
-        (("login", "https://nvcr.io", None), "'https://nvcr.io' is no host name"),
-        (("login", "nvcr", None), "'nvcr' is no host name"),
+        (("login", "https://nvcr.io", None), "'https://nvcr.io' is not a host name"),
+        (("login", "nvcr", None), "'nvcr' is not a host name"),
         (("login", "docker.io", None), "--user is missing"),
         (("login", "docker.io", "a b; id"), "--user 'a b; id': no name of a user"),
         (("login", "nvcr.io", "me"), "--user: registry login nvcr.io takes none."),

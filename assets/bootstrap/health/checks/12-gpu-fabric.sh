@@ -4,7 +4,7 @@
 #
 # A GPU whose fabric is not ready is listed by nvidia-smi as if it were healthy, and every CUDA program ends with error
 # 802. The driver reports the fabric of Hopper GPUs and newer ones: Not Started, In Progress, Completed; for all others
-# N/A, which is no verdict (14-gpu-cuda.sh finds a fabric of A100s that is not ready). A node's start waits for the
+# N/A, which is not a verdict (14-gpu-cuda.sh finds a fabric of A100s that is not ready). A node's start waits for the
 # fabric (steps/89-await-fabric.sh), so here the state must be final.
 # A link that is down costs bandwidth between GPUs, or ends NCCL. How many links a GPU has is not the catalog's to say:
 # a fault is a GPU with fewer links than another of its node. Without NVLink (g5) the driver lists none; with MIG it

@@ -5,7 +5,7 @@
 # Uncorrected errors end the job that meets them, and the memory stays in use until a reset of the GPU: its remapped
 # rows (A100 and newer) or retired pages (V100) are pending until then. A GPU whose remapping failed must be replaced.
 # Source: docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt and .../dynamic-page-retirement. Values are numbers, No, Yes,
-# or N/A on a GPU without the feature. A driver that does not support the query is no verdict: 10-gpus.sh checks that
+# or N/A on a GPU without the feature. A driver that does not support the query is not a verdict: 10-gpus.sh checks that
 # nvidia-smi works at all.
 #
 # Called by: check-node.sh, as root.

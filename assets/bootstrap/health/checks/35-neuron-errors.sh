@@ -4,7 +4,7 @@
 #
 # After such an error AWS requires another instance (action=TERMINATE_INSTANCE), or a new start of it. The runtime writes
 # it to the kernel's log; aws-neuron-sdk, nrt-troubleshoot, has the line, and neuron-problem-detector acts on the same.
-# A collective that hangs (HANG_ON_COLLECTIVES) may be a program's fault, and is no verdict.
+# A collective that hangs (HANG_ON_COLLECTIVES) may be a program's fault, and is not a verdict.
 #
 # Called by: check-node.sh, as root.
 # Kinds: neuron

@@ -60,7 +60,7 @@ class Bpe:
         """Open the tokenizer; a special token's name in a text is read as text.
 
         Raises:
-            ShardError: the file is no tokenizer, or has no end of text.
+            ShardError: the file is not a tokenizer, or has no end of text.
         """
         from tokenizers import Tokenizer, pre_tokenizers  # noqa: PLC0415
         from tokenizers.models import BPE  # noqa: PLC0415
@@ -73,7 +73,9 @@ class Bpe:
                 tokenizer = Tokenizer(BPE.from_file(*map(str, self.files)))
                 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         except Exception as error:  # the library raises nothing narrower
-            raise ShardError(f"{first} is no tokenizer ({error}): replace it, and submit again.") from error
+            raise ShardError(
+                f"{first} is not a tokenizer ({error}): replace it, and submit again."
+            ) from error
         if all(tokenizer.token_to_id(name) is None for name in ENDS):
             raise ShardError(f"{first} has no end of text, none of {', '.join(ENDS)}: take another.")
         tokenizer.encode_special_tokens = True

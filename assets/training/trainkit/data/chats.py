@@ -47,7 +47,7 @@ def read_chats(file: Path) -> Iterator[list[dict[str, str]]]:
     """Read the chats of a file.
 
     Raises:
-        ShardError: a line is no chat.
+        ShardError: a line is not a chat.
     """
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):

@@ -153,7 +153,7 @@ def json_lines(piece: Piece) -> Iterator[tuple[str, int]]:
         except (ValueError, KeyError, TypeError) as error:
             raise ShardError(
                 f'{piece.file}, byte {at:,}: this line is no JSON object with a string "text" ({error}): '
-                "mend or remove it, and submit again."
+                "fix or remove it, and submit again."
             ) from error
         yield text, len(line)
 
@@ -177,7 +177,7 @@ def parquet_rows(file: Path) -> Iterator[tuple[str, int]]:
                     yield text or "", size // rows
     except (pa.ArrowException, OSError) as error:
         raise ShardError(
-            f"{file} is no readable parquet file ({error}): replace it, and submit again."
+            f"{file} is not a readable parquet file ({error}): replace it, and submit again."
         ) from error
 
 

@@ -20,7 +20,7 @@ STAMP = ".revision"
 
 
 class WeightsError(Exception):
-    """An error in the weights: what is wrong and how to mend it, in one sentence."""
+    """An error in the weights: what is wrong and how to fix it, in one sentence."""
 
 
 def find_weights(init_from: str, *, data: Path) -> Path | None:

@@ -52,7 +52,7 @@ def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -
     try:
         entries: list[dict[str, Any]] = json.loads(curl(url, headers=_authorization()))
     except ValueError as error:
-        raise FetchError(f"{url} is no list of files ({error})") from error
+        raise FetchError(f"{url} is not a list of files ({error})") from error
     return [
         HubFile(
             url=url_of(kind, repository, revision, each["path"]),

@@ -53,7 +53,7 @@ def whole_number(name: str, default: int, allowed: range) -> int:
     """Read a whole number from an environment variable.
 
     Raises:
-        ShardError: the value is no whole number, or not allowed.
+        ShardError: the value is not a whole number, or not allowed.
     """
     text = os.environ.get(name) or str(default)
     if not text.isdecimal() or int(text) not in allowed:

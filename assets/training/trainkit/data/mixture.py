@@ -36,7 +36,7 @@ class Part:
 
 
 def parse_mixture(text: str) -> tuple[Part, ...]:
-    """Parse `a`, `a,b` (equal weights) or `a:0.7,b:0.3`; a name may have a prefix that is no number (hf:x).
+    """Parse `a`, `a,b` (equal weights) or `a:0.7,b:0.3`; a name may have a prefix, such as hf: in hf:x.
 
     Raises:
         MixtureError: a weight is missing or no positive number, a share is below 1/1000, or a name is twice
@@ -54,7 +54,7 @@ def parse_mixture(text: str) -> tuple[Part, ...]:
     try:
         weights = [float(each or 1) for each in given]
     except ValueError:
-        raise MixtureError(f'"{text}" has a weight that is no number: give such as a:0.7,b:0.3.') from None
+        raise MixtureError(f'"{text}" has a weight that is not a number: give such as a:0.7,b:0.3.') from None
     total = sum(weights)
     if not total or min(weights) / total < 1 / BLOCK:
         raise MixtureError(f'"{text}" has a share of less than 1/{BLOCK}: give each name a larger weight.')

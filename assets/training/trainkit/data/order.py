@@ -3,7 +3,7 @@
 The sequence at a position is computed from seed, epoch and position, so nothing is held in memory, and a
 resume on any number of ranks needs the position alone. Grain (index_shuffle) and TensorFlow
 (random_index_shuffle) do the same: a block cipher over the next power of two, applied again where its result
-is no sequence.
+is not a sequence.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def prepare(
         # Shards are about to be replaced: from here to its end this folder is not whole.
         (recipe.folder / MANIFEST).unlink(missing_ok=True)
         if done:
-            say(f"data: {len(done)} of {len(numbers)} shards are there already")
+            say(f"data: {len(done)} of {len(numbers)} shards already exist")
         left = [number for number in numbers if number not in done]
         done |= _in_processes(
             recipe, left, workers=min(workers, len(left)), say=say, also=also, every_s=every_s

@@ -30,7 +30,7 @@ HASH_BLOCK = 2**22
 
 
 class ShardError(Exception):
-    """An error in text or token shards: what is wrong and how to mend it, in one sentence."""
+    """An error in text or token shards: what is wrong and how to fix it, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ShardError(
-            f"{where} is no manifest of token shards ({error!r}): delete it and submit again."
+            f"{where} is not a manifest of token shards ({error!r}): delete it and submit again."
         ) from error
 
 

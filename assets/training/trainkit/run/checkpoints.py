@@ -146,7 +146,7 @@ def die_of_failed_save(run: Run, error: BaseException) -> NoReturn:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
     die(
         f"a checkpoint could not be written into {run.checkpoint_dir}, which has {free / 1e9:.1f} GB free "
-        f"({reason}): mend that, and submit again with the same RUN_NAME."
+        f"({reason}): fix that, and submit again with the same RUN_NAME."
     )
 
 
@@ -219,7 +219,7 @@ def _label(checkpoint: Path) -> dict[str, Any]:
     label = json.loads((checkpoint / LABEL).read_text(encoding="utf-8"))
     sizes = label.get("files", {}) if isinstance(label, dict) else None
     if not isinstance(sizes, dict) or not all(isinstance(size, int) for size in sizes.values()):
-        raise ValueError("it is no list of files")
+        raise ValueError("it is not a list of files")
     return dict(label)
 
 

@@ -78,7 +78,7 @@ def _report_network(run: Run) -> None:
 
 @contextlib.contextmanager
 def patient(run: Run, work: str) -> Iterator[None]:
-    """Let all ranks wait as long as at a start, for `work` that is no step: saving, validating.
+    """Let all ranks wait as long as at a start, for `work` that is not a step: saving, validating.
 
     All ranks enter it. They leave it together, since the next step has the short timeout again.
     """
@@ -108,7 +108,7 @@ def leave() -> NoReturn:
         _set_timeout(START)
         dist.barrier()
         if torch.cuda.is_available():
-            # NCCL's communicators are closed together. What waits there for ever, as gloo's destructor may
+            # NCCL's communicators are closed together. What waits there forever, as gloo's destructor may
             # (torch 2.13), costs no node more than this.
             threading.Timer(CLOSING.total_seconds(), os._exit, (0,)).start()
             dist.destroy_process_group()

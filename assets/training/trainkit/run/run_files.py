@@ -74,7 +74,7 @@ def _start(run_dir: Path, line: str, ends: Mapping[tuple[str, str], tuple[float,
     restart, step, time, nodes, job = line.split()
     end, exit_code = ends.get((job, restart), (None, None))
     if not job.isdecimal():
-        raise ValueError(f"{job} is no job id")
+        raise ValueError(f"{job} is not a job id")
     return {
         "restart": int(restart),
         "step": int(step),

@@ -178,7 +178,7 @@ for kind in (CpuDevice, XlaDevice):
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({"BERT_HEADS": "5"}, "BERT_WIDTH 128 is no multiple of BERT_HEADS 5"),
+        ({"BERT_HEADS": "5"}, "BERT_WIDTH 128 is not a multiple of BERT_HEADS 5"),
         ({"DEVICE": "xla-cpu"}, "DEVICE=xla-cpu trains in one process, and this job has 2"),
         ({"CORPUS": "raw"}, "there is no text: put *.txt"),
     ],

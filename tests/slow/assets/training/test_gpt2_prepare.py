@@ -162,7 +162,7 @@ def test_killed_in_the_middle_it_goes_on_and_gives_what_one_process_gives(node: 
     killed.wait()
     assert psutil.wait_procs(children, timeout=20)[1] == []
     assert not (node.shards / "manifest.json").exists()
-    assert "shards are there already" in node.prepare()
+    assert "shards already exist" in node.prepare()
     alone = Node(tmp_path / "alone", node.python, {**node.environment, "PREPARE_WORKERS": "1"})
     alone.prepare()
     assert alone.content() == node.content()
@@ -172,7 +172,7 @@ def test_a_corrupt_file_is_refused_and_a_parquet_without_text_too(node: Node, tm
     raw = node.data / "raw"
     raw.mkdir(parents=True)
     (raw / "a.parquet").write_bytes(b"PAR1 nothing of it")
-    assert "a.parquet is no readable parquet file" in node.refused(CORPUS="raw")
+    assert "a.parquet is not a readable parquet file" in node.refused(CORPUS="raw")
     script = (
         "import pyarrow as pa, pyarrow.parquet as pq, sys; pq.write_table(pa.table({'b': [1]}), sys.argv[1])"
     )

@@ -131,7 +131,7 @@ def test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on(
             file.write(bytes(1024))
     said = training.wait(job_id, state="FAILED")
     assert f"a checkpoint could not be written into {small}, which has 0.0 GB free" in said
-    assert "No space left on device): mend that, and submit again with the same RUN_NAME." in said
+    assert "No space left on device): fix that, and submit again with the same RUN_NAME." in said
     (small / "other data").unlink()
     training.run("full")
     assert int(starts(training, "full")[1][1]) >= 2

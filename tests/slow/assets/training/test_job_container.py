@@ -126,7 +126,7 @@ def test_an_image_of_a_registry_and_a_broken_file_end_the_job_with_one_message(
     broken = training.shared / "broken.sqsh"
     broken.write_bytes(b"no image")
     said = training.wait(training.submit("broken", CONTAINER_IMAGE=str(broken)), state="FAILED")
-    assert f"job.slurm: {broken} is no squashfs image." in said
+    assert f"job.slurm: {broken} is not a squashfs image." in said
 
 
 @pytest.mark.nightly

@@ -61,4 +61,4 @@ def test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on(
 
 def test_a_limit_that_is_no_number_is_refused(training: Training) -> None:
     said = training.wait(training.submit("wrong", HANG_TIMEOUT_S="8m"), state="FAILED")
-    assert "HANG_TIMEOUT_S is '8m', which is no number." in said
+    assert "HANG_TIMEOUT_S is '8m', which is not a number." in said

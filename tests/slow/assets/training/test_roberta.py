@@ -303,7 +303,7 @@ def test_it_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training, 
 @pytest.mark.parametrize(
     ("run", "env", "words"),
     [
-        ("wrong", {"ROBERTA_WIDTH": "130"}, "ROBERTA_WIDTH 130 is no multiple of ROBERTA_HEADS 4"),
+        ("wrong", {"ROBERTA_WIDTH": "130"}, "ROBERTA_WIDTH 130 is not a multiple of ROBERTA_HEADS 4"),
         ("wrong", {"KEEP_CHECKPOINTS": "100000000"}, "free: remove old runs"),
         ("wrong", {"VOCAB_SIZE": "20"}, "VOCAB_SIZE is 20; allowed: 300 to"),
         ("whole", {"ROBERTA_LAYERS": "3"}, "holds another model"),

@@ -38,7 +38,7 @@ def bad(own: OwnAccount, flags: dict[str, str]) -> list[Finding]:
 
 
 def nothing(_: OwnAccount) -> None:
-    """Do nothing: the flag alone breaks something, and nothing has to be mended."""
+    """Do nothing: the flag alone breaks something, and nothing has to be fixed."""
 
 
 def fill(count: int, make: Callable[[OwnAccount], Any]) -> Step:

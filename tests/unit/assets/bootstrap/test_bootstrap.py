@@ -134,7 +134,7 @@ def test_an_argument_that_is_no_checksum_is_refused(node: Node) -> None:
     node.publish()
     done = node.boot("0" * 64)
     assert done.returncode == 1
-    assert "is no checksum: usage: bootstrap.sh" in done.stderr.splitlines()[-1]
+    assert "is not a checksum: usage: bootstrap.sh" in done.stderr.splitlines()[-1]
 
 
 def test_a_missing_object_is_tried_again_and_then_named(node: Node) -> None:

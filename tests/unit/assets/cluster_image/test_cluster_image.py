@@ -114,7 +114,7 @@ def test_no_official_image_is_refused_with_the_systems_that_have_one(
         in said
     )
     assert f"aws-parallelcluster-{PCLUSTER_VERSION}-ubuntu-2204-lts-hvm-x86_64*" in said
-    assert "another os (alinux2023, ubuntu2404), or bring an image of yours: -c image=ami-" in said
+    assert "another os (alinux2023, ubuntu2404), or use your own image: -c image=ami-" in said
     region.images = {}
     assert "Deploy in a region that ParallelCluster supports" in refuse()
 

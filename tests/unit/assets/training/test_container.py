@@ -159,7 +159,7 @@ def test_an_image_whose_content_changed_has_another_digest(job: Job) -> None:
     ("env", "said"),
     [
         ({"CONTAINER_IMAGE": "/fsx/none.sqsh"}, "there is no image /fsx/none.sqsh that"),
-        ({"CONTAINER_IMAGE": "{root}/fsx/text.sqsh"}, "is no squashfs image."),
+        ({"CONTAINER_IMAGE": "{root}/fsx/text.sqsh"}, "is not a squashfs image."),
         ({"NO_PYXIS": "1"}, "this Slurm has no --container-image: Pyxis is not enabled."),
         (
             {"CONTAINER_IMAGE": f"{ECR}/team/train:1", "ENROOT_VERSION": "3.4.1"},

@@ -64,7 +64,7 @@ def test_a_wrong_name_is_refused_with_one_message(image: str, what: str) -> None
         ({"CONTAINER_MOUNTS": "/data:/data"}, "CONTAINER_MOUNTS is set, and CONTAINER_IMAGE is not."),
         (
             {"CONTAINER_IMAGE": "pytorch/pytorch", "CONTAINER_MOUNTS": "data:/data"},
-            "CONTAINER_MOUNTS is 'data:/data', which is no list of FOLDER:FOLDER-IN-THE-CONTAINER.",
+            "CONTAINER_MOUNTS is 'data:/data', which is not a list of FOLDER:FOLDER-IN-THE-CONTAINER.",
         ),
         (
             {"CONTAINER_IMAGE": "pytorch/pytorch", "LAUNCHER": "mpirun"},

@@ -83,8 +83,8 @@ def test_ecr_gets_the_command_that_fetches_a_token_and_no_password(home: Home) -
 @pytest.mark.parametrize(
     ("words", "password", "said"),
     [
-        (("login", "https://nvcr.io"), "t", "'https://nvcr.io' is no host name of a registry."),
-        (("login", "nvcr"), "t", "'nvcr' is no host name of a registry."),
+        (("login", "https://nvcr.io"), "t", "'https://nvcr.io' is not a host name of a registry."),
+        (("login", "nvcr"), "t", "'nvcr' is not a host name of a registry."),
         (("login", "ghcr.io"), "t", "the user of ghcr.io is missing."),
         (("login", "ghcr.io", "a b"), "t", "the user of ghcr.io is missing."),
         (("login", "ghcr.io", "me"), "", "the password is empty, or has a blank in it."),

@@ -87,7 +87,7 @@ def test_the_mends_of_preflight(how: tuple[str, ...], said: Said, monkeypatch: p
 @pytest.mark.slow
 def test_the_mends_of_a_diagnosis(said: Said) -> None:
     shown = "".join(said("diagnose", log) for log in LOGS)
-    mends = "\n".join(re.findall(r"^(?:   mend:   |           )(.*)$", shown, re.MULTILINE))
+    mends = "\n".join(re.findall(r"^(?:   fix:    |           )(.*)$", shown, re.MULTILINE))
     check(mends, has="pcluster update-compute-fleet --region eu-west-1 --cluster-name")
 
 

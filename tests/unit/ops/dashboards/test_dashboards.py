@@ -120,7 +120,7 @@ def test_once_and_json_need_no_terminal(url: str) -> None:
 
 
 def test_no_prometheus_is_one_message() -> None:
-    with pytest.raises(OpsError, match=r"is no Prometheus that answers.*\n.*metrics=prometheus"):
+    with pytest.raises(OpsError, match=r"does not answer as Prometheus.*\n.*metrics=prometheus"):
         Prometheus(f"http://127.0.0.1:{free_port()}").ask("up")
 
 
@@ -138,9 +138,9 @@ def test_a_port_is_forwarded_as_long_as_it_is_used(tmp_path: Path) -> None:
     ]
     with forwarded(command, port) as address:
         assert address == f"http://127.0.0.1:{port}"
-        with pytest.raises(OpsError, match="no Prometheus"):
+        with pytest.raises(OpsError, match="does not answer as Prometheus"):
             Prometheus(address).ask("up")
-    with pytest.raises(OpsError, match="no Prometheus"):
+    with pytest.raises(OpsError, match="does not answer as Prometheus"):
         Prometheus(address).ask("up")
 
 

@@ -60,7 +60,7 @@ def test_named_nodes_are_swept_whatever_they_do(swept_cluster: PlayedCluster) ->
 @pytest.mark.parametrize(
     ("names", "partition", "said"),
     [
-        ("gpu; rm -rf /", None, '"gpu; rm -rf /" is no list of nodes'),
+        ("gpu; rm -rf /", None, '"gpu; rm -rf /" is not a list of nodes'),
         ("", "cpu", "has no partition cpu"),
         ("gpu-dy-p4d-9", None, "has no node gpu-dy-p4d-9"),
     ],
@@ -80,7 +80,7 @@ def test_without_an_idle_node_none_is_swept(swept_cluster: PlayedCluster) -> Non
         "case \"$*\" in *'%N|%T'*) echo 'gpu-dy-p4d-1|idle~' ;; "
         "*) echo 'gpu*|up|idle|4|gpu-dy-p4d-[1-4]|Unknown|none' ;; esac",
     )
-    with pytest.raises(OpsError, match="No node of gpu runs and is idle"):
+    with pytest.raises(OpsError, match="No node of gpu is running and idle"):
         start_sweep(None, None, swept_cluster.head_node)
 
 

@@ -121,7 +121,7 @@ def test_runs_that_cannot_be_read_are_told_and_hide_no_job(standing: PlayedClust
             "compute fleet",
             "no table parallelcluster-t",
         ),
-        ("dynamodb.GetItem", {}, "compute fleet", "has no status of it yet"),
+        ("dynamodb.GetItem", {}, "compute fleet", "has no status of the cluster yet"),
         ("dynamodb.GetItem", Refused("AccessDeniedException", "no"), "compute fleet", "may not do that"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_lock_is_one_word_and_is_taken_back(file: Path) -> None:
         (NewUser(name="carol", account="cv"), "there is no account cv"),
         (NewUser(name="carol", uid=5001), "5001 belongs to"),
         (NewUser(name="carol", keys=(public_key("alice"),)), "is given to alice already"),
-        (NewUser(name="carol", keys=("/home/carol/.ssh/id.pub",)), "is no line of a public key"),
+        (NewUser(name="carol", keys=("/home/carol/.ssh/id.pub",)), "is not a line of a public key"),
     ],
 )
 def test_a_wrong_user_changes_nothing(file: Path, new: NewUser, said: str) -> None:

@@ -56,7 +56,7 @@ def test_a_step_without_options_of_pyxis_is_left_alone() -> None:
     [
         ("--container-image= true", "--container-image: argument required"),
         ("--container-save=/a true", "--container-save: the rehearsal's stand-in for Pyxis does not have it"),
-        ("--container-mounts=a:/b true", "--container-mounts: a:/b: the source is no absolute path"),
+        ("--container-mounts=a:/b true", "--container-mounts: a:/b: the source is not an absolute path"),
     ],
 )
 def test_what_pyxis_refuses_is_refused(typed: str, said: str) -> None:

@@ -44,7 +44,7 @@ def test_workloads_are_those_whose_packages_take_the_systems_python(tmp_path: Pa
         ("# Recipes: all\n", None, "requirements.txt: its header states no budget"),
         ("# Recipes: all\n# Budget: 5 min\n", None, "add `# Budget: 300 s`"),
         ("# Budget: 300 s\n", None, "no line `# Recipes: gpu cpu`"),
-        ("# Recipes: gpu tpu\n# Budget: 300 s\n", None, '"tpu" is no recipe'),
+        ("# Recipes: gpu tpu\n# Budget: 300 s\n", None, '"tpu" is not a recipe'),
         ("# Recipes: all\n# Budget: 300 s\n", "echo\n", "install.sh: its header states no budget"),
     ],
 )

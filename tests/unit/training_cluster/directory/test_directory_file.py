@@ -54,7 +54,7 @@ def test_the_cluster_config_has_a_directory_that_parallelclusters_schema_takes(t
         (
             "ldaps://a",
             "https://a",
-            'line 2: DomainAddr: "https://a.example.com" is no address of a directory',
+            'line 2: DomainAddr: "https://a.example.com" is not an address of a directory',
         ),
         (
             "dc=corp,dc=example,dc=com\nDomainAddr",
@@ -82,5 +82,5 @@ def test_each_mistake_has_a_message_with_its_line(tmp_path: Path, old: str, new:
 def test_people_come_of_one_source(tmp_path: Path) -> None:
     users = tmp_path / "users.yaml"
     users.write_text("users: {}")
-    with pytest.raises(ConfigurationError, match="one name could be two people"):
+    with pytest.raises(ConfigurationError, match="the same name could belong to two users"):
         read_settings({"users": str(users), "directory": written(tmp_path, GOOD)})

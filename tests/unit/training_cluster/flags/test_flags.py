@@ -57,7 +57,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"fsx_mbps_per_tib": "200"}, ["fsx_mbps_per_tib=200", "125, 250, 500, 1000"]),
         ({"cluster_name": "MyTeam"}, ["type:    -c cluster_name=my-team"]),
         ({"cluster_name": "1st"}, ["cluster_name=1st", "a letter, then letters, digits and hyphens"]),
-        ({"cluster_name": "trainingcluster-network"}, ["the name of a stack of this app"]),
+        ({"cluster_name": "trainingcluster-network"}, ["the name of another stack of this app"]),
         ({"capacity": "on-demand"}, ["capacity=on-demand", "ondemand, spot, reservation:cr-..."]),
         ({"capacity": "reservation"}, ["capacity=reservation", "reservation:cr-..."]),
         ({"capacity": "reservation:cr-12"}, ["17 hex digits"]),

@@ -43,7 +43,7 @@ MISTAKES = {
     "a number as a key": ("5: 6", "[5]: no such key"),
     "a queue that is not there": (
         "Scheduling: {SlurmQueues: [{Name: gpuu, JobExclusiveAllocation: true}]}",
-        'Scheduling.SlurmQueues[gpuu]: this cluster has no such one. Did you mean "gpu"?',
+        'Scheduling.SlurmQueues[gpuu]: this cluster has no item of this name. Did you mean "gpu"?',
     ),
     "a queue without a name": (
         "Scheduling: {SlurmQueues: [{JobExclusiveAllocation: true}]}",
@@ -55,7 +55,7 @@ MISTAKES = {
     ),
     "a compute resource that is not there": (
         "Scheduling: {SlurmQueues: [{Name: gpu, ComputeResources: [{Name: p5, SpotPrice: 1}]}]}",
-        "Scheduling.SlurmQueues[gpu].ComputeResources[p5]: this cluster has no such one",
+        "Scheduling.SlurmQueues[gpu].ComputeResources[p5]: this cluster has no item of this name",
     ),
     "a script that is a number": (
         "HeadNode: {CustomActions: {OnNodeConfigured: 5}}",

@@ -143,10 +143,10 @@ def test_a_changed_file_is_read_again(write: Write) -> None:
         ),
         ("a: {family: g5, image: ami-1}", ["a.image: ami-1: not allowed", "official, build, an AMI id"]),
         ("a: {family: g5, root_gib: 10}", ["a.root_gib: 10: not allowed", "from 40 to 16384"]),
-        ("a: {family: g5, subnet_ids: subnet-1}", ['"subnet-1" is no id of a subnet']),
+        ("a: {family: g5, subnet_ids: subnet-1}", ['"subnet-1" is not an id of a subnet']),
         ("a: {family: g5, exclusive: maybe}", ["a.exclusive: maybe: not allowed", "true, false"]),
         ("a: {family: g5, partition: fast}", ["a.partition: fast: not allowed", "settings of a partition"]),
-        ("a: {nodes: 3, compute_resources: [{name: x, family: g5}]}", ["nodes: belongs into the items"]),
+        ("a: {nodes: 3, compute_resources: [{name: x, family: g5}]}", ["nodes: belongs in the items"]),
         ("a: {compute_resources: [{family: g5}]}", ["a.compute_resources.0.name"]),
         ("a: {compute_resources: [{name: x}]}", ["compute resource x: family or instance_types is missing"]),
         (

@@ -18,7 +18,7 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:webhook-AbCdEf"
         ({"metrics": "amp"}, "metrics_workspace, which gets the metrics, is missing"),
         ({"metrics": "prometheus", "metrics_workspace": WORKSPACE}, "which sends nothing there"),
         ({"metrics_workspace": WORKSPACE}, "which sends nothing there"),
-        ({"alert_webhook_secret": SECRET}, "whose alarms go to alarm_email alone"),
+        ({"alert_webhook_secret": SECRET}, "whose alarms go only to alarm_email"),
         ({"metrics": "amp", "metrics_workspace": "ws-01234567"}, "metrics_workspace"),
         ({"metrics": "amp", "metrics_workspace": WORKSPACE.replace("aps", "eks")}, "metrics_workspace"),
         (

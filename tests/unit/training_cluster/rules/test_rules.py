@@ -27,7 +27,7 @@ def settings(**flags: str) -> Settings:
         ({"min_nodes": "3"}, ["min_nodes=3 is more than nodes=2", "-c nodes=3"]),
         (
             {"budget_usd": "5000"},
-            ["alarm_email, which gets its mails, is missing", "-c budget_usd=5000 -c alarm_email="],
+            ["alarm_email, which receives its emails, is missing", "-c budget_usd=5000 -c alarm_email="],
         ),
         (
             {"family": "p4d", "instance_type": "p5.48xlarge"},
@@ -36,7 +36,7 @@ def settings(**flags: str) -> Settings:
         ({"family": "g5", "instance_type": "g5.48xlarg"}, ['Did you mean "g5.48xlarge"?']),
         (
             {"family": "hpc7a", "capacity": "spot"},
-            ["EC2 does not sell hpc7a.96xlarge so", "-c capacity=ondemand"],
+            ["EC2 does not sell hpc7a.96xlarge like this", "-c capacity=ondemand"],
         ),
         ({"family": "g5", "capacity": f"capacity-block:{CR}"}, ["does not sell g5.48xlarge", "reservation"]),
         (
@@ -57,7 +57,7 @@ def settings(**flags: str) -> Settings:
         ),
         (
             {"family": "m6i", "cpu_queue": "on"},
-            ["the nodes of m6i are the queue cpu already", "-c cpu_queue=off"],
+            ["the queue cpu already has the nodes of m6i", "-c cpu_queue=off"],
         ),
         (
             {"cpu_queue": "p5.48xlarge"},
@@ -68,8 +68,8 @@ def settings(**flags: str) -> Settings:
             {"accounting": "db.example.com"},
             ["the password of your database is missing", "accounting_secret="],
         ),
-        ({"accounting_secret": SECRET}, ["accounting_secret is for a database of yours", "accounting=off"]),
-        ({"accounting": "new", "accounting_user": "me"}, ["accounting_user is for a database of yours"]),
+        ({"accounting_secret": SECRET}, ["accounting_secret is for your own database", "accounting=off"]),
+        ({"accounting": "new", "accounting_user": "me"}, ["accounting_user is for your own database"]),
         ({"accounting": "new", **NETWORK}, ["two more subnets", "-c accounting=HOST:3306"]),
         (
             {"accounting": "new", "cluster_name": "a" * 41},
@@ -85,7 +85,7 @@ def settings(**flags: str) -> Settings:
             {**NETWORK, "private_subnet_id": NETWORK["public_subnet_id"]},
             ["are both subnet-0123456789abcdef0", "-c private_subnet_id="],
         ),
-        ({**NETWORK, "endpoints": "private"}, ["your own is used unchanged", "-c endpoints=none"]),
+        ({**NETWORK, "endpoints": "private"}, ["an existing VPC is not changed", "-c endpoints=none"]),
         (
             {**NETWORK, "security_group_id": "sg-0123456789abcdef0", "ssh_from": "203.0.113.0/24"},
             ["ssh_from=203.0.113.0/24 adds a rule", "leave ssh_from out"],

@@ -50,7 +50,7 @@ def test_a_file_system_with_efa_is_a_multiple_of_what_its_throughput_wants(speed
     [
         (
             {"fsx_efa": "on"},
-            "-c fsx_gib=19200, or the smallest there is: -c fsx_mbps_per_tib=1000 -c fsx_gib=4800",
+            "-c fsx_gib=19200, or the smallest size: -c fsx_mbps_per_tib=1000 -c fsx_gib=4800",
         ),
         ({"fsx_efa": "on", "fsx_type": "scratch2"}, "leave fsx_efa out"),
         ({"fsx_efa": "on", "fsx_id": "fs-0123456789abcdef0"}, "leave fsx_efa out"),

@@ -1,4 +1,4 @@
-"""A local AWS creates a stack's resources in an unlucky order, and refuses what succeeds by luck alone."""
+"""A local AWS creates a stack's resources in an unfavorable order, and refuses what works by luck."""
 
 from __future__ import annotations
 

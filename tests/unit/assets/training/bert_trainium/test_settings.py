@@ -42,7 +42,7 @@ def test_an_argument_wins_over_the_environment(load: Import, monkeypatch: pytest
         ({"BATCH_SIZE": "0"}, "BATCH_SIZE is 0: give 1 or more"),
         ({"BATCH_SIZE": "many"}, "argument --batch-size: invalid int value: 'many'"),
         ({"LEARNING_RATE": "nan"}, "LEARNING_RATE is nan: give 0 or more"),
-        ({"BERT_HEADS": "5"}, "BERT_WIDTH 1024 is no multiple of BERT_HEADS 5"),
+        ({"BERT_HEADS": "5"}, "BERT_WIDTH 1024 is not a multiple of BERT_HEADS 5"),
         ({"BERT_CONTEXT": "513"}, "BERT_CONTEXT is 513: give a number from 8 to 512"),
         ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: neuron, cpu, xla-cpu'),
         ({"MIXED_PRECISION": "fp16"}, "MIXED_PRECISION is fp16"),

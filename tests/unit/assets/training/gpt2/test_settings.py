@@ -93,7 +93,7 @@ def test_right_input_comes_as_far_as_torch(train: Train) -> None:
         ({"SEED": "-1"}, "SEED is -1: give 0 or more."),
         ({"LEARNING_RATE": "-0.1"}, "LEARNING_RATE is -0.1: give 0 or more."),
         ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: cpu, cuda.'),
-        ({"GPT2_WIDTH": "10", "GPT2_HEADS": "3"}, "GPT2_WIDTH 10 is no multiple of GPT2_HEADS 3."),
+        ({"GPT2_WIDTH": "10", "GPT2_HEADS": "3"}, "GPT2_WIDTH 10 is not a multiple of GPT2_HEADS 3."),
         ({"MIXED_PRECISION": "fp8"}, 'MIXED_PRECISION is "fp8"; allowed: bf16, fp16, no.'),
         ({"MIXED_PRECISION": "fp16"}, "no CPU trains in fp16: type MIXED_PRECISION=no, or bf16"),
         (

@@ -91,7 +91,7 @@ def test_a_torn_dump_gives_no_text_and_a_sentence(import_: Import, tmp_path: Pat
     dump = tmp_path / "part.xml.bz2"
     dump.write_bytes(dump_of(*(page(f"Page {number}", "Some words. " * 99) for number in range(50)))[:-20])
     error = import_("trainkit.data.shards").ShardError
-    with pytest.raises(error, match=r"part\.xml\.bz2 is no whole dump .*: delete it and submit again"):
+    with pytest.raises(error, match=r"part\.xml\.bz2 is not a complete dump .*: delete it and submit again"):
         import_("articles").extract(dump, tmp_path / "text.jsonl")
     assert [file.name for file in tmp_path.iterdir()] == ["part.xml.bz2"]
 

@@ -85,8 +85,8 @@ def test_torch_measures_between_gpus_with_the_libraries_of_a_workload(tmp_path: 
     ("setting", "said"),
     [
         ({"MEASURE_WITH": "nccl"}, 'MEASURE_WITH is "nccl"; allowed: torch, nccl-tests.'),
-        ({"ENVIRONMENT_OF": "gpt3"}, 'ENVIRONMENT_OF is "gpt3", which is no workload with torch'),
-        ({"ENVIRONMENT_OF": "../gpt2"}, 'ENVIRONMENT_OF is "../gpt2", which is no workload with torch'),
+        ({"ENVIRONMENT_OF": "gpt3"}, 'ENVIRONMENT_OF is "gpt3", which is not a workload with torch'),
+        ({"ENVIRONMENT_OF": "../gpt2"}, 'ENVIRONMENT_OF is "../gpt2", which is not a workload with torch'),
     ],
 )
 def test_other_words_are_refused_before_anything_is_made(

@@ -91,7 +91,7 @@ def test_wrong_data_is_told_with_the_file(load: Import, tmp_path: Path) -> None:
     with pytest.raises(binary_data.DataError, match="of another format"):
         binary_data.open_data(folder)
     (folder / "manifest.json").write_text("[]")
-    with pytest.raises(binary_data.DataError, match="is no manifest"):
+    with pytest.raises(binary_data.DataError, match="is not a manifest"):
         binary_data.open_data(folder)
     with pytest.raises(binary_data.DataError, match=r"there is no data in .*prepare\.sh makes it"):
         binary_data.open_data(tmp_path)

@@ -54,7 +54,7 @@ def test_another_zip_under_that_name_is_refused_and_kept(load: Import, archive: 
 def test_a_torn_zip_and_one_without_wikitext_are_refused(load: Import, archive: Path) -> None:
     wikitext, binary_data = load("wikitext"), load("binary_data")
     archive.write_bytes(archive.read_bytes()[:-40])
-    with pytest.raises(binary_data.DataError, match="is no whole zip"):
+    with pytest.raises(binary_data.DataError, match="is not a complete zip"):
         wikitext.sizes(archive)
     with zipfile.ZipFile(archive, "w") as opened:
         opened.writestr("wiki.train.raw", "text")

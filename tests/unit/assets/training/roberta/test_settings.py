@@ -127,7 +127,7 @@ def test_an_argument_wins_over_the_environment_and_that_over_the_default(setting
         ({"DEVICE": "tpu"}, 'DEVICE is "tpu"; allowed: cuda, cpu.'),
         ({"CORPUS": "wikitext"}, 'CORPUS is "wikitext"; allowed: wikitext-103, machine, raw.'),
         ({"VOCAB_SIZE": "256"}, "VOCAB_SIZE is 256; allowed: 300 to 1000000"),
-        ({"ROBERTA_HEADS": "15"}, "ROBERTA_WIDTH 1024 is no multiple of ROBERTA_HEADS 15"),
+        ({"ROBERTA_HEADS": "15"}, "ROBERTA_WIDTH 1024 is not a multiple of ROBERTA_HEADS 15"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(

@@ -33,5 +33,5 @@ def test_no_other_file_is_touched(tmp_path: Path) -> None:
         done = probe(action, file, "x")
         assert done.returncode == 2
         assert done.stdout == ""
-        assert "no file of trainctl verify" in done.stderr
+        assert "not a file of trainctl verify" in done.stderr
     assert file.read_text() == "precious"

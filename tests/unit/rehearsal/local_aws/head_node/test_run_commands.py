@@ -107,7 +107,7 @@ def test_the_registries_of_a_rehearsal_are_listed_and_forgotten_and_the_persons_
     assert typed("logout", "ghcr.io") == (0, "registry: nothing is stored for ghcr.io any more\n", "")
     assert typed("list") == (0, "", "")
     code, _, said = typed("logout", "https://ghcr.io")
-    assert (code, "is no host name of a registry" in said) == (1, True)
+    assert (code, "is not a host name of a registry" in said) == (1, True)
     assert "secret" in own.read_text()
 
 

@@ -40,7 +40,7 @@ def test_documents_that_aws_takes_are_taken(path: Path) -> None:
     ("data", "words"),
     [
         ("a: [", "is no YAML"),
-        ("- a", "is no mapping"),
+        ("- a", "is not a mapping"),
         (document(schemaVersion=2), "schemaVersion is 2, not 1.0"),
         (document(phases=[]), "none of the phases"),
         (document(phase="install"), "none of the phases ['build', 'test', 'validate'], but ['install']"),
@@ -52,11 +52,11 @@ def test_documents_that_aws_takes_are_taken(path: Path) -> None:
         (document(step(timeoutSeconds="3 s")), "timeoutSeconds is '3 s', no number"),
         (document(step(onFailure="Retry")), "onFailure is Retry"),
         (document(step(inputs={"commands": []})), "ExecuteBash lacks ['commands']"),
-        (document(step(inputs={"commands": "true"})), "commands is no list of texts"),
+        (document(step(inputs={"commands": "true"})), "commands is not a list of texts"),
         (document(step(action="S3Download", inputs=[{"source": "s3://a"}])), "lacks ['destination']"),
         (
             document(step(inputs={"commands": ["echo {{ Recipe }}"]})),
-            "build.Do: {{ Recipe }} is no parameter, constant or output of a step",
+            "build.Do: {{ Recipe }} is not a parameter, constant or output of a step",
         ),
     ],
 )

@@ -96,8 +96,8 @@ def test_a_folder_without_a_manifest_is_not_whole(shards: ModuleType, tmp_path: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no manifest"),
-        ("{}", "is no manifest"),
+        ("{", "is not a manifest"),
+        ("{}", "is not a manifest"),
         ('{"format": 2}', "has format 2, and this program reads 1"),
     ],
 )

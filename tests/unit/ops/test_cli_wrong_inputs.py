@@ -1,0 +1,155 @@
+"""Wrong inputs of trainctl: each ends with 2 and one message that names the input and what is allowed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import NoRegionError
+
+from tests.unit.ops.jobs_head_node import Call
+
+# Files of the folder {d}, by name.
+_FILES = {
+    "list.yaml": b"- a\n",
+    "open.json": b"{",
+    "bytes": b"\xff\xfe\x00",
+    "empty.yaml": b"",
+    "folder/a": b"",
+}
+
+WRONG = {
+    # trainctl itself
+    "nosuch": "No such command 'nosuch'",
+    "prefligt": "Did you mean 'preflight'?",
+    "--regio us-east-1 status": "No such option: --regio (Possible options: --region",
+    "jobs 5": "unexpected extra argument(s) (5)",
+    "preflight family=p4d": "unexpected extra argument(s) (family=p4d)",
+    "destroy training --plan": "unexpected extra argument(s) (training)",
+    # flags
+    "preflight -c": "Option '-c' requires an argument",
+    "preflight -c family": '"family" is not FLAG=VALUE type: -c family=...',
+    "preflight -c =p4d": '"=p4d" is not FLAG=VALUE',
+    "preflight -c famly=p4d": 'famly: no such flag. Did you mean "family"?',
+    "preflight -c nodes=1e3": "nodes=1e3: not allowed allowed: a whole number from 1 to 4096",
+    "preflight -c vpc_id=vpc-123": "vpc_id=vpc-123: not allowed allowed: a VPC id",
+    "preflight -c queues=none.yaml": "none.yaml: No such file or directory docs/queues.md",
+    "preflight -c overrides=none.yaml": "none.yaml: No such file or directory allowed: a YAML file",
+    "plan -c queues={d}/list.yaml": "the file has no queues",
+    "plan -c users={d}/empty.yaml": "the file is empty docs/how-to/users.md",
+    "plan --diff=yes": "Option '--diff' does not take a value",
+    "image-plan": "Missing argument 'FAMILY'",
+    "image-plan m7i -c os=beos": "os=beos: not allowed allowed: ubuntu2204, ubuntu2404, alinux2023",
+    # price
+    "price nosuch": 'nothing is known about the speed of "nosuch". allowed: titan',
+    "price titan --set SIZE": '--set "SIZE" is not KEY=VALUE',
+    "price titan --tokens-per-s 5": "the speed of a workload is estimated",
+    "price --tokens-per-s 0": "Invalid value for '--tokens-per-s'",
+    "price --tokens-per-s fast": "Invalid value for '--tokens-per-s'",
+    "price --dataset-tokens -5": "Invalid value for '--dataset-tokens'",
+    "price --run {d}/none.json": "{d}/none.json: No such file or directory",
+    "price --run {d}/folder": "{d}/folder: Is a directory",
+    # import, lint, new-workload, rehearse
+    "import": "give a file, or --cluster NAME type: trainctl import config.yaml",
+    "import {d}/list.yaml --cluster a": "give a file, or --cluster NAME",
+    "import {d}/none.yaml": "{d}/none.yaml is no ParallelCluster 3 cluster config: No such file",
+    "import {d}/open.json": "{d}/open.json is no ParallelCluster 3 cluster config",
+    "import {d}/bytes": "it is not UTF-8 allowed: the YAML file of pcluster create-cluster",
+    "lint {d}/folder": "{d}/folder is a folder: name the scripts in it",
+    "lint {d}/bytes": "{d}/bytes is not text",
+    "new-workload 9lives": '"9lives" cannot name a workload. allowed: a lower-case letter',
+    "new-workload ../evil": '"../evil" cannot name a workload',
+    "new-workload mine --from nosuch": 'no workload "nosuch" in',
+    "new-workload mine --into {d}/none": "{d}/none has no job.slurm",
+    "rehearse --nodes 9": "--nodes 9: too many for one machine. allowed: 1 to 8",
+    "rehearse --nodes two": "nodes=two: not allowed",
+    "rehearse --workload nosuch": "--workload nosuch: no such workload. allowed: bert-trainium",
+    "rehearse --metrics amp": "--metrics amp: cannot be rehearsed. allowed: cloudwatch, prometheus",
+    "rehearse --order x": "Invalid value for '--order'",
+    # users
+    "users list --file {d}/none.yaml": "{d}/none.yaml: No such file or directory",
+    "users list --file {d}/list.yaml": "the file has no key users",
+    "users add Alice --file {d}/new.yaml": "users={d}/new.yaml cannot be used, nothing was done: line 2",
+    "users add alice --uid 0 --file {d}/new.yaml": "users.alice.uid: 0",
+    "users add alice --key nokey --file {d}/new.yaml": '"nokey" is not a line of a public key',
+    "users remove alice": "No such command 'remove'",
+    # jobs
+    "submit gpt2": "Missing option '--nodes'",
+    "submit gpt2 --nodes 0": "Invalid value for '--nodes'",
+    "submit gpt2 --nodes 1 --set 1X=2": '--set "1X=2" is not KEY=VALUE',
+    "submit gpt2 --nodes 1 --env 'A B=2'": '--env "A B=2" is not KEY=VALUE',
+    "submit gpt2 --nodes 1 --after soon": '"soon" is not a job id. allowed: a number',
+    "submit gpt2 --nodes 1 --name a/b": '"a/b" cannot name a run',
+    "submit gpt2 --nodes 1 --name a --set RUN_NAME=b": "--name a and --set RUN_NAME=b: give one of them",
+    "submit gpt2 --nodes 1 --container ''": "--container: no image is given",
+    "submit gpt2 --nodes 1 --follow --json": "give one of them",
+    "logs 1 --lines -1": "Invalid value for '--lines'",
+    "logs 1 2": "unexpected extra argument(s) (2)",
+    "cancel 1 x": '"x" is not a job id',
+    "check-nodes --yes": "--yes requires --drain",
+    "check-nodes --drain --json": "--json asks no questions: give --yes, too",
+    # the rest
+    "verify --quick --nodes 2": "--quick starts no node, --nodes starts some: give one of them",
+    "verify --html {d}/none/a.html": "there is no folder {d}/none. type: mkdir -p",
+    "verify --html {d}/folder": "{d}/folder is a folder. type: --html {d}/folder/verify.html",
+    "top --every 0": "Invalid value for '--every'",
+    "dashboards --port 80": "Invalid value for '--port'",
+    "dashboards --json": "--json is for --export",
+    "sync sideways a b": "'sideways' is not one of 'up', 'down'",
+    "sync up {d}/none datasets/a": "{d}/none does not exist. type: trainctl sync up FOLDER datasets/NAME",
+    "sync up {d}/folder ../a": '"../a" is not a path in the bucket. allowed: datasets/NAME',
+    "sync up {d}/folder checkpoints/a": "Users must not write below checkpoints/",
+    "sync down datasets/a {d}/bytes": "{d}/bytes is not a folder",
+    "connect --print -- ls": "remove them, or the command",
+    "connect -i key": "-i is for --ssh",
+    "usage --by month": "'month' is not one of 'user', 'account', 'week'",
+    "usage --since 2026-13-01": '--since "2026-13-01" is not a date: type --since 2026-11-01',
+    "usage --since 2026-11-02 --until 2026-11-01": "--since 2026-11-02 is not before --until 2026-11-01",
+    "report {d}/none": "{d}/none: there is no such folder",
+    "report {d}/folder": "{d}/folder is not a run: it has neither metrics.jsonl nor starts",
+    "export run --checkpoint newest": "Invalid value for '--checkpoint'",
+    "diagnose {d}/none.log": "There is no file or folder {d}/none.log. type: ls {d}",
+    "diagnose {d}/bytes --job 3": "give one of them",
+    "diagnose --bundle x.zip": "--bundle x.zip: the name of a bundle ends with .tar.gz",
+}
+"""A part of the message for each command line; white space and frames do not count."""
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_input_is_one_message_and_exit_code_2(
+    line: str, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("ops.account.session.account_clients", lambda: _no_client)
+    for name, content in _FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    before = _files(tmp_path)
+    code, out, err = call(*(word.replace("{d}", str(tmp_path)) for word in shlex.split(line)))
+    assert code == 2
+    assert out == ""
+    said = " ".join(re.sub("[╭─╮│╰╯]", " ", err).split())
+    assert WRONG[line].replace("{d}", str(tmp_path)) in said
+    assert len(err.strip().splitlines()) <= 8, "one message"
+    assert _files(tmp_path) == before, "nothing is made"
+
+
+def _no_client(service: str) -> None:
+    raise AssertionError(f"{service} was asked before the input was checked")
+
+
+def test_an_error_names_the_subcommand_also_behind_the_option_as(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise NoRegionError
+
+    monkeypatch.setattr("ops.account.session.account_clients", fail)
+    monkeypatch.setattr("ops.account.region_and_profile.choose_account", lambda **_: None)
+    assert call("--as", "alice", "jobs")[2].startswith("jobs: no AWS region is given")
