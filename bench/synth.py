@@ -52,14 +52,14 @@ def measure() -> Result:
             "stacks with about 150 resources and two asset bundles.",
             f"Ours, and the empty app in brackets: {_parts(seconds)}. The CDK validates the templates of "
             "every app; its engine starts for the empty one, too. Profiles of 2026-11-24 (cProfile, V8's) "
-            "show no function of ours above a twentieth of the user time: the rest is some 840 calls of "
+            "show no function of the app above a twentieth of the user time: the rest is some 840 calls of "
             "jsii, with its type checks, and what the CDK does in each.",
         ],
     )
 
 
 def _parts(seconds: Mapping[str, Sequence[float]]) -> str:
-    """Return the seconds of validation, imports and the rest, of ours and of the empty app."""
+    """Return the seconds of validation, imports and the rest, of the app and of the empty app."""
     parts: dict[str, list[float]] = {}
     for name in IMPORTS:
         whole, bare, imports = (

@@ -55,7 +55,7 @@ def explain(error: aws.BotoCoreError | aws.ClientError | ResponseParserError) ->
     if isinstance(error, ResponseParserError):  # which is no BotoCoreError; the page follows in further lines
         return _lines(
             f"the answer is not AWS's, but perhaps a page of a proxy: {str(error).splitlines()[0]}",
-            "env | grep -i proxy; aws sts get-caller-identity; AWS's addresses belong into NO_PROXY, or the "
+            "env | grep -i proxy; aws sts get-caller-identity; AWS's addresses belong in NO_PROXY, or the "
             "proxy wants a sign-in",
         )
     for kinds, what, type_ in _KNOWN:
