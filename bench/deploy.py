@@ -142,7 +142,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
             "update of an existing deployment would make the moved NAT gateway anew, under another address. "
             "All three together would still be over the goal. The figure of 2026-11-22, 24.8 min (1.47x), "
             "had both links made at once, which FSx may refuse (ADR 10).",
-            "Waits that are not a reference: "
+            "Waits that are no reference: "
             + "; ".join(f"{each} ({number}x)" for each, number in Counter(explained).items())
             + ".",
             f"By hand: {by_hand / 60:.1f} min, in the order of the tutorials (network, bucket and file "

@@ -84,7 +84,7 @@ def base_of(settings: Settings, weights: Path | None) -> Trainer.Config:
         except (ImportError, AttributeError) as error:
             die(
                 f"CONFIG={settings.config} cannot be imported ({error}): give PACKAGE:FUNCTION of a "
-                "module of torchtitan, or of yours with its folder in PYTHONPATH."
+                "module of torchtitan, or of your own with its folder in PYTHONPATH."
             )
         if not isinstance(config, Trainer.Config):
             die(
