@@ -78,8 +78,7 @@ def stop(folder: Path = FOLDER) -> int:
 def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLDER) -> int:
     """Call `work` with interrupts as exceptions; print a failure as one message; return the exit code."""
     # SIGINT as well: a shell's background jobs start with it ignored.
-    for number in INTERRUPTS:
-        signal.signal(number, _interrupt)
+    former = {number: signal.signal(number, _interrupt) for number in INTERRUPTS}
     try:
         work(Workspace(root=folder.absolute()), Narrator())
     except KeyboardInterrupt:
@@ -88,6 +87,9 @@ def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLD
     except (RehearsalError, ConfigurationError) as error:
         print(f"\nRehearsal: {error}", file=sys.stderr)
         return _WRONG_USAGE if isinstance(error, ConfigurationError) else 1
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
     return 0
 
 

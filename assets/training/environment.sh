@@ -191,12 +191,14 @@ environment_of() {
 # import from it.
 unchanged() {
   local environment_sum
-  environment_sum="$(environment_content "$1")" || return 1
-  if [[ -f $2/requirements.sha256 && $(<"$2/requirements.sha256") != "$environment_sum" ]]; then
-    printf '%s-%s\n' "$2" "${environment_sum:0:8}"
-  else
-    printf '%s\n' "$2"
+  if [[ -f $2/requirements.sha256 ]]; then
+    environment_sum="$(environment_content "$1")" || return 1
+    if [[ $(<"$2/requirements.sha256") != "$environment_sum" ]]; then
+      printf '%s-%s\n' "$2" "${environment_sum:0:8}"
+      return
+    fi
   fi
+  printf '%s\n' "$2"
 }
 
 # environment_variant FOLDER: prints the end of the shared environment's name, which differs where its content does:

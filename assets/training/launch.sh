@@ -6,8 +6,8 @@
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
 #   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
 #   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
-#   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF (torch's own). AFTER_FAILURE_S (default 60): the seconds that the
-#   ranks of this node have to end when those of another one have failed.
+#   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. AFTER_FAILURE_S
+#   (default 60): the seconds that the ranks of this node have to end when those of another one have failed.
 # Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
 #   source "$here/../launch.sh"

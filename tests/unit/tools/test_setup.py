@@ -154,7 +154,10 @@ def test_what_is_in_the_way_of_a_rehearsal_is_told_with_the_command_that_ends_it
     workspace = Workspace(root=tmp_path)
     with (
         subprocess.Popen(["sleep", "60"], env=dict([workspace.marker])) as left,
-        pytest.raises(RehearsalError, match=r"kept or killed is still running\. End it first: make stop"),
+        pytest.raises(
+            RehearsalError,
+            match=r"End it first: trainctl rehearse --stop --folder",
+        ),
     ):
         try:
             run_alone(workspace, lambda: pytest.fail("it runs"))

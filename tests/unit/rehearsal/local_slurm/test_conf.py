@@ -119,7 +119,7 @@ def test_the_length_of_the_folder_does_not_matter(tmp_path: Path) -> None:
     assert not root.exists()
 
 
-@pytest.mark.parametrize(("root", "said"), [("slurm", "is relative"), ("/srv/my files", "has a blank")])
+@pytest.mark.parametrize(("root", "said"), [("slurm", "is relative"), ("/srv/my files", "contains a space")])
 def test_a_folder_that_slurm_cannot_use_is_refused(root: str, said: str) -> None:
     with pytest.raises(SlurmError, match=said):
         layout(root)

@@ -38,7 +38,7 @@ def test_names_and_weights_are_read(mixture: ModuleType, text: str, expected: di
         ("a,,b", "empty name"),
         ("a:0.5,a:0.5", "a name twice"),
         ("a:0.5,b", "with and without a weight"),
-        ("a:1.2.3,b:1", "no number"),
+        ("a:1.2.3,b:1", "a weight that is not a number"),
         ("a:0,b:1", "less than 1/1000"),
         ("a:0", "less than 1/1000"),
         ("a:1,b:9999", "less than 1/1000"),
