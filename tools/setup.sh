@@ -234,13 +234,16 @@ install_accounting() {
 unpack_prometheus() {
   local -r folder=.cache/prometheus
   local package
+  local -a packages=("${PROMETHEUS[@]}")
   if [[ -x $folder/usr/bin/promtool && -x $folder/usr/bin/prometheus-node-exporter ]]; then return; fi
   say "unpacking Prometheus from the distribution"
+  # Debian 13 has promtool in a package of its own.
+  if [[ -n $(apt-cache search --names-only '^promtool$' 2>/dev/null) ]]; then packages+=(promtool); fi
   rm -rf "$folder" "$folder.part"
   mkdir -p "$folder.part"
-  if ! (cd "$folder.part" && apt-get download "${PROMETHEUS[@]}" >apt.log 2>&1); then
+  if ! (cd "$folder.part" && apt-get download "${packages[@]}" >apt.log 2>&1); then
     tail -n 5 "$folder.part/apt.log" >&2
-    say "${PROMETHEUS[*]} cannot be downloaded: their tests fail; type: sudo apt-get update && make setup"
+    say "${packages[*]} cannot be downloaded: their tests fail; type: sudo apt-get update && make setup"
     return
   fi
   for package in "$folder.part"/*.deb; do dpkg-deb --extract "$package" "$folder.part"; done
