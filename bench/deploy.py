@@ -137,7 +137,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
             "CDK deploys StorageStack when all of NetworkStack is there (its NAT gateway too), and the "
             "cluster when all of StorageStack is (the data repository associations too). They are three so "
             "that `cdk destroy` of a cluster cannot touch data. None of the further cuts is made (ADR 42): "
-            "`cdk deploy TrainingClusterStack` deploys what that stack waits for and nothing else, so links "
+            "`npx cdk deploy TrainingClusterStack` deploys what that stack waits for and nothing else, so links "
             "beside the cluster would be forgotten without a word, and checkpoints not exported; and an "
             "update of an existing deployment would make the moved NAT gateway anew, under another address. "
             "All three together would still be over the goal. The figure of 2026-11-22, 24.8 min (1.47x), "

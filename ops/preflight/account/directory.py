@@ -105,8 +105,9 @@ def _asked(address: str, directory: Directory, password: str, file: str) -> Find
             mend = f"put its authority's certificate on the nodes, and its path into {file}: LdapTlsCaCert"
         case code if code in _BIND:
             found = f"{address} refuses {directory.DomainReadOnlyUser} with the secret's password"
-            mend = f"DomainReadOnlyUser in {file}, or aws secretsmanager put-secret-value --secret-id " + (
-                directory.PasswordSecretArn
+            mend = (
+                f"DomainReadOnlyUser in {file}, or aws secretsmanager put-secret-value "
+                f"--secret-id {directory.PasswordSecretArn} --secret-string file://password.txt"
             )
         case code if code == _SEARCH:
             found, mend = f"{address} has no {base}: {reason}", f"DomainName in {file}"

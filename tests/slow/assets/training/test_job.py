@@ -143,7 +143,11 @@ def test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it(trainin
     prepare = str(training.shared / "training" / "tiny" / "prepare.sh")
 
     def preparing() -> list[psutil.Process]:
-        return [process for process in marked("tiny") if prepare in process.cmdline()]
+        found = []
+        for process in marked("tiny"):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found += [process] if prepare in process.cmdline() else []
+        return found
 
     wait_until(lambda: bool(preparing()), timeout_s=60, what="prepare.sh does not run")
     for process in preparing():

@@ -141,7 +141,7 @@ def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_
 ) -> None:
     assert whole_run
     exported = training.shared / "ten"
-    export = ("export", "titan/whole", "--checkpoint", "10", "--out", str(exported))
+    export = ("export", "titan/whole", "--checkpoint", "10", "--out", "/fsx/ten")
     code, said, complaint = trainctl(*export)
     assert code == 0, said + complaint
     training.wait(int(said.split()[1].strip(":")), state="COMPLETED")
