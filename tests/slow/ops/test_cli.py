@@ -152,7 +152,7 @@ def test_verify_has_a_verdict_of_each_check_and_takes_back_what_it_did(terminal:
 
 def test_connect_runs_a_command_and_says_what_a_shell_takes(terminal: Terminal) -> None:
     assert "gpu" in terminal.trainctl("connect", "--", "sinfo", "--all")
-    assert "has no shell" in terminal.trainctl("connect", "--print", code=1), "a rehearsal has no shell to open"
+    assert "has no shell" in terminal.trainctl("connect", "--print", code=1), "only AWS has one"
 
 
 def test_data_goes_to_the_bucket_and_comes_back_and_nothing_is_deleted(terminal: Terminal) -> None:
