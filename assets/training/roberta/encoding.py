@@ -52,7 +52,7 @@ class Encoded:
 
 
 class Process:
-    """What a process keeps from batch to batch."""
+    """State of a process of the pool, kept between batches."""
 
     end: bytes
     encode: Callable[[Sequence[str]], list[bytes]]
