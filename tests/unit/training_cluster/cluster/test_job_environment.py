@@ -26,6 +26,10 @@ def test_a_job_knows_what_its_nodes_network_and_gpus_should_reach() -> None:
     assert (known["CAPACITY"], known["PLACEMENT_GROUP"]) == ("ondemand", "yes")
 
 
+def test_a_job_knows_how_many_efa_interfaces_its_nodes_have() -> None:
+    assert variables("gpu", family="p5")["EFA_INTERFACES"] == "32"
+
+
 def test_a_family_without_gpus_or_floors_has_empty_values() -> None:
     known = variables("cpu", family="m6i")
     assert (known["COMPUTE_CAPABILITY"], known["NCCL_FLOORS"]) == ("", "")
