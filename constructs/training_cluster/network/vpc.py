@@ -8,12 +8,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from training_cluster.rules.network import PRIVATE_PREFIX
+
 CIDR = "10.0.0.0/16"
 PUBLIC_PREFIX = 20
 """Prefix length of 10.0.0.0/20: head and login nodes, the NAT gateway."""
-PRIVATE_PREFIX = 17
-"""Prefix length of 10.0.128.0/17: compute nodes and file systems. The most nodes of any size fit in
-(test_families.py)."""
 
 FLOW_LOG_RETENTION = logs.RetentionDays.THREE_MONTHS
 """Retention of a quarter, for an audit; the logs of our functions have the same."""

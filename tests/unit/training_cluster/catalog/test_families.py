@@ -19,10 +19,9 @@ from training_cluster.catalog.families import (
     load_family,
 )
 from training_cluster.catalog.family import FACTS, UNCONFIRMED, Size
-from training_cluster.network.vpc import PRIVATE_PREFIX
 from training_cluster.problems import ConfigurationError
 from training_cluster.queues.queue import ComputeResource, NodeType
-from training_cluster.rules.network import RESERVED_ADDRESSES
+from training_cluster.rules.network import PRIVATE_PREFIX, RESERVED_ADDRESSES
 
 THE_ISSUES_FAMILIES = set(
     "p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 trn1 trn1n trn2 g5 g6 g6e m6i m7i r7iz hpc7a".split()

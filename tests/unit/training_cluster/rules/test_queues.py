@@ -42,6 +42,11 @@ CR = "cr-0123456789abcdef0"
             "a: {compute_resources: [{name: x, family: g5}, {name: y, instance_types: g5.12xlarge}]}",
             ["different accelerators (g5.48xlarge 8, g5.12xlarge 4)", "--partition a,b"],
         ),
+        (
+            {},
+            "a: {family: p5, efa: false, nodes: 1100}",
+            ["take 35202 private addresses", "has 32699", "up to 32, one for each", "without `efa: false`"],
+        ),
         ({}, "a: {family: hpc7a, capacity: spot}", ["EC2 does not sell hpc7a.96xlarge as spot"]),
         (
             {},
