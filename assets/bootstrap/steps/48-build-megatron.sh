@@ -15,7 +15,7 @@
 # Where: node
 # Required: no
 # Budget: 2400 s
-# Reads: bootstrap/lib/installer.sh training/environment.sh training/local_environment.sh training/container_environment.sh
+# Reads: bootstrap/lib/installer.sh training/environment.sh training/environment_owners.sh training/local_environment.sh training/container_environment.sh
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/training/environment.sh

@@ -49,9 +49,9 @@ class Node:
         self.notes = folder / "notes"
         self.run_dir = folder / "runs" / "bert-trainium" / "job-1"
         self.venv = folder / "venvs" / "bert-trainium"
-        for name in ("container_environment.sh", "environment.sh", "launch.sh", "local_environment.sh"):
+        for script in (*TRAINING.glob("*environment*.sh"), TRAINING / "launch.sh"):
             self.training.mkdir(exist_ok=True)
-            shutil.copy(TRAINING / name, self.training)
+            shutil.copy(script, self.training)
         shutil.copytree(BERT, self.training / "bert-trainium")
         shutil.copytree(TRAINING / "trainkit", self.training / "trainkit")
         self.run_dir.mkdir(parents=True)
