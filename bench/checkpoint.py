@@ -65,10 +65,10 @@ def measure() -> Result:
             bars=[bar("gpt2, saved at once", steps)],
         ),
         notes=[
-            f"The stall is all that {EVERY} steps with a checkpoint take longer than so many quiet ones. "
+            f"The stall is the extra time of {EVERY} steps with one checkpoint over {EVERY} steps without. "
             f"One rank, {threads} threads, about 11 M parameters, on this machine's disk.",
-            "On GPUs steps are shorter and states larger, and neither was measured here. titan's checkpoints "
-            "are torchtitan's, and were not measured.",
+            "On GPUs, steps are shorter and checkpoints are larger; this was not measured. titan uses "
+            "torchtitan's checkpoints, which were not measured either.",
         ],
     )
 

@@ -50,21 +50,23 @@ def measure() -> Result:
             "calls_by_queues": calls,
         },
         picture=Bars(
-            title=f"A first deploy, {paths.minutes:.1f} min: what it waits for, one after the other",
+            title=f"A first deploy, {paths.minutes:.1f} min: its critical path",
             x_label="minutes (published times and estimates, not measured)",
             bars=_bars(paths.path),
         ),
         notes=[
             *paths.notes,
             *(f"{title}: {chain(read_parts(kind))}." for title, kind in _UPDATES.items()),
-            "Each part's source is in bench/waits.yaml. The provider polled every 30 s before: an update was "
-            "noticed 15 s after its end on average, instead of 5 s.",
-            "A rehearsed deploy is the real CDK CLI, the real provider and the real library on the local "
-            "AWS, where nothing takes the time that it takes on AWS: seconds and calls show what a change "
-            "of the code adds. The calls grow with the seconds, since the CDK CLI and ParallelCluster's own "
-            "functions poll. An update changes nodes=2 to nodes=3; for the script one of the bootstrap's "
-            "steps gets a comment. The queues are of as many families; the calls are those up to the upload "
-            "of the cluster's templates, CloudFormation's own not among them.",
+            "bench/waits.yaml names the source of each part. Until 2026-11-24 the provider polled every "
+            "30 s, and noticed the end of an update 15 s late on average. It now polls every 10 s, and is "
+            "5 s late on average.",
+            "A rehearsed deploy runs the real CDK CLI, the real provider and the real library against the "
+            "local AWS. Nothing there takes as long as on AWS, so the seconds and calls only show what a "
+            "change of the code adds. The number of calls grows with the seconds, because the CDK CLI and "
+            "ParallelCluster's own functions poll. The update of one flag changes nodes=2 to nodes=3. The "
+            "update after a changed script adds a comment to one bootstrap step. In the rows of queues, each "
+            "queue has a different family. Their calls are counted up to the upload of the cluster's "
+            "templates, and exclude CloudFormation's own calls.",
         ],
     )
 
@@ -97,7 +99,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
         if step.after == "explicit"
     ]
     explained = [
-        f"{step.resource.type} for {before.resource.type}: {why or 'no reason'}"
+        f"`{step.resource.type}` waits for `{before.resource.type}`: {why or 'no reason'}"
         for before, step, why in edges
     ]
     idle = [f"{step.resource.name} for {before.resource.name}" for before, step, why in edges if not why]
@@ -108,7 +110,7 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
             _at_most("critical path, against references alone", whole / ideal, IDEAL_GOAL),
             *_cut_rows(resources, table, ideal),
             Row(
-                name="explicit waits on it that need not be there",
+                name="unnecessary explicit waits on it",
                 goal="0",
                 measured=f"{len(idle)} of {len(edges)}" + (f": {'; '.join(idle)}" if idle else ""),
                 verdict="missed" if idle else "met",
@@ -129,26 +131,26 @@ def _paths(resources: Mapping[str, Resource], times: Times) -> Paths:
             ],
         },
         notes=[
-            "Minutes are the sum of creation times that others published, and of estimates "
-            "(bench/creation_times.yaml names each source); not run on real AWS. The chain: "
+            "This did not run on real AWS. The minutes are sums of published creation times and of "
+            "estimates; bench/creation_times.yaml names the source of each. The critical path, in minutes: "
             f"{_chain(path)}.",
-            "References alone, as if every resource began when the values that it uses are there: "
-            f"{ideal / 60:.1f} min. The stacks cost {(whole - no_barrier) / 60:.1f} min of it: the "
-            "CDK deploys StorageStack when all of NetworkStack is there (its NAT gateway too), and the "
-            "cluster when all of StorageStack is (the data repository associations too). They are three so "
-            "that `cdk destroy` of a cluster cannot touch data. None of the further cuts is made (ADR 42): "
-            "`npx cdk deploy TrainingClusterStack` deploys what that stack waits for and nothing else, so "
-            "links "
-            "beside the cluster would be forgotten without a word, and checkpoints not exported; and an "
-            "update of an existing deployment would make the moved NAT gateway anew, under another address. "
-            "All three together would still be over the goal. The figure of 2026-11-22, 24.8 min (1.47x), "
-            "had both links made at once, which FSx may refuse (ADR 10).",
-            "Waits that are no reference: "
-            + "; ".join(f"{each} ({number}x)" for each, number in Counter(explained).items())
-            + ".",
+            f"With references alone, a deploy takes {ideal / 60:.1f} min: each resource starts as soon as "
+            f"the values that it uses exist. The order of the stacks adds {(whole - no_barrier) / 60:.1f} "
+            "min. The CDK deploys StorageStack after all of NetworkStack, including its NAT gateway, and "
+            "the cluster after all of StorageStack, including the data repository associations. There are "
+            "three stacks so that `cdk destroy` of a cluster cannot touch data.",
+            "The app makes none of the further cuts ([ADR 42](adr/0042-stacks-not-cut-further.md)). `npx "
+            "cdk deploy TrainingClusterStack` deploys only the stacks that this stack depends on. Data "
+            "repository associations in a separate stack would silently be left out, and checkpoints would "
+            "not be exported. An update of an existing deployment would replace the moved NAT gateway, "
+            "which changes its address. All three cuts together would still miss the goal. The figure of "
+            "2026-11-22, 24.8 min (1.47x), created both associations at the same time, which FSx may "
+            "refuse ([ADR 10](adr/0010-two-associations.md)).",
+            "Resources on the critical path that wait for another without a reference to it:\n\n"
+            + "\n".join(f"- {each} ({number}x)" for each, number in Counter(explained).items()),
             f"By hand: {by_hand / 60:.1f} min, in the order of the tutorials (network, bucket and file "
-            "systems, key and policies, cluster), what is of one kind at once, without a second between two "
-            "commands.",
+            "systems, key and policies, cluster). Resources of one kind are created at the same time, and no "
+            "time passes between two commands.",
         ],
     )
 
@@ -163,7 +165,7 @@ def _parts(path: Sequence[Step]) -> list[tuple[str, float]]:
 
     def part(step: Step) -> str:
         kind = step.resource.type.rpartition("::")[2]
-        return kind if step.duration_s >= _SHOWN_S else f"{step.resource.stack}: small ones"
+        return kind if step.duration_s >= _SHOWN_S else f"{step.resource.stack}: short steps"
 
     return [
         (name, sum(step.duration_s for step in steps)) for name, steps in itertools.groupby(path, key=part)
@@ -205,7 +207,7 @@ def _cut_rows(resources: Mapping[str, Resource], table: Mapping[str, Any], ideal
         whole = critical_path(cut(resources, CUTS[:number]), **table)[-1].ends_s
         moved = ", ".join(each.moved for each in CUTS[:number])
         yield Row(
-            name=f"critical path, with {moved} in stacks beside the others",
+            name=f"critical path, with {moved} in separate stacks",
             measured=f"{whole / 60:.1f} min, {whole / ideal:.2f}x",
         )
 
@@ -233,10 +235,12 @@ def _call_rows(calls: Mapping[int, int]) -> list[Row]:
     found = ", ".join(f"{queues}: {number}" for queues, number in calls.items())
     return [
         Row(
-            name="AWS calls of the library for a cluster, by queues",
+            name="AWS calls of the library for a cluster, by number of queues",
             measured=f"{found} ({each:.1f} a queue)",
         ),
         _at_most(
-            "calls that the last doubling of queues adds, against the one before", growth(calls), GROWTH_GOAL
+            "calls added by the last doubling of queues, against the doubling before",
+            growth(calls),
+            GROWTH_GOAL,
         ),
     ]

@@ -52,13 +52,14 @@ def measure() -> Result:
             title=TITLE, x_label="seconds", bars=[bar(step, seconds) for step, seconds in steps.items()]
         ),
         notes=[
-            f"A compute node of the family {FAMILY} in a throw-away machine without network. Booting, and "
-            "ParallelCluster's own work, are not in it. One workload is baked, with one small package: a "
-            "start only checks that an environment is the one that its folder asks for.",
-            f"On a powered-down node: {chain(read_parts('node'))}, then the start above, then the first step "
-            "of gpt2 as the benchmark `rehearsal` measures it here; its time by bare torchrun is not ours. "
-            "The published time is of nodes without scripts of their own; Slurm's looks every 30 s are in "
-            "it. Sources: bench/waits.yaml; not run on AWS.",
+            f"This starts a compute node of the family {FAMILY} in a temporary root without a network. The "
+            "time excludes booting and ParallelCluster's own work. The image contains one workload with one "
+            "small package, because a start only checks that the environment matches the workload's folder.",
+            f"On a powered-down node, the time is the sum of: {chain(read_parts('node'))}; the start above; "
+            "and the first step of gpt2, as the benchmark `rehearsal` measures it. The part of the first "
+            "step that bare torchrun also takes does not count as ours. The published time is that of nodes "
+            "without custom scripts. It includes Slurm's scheduling interval of 30 s. This did not run on "
+            "AWS; bench/waits.yaml names the sources.",
         ],
     )
 

@@ -62,14 +62,15 @@ def measure() -> Result:
             bars=[bar(name, values) for name, values in seconds.items()],
         ),
         notes=[
-            f"Cold: git clone of what is committed here, then make rehearse FAMILY={FAMILY} "
-            f"WORKLOAD={WORKLOAD}, with this checkout's package caches; warm: the same command again, in "
-            "the same clone. Each is ended at its first loss. Warm took 42 s on 2026-11-22, before the app "
-            "was synthesised beside the bootstrap, and the provider polled three times as often. By a "
-            "profile of 2026-11-24 half is the deploy of the three stacks (most of it the real library), "
-            "a fifth the synth, a tenth the import of torch.",
-            "sbatch: job.slurm on a local Slurm whose two nodes are up, its checks and a preparation that "
-            "finds its work done included; torchrun: the same trainer and settings on the same two ranks.",
+            f"Cold: `git clone` of the committed files, then `make rehearse FAMILY={FAMILY} "
+            f"WORKLOAD={WORKLOAD}`, with the package caches of this checkout. Warm: the same command again "
+            "in the same clone. Each run stops at its first loss. A warm run took 42 s on 2026-11-22, "
+            "before the app was synthesised in parallel with the bootstrap and before the provider polled "
+            "three times as often. In a profile of 2026-11-24, the deploy of the three stacks takes half "
+            "of the time (mostly in the real library), the synth a fifth, and the import of torch a tenth.",
+            "sbatch runs job.slurm on a local Slurm with two running nodes. Its time includes the job's "
+            "checks and a preparation with nothing to do. torchrun runs the same trainer with the same "
+            "settings on the same two ranks.",
         ],
     )
 

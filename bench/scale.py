@@ -37,13 +37,14 @@ _NEEDED_GIB = 5
 _PROVIDER = ROOT / "constructs" / "training_cluster" / "cluster" / "cluster.py"
 _MEMORY = re.compile(r"memory_size=(\d+)")
 _PLAN = (
-    "Past 1,000 nodes, a plan of which nothing was run: environments in the image (image=build), since each "
-    "node unpacks an archive from /fsx otherwise; metadata IOPS of the file "
-    "system provisioned by their own figure instead of following its size; checkpoints with fewer files "
-    "than ranks (titan writes one a rank into one folder: shard within groups of nodes, and let one "
-    "group write); a larger head node, "
-    "since slurmctld hears of every node's start and of every job's end; capacity that is there when the "
-    "job asks for it (reservations, blocks), since EC2 and not Slurm decides how long the nodes take."
+    "A plan for more than 1,000 nodes, which was not run:\n\n"
+    "- environments in the image (image=build), because otherwise each node unpacks an archive from /fsx\n"
+    "- metadata IOPS of the file system set to a fixed figure, instead of following its size\n"
+    "- fewer checkpoint files than ranks: titan writes one file a rank into one folder; shard within groups "
+    "of nodes, and let one group write\n"
+    "- a larger head node, because slurmctld receives every node's start and every job's end\n"
+    "- reserved capacity (reservations, Capacity Blocks), because EC2, not Slurm, decides how long the nodes "
+    "take to start"
 )
 
 
@@ -76,24 +77,23 @@ def measure() -> Result:
         },
         picture=_picture(allocations) if allocations else None,
         notes=[
-            f"The queues are of the family {_FAMILY}. The library's load is its schema in a fresh process "
-            "with its own imports, before its validators ask AWS; ours is the rendering, the schema and "
-            "our rules.",
-            "slurmctld, slurmd, sbatch and srun are real. What is not: a node is a slurmd process on this "
-            "machine, which slurmctld's ResumeProgram starts in place of an instance; so the time until all"
-            " have registered is this machine's, and it is not counted. Each job has nodes that were "
-            "powered down. On ParallelCluster a job whose nodes are up waits up to 30 s more, until "
-            "slurmctld looks again; here a PrologSlurmctld tells it.",
+            f"All queues have the family {_FAMILY}. The library's load is the check by its schema in a new "
+            "process, including imports, before its validators call AWS. Ours is the rendering, the check by "
+            "the schema and the check by our rules.",
+            "slurmctld, slurmd, sbatch and srun are real. Each node is a slurmd process on this machine, "
+            "which slurmctld's ResumeProgram starts instead of an instance. The time until all nodes have "
+            "registered therefore depends on this machine, and does not count. Each job starts with nodes "
+            "that are powered down. On ParallelCluster, a job whose nodes are up waits up to 30 s more for "
+            "slurmctld's next check; here a PrologSlurmctld notifies slurmctld.",
             "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
-            "Its calls are what slurmctld itself counted (sdiag): a fixed number by the script and by srun."
-            " Each node's daemons also report the end of the step and of the job, as Slurm does. The script "
-            "itself takes half a second of any job; the rest is launch.sh on the nodes, which here share the "
-            "cores of one machine.",
-            "On 2026-11-22 the same job took 12 s, Slurm's own work included: each node started 48 programs "
-            "before its rank, and starts 8 now. A release is the work of the nodes' slurmd, but for "
-            "slurmctld's share.",
-            "The start is that of torchrun and one rank of gpt2 until its first checkpoint, counted by "
-            "strace, with what the node itself does for all its ranks.",
+            "slurmctld itself counts the calls (sdiag). The script and srun make a fixed number of them. "
+            "Each node's daemons also report the end of the step and of the job, as Slurm always does. The "
+            "script takes half a second of every job. The rest is launch.sh on the nodes, which here share "
+            "the cores of one machine.",
+            "On 2026-11-22 the same job took 12 s, including Slurm's own work. Each node then started 48 "
+            "programs before its rank; it now starts 8. The nodes' slurmd do most of the work of a release.",
+            "The rows of files and calls count the start of torchrun and one rank of gpt2 until its first "
+            "checkpoint, by strace. They include the node's own work for all its ranks.",
             _PLAN,
         ],
     )
@@ -170,13 +170,13 @@ def job_rows(small: JobWork, large: JobWork) -> list[Row]:
             CALLS_GOAL,
         ),
         Row(
-            name=f"files in the shared folder that {large.nodes} nodes write more than {small.nodes}",
+            name=f"extra files in the shared folder, {large.nodes} nodes against {small.nodes}",
             goal=f"<= {output} (a rank's two streams)",
             measured=str(more),
             verdict="met" if more <= output else "missed",
         ),
         Row(
-            name=f"job.slurm and launch.sh, {large.nodes} nodes on this one machine, beyond srun true",
+            name=f"job.slurm and launch.sh, {large.nodes} nodes on one machine, beyond srun true",
             goal=f"<= {_WORK_GOAL_S:g} s",
             measured=f"{large.own_s:.1f} s beyond {large.bare_s:.1f} s ({small.nodes} nodes: "
             f"{small.own_s:.1f} s)",
@@ -201,7 +201,7 @@ def _slurm_not_run(why: str) -> list[Row]:
 def start_rows(starts: Starts | None) -> list[Row]:
     """Return rows for what the start of a rank asks the shared file system for."""
     opens = "files that a rank opens on shared storage to start, environment on local disks against shared"
-    others = "other calls with a path there"
+    others = "other system calls with a path on shared storage"
     if starts is None:
         return [not_run(name, f"<= {_SHARED_GOAL:g} %", "no strace") for name in (opens, others)]
     shared, local = starts.shared, starts.local

@@ -125,11 +125,13 @@ def _against_nanogpt(ours: Sequence[float], theirs: Sequence[float] | None) -> R
 def _notes(nanogpt: Baseline | None, *, threads: int) -> list[str]:
     cores = f"{os.cpu_count()} CPUs, {threads} threads"
     return [
-        f"Each speed is that of the median step after {SIZES.after} steps that warm up; {cores}. gpt2 and "
-        "nanoGPT and the loop have the same sizes, batch and tokens (the text of this machine), float32, "
-        "AdamW and clipping, and print each step.",
-        "roberta starts by train.sh (torchrun, one rank), fairseq-train from the command line, with the same "
-        "arguments and data; compared are the times at which both print the same line of fairseq's own log.",
-        "Two ranks share batch and threads of the one: their ratio is what gloo and DDP cost on one machine.",
+        f"Each speed is that of the median step after {SIZES.after} warm-up steps, on {cores}. gpt2, nanoGPT "
+        "and the loop use the same model size, batch and tokens (text files of this machine), float32, AdamW "
+        "and gradient clipping, and print each step.",
+        "roberta starts with train.sh (torchrun, one rank), and fairseq-train from the command line with "
+        "the same arguments and data. The times compared are those at which both print the same line of "
+        "fairseq's log.",
+        "The two ranks together use the batch and the threads of the single rank. The ratio shows the cost "
+        "of gloo and DDP on one machine.",
         *([nanogpt.note] if nanogpt else []),
     ]

@@ -19,10 +19,10 @@ PICTURES = ROOT / "docs" / "pictures"
 _HEAD = """\
 # Benchmarks
 
-Made by `make bench`; `make bench ONLY=synth` runs one. Each figure compares programs that alternated in one
-run on one machine: the ratio counts, and the seconds show its scale. The baselines are the real other
-programs, at the versions named; a missing one is shown as "not run". The raw figures are in
-`bench/results/`.
+`make bench` writes this page; `make bench ONLY=synth` runs one benchmark. Each figure compares programs that
+ran alternately on the same machine. The ratio is the result; the seconds show the scale. The baselines are
+the real programs, at the versions named. A program that was not available is shown as "not run". The raw
+figures are in `bench/results/`.
 """
 
 
