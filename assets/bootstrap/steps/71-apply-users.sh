@@ -26,6 +26,8 @@ readonly USERS="$BUNDLE/users" ETC="$TRAINING_ROOT/etc"
 # The group of all users of the file, by which a node knows whom it made.
 readonly ALL=training-users ALL_GID=4999
 readonly NOLOGIN=/usr/sbin/nologin SHELL_OF_USERS=/bin/bash EXPIRED=1970-01-02
+# pam_umask reads it, so that sftp and editors over SSH, which start no login shell, make private files, too.
+readonly GECOS=umask=077
 readonly SUDOERS="$ETC/sudoers.d/90-training-cluster-admins"
 # usermod writes to the files of another root without PAM and without chroot.
 prefix=()
@@ -99,7 +101,7 @@ apply_user() {
       return
     fi
     # The group first, with the same number: without it the user's group gets another one.
-    missing+="g $name $uid"$'\n'"u $name $uid:$uid - $HOMES/$name $shell"$'\n'
+    missing+="g $name $uid"$'\n'"u $name $uid:$uid \"$GECOS\" $HOMES/$name $shell"$'\n'
     for group in "${groups[@]}"; do missing+="m $name $group"$'\n'; done
     if [[ $state == locked ]]; then expired+=("$name"); fi
   elif [[ ${shell_of[$name]} != "$shell" ]] || ! is_in_exactly "$name" "${groups[@]}"; then
@@ -127,14 +129,16 @@ lock_user() {
   end_sessions "$1"
 }
 
-# end_sessions NAME: ends the logins of a locked user. Jobs run on.
+# end_sessions NAME: ends the logins of a user who is locked, or may no longer use sudo: a root shell would stay open.
+# Jobs run on.
 end_sessions() {
   if [[ -z $TRAINING_ROOT && $NODE_TYPE != ComputeFleet ]]; then loginctl terminate-user "$1" 2>/dev/null || true; fi
 }
 
-# Writes who may use sudo.
+# Writes who may use sudo, and ends the logins of those who no longer may.
 write_admins() {
-  local name state kind admins=""
+  local name state kind admins="" former
+  former="$(sed -n 's/ ALL=(ALL) NOPASSWD:ALL$//p' "$SUDOERS" 2>/dev/null)" || true
   while read -r name _ state kind _; do
     if [[ $state == active && $kind == admin && -z ${refused[$name]:-} ]]; then
       admins+=$'\n'"$name ALL=(ALL) NOPASSWD:ALL"
@@ -145,6 +149,11 @@ write_admins() {
   else
     rm -f "$SUDOERS"
   fi
+  for name in $former; do
+    if [[ $admins$'\n' == *$'\n'"$name "* ]]; then continue; fi
+    printf '%s may no longer use sudo: logins end\n' "$name"
+    end_sessions "$name"
+  done
 }
 
 # Makes what users make private, and their environments their own.
@@ -161,8 +170,15 @@ END
 }
 
 # as_user UID COMMAND...: runs a command with the rights of a user alone, for a few seconds: a pipe in the place of a file
-# would block it forever.
-as_user() { timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}"; }
+# would block it forever. Its output goes to a file, and it has none of root's open files: another process of the user could
+# take these over (pidfd_getfd), keep the lock of bootstrap.sh, or the pipe for whose end run-steps.sh waits.
+as_user() {
+  local status=0
+  timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}" \
+    >"$said_as_user" 2>&1 3>&- 9>&- || status=$?
+  cat "$said_as_user" >&2
+  return "$status"
+}
 
 # make_parent FOLDER: makes a folder of root's for the folders of users.
 make_parent() {
@@ -190,7 +206,8 @@ make_folder() {
     return
   fi
   if (($2)); then owner=(uid "$2"); else owner=(gid "$3"); fi
-  other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 "-${owner[0]}" "${owner[1]}" -print -quit)"
+  # A run of this step that was killed leaves a folder .fresh-*.
+  other="$(find "$(dirname "$1")" -mindepth 1 -maxdepth 1 ! -name '.fresh-*' "-${owner[0]}" "${owner[1]}" -print -quit)"
   if [[ -n $other ]]; then
     report "the ${owner[*]} of $(basename "$1") was that of $other: give $(basename "$1") another"
     return
@@ -205,7 +222,7 @@ make_folder() {
 # write_keys NAME UID STATE: adds the file's keys to the user's own keys; moves all keys of a locked user away. What is in a
 # user's home ends no deploy.
 write_keys() {
-  if [[ $(stat --format %u "$HOMES/$1" 2>/dev/null) != "$2" ]]; then return; fi
+  if [[ $(stat --format %u "$HOMES/$1" 2>/dev/null) != "$2" ]]; then return 1; fi
   # shellcheck disable=SC2016  # for the user's shell
   lines keys | sed -n "s/^$1 //p" | as_user "$2" bash -euo pipefail -c '
     umask 077
@@ -247,7 +264,8 @@ write_all_keys() {
   put "$done_before" 600 <<<"${written%$'\n'}"
 }
 
-# set_quotas: sets the quotas on Lustre that differ from those set before.
+# set_quotas: sets the quotas on Lustre that differ from those set before. A project's folder gets the project's id in any
+# case, while it is empty: what is made in it inherits the id, and a later quota counts all of it.
 set_quotas() {
   local -r done_before="$TRAINING_ROOT/var/lib/training-cluster/quotas"
   local wanted kind name id gib
@@ -259,9 +277,15 @@ set_quotas() {
   while read -r kind name id gib; do
     [[ -n $kind ]] || continue
     if grep -qxF -- "$kind $name $id $gib" "$done_before" 2>/dev/null; then continue; fi
-    if [[ $kind == p ]]; then lfs project -p "$id" -s "$TRAINING_SHARED/projects/$name" || report "no project of $name"; fi
-    lfs setquota "-$kind" "$id" --block-hardlimit "${gib}G" "$TRAINING_SHARED" ||
-      report "the quota of $name could not be set: see the line above"
+    {
+      { [[ $kind == u ]] || lfs project -p "$id" -s "$TRAINING_SHARED/projects/$name"; } &&
+        lfs setquota "-$kind" "$id" --block-hardlimit "${gib}G" "$TRAINING_SHARED"
+    } || if [[ $gib == 0 ]]; then
+      # A file system before Lustre 2.15 has no quotas of projects, and no deploy fails for one that nobody asks for.
+      printf '%s has no quota on %s, which refuses to have one: see the line above\n' "$name" "$TRAINING_SHARED" >&2
+    else
+      report "the quota of $name could not be set: see the line above (quotas of projects are of Lustre 2.15)"
+    fi
   done <<<"$wanted"
   if ((${#problems[@]} == 0)); then put "$done_before" <<<"$wanted"; fi
 }
@@ -287,6 +311,9 @@ make_shared() {
 
 # A cluster without users stays as ParallelCluster makes it.
 if [[ ! -d $USERS ]] && ! grep -qs "^$ALL:" "$ETC/group"; then exit 0; fi
+said_as_user="$(mktemp)"
+readonly said_as_user
+trap 'rm -f "$said_as_user"' EXIT
 read_node
 HOMES="$TRAINING_ROOT/home"
 if [[ $(lines homes) == efs ]]; then HOMES="$TRAINING_EFS/home"; fi

@@ -45,7 +45,7 @@ cd "$1"
 mkdir -p etc sss log home fsx
 cp -a /etc/. etc
 cp -a /var/lib/sss/. sss
-rm -rf sss/db/* sss/mc/* sss/pipes/nss
+rm -rf sss/db/* sss/mc/* sss/pipes/{nss,pam}
 mount --bind etc /etc
 mount --bind sss /var/lib/sss
 mount --bind log /var/log/sssd
@@ -57,7 +57,7 @@ sed -i -E '/^(passwd|group|shadow):/{s/ sss//; s/$/ sss/}' /etc/nsswitch.conf
 DEBIAN_FRONTEND=noninteractive pam-auth-update --enable mkhomedir
 sssd -i >sssd.out 2>&1 &
 for _ in {1..100}; do
-  if [[ -S /var/lib/sss/pipes/nss ]]; then break; fi
+  if [[ -S /var/lib/sss/pipes/nss && -S /var/lib/sss/pipes/pam ]]; then break; fi
   sleep 0.1
 done
 bash -c "$2"

@@ -19,7 +19,7 @@ from rehearsal.problems import RehearsalError
 BASE = "dc=corp,dc=example,dc=com"
 READER = f"cn=ReadOnly,{BASE}"
 PASSWORD = "of the reader"
-PACKAGES = "slapd sssd-ldap sssd-common libnss-sss"
+PACKAGES = "slapd sssd-ldap sssd-common libnss-sss libpam-sss"
 """Debian's packages of the server and of a node."""
 _START_TIMEOUT_S = 20.0
 _CONF = """\

@@ -112,6 +112,34 @@ def test_a_user_of_the_directory_is_known_private_and_no_admin(tmp_path: Path, s
     assert sum(line.startswith("HOME_MODE") for line in login) == 1
 
 
+def test_a_login_takes_the_password_of_the_directory_and_the_filter_of_the_cluster(
+    tmp_path: Path, server: Server
+) -> None:
+    """Through PAM, as sshd asks it; su has the same common-auth, common-account and common-session."""
+    directory = directory_of(settings_of(tmp_path, server, LdapAccessFilter="(uid=alice)"))
+    script = f"""
+        {WAIT}
+        login() {{
+          printf '%s\\n' "$2" | setpriv --reuid=nobody --regid=nogroup --clear-groups su - "$1" -c 'id -un; pwd'
+          echo "$1 ${{PIPESTATUS[1]}}"
+        }}
+        login alice 'of alice'
+        login alice 'of bob'
+        login alice ''
+        login bob 'of bob'
+        stat --format '%U' /home/*
+    """
+    done = run_on_node(tmp_path / "node", script, directory=directory, password=PASSWORD)
+    assert done.stdout.splitlines()[1:] == [
+        *("alice", "/home/alice", "alice 0"),
+        *("alice 1", "alice 1", "bob 1"),
+        "alice",  # the one home: PAM made none for who did not get in
+    ], done
+    assert done.stderr.count("Authentication failure") == 2, done.stderr
+    # Bob's password is right, and the filter has the last word.
+    assert done.stderr.splitlines()[-1].endswith("Permission denied"), done.stderr
+
+
 def test_a_group_of_sudo_counts_only_if_the_file_says_so(tmp_path: Path, server: Server) -> None:
     shown = {**POSIX, "filter_groups": "nobody,root"}
     directory = directory_of(settings_of(tmp_path, server, AdditionalSssdConfigs=shown))
