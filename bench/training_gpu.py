@@ -86,7 +86,7 @@ def measure() -> Result:
         ),
         notes=[
             "MFU counts 6N + 12LHQT operations a token (PaLM, arXiv 2204.02311, appendix B). gpt2 and "
-            "nanoGPT have the same sizes, batch and tokens; nanoGPT is compiled, gpt2 is not.",
+            "nanoGPT have the same sizes, batch and tokens; both are compiled.",
             *([nanogpt.note] if nanogpt else []),
         ],
     )
