@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -19,10 +20,12 @@ from bench.subjects.workloads import Workload
 from training_cluster.paths import ROOT, TRAINING
 
 TITLE = "training on CPUs, tokens a second"
-ROUNDS = 5
+ROUNDS, COMPILED_ROUNDS = 5, 3
 SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=20, after=4)
-_AS_FAST, _OVERHEAD = 1.0, 1.02
+_AS_FAST, _COMPILED_AS_FAST, _OVERHEAD = 1.0, 1.1, 1.02
 _NANOGPT = "gpt2 against nanoGPT, tokens/s"
+_COMPILED = "gpt2 against nanoGPT, both compiled, tokens/s"
+_COMPILER = "no C++ compiler"
 # Wide enough that an update takes tenths of a second, so that the launcher's share can be measured.
 ROBERTA = {
     "roberta_layers": 4,
@@ -55,6 +58,7 @@ def measure() -> Result:
     ours = speeds["gpt2"]
     rows = [
         _against_nanogpt(ours, speeds.get("nanoGPT")),
+        _compiled(speeds, nanogpt),
         at_least(
             "gpt2 against a plain transformers loop, tokens/s", ratios(ours, speeds["plain loop"]), _AS_FAST
         ),
@@ -89,7 +93,14 @@ def _gpt2(folder: Path, nanogpt: Baseline | None, *, threads: int) -> dict[str, 
         works["nanoGPT"] = programs.nanogpt(nanogpt, compiled=False)
     if threads > 1:
         works["gpt2, 2 ranks"] = lambda: programs.ours(ranks=2)
-    return turns(works, rounds=ROUNDS)
+    speeds = turns(works, rounds=ROUNDS)
+    if nanogpt and _has_compiler():
+        compiled = {
+            "gpt2, compiled": lambda: programs.ours(compiled=True),
+            "nanoGPT, compiled": programs.nanogpt(nanogpt, compiled=True),
+        }
+        speeds |= turns(compiled, rounds=COMPILED_ROUNDS)
+    return speeds
 
 
 def _roberta(folder: Path, *, threads: int) -> dict[str, list[float]]:
@@ -120,6 +131,19 @@ def _against_nanogpt(ours: Sequence[float], theirs: Sequence[float] | None) -> R
     if theirs is None:
         return not_run(_NANOGPT, f">= {_AS_FAST:g}x", ABSENT)
     return at_least(_NANOGPT, ratios(ours, theirs), _AS_FAST)
+
+
+def _compiled(speeds: Mapping[str, Sequence[float]], nanogpt: Baseline | None) -> Row:
+    if "gpt2, compiled" not in speeds:
+        why = ABSENT if nanogpt is None else _COMPILER
+        return not_run(_COMPILED, f">= {_COMPILED_AS_FAST:g}x", why)
+    found = ratios(speeds["gpt2, compiled"], speeds["nanoGPT, compiled"])
+    return at_least(_COMPILED, found, _COMPILED_AS_FAST)
+
+
+def _has_compiler() -> bool:
+    """Return whether torch.compile finds a C++ compiler, which it needs for CPUs."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
 def _notes(nanogpt: Baseline | None, *, threads: int) -> list[str]:

@@ -55,9 +55,15 @@ class Programs:
         workload.prepare("data", self._settings())
         self._tokens = _join(workload)
 
-    def ours(self, *, ranks: int = 1) -> float:
-        """Run the workload gpt2 on a number of ranks, which share batch and threads."""
+    def ours(self, *, ranks: int = 1, compiled: bool | None = None) -> float:
+        """Run the workload gpt2 on a number of ranks, which share batch and threads.
+
+        Args:
+            ranks: number of ranks.
+            compiled: COMPILE=yes or no; None for the workload's default, which is yes on GPUs only.
+        """
         settings = self._settings() | {
+            "compile": {None: "", True: "yes", False: "no"}[compiled],
             "batch_size": self._sizes.batch // ranks,
             "max_steps": self._sizes.steps,
             "warmup_steps": self._sizes.steps,

@@ -6,6 +6,7 @@ import pytest
 
 from bench import checkpoint, data, training_cpu, training_gpu
 from bench.baselines.fairseq_command import single_process
+from bench.measuring.environments import Baseline
 from bench.measuring.timing import BaselineError
 from bench.measuring.watched import Watched
 from bench.subjects.gpt2_programs import Sizes
@@ -33,6 +34,15 @@ def test_rows_of_absent_baselines_are_not_left_out() -> None:
     assert training_cpu._against_nanogpt([1.0], None).measured == "not run: baseline absent"
     rows = data._against("gpt2", "nanoGPT's prepare", [Watched(seconds=1.0, lines=[], peak_bytes=0)], None)
     assert [row.verdict for row in rows] == ["not run", "not run"]
+
+
+def test_the_compiled_row_says_what_is_missing_or_compares_the_compiled_runs() -> None:
+    nanogpt = Baseline(folder=Path(), note="")
+    eager = {"gpt2": [8.0], "nanoGPT": [1.0]}
+    assert training_cpu._compiled(eager, None).measured == "not run: baseline absent"
+    assert training_cpu._compiled(eager, nanogpt).measured == "not run: no C++ compiler"
+    row = training_cpu._compiled({**eager, "gpt2, compiled": [2.4], "nanoGPT, compiled": [2.0]}, nanogpt)
+    assert (row.measured, row.verdict) == ("1.20x (1.20 to 1.20, 1 runs)", "met")
 
 
 def test_without_a_gpu_each_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
