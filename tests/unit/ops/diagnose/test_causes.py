@@ -16,7 +16,8 @@ from ops.diagnose.files import Files
 from ops.diagnose.render import Diagnosis
 
 CORPUS = Path(__file__).parent / "logs"
-THREADS = Path(__file__).parent / "threads" / "known.yaml"
+THREADS = Path(__file__).parent / "threads"
+LINES = (THREADS / "known.yaml", THREADS / "messages.yaml")
 LOGS = sorted(CORPUS.iterdir())
 NOTHING = ("unknown", "healthy")
 # Outputs of jobs; torchrun, srun and mpirun write a rank's number before each of its lines.
@@ -65,7 +66,7 @@ def test_the_numbers_before_the_lines_of_ranks_change_no_diagnosis(log: Path, tm
 
 def test_every_cause_is_on_top_of_a_log_and_some_logs_have_none() -> None:
     names = Counter(map(expected, LOGS))
-    of_threads = {row["cause"] for row in yaml.safe_load(THREADS.read_text(encoding="utf-8"))}
+    of_threads = {row["cause"] for file in LINES for row in yaml.safe_load(file.read_text(encoding="utf-8"))}
     assert (set(names) - set(NOTHING)) | of_threads == set(load_causes())
     assert names["unknown"] >= 3
     assert names["healthy"] >= 3

@@ -35,8 +35,10 @@ def top(text: str) -> str | None:
     return causes[0].id if causes else None
 
 
-@pytest.mark.parametrize("line", lines("known.yaml"), ids=lambda line: line.thread)
-def test_a_line_of_a_thread_has_its_cause_on_top(line: Line) -> None:
+@pytest.mark.parametrize(
+    "line", [*lines("known.yaml"), *lines("messages.yaml")], ids=lambda line: line.thread
+)
+def test_a_line_of_a_thread_or_a_source_has_its_cause_on_top(line: Line) -> None:
     assert top(line.text) == line.cause
 
 
