@@ -51,9 +51,10 @@ class Rank:
         if self.run.is_first:
             print(text)
 
-    def mean(self, *values: float) -> list[float]:
-        """Return the mean over ranks of each value, in one exchange."""
-        own = torch.tensor(values, dtype=torch.float64, device=self.accelerator.device)
+    def mean(self, *values: torch.Tensor | float) -> list[float]:
+        """Return the mean over ranks of each value, in one exchange; a GPU's work so far is done then."""
+        device = self.accelerator.device
+        own = torch.stack([torch.as_tensor(value, dtype=torch.float64, device=device) for value in values])
         summed = self.accelerator.reduce(own, reduction="sum").tolist()
         return [value / self.run.world_size for value in summed]
 
@@ -173,9 +174,10 @@ def train_steps(
             group["lr"] = rate
         micro_batches = ahead.batches(tokens_seen // rank.shape.context)
         data_s = time.perf_counter() - started
-        own_loss, norm = update(accelerator, model, optimizer, micro_batches)
-        # The losses, and whether any rank was asked to stop: all ranks then decide the same.
-        loss, stopping = rank.mean(own_loss, stop.asked)
+        own_loss, own_norm = update(accelerator, model, optimizer, micro_batches)
+        # The losses, and whether any rank was asked to stop: all ranks then decide the same. The norm is that
+        # of all ranks already, so its mean is itself.
+        loss, stopping, norm = rank.mean(own_loss, stop.asked, own_norm)
         step_s = time.perf_counter() - started
         if step == first + 1:
             process_group.shorten()
@@ -210,37 +212,39 @@ def train_steps(
 
 def update(
     accelerator: Accelerator, model: Any, optimizer: Any, micro_batches: list[torch.Tensor]
-) -> tuple[float, float]:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Make one update; return this rank's loss, and the norm of all ranks' gradients.
 
-    Gradients are exchanged in the last micro-step only.
+    Gradients are exchanged in the last micro-step only. Nothing here waits for the device, which would be
+    idle until it is given the next micro-step.
     """
     model.train()
-    total = 0.0
+    total = torch.zeros((), dtype=torch.float64, device=accelerator.device)
     for i, ids in enumerate(micro_batches, start=1):
         last = i == len(micro_batches)
         with contextlib.nullcontext() if last else accelerator.no_sync(model):
             loss = loss_of(model, ids) / len(micro_batches)
             accelerator.backward(loss)
-        total += loss.item()
+        total += loss.detach()
     norm = accelerator.clip_grad_norm_(model.parameters(), GRADIENT_CLIP)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return total, float(norm)
+    return total, norm
 
 
 def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> None:
     """Record the mean loss over eval_batches of each rank, always the same ones."""
-    batches, total = rank.settings.eval_batches, 0.0
+    batches = rank.settings.eval_batches
     if not batches:
         return
     started = time.perf_counter()
     with process_group.patient(rank.run, "validating"):
         tokens = rank.tokens("val")
+        total = torch.zeros((), dtype=torch.float64, device=rank.accelerator.device)
         model.eval()
         with torch.no_grad():
             for i in range(batches):
-                total += loss_of(model, rank.batch("val", tokens, first=0, micro_step=i)).item()
+                total += loss_of(model, rank.batch("val", tokens, first=0, micro_step=i))
         (loss,) = rank.mean(total / batches)
     if metrics:
         print(metrics.add_validation(step=step, loss=loss, seconds=time.perf_counter() - started))

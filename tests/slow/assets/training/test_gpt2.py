@@ -13,6 +13,7 @@ from tests.slow.assets.training.training import (
     Training,
     check_that_an_invisible_gpu_is_one_sentence,
     check_that_divergence_ends_a_run,
+    in_environment,
     losses,
     ranks,
     training_on_slurm,
@@ -105,6 +106,13 @@ def test_gpt2_saves_when_slurm_ends_it_and_goes_on_from_there(training: Training
     said = training.run("ended", MAX_STEPS=str(at + 2))
     assert f"resuming from {training.checkpoints('ended') / f'step-{at:06d}'}" in said
     assert [row["step"] for row in training.metrics("ended")] == list(range(1, at + 3))
+
+
+def test_an_update_waits_for_no_number_of_the_device() -> None:
+    loss, has_norm = in_environment("gpt2", "gpt2_update.py").split()
+    # Random weights give ln(64).
+    assert float(loss) == pytest.approx(4.16, abs=0.1)
+    assert has_norm == "True"
 
 
 def test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it(training: Training) -> None:
