@@ -1,9 +1,11 @@
-"""Training on one GPU in bf16: MFU of gpt2 and of titan, and gpt2 against compiled nanoGPT."""
+"""Training on one GPU in bf16: MFU of gpt2 and titan, and both against nanoGPT and torchtitan alone."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -15,10 +17,11 @@ from bench.measuring.environments import ABSENT, Baseline, find_baseline, worklo
 from bench.measuring.machine import describe_machine
 from bench.measuring.result import Bars, Result, Row, at_least, bar, not_run, spread
 from bench.measuring.timing import BaselineError, ratios
-from bench.measuring.watched import turns
+from bench.measuring.watched import Command, turns, watch
 from bench.subjects.gpt2_programs import Programs, Sizes
-from bench.subjects.workloads import Settings, Workload
+from bench.subjects.workloads import TIMEOUT_S, Settings, Workload
 from training_cluster.catalog.families import family_names, load_family
+from training_cluster.paths import ROOT, TRAINING
 
 TITLE = "training on one GPU, in bf16"
 ROUNDS = 3
@@ -37,21 +40,29 @@ TITAN: Settings = {
     "batch_size": 2,
     "activation_checkpointing": "none",
     "compile": "yes",
-    "corpus": "machine",
+    "data": "machine",
     "vocab_size": 32768,
+    # Each split of this text has more tokens than a sequence.
+    "validation_every": 4,
     "device": "cuda",
+    # As on a node of a GPU family, for launch.sh's settings of torch.
+    "accelerator_kind": "gpu",
     "mixed_precision": "bf16",
-    "max_steps": 25,
+    "max_steps": 60,
     "checkpoint_every": 1000,
     "eval_batches": 0,
     "export": "no",
     "log_every": 1,
 }
-_TITAN_AFTER = 10
-_TITAN = "titan 1B"
+_TITAN_AFTER = 20
+_TITAN, _ALONE = "titan 1B", "torchtitan 1B"
 GOALS = {"gpt2 124M": 45.0, "gpt2 345M": None, _TITAN: 50.0}
 """Goals of MFU, in percent."""
 _AS_FAST = 1.0
+_AS_TORCHTITAN = 0.98
+"""Goal of titan's speed over that of torchtitan alone."""
+_TORCHTITAN_ALONE = ROOT / "bench" / "baselines" / "torchtitan_alone.py"
+_TITAN_AGAINST = f"{_TITAN} against torchtitan alone, tokens/s"
 _NO_GPU = "no GPU"
 
 
@@ -72,11 +83,14 @@ def measure() -> Result:
             mfus[f"gpt2 {size}"] = [
                 100 * speed * flops_per_token(sizes) / (peak * 1e12) for speed in speeds[f"gpt2 {size}"]
             ]
-        mfus[_TITAN] = _titan(Path(name) / "titan", peak)
+        titan = Titan(Path(name) / "titan", peak)
+        speeds |= turns({_TITAN: titan.ours, _ALONE: titan.alone}, rounds=ROUNDS)
+        mfus[_TITAN] = titan.mfus
     return Result(
         rows=[
             *(_mfu_row(name, values) for name, values in mfus.items()),
             *_against(speeds, there=bool(nanogpt)),
+            at_least(_TITAN_AGAINST, ratios(speeds[_TITAN], speeds[_ALONE]), _AS_TORCHTITAN),
         ],
         figures={"tokens_per_s": speeds, "mfu_percent": mfus, "peak_tflops": peak},
         picture=Bars(
@@ -86,7 +100,8 @@ def measure() -> Result:
         ),
         notes=[
             "MFU counts 6N + 12LHQT operations a token (PaLM, arXiv 2204.02311, appendix B). gpt2 and "
-            "nanoGPT have the same sizes, batch and tokens; both are compiled.",
+            "nanoGPT have the same sizes, batch and tokens, and are compiled. torchtitan alone has the "
+            "model, batch and options of titan, random tokens, and no checkpoints.",
             *([nanogpt.note] if nanogpt else []),
         ],
     )
@@ -130,7 +145,11 @@ def _unready() -> str:
 
 def _not_run(why: str) -> list[Row]:
     mfu = [not_run(_mfu_name(name), f">= {goal:g} %" if goal else "", why) for name, goal in GOALS.items()]
-    return [*mfu, *(not_run(_against_name(size), f">= {_AS_FAST:g}x", why) for size in GPT2)]
+    return [
+        *mfu,
+        *(not_run(_against_name(size), f">= {_AS_FAST:g}x", why) for size in GPT2),
+        not_run(_TITAN_AGAINST, f">= {_AS_TORCHTITAN:g}x", why),
+    ]
 
 
 def _mfu_name(name: str) -> str:
@@ -167,17 +186,55 @@ def _gpt2(folder: Path, size: str, nanogpt: Baseline | None) -> dict[str, list[f
     return turns(works, rounds=ROUNDS)
 
 
-def _titan(folder: Path, peak: float) -> list[float]:
-    """Return the MFU in the run's own metrics, in percent."""
-    workload = Workload(name="titan", shared=folder)
-    settings = {**TITAN, "accelerator_peak_tflops": peak}
-    workload.prepare("data", settings)
-    found = []
-    for number in range(ROUNDS):
-        run = f"run-{number}"
-        (workload.run_dir(run)).mkdir(parents=True)
-        note = workload.run_dir("data") / "data.json"
-        (workload.run_dir(run) / "data.json").write_bytes(note.read_bytes())
-        workload.train(run, settings)
-        found.append(100 * statistics.median(row["mfu"] for row in workload.metrics(run)[_TITAN_AFTER:]))
-    return found
+class Titan:
+    """Runs of the workload titan, and of torchtitan without it; each returns tokens/s."""
+
+    def __init__(self, folder: Path, peak: float, *, settings: Settings = TITAN) -> None:
+        """Prepare data and tokenizer.
+
+        Args:
+            peak: peak of the GPU in TFLOP/s, for the MFU in the run's metrics.
+        """
+        self.mfus: list[float] = []
+        """Median MFU of each run of the workload, in percent."""
+        self._workload = Workload(name="titan", shared=folder)
+        self._settings = {**settings, "accelerator_peak_tflops": peak}
+        self._workload.prepare("data", self._settings)
+        self._note = self._workload.run_dir("data") / "data.json"
+        self._runs = 0
+
+    def ours(self) -> float:
+        """Run the workload."""
+        self._runs += 1
+        run = f"run-{self._runs}"
+        self._workload.run_dir(run).mkdir(parents=True)
+        shutil.copyfile(self._note, self._workload.run_dir(run) / "data.json")
+        self._workload.train(run, self._settings)
+        # A checkpoint is written at the end, and is not compared.
+        shutil.rmtree(self._workload.shared / "checkpoints" / run)
+        rows = self._workload.metrics(run)[_TITAN_AFTER:]
+        self.mfus.append(100 * statistics.median(row.get("mfu") or 0.0 for row in rows))
+        return self._speed(statistics.median(row["step_s"] for row in rows))
+
+    def alone(self) -> float:
+        """Run torchtitan's own Trainer."""
+        sizes = [self._settings[name] for name in ("size", "seq_len", "batch_size", "max_steps")]
+        tokenizer = json.loads(self._note.read_text(encoding="utf-8"))["tokenizer"]
+        folder, device = self._workload.shared / "alone", self._settings["device"]
+        environment = self._workload.environment("alone", self._settings)
+        # torchtitan starts its ranks with this; cpu.py is in titan's folder.
+        environment["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+        environment["PYTHONPATH"] = str(TRAINING / "titan")
+        command: Command = [self._workload.python, _TORCHTITAN_ALONE, *map(str, sizes), tokenizer, folder]
+        watched = watch(
+            [*command, str(device)],
+            cwd=self._workload.shared,
+            environment=environment,
+            timeout_s=TIMEOUT_S,
+        )
+        return self._speed(watched.step_s(r"step: +(\d+)", after=_TITAN_AFTER))
+
+    def _speed(self, step_s: float) -> float:
+        """Return the tokens per second at a length of a step."""
+        tokens = int(str(self._settings["batch_size"])) * int(str(self._settings["seq_len"]))
+        return tokens / step_s

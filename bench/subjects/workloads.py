@@ -14,6 +14,8 @@ from bench.measuring.environments import VENVS, workload_python
 from bench.measuring.watched import Command, Watched, watch
 from training_cluster.paths import TRAINING
 
+TIMEOUT_S = 1200
+"""Seconds that a preparation or a training may take: GPUs compile the model first, and tune its kernels."""
 Settings = Mapping[str, object]
 """Settings of a workload, by their names in lower case."""
 
@@ -80,7 +82,7 @@ class Workload:
 
     def _start(self, script: str, environment: dict[str, str], *, memory: bool) -> Watched:
         command: Command = ["bash", TRAINING / self.name / script]
-        return watch(command, cwd=self.shared, environment=environment, memory=memory)
+        return watch(command, cwd=self.shared, environment=environment, memory=memory, timeout_s=TIMEOUT_S)
 
 
 def free_port() -> int:

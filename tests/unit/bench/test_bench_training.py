@@ -11,6 +11,7 @@ from bench.measuring.timing import BaselineError
 from bench.measuring.watched import Watched
 from bench.subjects.gpt2_programs import Sizes
 from bench.subjects.preparations import Text
+from tests.unit.assets.training.workload_modules import workload_on_the_path
 
 SIZES = Sizes(layers=12, heads=12, width=768, context=1024, vocab_size=50304, batch=12, steps=2, after=1)
 
@@ -52,6 +53,15 @@ def test_without_a_gpu_each_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     goals = {row.name: row.goal for row in rows}
     assert goals["gpt2 124M, MFU on one GPU"] == ">= 45 %"
     assert goals["titan 1B, MFU on one GPU"] == ">= 50 %"
+    assert goals["titan 1B against torchtitan alone, tokens/s"] == ">= 0.98x"
+
+
+def test_titan_is_measured_with_settings_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with workload_on_the_path(monkeypatch, "titan") as load:
+        for name, value in training_gpu.TITAN.items():
+            monkeypatch.setenv(name.upper(), str(value))
+        settings = load("settings").read_settings([])
+    assert (settings.model, settings.size, settings.data) == ("llama3", "1B", "machine")
 
 
 @pytest.mark.parametrize(
