@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ops.diagnose.texts import Kind
+from training_cluster.catalog.yaml_file import read_yaml
 
 CAUSES = Path(__file__).with_name("causes.yaml")
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
@@ -72,5 +72,5 @@ def placeholders(line: str) -> set[str]:
 @cache
 def load_causes() -> dict[str, Cause]:
     """Load every cause, by id, in the order of the file."""
-    rows = [Cause.model_validate(row) for row in yaml.safe_load(CAUSES.read_text(encoding="utf-8"))]
+    rows = [Cause.model_validate(row) for row in read_yaml(CAUSES)]
     return {cause.id: cause for cause in rows}

@@ -6,10 +6,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ops.lint.shell import Kind, Subject
+from training_cluster.catalog.yaml_file import read_yaml
 
 RULES = Path(__file__).with_name("rules.yaml")
 
@@ -66,5 +66,5 @@ def _any(pattern: str, texts: list[str]) -> bool:
 @cache
 def load_rules() -> dict[str, Rule]:
     """Load every rule, by id, in the order of the file."""
-    rows = [Rule.model_validate(row) for row in yaml.safe_load(RULES.read_text(encoding="utf-8"))]
+    rows = [Rule.model_validate(row) for row in read_yaml(RULES)]
     return {rule.id: rule for rule in rows}

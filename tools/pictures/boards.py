@@ -14,13 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
 from rehearsal.monitoring.boards import board_queries
 from rehearsal.monitoring.prometheus import query_range
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 BOARDS = {"board-cluster": ("Cluster",), "board-jobs": ("Jobs and users", "One job's GPUs")}
 """Boards of each picture, by the picture's name."""
@@ -46,6 +41,11 @@ def panels_of(url: str, boards: tuple[str, ...]) -> tuple[list[Panel], int]:
 
 def draw(url: str, boards: tuple[str, ...]) -> bytes:
     """Draw the panels with data into one PNG."""
+    import matplotlib as mpl  # noqa: PLC0415  # takes most of a second
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
     panels, without = panels_of(url, boards)
     rows = math.ceil(len(panels) / _COLUMNS)
     figure, axes = plt.subplots(rows, _COLUMNS, figsize=(15, 2.6 * rows), squeeze=False, layout="constrained")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
+from tests.unit.resource_schemas import resource_schema
 from training_cluster.acknowledgements import flat
 
 Synthesise = Callable[..., dict[str, Template]]
@@ -38,7 +38,7 @@ def _create_only(type_: str) -> set[tuple[str, ...]]:
     """Return the paths of the properties whose change replaces a resource of this type."""
     if type_.startswith("Custom::"):
         return set()
-    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", type_).schema
+    schema = resource_schema(type_)
     return {
         tuple(path.removeprefix("/properties/").split("/")) for path in schema.get("createOnlyProperties", [])
     }

@@ -49,5 +49,6 @@ def test_the_examples_of_contributing_are_left_out() -> None:
     assert list(findings("| not | but |\n|---|---|\n| It stands. | It exists. |\n\nIt is.\n")) == []
 
 
+@pytest.mark.slow
 def test_the_project_has_none() -> None:
     assert main() == 0

@@ -44,9 +44,11 @@ class Machine:
         for name in ("useradd", "chown", "pkill"):
             self.program(name)
         self.program("setpriv", 'while [[ $1 == --* ]]; do shift; done\nexec "$@"')
-        # `python3 -m venv` copies an environment that was made once; all else is the real Python.
+        # `python3 -m venv` copies an environment, which the first such call of all tests makes: ensurepip
+        # takes seconds. All else is the real Python.
         python = (self.bin / "python3").resolve()
-        copy = f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'
+        copy = f'[[ -d "{venv}" ]] || "{python}" -m venv "{venv}" || exit\n'
+        copy += f'mkdir -p "${{@: -1}}"; exec cp -a "{venv}/." "${{@: -1}}"'
         self.program("python3", f'if [[ "$1 $2" == "-m venv" ]]; then {copy}; fi\nexec "{python}" "$@"')
         self.environment = {
             "PATH": str(self.bin),

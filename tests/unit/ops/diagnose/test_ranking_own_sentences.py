@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,10 +76,12 @@ def _of_shell(file: Path) -> Iterator[str]:
         yield re.sub(r"^%s", "train.sh", sentence).replace("%s", "7")
 
 
-SENTENCES = sorted(
-    {each for file in TRAINING.rglob("*.py") for each in _of_python(file)}
-    | {each for file in (*TRAINING.rglob("*.sh"), TRAINING / "job.slurm") for each in _of_shell(file)}
-)
+@cache
+def sentences() -> list[str]:
+    return sorted(
+        {each for file in TRAINING.rglob("*.py") for each in _of_python(file)}
+        | {each for file in (*TRAINING.rglob("*.sh"), TRAINING / "job.slurm") for each in _of_shell(file)}
+    )
 
 
 def _read(log: str) -> Diagnosis:
@@ -93,17 +96,17 @@ def _first_line(log: str) -> str:
 
 
 def test_there_are_sentences_of_every_script() -> None:
-    assert sum(each.startswith("train.py on") for each in SENTENCES) > 60
-    assert sum(each.startswith("prepare.py: ") for each in SENTENCES) > 40
-    assert sum(each.startswith("job.slurm: ") for each in SENTENCES) > 15
-    assert sum(each.split(":")[0].endswith(".sh") for each in SENTENCES) > 7
+    assert sum(each.startswith("train.py on") for each in sentences()) > 60
+    assert sum(each.startswith("prepare.py: ") for each in sentences()) > 40
+    assert sum(each.startswith("job.slurm: ") for each in sentences()) > 15
+    assert sum(each.split(":")[0].endswith(".sh") for each in sentences()) > 7
 
 
 @pytest.mark.parametrize("label", ["", "3: "])
 @pytest.mark.parametrize("order", ["before", "between"])
 def test_each_sentence_is_the_first_line_of_the_first_cause(order: str, label: str) -> None:
     wrong = []
-    for sentence in SENTENCES:
+    for sentence in sentences():
         first = DERIVED if order == "between" else ""
         found = _first_line(f"{BEFORE}{first}{label}{sentence}\n{DERIVED}")
         if found != f"{label}{sentence}".strip():

@@ -12,11 +12,11 @@ from typing import Any, get_args
 import aws_cdk as cdk
 import botocore.loaders
 import pytest
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from tests.unit.assets.function_fakes import load
+from tests.unit.resource_schemas import resource_schema
 from training_cluster.flags.network import NetworkFlags
 from training_cluster.flags.storage import StorageFlags
 from training_cluster.paths import ROOT
@@ -109,7 +109,7 @@ def _template(flags: Flags) -> Template:
 @cache
 def _create_only(type_: str) -> frozenset[tuple[str, ...]]:
     """Return the paths of the properties whose change replaces a resource of this type."""
-    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", type_).schema
+    schema = resource_schema(type_)
     paths = {tuple(path.removeprefix("/properties/").split("/")) for path in schema["createOnlyProperties"]}
     if type_ == "AWS::FSx::FileSystem":
         paths |= {(name,) for name in FILE_SYSTEM_CREATE_ONLY}
@@ -240,7 +240,7 @@ def test_the_list_by_hand_is_what_fsx_cannot_change() -> None:
     """UpdateFileSystem takes all of LustreConfiguration that can change in place."""
     shapes = botocore.loaders.Loader().load_service_model("fsx", "service-2")["shapes"]
     can_change = shapes["UpdateFileSystemLustreConfiguration"]["members"].keys()
-    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::FSx::FileSystem").schema
+    schema = resource_schema("AWS::FSx::FileSystem")
     known = schema["definitions"]["LustreConfiguration"]["properties"].keys()
     assert known - can_change == LUSTRE_CREATE_ONLY
 
