@@ -156,12 +156,16 @@ end_of_training() {
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
+    if is_at_time_limit; then
+      restart_or_end 1 "the job is at its time limit, and the training saved at step ${outcome#stopped }"
+    fi
     log "stopped at step ${outcome#stopped } and saved, as Slurm asked (time limit, scancel or requeue)"
     tell stopped "at step ${outcome#stopped }, saved, as Slurm asked (time limit, scancel or requeue)"
     log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
     exit 1
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
     # Intel MPI's mpirun ends its ranks at once. A cancelled job is not requeued.
+    if is_at_time_limit; then restart_or_end 1 "the job is at its time limit, and the training could not save"; fi
     tell stopped "as Slurm asked (time limit, scancel or requeue), without saving"
     log "ended as Slurm asked (time limit, scancel or requeue), without saving: the last checkpoint is of step" \
       "$(latest_step)"
@@ -173,6 +177,16 @@ end_of_training() {
   log "done"
   tell finished "exit code $1"
   exit "$1"
+}
+
+# is_at_time_limit: succeeds if REQUEUE_AT_TIME_LIMIT is 1, and the ranks were asked to stop because of the time limit:
+# it has passed, or the job still runs (it was not cancelled, preempted or requeued) and less is left than
+# the longest notice, 65535 s (sbatch --signal).
+is_at_time_limit() {
+  local state left
+  if [[ ${REQUEUE_AT_TIME_LIMIT:-0} != 1 ]]; then return 1; fi
+  read -r state left < <(squeue --noheader --jobs "$SLURM_JOB_ID" --format '%T %L') || return 1
+  [[ $left == INVALID || $left == 0:00 || ($state == RUNNING && $left == [0-9]* && $left != *-*) ]]
 }
 
 # restart_or_end CODE WHY: starts again if the run advanced, else reports the reason and ends with CODE.

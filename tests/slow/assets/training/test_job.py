@@ -250,14 +250,20 @@ def test_cancelled_it_saves_and_says_how_to_go_on(training: Training) -> None:
     assert f"training from step {at}" in training.run("cancelled", MAX_STEPS=str(at + 2))
 
 
-def test_at_its_time_limit_it_saves_and_fails_and_says_how_to_go_on(training: Training) -> None:
-    job_id = training.submit(
-        "timed", "--time=1", "--signal=TERM@10", MAX_STEPS="1000", CHECKPOINT_EVERY="1000"
-    )
-    said = training.wait(job_id, state="FAILED")
+def test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel(training: Training) -> None:
+    settings = {"REQUEUE_AT_TIME_LIMIT": "1", "MAX_STEPS": "1000", "CHECKPOINT_EVERY": "1000"}
+    job_id = training.submit("timed", "--time=1", "--signal=TERM@10", **settings)
+    wait_for_words(training, job_id, "the job is at its time limit, and the training saved at step")
     at = steps(training, "timed")[-1]
-    assert f"stopped at step {at} and saved, as Slurm asked" in said
-    assert "go on with it, unless Slurm has queued it again: RUN_NAME=timed sbatch --nodes 2" in said
+    wait_for_words(training, job_id, f"goes on from step {at}, restart 1 of 3; queued again")
+    training.wait_for_step(job_id, "timed", at + 2)
+    assert f"training from step {at}" in training.output(job_id)
+    training.end(job_id)
+    wait_for_words(training, job_id, "and saved, as Slurm asked (time limit, scancel or requeue)")
+    assert "go on with it, unless Slurm has queued it again: RUN_NAME=timed sbatch --nodes 2" in training.output(
+        job_id
+    )
+    assert training.slurm.job_state(job_id) == "CANCELLED"
 
 
 def test_one_slurm_task_a_rank(training: Training) -> None:

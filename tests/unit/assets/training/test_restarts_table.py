@@ -32,9 +32,12 @@ TESTS = {
     "the loss or the gradients are not finite": [
         (GPT2, "test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it"),
     ],
-    "time limit": [
+    "time limit, `scancel`": [
         (JOB, "test_cancelled_it_saves_and_says_how_to_go_on"),
-        (JOB, "test_at_its_time_limit_it_saves_and_fails_and_says_how_to_go_on"),
+        (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue"),
+    ],
+    "time limit, with `REQUEUE_AT_TIME_LIMIT=1`": [
+        (JOB, "test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel"),
     ],
     "`scontrol requeue`": [
         (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue")
