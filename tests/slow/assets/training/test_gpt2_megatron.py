@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.slow.assets.training.training import (
+    PROGRAMS,
     Training,
     check_that_an_invisible_gpu_is_one_sentence,
     check_that_divergence_ends_a_run,
@@ -109,7 +110,7 @@ def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(
 ) -> None:
     """The logits are Megatron's own; a shared model has the weights of one rank, which learnt the same."""
     logits = tmp_path / "logits.npz"
-    program = [str(python_of(training)), "-B", str(Path(__file__).with_name("megatron_logits.py"))]
+    program = [str(python_of(training)), "-B", str(PROGRAMS / "megatron_logits.py")]
     weights = training.shared / "whole"
     last = training.checkpoints("whole") / f"step-{STEPS:06d}"
     paths = f"{SHIMS}:{TRAINING}:{TRAINING / 'gpt2-megatron'}"

@@ -260,9 +260,7 @@ def test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel(trainin
     assert f"training from step {at}" in training.output(job_id)
     training.end(job_id)
     wait_for_words(training, job_id, "and saved, as Slurm asked (time limit, scancel or requeue)")
-    assert "go on with it, unless Slurm has queued it again: RUN_NAME=timed sbatch --nodes 2" in training.output(
-        job_id
-    )
+    wait_for_words(training, job_id, "unless Slurm has queued it again: RUN_NAME=timed sbatch --nodes 2")
     assert training.slurm.job_state(job_id) == "CANCELLED"
 
 

@@ -20,6 +20,8 @@ RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCo
 QUEUE = {"Name": "train", "ComputeResources": [RESOURCE]}
 SHAPES = {"p4d.24xlarge": NodeShape(vcpus=96, memory_mib=1_179_648)}
 NODES = ("train-dy-p4d-1", "train-dy-p4d-2")
+PROGRAMS = Path(__file__).parent / "programs"
+"""Folder of the programs that run in a workload's environment."""
 # A requeued job starts again when its credential has expired; ParallelCluster's 70 s are too long to watch.
 CREDENTIAL_S = 10
 # What the bootstrap installs for this family; the rehearsal's own settings then say CPU.
@@ -210,13 +212,13 @@ def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) 
 
 
 def in_environment(workload: str, script: str, *arguments: str) -> str:
-    """Run a script beside this file in a workload's environment, made if need be; return its output."""
+    """Run a script of programs/ in a workload's environment, made if need be; return its output."""
     venvs = Path(os.environ["TRAINING_VENVS"])
     make = f"source environment.sh; make_environment $PWD/{workload} {venvs / workload}"
     rehearsal = os.environ | {"TRAINING_REHEARSAL": "1"}
     subprocess.run(["bash", "-euc", make], cwd=TRAINING, env=rehearsal, check=True)
     done = subprocess.run(
-        [venvs / workload / "bin" / "python", "-B", Path(__file__).with_name(script), *arguments],
+        [venvs / workload / "bin" / "python", "-B", PROGRAMS / script, *arguments],
         env=os.environ | {"PYTHONPATH": f"{TRAINING}:{TRAINING / workload}"},
         capture_output=True,
         text=True,

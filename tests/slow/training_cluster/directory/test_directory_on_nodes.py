@@ -120,7 +120,8 @@ def test_a_login_takes_the_password_of_the_directory_and_the_filter_of_the_clust
     script = f"""
         {WAIT}
         login() {{
-          printf '%s\\n' "$2" | setpriv --reuid=nobody --regid=nogroup --clear-groups su - "$1" -c 'id -un; pwd'
+          printf '%s\\n' "$2" | setpriv --reuid=nobody --regid=nogroup --clear-groups \\
+            su - "$1" -c 'id -un; pwd'
           echo "$1 ${{PIPESTATUS[1]}}"
         }}
         login alice 'of alice'
