@@ -16,7 +16,8 @@ from bench.measuring.result import Lines, Result, Row, at_most, not_run
 from bench.measuring.timing import BaselineError
 from bench.subjects.provider import MARKER, Created, case, create_each
 from bench.subjects.scale_config import NODES, QUEUES, measure_config
-from bench.subjects.scale_job import JobWork, make_shared, run_job
+from bench.subjects.scale_job import WORKLOAD, JobWork, make_shared, run_job
+from bench.subjects.scale_node import NodeWork, measure_node
 from bench.subjects.scale_slurm import SIZES, Allocation, BigSlurm, allocate_all
 from bench.subjects.shared_files import Starts, measure_starts
 from rehearsal.local_slurm.cluster import PROGRAMS, SYSTEM_PATH
@@ -60,12 +61,16 @@ def measure() -> Result:
             starts = measure_starts(folder / "starts")
         except RehearsalError as error:
             raise BaselineError(str(error)) from error
-    allocations, jobs, why_not = slurm
+    allocations, jobs, node, why_not = slurm
     return Result(
         rows=[
             *config_rows,
             *provider_rows(one, many),
-            *(_slurm_not_run(why_not) if why_not else [*slurm_rows(allocations), *job_rows(*jobs)]),
+            *(
+                [*slurm_rows(allocations), *job_rows(jobs[0], jobs[1], node)]
+                if node
+                else _slurm_not_run(why_not)
+            ),
             *start_rows(starts),
         ],
         figures={
@@ -73,6 +78,7 @@ def measure() -> Result:
             "provider": {"one": asdict(one), "many": asdict(many)},
             "allocations": [asdict(each) for each in allocations],
             "jobs": [asdict(each) for each in jobs],
+            "node": asdict(node) if node else None,
             "starts": asdict(starts) if starts else None,
         },
         picture=_picture(allocations) if allocations else None,
@@ -87,11 +93,15 @@ def measure() -> Result:
             "slurmctld's next check; here a PrologSlurmctld notifies slurmctld.",
             "The job is the shipped job.slurm with launch.sh on every node; only the ranks are /bin/true. "
             "slurmctld itself counts the calls (sdiag). The script and srun make a fixed number of them. "
-            "Each node's daemons also report the end of the step and of the job, as Slurm always does. The "
-            "script takes half a second of every job. The rest is launch.sh on the nodes, which here share "
-            "the cores of one machine.",
-            "On 2026-11-22 the same job took 12 s, including Slurm's own work. Each node then started 48 "
-            "programs before its rank; it now starts 8. The nodes' slurmd do most of the work of a release.",
+            "Each node's daemons also report the end of the step and of the job, as Slurm always does.",
+            "The time of job.slurm is that of its batch script without the steps, and includes Slurm's "
+            "start of the script. Only the list of the nodes' names grows with the nodes. On a cluster, "
+            "each node has its own cores for its launch.sh. Here all nodes share the cores of one machine, "
+            "also for what Slurm's daemons do with the output of each rank. Until 2026-11-24 the goal was "
+            "compared with that sum.",
+            "Each launch.sh starts five programs besides its rank: dirname, two stat (for the owners of the "
+            "environment's folders), tee (for the rank's errors), and a sleep until tee has ended. On "
+            "2026-11-22 it started 48. The nodes' slurmd do most of the work of a release.",
             "The rows of files and calls count the start of torchrun and one rank of gpt2 until its first "
             "checkpoint, by strace. They include the node's own work for all its ranks.",
             _PLAN,
@@ -114,16 +124,16 @@ def provider_rows(one: Created, many: Created) -> list[Row]:
     ]
 
 
-def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], str]:
-    """Return allocations, jobs, and the reason if there are none. Raises SlurmError."""
+def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], NodeWork | None, str]:
+    """Return allocations, jobs, one node's work, and the reason if there are none. Raises SlurmError."""
     missing = [
         name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:{SYSTEM_PATH}")
     ]
     if missing:
-        return [], [], f"{', '.join(missing)} not found (install Slurm and munge)"
+        return [], [], None, f"{', '.join(missing)} not found (install Slurm and munge)"
     free_gib = psutil.virtual_memory().available / 2**30
     if free_gib < _NEEDED_GIB:
-        return [], [], f"{free_gib:.0f} GiB of memory are free, {_NEEDED_GIB} needed"
+        return [], [], None, f"{free_gib:.0f} GiB of memory are free, {_NEEDED_GIB} needed"
     with BigSlurm(root=folder / "root", marker=(MARKER, str(folder))) as slurm:
         allocations = allocate_all(slurm)
         variables = make_shared(folder)
@@ -131,7 +141,8 @@ def _slurm(folder: Path) -> tuple[list[Allocation], list[JobWork], str]:
         jobs = [
             run_job(slurm, first=first, nodes=nodes, variables=variables) for nodes in (_SMALL_JOB, SIZES[-1])
         ]
-    return allocations, jobs, ""
+    train = Path(variables["TRAINING_SHARED"]) / "training" / WORKLOAD / "train.sh"
+    return allocations, jobs, measure_node(train=train, variables=variables, nodes=SIZES[-1]), ""
 
 
 def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
@@ -158,10 +169,11 @@ def slurm_rows(allocations: Sequence[Allocation]) -> list[Row]:
     ]
 
 
-def job_rows(small: JobWork, large: JobWork) -> list[Row]:
+def job_rows(small: JobWork, large: JobWork, node: NodeWork) -> list[Row]:
     """Return rows for the work of a job that may grow with its nodes."""
     calls = [sum(each.calls.values()) for each in (small, large)]
     more, output = len(large.files) - len(small.files), 2 * (large.nodes - small.nodes)
+    path_s = large.script_s + node.wall_s
     return [
         at_most(
             f"calls to slurmctld by a job of {large.nodes} nodes, against {small.nodes} ({calls[1]} and "
@@ -176,11 +188,16 @@ def job_rows(small: JobWork, large: JobWork) -> list[Row]:
             verdict="met" if more <= output else "missed",
         ),
         Row(
-            name=f"job.slurm and launch.sh, {large.nodes} nodes on one machine, beyond srun true",
+            name=f"job.slurm with {large.nodes} nodes, and launch.sh, which all nodes run at the same time",
             goal=f"<= {_WORK_GOAL_S:g} s",
+            measured=f"{large.script_s:.2f} s ({small.nodes} nodes: {small.script_s:.2f} s) and "
+            f"{node.wall_s:.2f} s",
+            verdict="met" if path_s <= _WORK_GOAL_S else "missed",
+        ),
+        Row(
+            name=f"the same with {large.nodes} launch.sh on this one machine, beyond srun true",
             measured=f"{large.own_s:.1f} s beyond {large.bare_s:.1f} s ({small.nodes} nodes: "
-            f"{small.own_s:.1f} s)",
-            verdict="met" if large.own_s <= _WORK_GOAL_S else "missed",
+            f"{small.own_s:.1f} s); a launch.sh takes {1e3 * node.cpu_s:.0f} ms of a core",
         ),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from bench.subjects.scale_slurm import PARTITION, BigSlurm, chosen, hosts, last_said, read_log, wait_until
 from rehearsal.local_slurm import SlurmError
+from rehearsal.local_slurm.cluster import SYSTEM_PATH
 from training_cluster.paths import TRAINING
 
 WORKLOAD = "stub"
@@ -23,6 +25,15 @@ set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/../launch.sh"
 start_ranks "$here" "$here/train.py"
+"""
+# In front of Slurm's srun, so that the time of the steps is known, which Slurm's log does not have.
+_SRUN = """\
+#!/bin/sh
+began=$(date +%s.%N)
+PATH="$WITHOUT_TIMES" srun "$@"
+status=$?
+echo "$began $(date +%s.%N)" >>"$STEP_TIMES"
+exit $status
 """
 _PARTITION = "export RANKS_PER_NODE=1 ACCELERATOR_KIND=none FAMILY=p5 CAPACITY=ondemand\n"
 # Messages of Slurm's own daemons for each node (those of a step's end are combined in a tree), and
@@ -42,6 +53,8 @@ class JobWork:
     """Seconds from the batch script's start to its end."""
     bare_s: float
     """Those of a script that starts /bin/true on each of these nodes: the work of Slurm."""
+    script_s: float
+    """Those of the batch script without its steps, with Slurm's start of the script."""
     calls: Mapping[str, int]
     """Calls by kind: those of the script, of srun, and of the start of the job."""
     files: Sequence[str]
@@ -68,12 +81,19 @@ def make_shared(folder: Path) -> dict[str, str]:
     python = shared / "venvs" / WORKLOAD / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to("/bin/true")
+    srun = folder / "bin" / "srun"
+    srun.parent.mkdir()
+    srun.write_text(_SRUN, encoding="utf-8")
+    srun.chmod(0o755)
     return {
         "TRAINING_SHARED": str(shared),
         "TRAINING_ETC": str(etc),
         "TRAINING_VENVS": str(shared / "venvs"),
         "TRAINING_OPT": str(folder / "opt"),
         "MAX_RESTARTS": "0",
+        "STEP_TIMES": str(folder / "step-times"),
+        "WITHOUT_TIMES": f"{os.environ['PATH']}:{SYSTEM_PATH}",
+        "PATH": f"{srun.parent}:{os.environ['PATH']}:{SYSTEM_PATH}",
     }
 
 
@@ -83,18 +103,27 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
     where = [f"--nodelist={hosts(first, nodes)}", f"--nodes={nodes}", f"--output={said}"]
     bare_s = _run_bare(slurm, [*where, "--ntasks-per-node=1", "--exclusive"], said)
     before = _files(shared)
+    times = Path(variables["STEP_TIMES"])
+    times.write_text("", encoding="utf-8")
     _sdiag(slurm, "--reset")
     job = slurm.submit([*where, str(shared / "training" / "job.slurm"), WORKLOAD], env=variables)
     # Watches the output, since a request to slurmctld would be counted.
     wait_until(lambda: said.is_file() and "job.slurm: done" in said.read_text(), what=f"the end of {said}")
     counted = _settled(slurm)
+    seconds = _ran_s(slurm, job)
     return JobWork(
         nodes=nodes,
-        seconds=_ran_s(slurm, job),
+        seconds=seconds,
         bare_s=bare_s,
+        script_s=seconds - steps_s(times.read_text(encoding="utf-8")),
         calls={name: count for name, count in counted.items() if name not in _OF_NODES},
         files=sorted(_files(shared) - before),
     )
+
+
+def steps_s(times: str) -> float:
+    """Return the seconds of all steps, of which each has a line with its begin and its end."""
+    return sum(float(end) - float(began) for began, end in (line.split() for line in times.splitlines()))
 
 
 def _run_bare(slurm: BigSlurm, where: Sequence[str], said: Path) -> float:

@@ -12,7 +12,8 @@ from bench import nodes
 from bench.scale import job_rows, provider_rows, slurm_rows, start_rows
 from bench.subjects.provider import Created
 from bench.subjects.scale_config import NODES, QUEUES, main
-from bench.subjects.scale_job import JobWork, make_shared, parse_calls
+from bench.subjects.scale_job import JobWork, make_shared, parse_calls, steps_s
+from bench.subjects.scale_node import NodeWork, measure_node
 from bench.subjects.scale_slurm import Allocation, chosen, hosts, last_said, read_log
 from bench.subjects.shared_files import Calls, Starts, count
 from rehearsal.local_slurm import SlurmError
@@ -46,7 +47,7 @@ def allocation(count: int, seconds: float) -> Allocation:
 
 
 def job(count: int, calls: int, files: int) -> JobWork:
-    return JobWork(nodes=count, seconds=1, bare_s=0.5, calls={"A": calls}, files=["f"] * files)
+    return JobWork(nodes=count, seconds=9, bare_s=0.5, script_s=0.5, calls={"A": calls}, files=["f"] * files)
 
 
 def test_times_come_from_slurmctlds_log_of_that_very_job() -> None:
@@ -73,12 +74,23 @@ def test_slower_than_linear_is_missed() -> None:
 
 
 def test_calls_must_not_grow_with_the_nodes_of_a_job_and_files_by_two_a_rank_alone() -> None:
-    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 8, 1023))] == ["met", "met", "met"]
-    assert [row.verdict for row in job_rows(job(2, 8, 3), job(512, 520, 1024))] == [
-        "missed",
-        "missed",
-        "met",
-    ]
+    quick, slow = NodeWork(cpu_s=0.02, wall_s=0.1), NodeWork(cpu_s=0.02, wall_s=2.6)
+    rows = job_rows(job(2, 8, 3), job(512, 8, 1023), quick)
+    assert [row.verdict for row in rows] == ["met", "met", "met", ""]
+    rows = job_rows(job(2, 8, 3), job(512, 520, 1024), slow)
+    assert [row.verdict for row in rows] == ["missed", "missed", "missed", ""]
+
+
+def test_steps_are_those_that_the_batch_script_started(tmp_path: Path) -> None:
+    variables = make_shared(tmp_path)
+    (tmp_path / "slurm").mkdir()
+    real = tmp_path / "slurm" / "srun"
+    real.write_text("#!/bin/sh\nsleep 0.2; exit 3\n")
+    real.chmod(0o755)
+    env = variables | {"WITHOUT_TIMES": f"{real.parent}:{variables['WITHOUT_TIMES']}"}
+    assert subprocess.run(["sh", "-c", "srun true"], env=env).returncode == 3
+    assert steps_s(Path(variables["STEP_TIMES"]).read_text()) >= 0.2
+    assert steps_s("1.5 2.0\n3 4.25\n") == 1.75
 
 
 def test_memory_is_judged_by_what_the_function_has() -> None:
@@ -105,6 +117,14 @@ def test_the_stub_starts_its_rank_by_the_shipped_launch_script(tmp_path: Path) -
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "shared" / "venvs" / "stub" / "bin" / "python").unlink()
     assert subprocess.run(train, env=variables | ranks | rest, capture_output=True).returncode != 0
+
+
+def test_the_work_of_a_node_is_that_of_its_launch_script(tmp_path: Path) -> None:
+    variables = make_shared(tmp_path)
+    train = tmp_path / "shared" / "training" / "stub" / "train.sh"
+    work = measure_node(train=train, variables=variables, nodes=512, rounds=2)
+    assert work.cpu_s > 0 and work.wall_s > 0
+    assert (tmp_path / "shared" / "runs" / "one-node" / "logs" / "1-0" / "rank-1.stderr.log").is_file()
 
 
 def test_seconds_of_a_nodes_start_are_those_between_what_it_said() -> None:
