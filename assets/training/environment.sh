@@ -22,9 +22,9 @@ readonly OLDEST_PYTHON="3.10"
 # shellcheck source=assets/training/environment_owners.sh
 source "$(dirname "${BASH_SOURCE[0]}")/environment_owners.sh"
 # shellcheck source=assets/training/local_environment.sh
-source "$(dirname "${BASH_SOURCE[0]}")/local_environment.sh"
+source "${BASH_SOURCE[0]%/*}/local_environment.sh"
 # shellcheck source=assets/training/container_environment.sh
-source "$(dirname "${BASH_SOURCE[0]}")/container_environment.sh"
+source "${BASH_SOURCE[0]%/*}/container_environment.sh"
 
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 

@@ -214,7 +214,7 @@ def check_that_an_invisible_gpu_is_one_sentence(training: Training, **env: str) 
 def in_environment(workload: str, script: str, *arguments: str) -> str:
     """Run a script of programs/ in a workload's environment, made if need be; return its output."""
     venvs = Path(os.environ["TRAINING_VENVS"])
-    make = f"source environment.sh; make_environment $PWD/{workload} {venvs / workload}"
+    make = f"source ./environment.sh; make_environment $PWD/{workload} {venvs / workload}"
     rehearsal = os.environ | {"TRAINING_REHEARSAL": "1"}
     subprocess.run(["bash", "-euc", make], cwd=TRAINING, env=rehearsal, check=True)
     done = subprocess.run(
