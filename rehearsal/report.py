@@ -25,10 +25,20 @@ EMULATED = (
     "FSx for Lustre: a folder; no mount, no synchronisation with the bucket",
     "the head node's own set-up (ParallelCluster's recipes), and how long anything takes",
 )
+REAL_IN_CONTAINERS = (
+    "the container: an image with files of its own, unpacked on each node and entered as the user",
+)
+EMULATED_IN_CONTAINERS = ("Pyxis and Enroot: stand-ins; no registry, no GPU and no hook of Enroot",)
 
 
 def print_report(
-    measured: Measured, *, title: str, workload: str, workspace: Workspace, narrator: Narrator
+    measured: Measured,
+    *,
+    title: str,
+    workload: str,
+    workspace: Workspace,
+    narrator: Narrator,
+    container: bool = False,
 ) -> None:
     """Print the measurements, draw their curve, and list the files and what was emulated."""
     curve = measured.curve
@@ -42,7 +52,9 @@ def print_report(
     }
     for name, place in (places | {f"{curve.name} curve": png, "logs": workspace.logs}).items():
         narrator.say(f"{name + ':':17}{place}")
-    for heading, lines in (("Real here:", REAL), ("Emulated, so not shown:", EMULATED)):
+    real = REAL + (REAL_IN_CONTAINERS if container else ())
+    emulated = EMULATED + (EMULATED_IN_CONTAINERS if container else ())
+    for heading, lines in (("Real here:", real), ("Emulated, so not shown:", emulated)):
         narrator.console.print(f"   [bold]{heading}[/]")
         for line in lines:
             narrator.say(f"  - {line}")

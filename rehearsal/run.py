@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rehearsal.bootstrap import SHIMS, job_files, job_variables
 from rehearsal.cdk import CdkCli
+from rehearsal.containers.compare import compare_losses, same_text
 from rehearsal.containers.image import make_image
 from rehearsal.deployed import DeployedCluster, read_deployed_cluster
 from rehearsal.head_node import MAX_NODES, follow_deploys, new_slurm, open_shell, run_node_actions
@@ -257,17 +258,20 @@ class Rehearsal:
             "Train", f"{nodes} nodes start on demand and run a tiny {workload} on this CPU{lacking}."
         ):
             variables = job_variables(self._workspace, address)
-            image = {}
+            more: dict[str, str] = {}
+            outside: Path | None = None
             if self._options.container:
-                image = {
-                    "CONTAINER_IMAGE": str(self._image(slurm, variables)),
-                    "CONTAINER_MOUNTS": f"{SHIMS}:{SHIMS}:ro",
-                }
-            shown = "".join(f"{name}={value} " for name, value in image.items())
+                more, outside = self._outside(slurm, variables)
+                more |= {"CONTAINER_IMAGE": str(self._image()), "CONTAINER_MOUNTS": f"{SHIMS}:{SHIMS}:ro"}
+            shown = "".join(f"{name}={value} " for name, value in more.items())
             self._narrator.say(f"$ {shown}sbatch --nodes {nodes} {script} {workload}")
-            job_id = self._job(slurm, ["--nodes", str(nodes), str(script), workload], variables | image)
+            job_id = self._job(slurm, ["--nodes", str(nodes), str(script), workload], variables | more)
             run_folder = self._workspace.shared / "runs" / workload / f"job-{job_id}"
-            return read_metrics(run_folder / "metrics.jsonl", expected_world_size=nodes)
+            metrics = run_folder / "metrics.jsonl"
+            measured = read_metrics(metrics, expected_world_size=nodes)
+            if outside:
+                self._narrator.say(compare_losses(outside, metrics))
+            return measured
 
     def _job(self, slurm: LocalSlurm, argv: Sequence[str], variables: Mapping[str, str]) -> int:
         """Run a job to its end, and return its id. Raises RehearsalError if it fails."""
@@ -278,13 +282,32 @@ class Rehearsal:
             raise RehearsalError(f"Job {job_id} ended as {job.state}. The end of {job.output}:\n{said}")
         return job_id
 
-    def _image(self, slurm: LocalSlurm, variables: Mapping[str, str]) -> Path:
-        """Make an image with the packages of the workload's environment, which a job makes first."""
-        script = self._workspace.shared / "training" / "job.slurm"
+    def _outside(self, slurm: LocalSlurm, variables: Mapping[str, str]) -> tuple[dict[str, str], Path | None]:
+        """Train outside of a container first; return the variables of the same training, and its metrics.
+
+        The job also makes the environment whose packages the image gets. A workload without text only
+        prepares.
+        """
+        shared, name = self._workspace.shared, self._options.workload
+        script, nodes = shared / "training" / "job.slurm", str(self._options.settings.nodes)
+        same = same_text(script.parent / name, shared / "datasets" / name)
+        if not same:
+            self._narrator.say(
+                f"$ PREPARE_ONLY=1 sbatch --nodes 1 {script} {name}    for the image's packages"
+            )
+            prepared = {"PREPARE_ONLY": "1", "RUN_NAME": "prepare-image"}
+            self._job(slurm, ["--nodes", "1", str(script), name], {**variables, **prepared})
+            return {}, None
+        shown = "".join(f"{key}={value} " for key, value in same.items())
+        self._narrator.say(
+            f"$ {shown}sbatch --nodes {nodes} {script} {name}    without a container, to compare"
+        )
+        job_id = self._job(slurm, ["--nodes", nodes, str(script), name], {**variables, **same})
+        return same, shared / "runs" / name / f"job-{job_id}" / "metrics.jsonl"
+
+    def _image(self) -> Path:
+        """Make an image with the packages of the workload's environment."""
         name = self._options.workload
-        self._narrator.say(f"$ PREPARE_ONLY=1 sbatch --nodes 1 {script} {name}    for the image's packages")
-        prepared = {"PREPARE_ONLY": "1", "RUN_NAME": "prepare-image"}
-        self._job(slurm, ["--nodes", "1", str(script), name], {**variables, **prepared})
         made = [*VENVS.glob(f"{name}/requirements.sha256"), *VENVS.glob(f"{name}-*/requirements.sha256")]
         return make_image(IMAGES, environment=made[0].parent if made else None, say=self._narrator.say)
 
@@ -297,4 +320,5 @@ class Rehearsal:
                 workload=options.workload,
                 workspace=self._workspace,
                 narrator=self._narrator,
+                container=options.container,
             )

@@ -41,6 +41,7 @@ wrong_image_name() {
     docker://*) wrong_reference "$name" && return ;;
     *://*) printf 'begins with %s://, which is none of: docker://' "${CONTAINER_IMAGE%%://*}" ;;
     *Dockerfile) printf 'is a recipe: build the image elsewhere (docker build) and push it to a registry' ;;
+    localhost/*) printf 'is an image of one machine (podman shows such names): push it to a registry' ;;
     /*.sqsh | /*.squashfs) return 0 ;;
     /*) printf 'is a path that does not end with .sqsh: an archive is imported with enroot first' ;;
     *.sqsh | *.squashfs) printf 'is a file without its whole path, which begins with /' ;;
@@ -59,6 +60,12 @@ wrong_reference() {
     printf 'has a password in it, which logs would show: trainctl registry login stores it'
   elif [[ -n $registry && ! $registry =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?$ ]]; then
     printf 'has "%s" where the host name of a registry belongs' "$registry"
+  elif [[ $registry == *.dkr.ecr.* && ! $registry =~ ^[0-9]{12}\. ]]; then
+    printf 'is in an ECR whose host does not begin with the 12 digits of an account'
+  elif [[ -z $registry && $image == *.* && $image != */* ]]; then
+    printf 'is the host name of a registry without an image, or a file without its path'
+  elif [[ -n $user && -z $registry && $image != */* ]]; then
+    printf 'has "%s" after the @, where sha256: and 64 digits belong, or an image of the user before it' "$image"
   elif [[ $image =~ [A-Z] ]]; then
     printf 'has capital letters, which no repository has (a tag may)'
   elif [[ ! $image =~ ^[a-z0-9]+([._/-]+[a-z0-9]+)*$ ]]; then
@@ -82,6 +89,8 @@ split_reference() {
   elif [[ $rest == */* && ${rest%%/*} == *[.:]* ]]; then
     registry="${rest%%/*}" rest="${rest#*/}"
   fi
+  # Releases of Enroot before 4.1 ask these hosts, which are no registries.
+  if [[ $registry == @(index.|registry-1.|)docker.io ]]; then registry=""; fi
   if [[ $rest == *:* ]]; then tag=":${rest#*:}" rest="${rest%%:*}"; fi
   image="$rest"
 }

@@ -45,11 +45,12 @@ check_host() {
 }
 
 # hosts_of NAME: prints the hosts for which enroot looks: the registry's, without port, and a second one that hands out
-# the tokens of NVIDIA's and Docker's.
+# the tokens of NVIDIA's, Docker's and GitLab's.
 hosts_of() {
   case $1 in
     docker.io | index.docker.io | hub.docker.com | registry-1.docker.io) printf 'registry-1.docker.io auth.docker.io\n' ;;
     nvcr.io) printf 'nvcr.io authn.nvidia.com\n' ;;
+    registry.gitlab.com) printf 'registry.gitlab.com gitlab.com\n' ;;
     *) printf '%s\n' "${1%:*}" ;;
   esac
 }

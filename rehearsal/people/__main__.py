@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ops.users.usage import read_usage, render_usage
 from rehearsal.local_slurm.errors import SlurmError
 from rehearsal.people.world import INSIDE, SHORT, World, enter
 from rehearsal.problems import RehearsalError
+from training_cluster.flags.settings import Settings
 from training_cluster.rules.context import read_settings
 
 USERS = """\
@@ -26,8 +28,11 @@ users:
   alice: {uid: 5001, account: nlp}
   bob: {uid: 5002, account: vision, max_jobs: 1}
 """
+LOCKED = USERS.replace("bob: {", "bob: {locked: true, ")
 JOBS = 5
 """Jobs of each person."""
+REAL = "users, their folders and jobs, Slurm with slurmdbd and MariaDB, accounts, fair share and limits"
+NOT_REAL = "sshd, sudo, quotas of Lustre, AWS: docs/rehearsal.md"
 _TIMEOUT_S = 600.0
 # A workload of two lines: who may do what does not depend on what is trained.
 TINY = {
@@ -55,22 +60,24 @@ def main() -> int:
         return 1
     if arguments.json:
         print(json.dumps(happened))
-    return 0 if not happened["taken"] else 1
+    wrong = [*happened["taken"], *happened["locked"]]
+    print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
+    return 1 if wrong else 0
 
 
-def rehearse(deploys: int) -> dict[str, object]:
+def rehearse(deploys: int) -> dict[str, Any]:
     """Let both people train and try what they may not; return what happened."""
     started = time.monotonic()
-    file = SHORT / "users.yaml"
-    file.write_text(USERS)
-    world = World(settings=read_settings({"family": "p4d", "users": str(file), "accounting": "new"}))
+    world = World(settings=settings_with(USERS))
     try:
         with world.slurm:
             world.boot(TINY)
-            _say(f"a Slurm with accounting and two users is up after {time.monotonic() - started:.0f} s")
+            _say(f"a Slurm with accounting and two users is up after {time.monotonic() - started:.0f} s:")
+            _say("alice of the project nlp (share 3, 2 nodes), bob of vision (share 1, a job at a time)")
             jobs = {name: [submit(world, name) for _ in range(JOBS)] for name in ("alice", "bob")}
             refused = submit_beyond_limit(world)
-            wait_for(world, [job for each in jobs.values() for job in each])
+            for name, ids in jobs.items():
+                wait_for(world, name, ids)
             taken = [
                 *attempts(world, jobs["alice"][0]),
                 *own_acts(world, jobs["alice"][0]),
@@ -84,8 +91,12 @@ def rehearse(deploys: int) -> dict[str, object]:
                 *("sacct", "--allusers", "--allocations", "--noheader", "--parsable2", "--duplicates"),
                 *("--starttime=2000-01-01", "--format=User,Account,State,ElapsedRaw,NNodes"),
             ).out
+            shares = world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").out
+            locked = [*lock(world, jobs["bob"][0])]
+            print(f"  real here: {REAL}\n  not here: {NOT_REAL}")
             return {
                 "jobs": jobs,
+                "locked": locked,
                 "taken": taken,
                 "refused": refused,
                 "usage": {each.group: [each.jobs, each.node_hours, each.gpu_hours] for each in found},
@@ -96,10 +107,17 @@ def rehearse(deploys: int) -> dict[str, object]:
                 ],
                 "by_account": {each.group: each.jobs for each in by_account},
                 "sacct": sacct.splitlines(),
-                "shares": world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").out,
+                "shares": shares,
             }
     finally:
         world.slurm.stop()
+
+
+def settings_with(users: str) -> Settings:
+    """Return the settings of a cluster with this file of users."""
+    file = SHORT / "users.yaml"
+    file.write_text(users)
+    return read_settings({"family": "p4d", "users": str(file), "accounting": "new"})
 
 
 def submit(world: World, user: str, *options: str) -> str:
@@ -120,18 +138,20 @@ def submit_beyond_limit(world: World) -> dict[str, str]:
     time.sleep(6)
     reason = world.as_user("alice", "squeue", "--noheader", f"--jobs={big}", "--format=%r").out.strip()
     world.as_user("alice", "scancel", big)
+    _say(f"alice's job for vision is refused: {other.err.strip().rpartition(': ')[2]}")
+    _say(f"alice's job of 3 nodes waits: {reason}")
     return {"other account": other.err.strip(), "nodes of the account": reason}
 
 
-def wait_for(world: World, jobs: list[str]) -> None:
-    """Wait until the jobs have ended. Raises RehearsalError for one that failed."""
+def wait_for(world: World, user: str, jobs: list[str]) -> None:
+    """Wait until a user's jobs have ended. Raises RehearsalError for one that failed."""
     deadline = time.monotonic() + _TIMEOUT_S
     for job in jobs:
         ended = world.slurm.wait(int(job), timeout_s=max(1.0, deadline - time.monotonic()))
         if not ended.is_completed:
             text = ended.output.read_text() if ended.output.exists() else ""
             raise RehearsalError(f"job {job} ended as {ended.state}:\n{text[-2000:]}")
-        _say(f"job {job} is done")
+        _say(f"{user}'s job {job} is done")
 
 
 def attempts(world: World, job: str) -> Iterator[str]:
@@ -178,6 +198,8 @@ def own_acts(world: World, job: str) -> Iterator[str]:
     said = world.as_user("alice", "bash", "-c", f"{again} && cat {model}")
     if said.out.splitlines()[-2:] != ["of alice", "of alice"]:
         yield f"alice cannot resume her run: {said.out}{said.err}"
+    else:
+        _say("alice resumed her run")
 
 
 def race(world: World, deploys: int) -> Iterator[str]:
@@ -202,6 +224,29 @@ def race(world: World, deploys: int) -> Iterator[str]:
         thief.kill()
         thief.wait()
     _say(f"bob did not get the scripts in {deploys} deploys")
+
+
+def lock(world: World, job: str) -> Iterator[str]:
+    """Lock bob by a deploy of another file of users, and unlock him; yield what is not as it should be."""
+    model = Path(world.variables["TRAINING_SHARED"]) / "checkpoints" / "tiny" / f"job-{job}" / "model"
+    for text, is_locked in ((LOCKED, True), (USERS, False)):
+        world.settings = settings_with(text)
+        world.boot(TINY)
+        login = subprocess.run(
+            ["su", "--shell=/bin/sh", "bob", "-c", "true"], capture_output=True, text=True, check=False
+        )
+        if (login.returncode != 0) != is_locked:
+            yield f"PAM says of bob, {is_locked=}: {login.stderr.strip() or 'welcome'}"
+        try:
+            world.as_user("bob", "scancel", submit(world, "bob", "--hold"))
+            if is_locked:
+                yield "bob can submit a job though he is locked"
+        except RehearsalError as error:
+            if not is_locked:
+                yield f"bob is not locked any more: {error}"
+        if model.read_text() != "of bob\n":
+            yield f"bob's checkpoint is gone, {is_locked=}"
+    _say("bob was locked: no login, no new job, and his files stayed; then he was unlocked")
 
 
 def _say(text: str) -> None:

@@ -19,7 +19,8 @@ RUN_AS_USER = (
     '[ -n "$user" ] || refuse "your IAM identity (${callers%% *}) is nobody of this cluster"; fi; '
     'logger -t trainctl "${callers%% *} as $user" 2>/dev/null || true; '
     'exec sudo --set-home --user "${user:?is not in cfnconfig}" -- '
-    "bash --login -c 'cd && exec \"$@\"' trainctl "
+    "bash -c 'exec 3>&1 >/dev/null bash --login -c "
+    '"cd && exec \\"\\$@\\" >&3 3>&-" trainctl "$@"\' trainctl '
 )
 """Beginning of a script for Run Command, which runs the words that follow as a user.
 
@@ -30,7 +31,8 @@ command.
 
 ParallelCluster names the user (ubuntu, ec2-user) in cfnconfig. That file has lists of bash, so it is not
 sourced: the agent runs scripts with `sh`, which is dash on Ubuntu and ends with a syntax error there. The
-login shell has Slurm on its PATH. sudo passes the words unchanged; its own --login would expand a $ in them.
+login shell has Slurm on its PATH; what a user's profile prints is not part of the command's output. sudo
+passes the words unchanged; its own --login would expand a $ in them.
 """
 
 

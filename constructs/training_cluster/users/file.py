@@ -13,6 +13,8 @@ from training_cluster.problems import ConfigurationError
 from training_cluster.user_yaml import UserYamlError, explained, line_of, read_user_yaml, unusable
 from training_cluster.users.model import FIRST_ID, LAST_ID, AccountEntry, UserEntry, Users, contradictions_of
 
+_DEPTH = 2
+"""Depth of an entry: users, and a name."""
 _ID = f"a whole number from {FIRST_ID} to {LAST_ID}, the same for the user's life"
 TAKES = {
     "uid": _ID,
@@ -59,8 +61,8 @@ def _read(name: str, _changed_ns: int) -> Users:
     try:
         found = Users.model_validate(content)
     except ValidationError as error:
-        found_wrong = explained(error, takes=TAKES, known=_keys_at)
-        raise _mistake(name, [_placed(file, place, said) for place, said in found_wrong]) from None
+        wrong = (_about_form(*each) for each in explained(error, takes=TAKES, known=_keys_at))
+        raise _mistake(name, [_placed(file, place, said) for place, said in wrong]) from None
     if problems := [_placed(file, place, said) for place, said in contradictions_of(found)]:
         raise _mistake(name, problems)
     return found
@@ -69,6 +71,18 @@ def _read(name: str, _changed_ns: int) -> Users:
 def _keys_at(place: Sequence[str]) -> Collection[str]:
     model = Users if len(place) == 1 else UserEntry if place[0] == "users" else AccountEntry
     return model.model_fields
+
+
+def _about_form(place: Sequence[str], said: str) -> tuple[Sequence[str], str]:
+    """Add the right form to the words about a whole entry, or about a name that YAML reads otherwise."""
+    if place[-1] == "[key]":
+        return place[:-1], "YAML reads this name as a number or as true or false: take another"
+    if len(place) <= _DEPTH and said.endswith("not allowed"):
+        example = ("users: {alice: {uid: 5001}}", "alice: {uid: 5001}")[len(place) - 1]
+        if place[0] == "accounts":
+            example = example.replace("users", "accounts").replace("alice", "nlp").replace("uid", "gid")
+        return place, f"{said}\n    allowed: names with their keys below them, such as {example}"
+    return place, said
 
 
 def _placed(file: Path, place: Sequence[str], said: str) -> str:

@@ -102,7 +102,7 @@ def check_key(line: str) -> None:
     if "PRIVATE KEY" in line:
         raise ValueError("this is a private key: it stays with its owner; take the file that ends in .pub")
     kind, _, rest = line.strip().partition(" ")
-    if kind not in _KEY_TYPES or "\n" in line.strip():
+    if kind not in _KEY_TYPES or not line.strip().isprintable():
         raise ValueError(f'"{line[:40]}" is not a line of a public key')
     try:
         blob = base64.b64decode(rest.split()[0] if rest else "", validate=True)

@@ -6,7 +6,8 @@
 # for. While such a df runs, no other one is started on the same file system.
 #
 # Then the quotas of the file of users on the first one, in the same form, "quota of NAME: LIMIT USED" and "quota of
-# project NAME: LIMIT USED": all for who may use sudo, else the own one and those of the own projects.
+# project NAME: LIMIT USED": all for who may use sudo, else the own one and those of the own projects. The first quota that
+# Lustre does not tell is the last one: "quota of NAME: REASON".
 #
 # Called by: trainctl status, on the head node as a user. Safe to run again. Reads: TRAINING_ETC.
 # Arguments: WAIT_S MOUNT...
@@ -47,20 +48,25 @@ for mount in "$@"; do
   fi
 done
 
-# quota u|p ID NAME: prints the quota of a user or a project, if it is set and there is time.
+# quota u|p ID NAME: prints the quota of a user or a project.
 quota() {
-  local used limit
-  if ((SECONDS >= WAIT_S)); then return; fi
-  # FILE-SYSTEM KIB QUOTA LIMIT ...; a * marks what is exceeded, and a long name has a line of its own.
-  read -r _ used _ limit _ < <(timeout "$WAIT_S" "${as[@]}" lfs quota -q "-$1" "$2" "$lustre" 2>/dev/null |
-    tr -s ' \n' ' ') || true
-  if [[ ${used%\*} =~ ^[0-9]+$ && ${limit:-} =~ ^[0-9]+$ ]]; then
+  local said used limit
+  if ((SECONDS >= WAIT_S)) || [[ -n $untold ]]; then return; fi
+  said="$(timeout "$WAIT_S" "${as[@]}" lfs quota -q "-$1" "$2" "$lustre" 2>&1)" || true
+  # FILE-SYSTEM KIB QUOTA LIMIT ...; a * marks what is exceeded, and a long name has a line of its own. Numbers in
+  # brackets lack what a server did not tell (print_quota in Lustre's lfs.c).
+  read -r _ used _ limit _ < <(tr -s ' \n' ' ' <<<"$said") || true
+  if [[ ${used:-} =~ ^[0-9]+\*?$ && ${limit:-} =~ ^[0-9]+$ ]]; then
     printf 'quota of %s: %s %s\n' "$3" "$((limit * 1024))" "$((${used%\*} * 1024))"
+  else
+    untold=yes
+    printf 'quota of %s: %s\n' "$3" "$(tail --lines=1 <<<"${said:-no answer within $WAIT_S s}")"
   fi
 }
 
 quotas() {
   local -r etc="${TRAINING_ETC:-/etc/training-cluster}" lustre="$1"
+  local untold=""
   local -a as=()
   local name gid gib me projects
   if [[ ! -r $etc/users ]] || ! command -v lfs >/dev/null; then return; fi

@@ -44,6 +44,10 @@ def test_the_second_user_takes_nothing_of_the_first_and_both_run_their_own(happe
     assert {name: len(jobs) for name, jobs in happened["jobs"].items()} == {"alice": 5, "bob": 5}
 
 
+def test_a_locked_user_cannot_log_in_or_submit_and_keeps_the_files(happened: dict[str, Any]) -> None:
+    assert happened["locked"] == []
+
+
 def test_jobs_beyond_the_limits_of_the_file_do_not_start(happened: dict[str, Any]) -> None:
     assert "Invalid account" in happened["refused"]["other account"]
     assert happened["refused"]["nodes of the account"] == "AssocGrpNodeLimit"

@@ -46,6 +46,18 @@ def said_of(function: str, name: str) -> str:
         ("s3://bucket/pytorch.sqsh", "begins with s3://, which is none of: docker://"),
         ("/fsx/a,b.sqsh", "has a character that no image has"),
         ("nvcr.io/nvidia/$(id)", "has a character that no image has"),
+        ("nvcr.io", "is the host name of a registry without an image"),
+        ("nvcr.io/", 'has "" where the name of a repository belongs'),
+        ("nvcr.io//nvidia/pytorch", 'has "/nvidia/pytorch" where the name of a repository belongs'),
+        ("docker://docker://ubuntu", 'has "docker:" where the host name of a registry belongs'),
+        ("ubuntu@latest", 'has "latest" after the @, where sha256: and 64 digits belong'),
+        ("ubuntu@sha512:aa", "has a digest that is not sha256: and 64 digits"),
+        ("1234.dkr.ecr.us-east-1.amazonaws.com/a:1", "is in an ECR whose host does not begin with the 12"),
+        ("localhost/mine:1", "is an image of one machine"),
+        ("ubuntu.sqsh:latest", "is the host name of a registry without an image, or a file without its path"),
+        ("~/mine.sqsh", "is a file without its whole path, which begins with /"),
+        ("--container-image=x", 'has "--container-image=x" where the name of a repository belongs'),
+        ("/fsx/images/mine.SQSH", "is a path that does not end with .sqsh"),
     ],
 )
 def test_a_wrong_name_is_refused_with_one_message(image: str, what: str) -> None:
@@ -84,6 +96,8 @@ def test_settings_that_exclude_a_container_are_refused(env: dict[str, str], what
         ("nvidia/cuda:13.0.1", "docker://nvidia/cuda:13.0.1", "nvidia+cuda+13.0.1"),
         ("nvcr.io#nvidia/pytorch:25", "docker://nvcr.io#nvidia/pytorch:25", "nvcr.io+nvidia+pytorch+25"),
         ("nvcr.io/nvidia/pytorch:25", "docker://nvcr.io#nvidia/pytorch:25", "nvcr.io+nvidia+pytorch+25"),
+        ("docker.io/library/ubuntu:24.04", "docker://library/ubuntu:24.04", "library+ubuntu+24.04"),
+        ("docker://me@index.docker.io/me/x:1", "docker://me@me/x:1", "me+x+1"),
         ("docker://me@ghcr.io/me/a_b", "docker://me@ghcr.io#me/a_b", "ghcr.io+me+a_b+latest"),
         ("localhost:5000/mine:1", "docker://localhost:5000#mine:1", "localhost+5000+mine+1"),
         (

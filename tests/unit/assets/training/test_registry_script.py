@@ -62,6 +62,7 @@ def test_a_password_is_stored_for_its_user_alone_and_never_shown(home: Home) -> 
     [
         ("nvcr.io", "$oauthtoken", ["nvcr.io", "authn.nvidia.com"]),
         ("docker.io", "me", ["registry-1.docker.io", "auth.docker.io"]),
+        ("registry.gitlab.com", "me", ["registry.gitlab.com", "gitlab.com"]),
         ("registry.example.com:5000", "me", ["registry.example.com"]),
     ],
 )

@@ -38,6 +38,7 @@ def test_the_agents_shell_hands_every_word_over_unchanged(tmp_path: Path, shell:
     """Ubuntu's sh is dash, Amazon Linux's is bash; the agent runs `sh`. cfnconfig has lists of bash."""
     words = ["a b", "$HOME", "it's", 'a"b', "`id`", "\\n", "*", "", "line\nend", "!x", "ü", "-n"]
     (tmp_path / "cfnconfig").write_text("cfn_preinstall_args=()\ncfn_cluster_user=ubuntu\n")
+    (tmp_path / ".bash_profile").write_text("echo Welcome to my shell\n")
     (tmp_path / "sudo").write_text('#!/bin/sh\n[ "$3" = ubuntu ] && shift 4 && exec "$@"\n')
     (tmp_path / "sudo").chmod(0o755)
     script = as_user("printf", "%s\\0", *words)

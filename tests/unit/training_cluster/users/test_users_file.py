@@ -100,6 +100,26 @@ users:
         ("people: {}", "line 1: users: is missing\nline 1: people: no such key.\nallowed: accounts, users"),
         ("- alice", "the file has no key users, with people below it"),
         ("", "the file is empty"),
+        ("users:\n  alice: 5001", "line 2: users.alice: 5001: not allowed\nallowed: names with their keys below them, such "
+         "as alice: {uid: 5001}"),
+        ("users: [alice]", "line 1: users: ['alice']: not allowed\nallowed: names with their keys below them, such as "
+         "users: {alice: {uid: 5001}}"),
+        ("accounts: {nlp: 6001}\nusers: {}", "line 1: accounts.nlp: 6001: not allowed\nallowed: names with their keys below "
+         "them, such as nlp: {gid: 5001}"),
+        ("users:\n  7: {uid: 5001}", "line 2: users.7: YAML reads this name as a number or as true or false: take another"),
+        ("users:\n  alice: {uid: 60000}", "line 2: users.alice.uid: 60000: not allowed\nallowed: a whole number from 5000 to "
+         "59999, the same for the user's life"),
+        (f"users:\n  alice: {{uid: 5001, keys: '{ALICE}', iam: '*'}}", 'line 2: users.alice.iam: "*" is neither the ARN of '
+         "an IAM user or role nor a session's name\nallowed: a list of ARNs of IAM users and roles, or names of sessions, "
+         "such as [alice@example.com]"),
+        (f'users:\n  alice: {{uid: 5001, keys: ["{ALICE}\\nubuntu evil"]}}', f'line 2: users.alice.keys: "{ALICE[:40]}" is '
+         "not a line of a public key\nallowed: a list of lines of .pub files, such as [ssh-ed25519 AAAAC3... alice@laptop]"),
+        (f"users:\n  alice: {{uid: 5001, keys: 'command=\"x\" {ALICE}'}}", f'line 2: users.alice.keys: "command="x" '
+         f'{ALICE[:28]}" is not a line of a public key\nallowed: a list of lines of .pub files, such as [ssh-ed25519 '
+         "AAAAC3... alice@laptop]"),
+        ("users:\n  alice: {uid: 5001}\n---\nusers: {}", "line 3: but found another document"),
+        ("accounts:\n  nlp: {gid: 5001}\nusers:\n  alice: {uid: 5001}", "line 4: users.alice.uid: 5001 belongs to nlp (a "
+         "uid is also the gid of the user's group)\ntype: uid: 5000"),
         ("users: {alice: {uid: 5001}", "line 1: expected ',' or '}', but got '<stream end>'"),
     ],
 )  # fmt: skip

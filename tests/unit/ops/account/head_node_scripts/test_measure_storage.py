@@ -17,15 +17,24 @@ bob 5002 active user - - users 1 - -
 carol 5003 active user - 50 users 1 - -
 """
 ACCOUNTS = "nlp 6001 500 2 - -\nvision 6002 - 1 - -\nspeech 6003 70 1 - -\n"
-# Of a long name lfs prints a line of its own; a star marks what is exceeded.
-LFS = r'printf "%s\n" "$4" >>"$CALLS"; printf "/fsx\n   2048*  0  104857600 - 7 0 0 -\n"'
+# The formats of print_quota in Lustre 2.15.8's lfs.c: a file system with a long name has a line of its own,
+# and a star marks what is exceeded.
+_ROW = r'"%15s %7s%c %6s %7s %7s %7s%c %6s %7s %7s\n"'
+_ROW_OF = "2048 '*' 0 104857600 - 7 ' ' 0 0 -"
+LFS = rf"""printf '%s\n' "$4" >>"$CALLS"
+case $4 in
+  carol) printf {_ROW} /fsx {_ROW_OF} ;;
+  *) echo "$5"; printf {_ROW} '' {_ROW_OF} ;;
+esac"""
+BRACKETS = rf"""printf '%s\n' "$4" >>"$CALLS"; printf {_ROW} /fsx '[2048]' ' ' 0 '[0]' - '[7]' ' ' 0 '[0]' -
+echo 'Some errors happened when getting quota info. The data in "[]" is inaccurate.'; exit 5"""
 
 
-def quotas(folder: Path, *, sudo: bool) -> list[str]:
+def quotas(folder: Path, *, sudo: bool, lfs: str = LFS) -> list[str]:
     (folder / "users").write_text(PEOPLE)
     (folder / "accounts").write_text(ACCOUNTS)
     for name, script in {
-        "lfs": LFS,
+        "lfs": lfs,
         "sudo": 'shift; exec "$@"' if sudo else "exit 1",
         "id": "if [[ $1 == -nG ]]; then echo carol training-users nlp; else echo carol; fi",
     }.items():
@@ -59,3 +68,16 @@ def test_an_admin_sees_all_quotas_and_a_user_the_own_one(
     ]
     asked = (tmp_path / "calls").read_text().split()
     assert asked == [{"project nlp": "6001", "project speech": "6003"}.get(name, name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("lfs", "said"),
+    [
+        (BRACKETS, 'Some errors happened when getting quota info. The data in "[]" is inaccurate.'),
+        ('echo "$4" >>"$CALLS"; echo "Permission denied." >&2; exit 1', "Permission denied."),
+        ('echo "$4" >>"$CALLS"', "no answer within 5 s"),
+    ],
+)
+def test_what_lustre_does_not_tell_is_said_once(tmp_path: Path, lfs: str, said: str) -> None:
+    assert quotas(tmp_path, sudo=True, lfs=lfs) == [f"quota of alice: {said}"]
+    assert (tmp_path / "calls").read_text().split() == ["alice"]
