@@ -80,6 +80,7 @@ def rehearse(deploys: int) -> dict[str, Any]:
                 wait_for(world, name, ids)
             taken = [
                 *attempts(world, jobs["alice"][0]),
+                *traps(world),
                 *own_acts(world, jobs["alice"][0]),
                 *race(world, deploys),
             ]
@@ -188,6 +189,28 @@ def attempts(world: World, job: str) -> Iterator[str]:
             _say(f"bob cannot {what}")
     if world.as_user("alice", "scancel", waits).code:
         yield "alice cannot end her job"
+
+
+def traps(world: World) -> Iterator[str]:
+    """Let bob put links and folders where alice's next run goes; yield each one into which she writes."""
+    fsx = world.variables["TRAINING_SHARED"]
+    trap = f"{fsx}/users/bob/trap"
+    world.as_user("bob", "bash", "-c", f"mkdir -m 777 {trap}; chmod 711 {fsx}/users/bob")
+    tries = {
+        "a link for a run": f"ln -s {trap} {fsx}/runs/tiny/RUN",
+        "a link for checkpoints": f"ln -s {trap} {fsx}/checkpoints/tiny/RUN",
+        "a folder for checkpoints": f"mkdir -m 777 {fsx}/checkpoints/tiny/RUN",
+    }
+    for number, (what, command) in enumerate(tries.items()):
+        run = f"hers-{number}"
+        made = world.as_user("bob", "bash", "-c", command.replace("RUN", run))
+        submitted = f"RUN_NAME={run} sbatch --wait --nodes=1 {fsx}/training/job.slurm tiny"
+        said = world.as_user("alice", "bash", "-c", f"cd ~ && {submitted}; cat train-*.log | tail -n 2")
+        caught = world.as_user("bob", "find", trap, f"{fsx}/checkpoints/tiny/{run}/", "-type", "f").out
+        if made.code or caught or f"the run {run} of tiny belongs to bob" not in said.out:
+            yield f"bob's trap, {what}: {made.err}{caught}{said.out}{said.err}"
+        else:
+            _say(f"alice does not write into {what} of bob's")
 
 
 def own_acts(world: World, job: str) -> Iterator[str]:
