@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from ops.diagnose.causes import Cause, Pattern
 from ops.diagnose.texts import Text, line_blocks
@@ -38,7 +39,7 @@ class _Compiled:
     is_own_sentence: bool
     has: bytes
     shape: bytes
-    match: re.Pattern[bytes]
+    match: str
 
 
 class Matcher:
@@ -54,7 +55,7 @@ class Matcher:
                 cause.is_own_sentence,
                 pattern.has.encode(),
                 pattern.has.encode().translate(None, _DIGITS),
-                re.compile((pattern.match or re.escape(pattern.has)).encode()),
+                pattern.match or re.escape(pattern.has),
             )
             for cause in sorted(causes, key=lambda cause: cause.is_own_sentence)
             for pattern in cause.patterns
@@ -96,7 +97,7 @@ class Matcher:
         for each in suspects:
             if each.has not in line or text.kind not in each.pattern.where:
                 continue
-            if not (found := each.match.search(line)):
+            if not (found := _expression(each.match).search(line)):
                 continue
             if each.is_own_sentence and named:
                 for hit in named:
@@ -114,6 +115,12 @@ class Matcher:
                 )
                 self.hits[key].is_own_sentence = each.is_own_sentence
             named.append(self.hits[key])
+
+
+@cache
+def _expression(match: str) -> re.Pattern[bytes]:
+    """Compile an expression when a line needs it: a log needs few of them, and `re` itself keeps only 512."""
+    return re.compile(match.encode())
 
 
 def _shown(line: bytes) -> str:
