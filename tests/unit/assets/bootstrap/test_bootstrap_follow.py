@@ -84,6 +84,7 @@ def test_the_head_nodes_training_scripts_are_those_of_the_bundle_again(head: Fol
     assert "# newer" not in installed.read_text()
 
 
+@pytest.mark.slow
 def test_while_an_update_may_be_under_way_nothing_is_done(head: Following) -> None:
     head.named(head.node.publish("m6i"), minutes_ago=9)
     done = head.tick()
@@ -91,6 +92,7 @@ def test_while_an_update_may_be_under_way_nothing_is_done(head: Following) -> No
     assert head.current() == head.first
 
 
+@pytest.mark.slow
 def test_a_node_of_the_right_bundle_asks_nobody_and_changes_nothing(head: Following) -> None:
     head.named(head.first, minutes_ago=60)
     (head.node.prefix / f"bundle-{head.first}.tar.gz").unlink()

@@ -56,6 +56,7 @@ def test_a_node_publishes_what_it_alone_knows_once_a_minute(
     assert (reload, enable.split()[:3]) == ("daemon-reload", ["enable", "--now", f"{METRICS}.timer"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("node_type", "queue"), [("LoginNode", ""), ("ComputeFleet", "cpu")], ids=["login", "cpu"]
 )
@@ -78,6 +79,7 @@ def test_nodes_that_run_no_prolog_look_for_a_missed_update(node: Node, node_type
     assert (units / f"{FOLLOW}.timer").exists() is has
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("node_type", "has"), [("HeadNode", False), ("ComputeFleet", True)], ids=["head", "compute"]
 )
@@ -99,6 +101,7 @@ def test_compute_nodes_check_their_health_each_hour(node: Node, node_type: str, 
     assert "ExecCondition=/usr/bin/env pgrep --exact slurmd\n" in service
 
 
+@pytest.mark.slow
 def test_a_rehearsal_starts_no_timer(node: Node) -> None:
     units = be_a_parallelcluster_node(node)
     (node.root / "slash" / "etc" / "parallelcluster" / "cfnconfig").unlink()
@@ -120,6 +123,7 @@ def test_after_an_update_the_timer_runs_the_new_bundles_program(node: Node) -> N
     assert sorted(path.name for path in units.iterdir()) == names
 
 
+@pytest.mark.slow
 def test_a_node_that_cannot_publish_starts_all_the_same_and_says_so(node: Node) -> None:
     be_a_parallelcluster_node(node, systemctl="echo 'no systemd here' >&2; exit 1")
     node.publish()

@@ -204,6 +204,7 @@ def test_an_epilog_without_a_bundle_drains_no_node(prolog: Prolog) -> None:
     assert prolog.scontrol() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "state", ["IDLE+CLOUD+DRAIN", "MIXED+CLOUD+DRAIN", "IDLE+CLOUD+POWERING_DOWN", "DOWN+CLOUD"]
 )

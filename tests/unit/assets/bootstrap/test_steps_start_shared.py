@@ -87,6 +87,7 @@ def test_a_folder_of_an_older_version_becomes_a_link_with_the_new_scripts(node: 
     assert names(node) == [".training-", "training"]
 
 
+@pytest.mark.slow
 def test_a_job_finds_the_scripts_of_one_deploy_or_the_next_at_every_instant(node: Node) -> None:
     node.does("75", node_type="HeadNode")
     script = node.slash / "fsx" / "training" / "job.slurm"
@@ -102,6 +103,7 @@ def test_a_job_finds_the_scripts_of_one_deploy_or_the_next_at_every_instant(node
     assert "missing" not in said
 
 
+@pytest.mark.slow
 @several_users
 def test_a_user_who_takes_every_name_again_and_again_does_not_get_the_scripts(node: Node) -> None:
     fsx = node.slash / "fsx"

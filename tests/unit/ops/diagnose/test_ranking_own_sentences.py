@@ -102,7 +102,7 @@ def test_there_are_sentences_of_every_script() -> None:
     assert sum(each.split(":")[0].endswith(".sh") for each in sentences()) > 7
 
 
-@pytest.mark.parametrize("label", ["", "3: "])
+@pytest.mark.parametrize("label", ["", pytest.param("3: ", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("order", ["before", "between"])
 def test_each_sentence_is_the_first_line_of_the_first_cause(order: str, label: str) -> None:
     wrong = []

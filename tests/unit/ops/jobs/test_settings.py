@@ -50,6 +50,7 @@ def test_wrong_arguments_of_a_workload_are_refused_too() -> None:
             check_job_settings("gpt2", {}, arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_the_settings_of_readmes_and_rehearsals_are_taken(workload: str) -> None:
     readme = (TRAINING / workload / "README.md").read_text().replace("\\\n", " ")

@@ -13,7 +13,10 @@ from tools.pictures.browser import Browser, browser, find_browser
 from tools.pictures.example_run import write_all_reduce, write_training
 
 CHROMIUM = find_browser()
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on PATH")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on PATH"),
+]
 # Whether a chart has something else than background on it.
 DRAWN = """[...document.querySelectorAll('canvas')].map((canvas) => {
   const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -80,7 +83,6 @@ def test_the_pointer_shows_values_and_the_axis_can_be_changed(page: Path, window
     assert window.page_errors() == []
 
 
-@pytest.mark.slow
 def test_dragging_looks_closer_in_every_chart_and_a_button_shows_all_again(
     page: Path, window: Browser
 ) -> None:

@@ -134,6 +134,7 @@ MOVED = {
 }
 
 
+@pytest.mark.slow
 def test_each_key_is_kept_or_refused_with_a_message_of_more_than_a_line(
     outcomes: dict[str, str], rendered: dict[str, Any]
 ) -> None:

@@ -69,6 +69,7 @@ def schemas_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from schemas_in(one)
 
 
+@pytest.mark.slow
 def test_the_schema_has_every_key_of_the_library_and_no_more(schema: dict[str, Any]) -> None:
     def keys(of: dict[str, Any], above: str) -> Iterator[list[Any]]:
         of = of | of.get("else", {})  # A custom action's script, alone or in a Sequence.
@@ -98,6 +99,7 @@ def test_no_keyword_of_the_schema_is_without_a_sentence(schema: dict[str, Any]) 
     assert keywords == said | structure | {"if", "then", "else"}, "schema.py says what is wrong"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES["taken"], ids=lambda case: case["path"])
 def test_we_take_what_the_library_takes(case: Case, refusals: dict[str, str | None]) -> None:
     config = changed(case)
@@ -105,6 +107,7 @@ def test_we_take_what_the_library_takes(case: Case, refusals: dict[str, str | No
     assert schema_problems(config) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["says"])
 def test_we_refuse_what_the_library_refuses(case: Case, refusals: dict[str, str | None]) -> None:
     config = changed(case)
@@ -112,6 +115,7 @@ def test_we_refuse_what_the_library_refuses(case: Case, refusals: dict[str, str 
     assert [problem[: len(case["says"])] for problem in schema_problems(config)] == [case["says"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES["refused_by_us_alone"], ids=lambda case: case["says"])
 def test_we_refuse_what_the_library_would_convert(case: Case, refusals: dict[str, str | None]) -> None:
     config = changed(case)
@@ -119,6 +123,7 @@ def test_we_refuse_what_the_library_would_convert(case: Case, refusals: dict[str
     assert schema_problems(config) == [case["says"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES["refused_by_the_library_alone"], ids=lambda case: case["rule"])
 def test_rules_in_code_are_the_librarys_alone(case: Case, refusals: dict[str, str | None]) -> None:
     config = changed(case)
