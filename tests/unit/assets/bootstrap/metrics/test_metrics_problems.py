@@ -106,6 +106,24 @@ def test_a_fatal_xid_counts_and_a_programs_does_not(node: Node) -> None:
     assert _problems(node) == {"FatalXid": 1}
 
 
+@pytest.mark.parametrize(
+    ("verdict", "found"),
+    [
+        ("GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)", {"FatalXid": 1}),
+        ("GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)", {"FatalXid": 1}),
+        ("GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)", {"FatalXid": 1}),
+        ("GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)", {}),
+        ("GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)", {}),
+    ],
+)
+def test_the_drivers_own_verdict_counts_where_it_drains_the_node(
+    node: Node, verdict: str, found: object
+) -> None:
+    node.says("journalctl", f"NVRM: Xid (PCI:0000:10:1c): 154, {verdict}\n")
+    assert node.run("compute_node.py", "gpu").returncode == 0
+    assert _problems(node) == found
+
+
 @pytest.mark.skipif(
     float(Path("/proc/uptime").read_text().split()[0]) < 300, reason="this machine has just started"
 )

@@ -311,6 +311,8 @@ def test_the_fatal_xids_are_those_that_drain_a_node() -> None:
     fatal = re.search(r"FATAL = frozenset\(\(([\d, ]+)\)\)", text)
     assert fatal
     assert {int(code) for code in fatal[1].split(",")} == codes
+    asked = re.search(r"ASKED='(.+)'", check)
+    assert asked and asked[1] in text, "the driver's own verdict, XID 154"
 
 
 def test_a_job_is_noted_on_its_node_from_prolog_to_epilogue(tmp_path: Path) -> None:
