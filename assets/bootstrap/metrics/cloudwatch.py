@@ -14,13 +14,16 @@ from typing import Any
 
 NAMESPACE = "TrainingCluster"
 TIMEOUT_S = 20
-INTERVAL_S = 30
-"""Seconds between two runs with text files (steps/85-start-timers.sh)."""
+INTERVAL_S, PUBLISHED_EVERY_S = 30, 120
+"""Seconds between two runs with text files, and between two that publish (steps/85-start-timers.sh).
+
+The `aws` command takes six times the CPU time of a whole run without it (docs/how-to/monitoring.md).
+"""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One or more values of one metric, of this minute.
+    """One or more values of one metric, of now.
 
     Values of several nodes with the same name are one metric: CloudWatch aggregates their statistics, so a
     thousand nodes cost as much as one.
@@ -45,8 +48,8 @@ def parser(*positional: str) -> argparse.ArgumentParser:
 
 
 def is_due(asked: argparse.Namespace) -> bool:
-    """Return True once a minute: with text files a program runs twice."""
-    is_first_run = not asked.textfiles or time.localtime().tm_sec < INTERVAL_S
+    """Return True every PUBLISHED_EVERY_S: with text files a program runs more often."""
+    is_first_run = not asked.textfiles or time.time() % PUBLISHED_EVERY_S < INTERVAL_S
     return is_first_run and not asked.no_cloudwatch
 
 

@@ -2,7 +2,7 @@
 
     python3 compute_node.py gpu|neuron|none --cluster NAME --region REGION [--textfiles FOLDER]
 
-CloudWatch gets utilization and used memory of the accelerators once a minute, and without text files the
+CloudWatch gets utilization and used memory of the accelerators every two minutes, and without text files the
 problems of GPUs, too. The same readings, and more, go into text files for node_exporter. Called by a timer
 (steps/85-start-timers.sh).
 """

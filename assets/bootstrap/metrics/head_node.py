@@ -2,7 +2,7 @@
 
     python3 head_node.py --cluster NAME --region REGION --state FOLDER --runs FOLDER [--textfiles FOLDER ...]
 
-CloudWatch gets the nodes of each partition by state once a minute, and without text files the problems of
+CloudWatch gets the nodes of each partition by state every two minutes, and without text files the problems of
 nodes and jobs, too. The same reading, and more, goes into text files for node_exporter, and the addresses of
 the nodes into a file of targets for Prometheus. Called by a timer (steps/85-start-timers.sh).
 """

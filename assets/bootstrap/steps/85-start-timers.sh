@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Starts the node's timers, which publish metrics, follow missed updates and check idle nodes. One publishes metrics to
-# CloudWatch once a minute; one, on head and login nodes, installs the bundle that the cluster config names if they
+# CloudWatch every two minutes; one, on head and login nodes, installs the bundle that the cluster config names if they
 # missed an update; one, on compute nodes, checks an idle node's health once an hour.
 #
 # The metrics are the numbers of nodes by Slurm state on the head node, the use of accelerators on compute nodes, and the
@@ -101,11 +101,11 @@ runs="$(program)"
 if exports; then
   when='*:*:0/30' limit=28 cluster+=" --textfiles $TRAINING_ROOT/run/training-cluster-metrics"
 else
-  when=minutely limit=50
+  when='*:0/2' limit=50
   stop_exporting
 fi
 if [[ -n $runs ]]; then
-  # At the same second on all nodes: a job waits for its slowest node then only once a minute, not for each in turn.
+  # At the same second on all nodes: a job waits for its slowest node then only once, not for each in turn.
   timer training-cluster-metrics "$when" "publish metrics of this node" <<END
 Environment="PATH=/opt/slurm/bin:/opt/aws/neuron/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/metrics/$runs $cluster

@@ -9,7 +9,7 @@ from training_cluster.catalog.prices import Prices
 _STATES, _OF_CLUSTER = 5, 2
 ALARM_METRICS, ALARM_METRICS_OF_PROBLEMS = 13, 6
 """Metrics that alarms read: of every cluster, and of problems with metrics=cloudwatch (alarms.py)."""
-_MINUTES_AN_HOUR, _SCRAPES_AN_HOUR = 60, 120
+_REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
 SERIES_OF_NODE, SERIES_OF_ACCELERATOR, SERIES_OF_HEAD = 300, 23, 500
 """Time series: a node's own, which a rehearsal counted (280), and those of each GPU (gpus.py, nvlink.py)."""
 _AMP_FIRST_SAMPLES = 2e9
@@ -19,13 +19,13 @@ _SAMPLES = 1e7
 def cloudwatch_month(
     prices: Prices, *, nodes: int, partitions: int = 1, is_store: bool = True
 ) -> MonthlyCost:
-    """Return the cost of the metrics that nodes publish once a minute, and of the alarms.
+    """Return the cost of the metrics that nodes publish every two minutes, and of the alarms.
 
     Args:
         is_store: with metrics=cloudwatch, whose alarms report problems, too.
     """
     metrics = _STATES * partitions + _OF_CLUSTER
-    requests = (nodes + 1) * _MINUTES_AN_HOUR * prices.hours_per_month
+    requests = (nodes + 1) * _REQUESTS_AN_HOUR * prices.hours_per_month
     metric, thousand = prices.cloudwatch_metric_month, prices.cloudwatch_1000_requests
     alarm = prices.cloudwatch_alarm_metric_month
     watched = ALARM_METRICS + (ALARM_METRICS_OF_PROBLEMS if is_store else 0)

@@ -165,8 +165,8 @@ class Alarms(Construct):
             metric=metrics.problem(name),
             comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
             threshold=0,
-            # Nodes publish once a minute: one value that is late ends no alarm.
-            evaluation_periods=5,
+            # Three times what lies between two values: one that is late ends no alarm.
+            evaluation_periods=3,
             datapoints_to_alarm=1,
             treat_missing_data=_Missing.NOT_BREACHING,
         )

@@ -9,6 +9,8 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 MINUTE, FIVE_MINUTES = Duration.minutes(1), Duration.minutes(5)
+PUBLISHED_EVERY = Duration.minutes(2)
+"""Time between two values of our nodes (assets/bootstrap/metrics/cloudwatch.py, steps/85-start-timers.sh)."""
 
 # Metrics that our nodes publish themselves (assets/bootstrap/metrics).
 OWN_NAMESPACE = "TrainingCluster"
@@ -136,7 +138,7 @@ class ClusterMetrics:
             metric_name=name,
             dimensions_map={"ClusterName": self.cluster_name, **dimensions},
             statistic=statistic,
-            period=MINUTE,
+            period=PUBLISHED_EVERY,
         )
 
 

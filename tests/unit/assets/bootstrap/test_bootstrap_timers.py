@@ -31,7 +31,7 @@ def _what_runs(units: Path) -> list[str]:
         ("trn1", "ComputeFleet", "neuron", ["compute_node.py", "neuron"]),
     ],
 )
-def test_a_node_publishes_what_it_alone_knows_once_a_minute(
+def test_a_node_publishes_what_it_alone_knows_every_two_minutes(
     node: Node, family: str, node_type: str, queue: str, program: list[str]
 ) -> None:
     units = be_a_parallelcluster_node(node, queue=queue)
@@ -51,7 +51,7 @@ def test_a_node_publishes_what_it_alone_knows_once_a_minute(
             str(node.shared / "runs"),
         ]
     assert arguments == [*program[1:], "--cluster", "training", "--region", "us-east-1"]
-    assert "OnCalendar=minutely" in (units / f"{METRICS}.timer").read_text()
+    assert "OnCalendar=*:0/2\n" in (units / f"{METRICS}.timer").read_text()
     reload, enable = (node.root / "systemctl").read_text().splitlines()
     assert (reload, enable.split()[:3]) == ("daemon-reload", ["enable", "--now", f"{METRICS}.timer"])
 

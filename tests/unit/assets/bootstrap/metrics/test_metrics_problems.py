@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 import yaml
 
 from tests.unit.assets.bootstrap.metrics.test_metrics import Node, gpu, nodes_of
-from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS
+from training_cluster.monitoring.metrics import GPU_PROBLEMS, JOB_PROBLEMS, PUBLISHED_EVERY
 from training_cluster.paths import ASSETS
 
 METRICS = ASSETS / "bootstrap" / "metrics"
@@ -144,8 +147,21 @@ def test_a_problem_that_cannot_be_counted_hides_no_other(node: Node) -> None:
 def test_with_text_files_the_rules_of_prometheus_report_problems(node: Node) -> None:
     node.says("journalctl", XID.format(79))
     node.run("compute_node.py", "gpu", "--textfiles", str(node.root / "files"))
-    if (node.root / "data").exists():  # twice a minute, of which one publishes
+    if (node.root / "data").exists():  # one run of four publishes
         assert _problems(node) == {}
+
+
+def test_with_text_files_one_run_in_two_minutes_publishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(METRICS))
+    module = importlib.import_module("cloudwatch")
+    sys.modules.pop("cloudwatch")
+    asked = argparse.Namespace(textfiles="/run", no_cloudwatch=False)
+    due = []
+    for seconds in range(1_800_000_001, 1_800_000_241, 30):  # the timer's runs start a second late
+        monkeypatch.setattr(time, "time", lambda at=seconds: float(at))
+        due.append(module.is_due(asked))
+    assert due == [True, False, False, False] * 2
+    assert PUBLISHED_EVERY.to_seconds() == module.PUBLISHED_EVERY_S
 
 
 def test_the_limits_are_those_of_the_rules() -> None:
