@@ -8,8 +8,6 @@ shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly PYTHON="${PYTHON:-python3}" SERVE="${SERVE:-}"
-# Mermaid's npm package holds the one file that pages load; its dependencies are not needed.
-readonly MERMAID=11.17.2 MERMAID_SHA256=6ad2f42c3fc26bbf9e45cbb6d11898972573ea52b33a5f4ff51952899f950ffd
 readonly WORK=.cache/site
 export PATH="$PWD/.venv/bin:$PATH" NO_MKDOCS_2_WARNING=1
 
@@ -28,21 +26,25 @@ make_venv() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-fetch_mermaid() {
-  local -r archive="mermaid-$MERMAID.tgz"
+# fetch NAME VERSION SHA256 FILE: unpacks the one file of an npm package that pages load, without its dependencies.
+fetch() {
+  local -r archive="$1-$2.tgz"
   if [[ ! -f $WORK/$archive ]]; then
-    npm pack --silent --pack-destination "$WORK" "mermaid@$MERMAID" >"$WORK/npm.log" 2>&1 || {
+    npm pack --silent --pack-destination "$WORK" "$1@$2" >"$WORK/npm.log" 2>&1 || {
       cat "$WORK/npm.log" >&2
       return 1
     }
   fi
-  printf '%s  %s\n' "$MERMAID_SHA256" "$WORK/$archive" | sha256sum --check --quiet
-  tar --extract --gzip --file "$WORK/$archive" --directory "$WORK" package/dist/mermaid.min.js
+  printf '%s  %s\n' "$3" "$WORK/$archive" | sha256sum --check --quiet
+  mkdir -p "$WORK/$1"
+  tar --extract --gzip --file "$WORK/$archive" --directory "$WORK/$1" --strip-components 1 "package/$4"
 }
 
 mkdir -p "$WORK"
 make_venv
-fetch_mermaid
+fetch mermaid 11.17.2 6ad2f42c3fc26bbf9e45cbb6d11898972573ea52b33a5f4ff51952899f950ffd dist/mermaid.min.js
+# Search in pages that a browser opens as files.
+fetch iframe-worker 1.0.4 e8c5d12d87829c503afba01d67772ea9f4aba5b7ae57a0c98e1917711030efbb shim/index.js
 if [[ $SERVE == 1 ]]; then
   exec .venv-docs/bin/mkdocs serve --strict
 fi

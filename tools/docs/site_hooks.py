@@ -1,4 +1,4 @@
-"""Hooks of MkDocs for the docs site: pages from outside of docs/, links to source files, Mermaid's script.
+"""Hooks of MkDocs for the docs site: pages from outside of docs/, links to source files, scripts of npm.
 
 mkdocs.yml names this file. MkDocs runs it in .venv-docs, which has none of our packages.
 """
@@ -14,7 +14,11 @@ from typing import Any
 from mkdocs.structure.files import File  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parents[2]
-MERMAID = ROOT / ".cache" / "site" / "package" / "dist" / "mermaid.min.js"
+SCRIPTS = {
+    "javascripts/mermaid.min.js": "mermaid/dist/mermaid.min.js",
+    "javascripts/iframe-worker.js": "iframe-worker/shim/index.js",
+}
+"""Scripts of the site, and their files in .cache/site, which tools/site.sh downloads."""
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -44,17 +48,20 @@ def list_decisions() -> str:
 
 
 def on_files(files: Any, *, config: Any) -> Any:
-    """Add the outside pages, the list of decisions and Mermaid's script."""
+    """Add the outside pages, the list of decisions and the scripts."""
     for source, page in outside_pages().items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     files.append(File.generated(config, "decisions.md", content=list_decisions()))
-    files.append(File.generated(config, "javascripts/mermaid.min.js", abs_src_path=str(MERMAID)))
+    for script, source in SCRIPTS.items():
+        files.append(File.generated(config, script, abs_src_path=str(ROOT / ".cache" / "site" / source)))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     """Point links at the site's pages; a link to a source file becomes the file's path."""
     del config, files
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # its section has no other page, and the column is wanted for code
     outside = outside_pages()
     sources = {site: source for source, site in outside.items()}
     source = sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")
