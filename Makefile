@@ -23,6 +23,14 @@ BASELINES ?=
 TORCH_INDEX ?=
 SERVE ?=
 
+# A misspelled name would otherwise be ignored without a word.
+ALLOWED := $(shell sed -nE 's/^(export )?([A-Za-z_]+) \?=.*/\2/p' $(firstword $(MAKEFILE_LIST)))
+OTHERS := PIP_EXTRA_INDEX_URL SHELL MAKE
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+ifneq ($(filter-out $(ALLOWED) $(OTHERS),$(GIVEN)),)
+$(error $(filter-out $(ALLOWED) $(OTHERS),$(GIVEN)): not a variable of this Makefile. Allowed: $(strip $(ALLOWED)))
+endif
+
 export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 export npm_config_cache ?= $(CURDIR)/.cache/npm
@@ -39,6 +47,7 @@ export PIP_EXTRA_INDEX_URL := $(TORCH_INDEX)
 endif
 
 VENV := .venv/bin
+NEEDS_VENV := [ -x .venv/bin/python ] || { printf '.venv does not exist; nothing was changed.\n  type: make setup\n' >&2; exit 1; }
 # A slow test waits for more than half of its time: with 3 workers, two cores were idle for 38 % of it.
 SLOW_WORKERS ?= 5
 NODE_PATH_FIRST := PATH="$(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$$PATH"
@@ -111,7 +120,7 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 
 .PHONY: site
 site: setup ## Build the docs site into .cache/site/html, and check its links (SERVE=1 serves it)
-	@SERVE="$(SERVE)" tools/site.sh
+	@SERVE=$(if $(SERVE),$(if $(filter 1,$(SERVE)),1,$(error SERVE=$(SERVE): not allowed. Type: make site SERVE=1))) tools/site.sh
 
 .PHONY: screenshots
 screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages need Chromium)
@@ -128,10 +137,12 @@ schema: setup ## Export the schema of cluster configs from the ParallelCluster l
 
 .PHONY: layer
 layer: ## Build the Lambda layer of -c layer=build from locked packages, without Docker
+	@$(NEEDS_VENV)
 	@$(VENV)/python -m tools.build_layer
 
 .PHONY: lock
 lock: ## Pin all packages, with hashes, after a change of requirements*.txt
+	@$(NEEDS_VENV)
 	@tools/lock.sh
 
 .PHONY: clean

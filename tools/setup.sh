@@ -117,6 +117,10 @@ check_no_rehearsal() {
 check_python() {
   "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
     die "$PYTHON is missing or older than 3.11; nothing was changed." "make setup PYTHON=/usr/bin/python3.11"
+  # cfn-lint 1.58 refuses 3.15, and pinned packages have no wheels for it.
+  "$PYTHON" -c 'import sys; sys.exit(sys.version_info >= (3, 15))' ||
+    die "$PYTHON is 3.15 or newer, for which pinned packages do not exist; nothing was changed." \
+      "make setup PYTHON=/usr/bin/python3.13"
 }
 
 check_venv_package() {
@@ -155,6 +159,16 @@ make_venv() {
     logged "pip-editable$venv" "${pip[@]}" --no-build-isolation --editable . || return
   fi
   wanted "$venv" >"$venv.new/.made-from"
+}
+
+# make_event_loop VENV: the ParallelCluster library calls asyncio.get_event_loop(), which makes no loop from Python 3.14
+# on. Lambda runs it on 3.12.
+make_event_loop() {
+  local site
+  if [[ ! -d $1.new ]]; then return; fi
+  site="$("$1.new/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+  printf 'import sys; sys.version_info >= (3, 14) and __import__("asyncio").set_event_loop(%s)\n' \
+    '__import__("asyncio").new_event_loop()' >"$site/event_loop.pth"
 }
 
 # In an activated environment the pinned AWS CLI v1 would hide a person's v2, for which printed commands are written;
@@ -295,6 +309,7 @@ main() {
   make_venv .venv locks/dev.txt editable || explain venv.venv pip.venv pip-editable.venv
   make_node_modules || explain npm
   wait "$other" || explain venv.venv-pcluster pip.venv-pcluster
+  make_event_loop .venv-pcluster
   trap - EXIT
   for part in "${PARTS[@]}"; do put_in_place "$part"; done
   hide_aws_cli

@@ -70,7 +70,7 @@ read_node() {
 os_name() {
   # shellcheck source=/dev/null
   source "$TRAINING_ROOT/etc/os-release" 2>/dev/null || source /etc/os-release
-  case "$ID$VERSION_ID" in
+  case "$ID${VERSION_ID:-}" in
     ubuntu22.04) printf 'ubuntu2204\n' ;;
     ubuntu24.04) printf 'ubuntu2404\n' ;;
     amzn2023) printf 'alinux2023\n' ;;

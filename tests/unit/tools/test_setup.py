@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 import subprocess
 import sys
+import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -165,3 +168,84 @@ def test_what_is_in_the_way_of_a_rehearsal_is_told_with_the_command_that_ends_it
             left.kill()
     with workspace.locked(), pytest.raises(RehearsalError, match="Wait for it, or end it: make stop"):
         run_alone(workspace, lambda: pytest.fail("it runs"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["help", "FAMLY=m6i"], "FAMLY: not a variable of this Makefile. Allowed: PYTHON FAMILY"),
+        (["help", "family=m6i"], "family: not a variable"),
+        (["site", "SERVE=yes"], "SERVE=yes: not allowed. Type: make site SERVE=1"),
+        (["layer"], ".venv does not exist; nothing was changed.\n  type: make setup"),
+        (["lock"], ".venv does not exist; nothing was changed.\n  type: make setup"),
+    ],
+)
+def test_make_refuses_what_it_would_ignore_or_cannot_do(
+    tmp_path: Path, words: list[str], message: str
+) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "setup.sh").symlink_to(str(shutil.which("true")))
+
+    done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_make_takes_every_variable_that_it_has_a_default_for(tmp_path: Path) -> None:
+    names = re.findall(r"^([A-Z_]+) \?=", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    shutil.copy(ROOT / "Makefile", tmp_path)
+
+    done = subprocess.run(
+        ["make", "help", *(f"{name}=a b" for name in names)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert len(names) > 10
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("3, 10", "is missing or older than 3.11"), ("3, 15", "is 3.15 or newer")],
+)
+def test_a_python_that_the_packages_do_not_take_is_refused_before_anything_is_made(
+    machine: Machine, tmp_path: Path, version: str, said: str
+) -> None:
+    python = tmp_path / "python"
+    # It runs the check with another version of its own.
+    change = f"import sys; sys.version_info = ({version}, 0, 'final', 0)\n"
+    python.write_text(f'#!/bin/bash\nexec {sys.executable} -c "{change}$2"\n')
+    python.chmod(0o755)
+
+    refused = machine.set_up(PYTHON=str(python))
+
+    assert refused.returncode == 1
+    assert said in refused.stderr
+    assert "type: make setup PYTHON=" in refused.stderr
+    assert machine.made() == []
+
+
+def test_the_library_has_an_event_loop_from_python_3_14_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tools").mkdir()
+    script = (ROOT / "tools" / "setup.sh").read_text().removesuffix("main\n")
+    (tmp_path / "tools" / "setup.sh").write_text(f"{script}make_event_loop venv\n")
+    venv.create(tmp_path / "venv.new", with_pip=False)
+    subprocess.run(["bash", "tools/setup.sh"], cwd=tmp_path, check=True)
+    (line,) = next((tmp_path / "venv.new").rglob("event_loop.pth")).read_text().splitlines()
+    assert line.startswith("import ")  # site executes only such lines
+    made: list[str] = []
+    loops = SimpleNamespace(set_event_loop=made.append, new_event_loop=lambda: "loop")
+    monkeypatch.setitem(sys.modules, "asyncio", loops)
+
+    for version, expected in (((3, 13), []), ((3, 14), ["loop"])):
+        monkeypatch.setattr(sys, "version_info", version)
+        exec(line)
+        assert made == expected

@@ -268,3 +268,12 @@ def test_a_header_that_nobody_understands_is_refused(tmp_path: Path, wrong: str,
     path.write_text(re.sub(rf"^# {named}: .*$", wrong, path.read_text(), flags=re.MULTILINE))
     with pytest.raises(ConfigurationError, match=rf"10-a\.sh: its header has no line `# {named}:"):
         load_steps(bundle.assets)
+
+
+def test_a_debian_without_a_version_runs_the_steps(bundle: Bundle) -> None:
+    bundle.step("10-all")
+    (bundle.slash / "etc" / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian forky/sid"\n')
+
+    done = bundle.run()
+
+    assert (done.returncode, "unbound" in done.stderr) == (0, False), done.stderr
