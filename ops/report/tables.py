@@ -179,7 +179,7 @@ def warnings_of(run: Run) -> Iterator[str]:
         first = f"the first at step {wrong.first_step:,}"
         yield f"{wrong.count} values of {name} are not finite, {first}; the curves omit them."
     if run.damaged_rows:
-        yield f"{run.damaged_rows:,} damaged rows skipped, of metrics, starts and ends."
+        yield f"Damaged rows of metrics, starts and ends that were skipped: {run.damaged_rows:,}."
     if run.network and run.network.complaint:
         yield run.network.complaint
     if not run.rows:

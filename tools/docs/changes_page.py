@@ -21,28 +21,31 @@ from training_cluster.storage.guarded import guarded_storage
 _HEAD = """\
 # What a changed flag does
 
-Generated from the real ParallelCluster library's update policies and from our guards by `make docs`; a test
-compares the two. Each row is one `cdk deploy` with another value, on an existing cluster.
+`make docs` generates this page from the update policies of the real ParallelCluster library and from the
+app's guards, and a test compares them. Each row is one `cdk deploy` with another value, on an existing
+cluster.
 
-| it says | what happens |
+| word | what happens |
 |---|---|
-| live | the deploy changes it; nodes that run and their jobs go on |
-| idle | as live, while no compute node runs; else `-c on_busy=drain` lets jobs end first, `stop` ends them |
-| stopped | an idle fleet is stopped and started again; while nodes run, `-c on_busy=stop` ends their jobs |
-| refused | nothing is changed, and the deploy says what to type instead |
+| live | the deploy makes the change; running nodes and their jobs continue |
+| idle | live while no node runs. Otherwise `-c on_busy=drain` lets jobs finish first; `stop` ends them |
+| stopped | an idle fleet is stopped and started again. While nodes run, `-c on_busy=stop` ends their jobs |
+| refused | nothing changes, and the deploy prints what to type instead |
 
-Flags are not remembered: one that is left out is its default again, for all clusters where it is one of
-network or storage (without `endpoints=private` the endpoints go). Those that stay belong in cdk.json's
-`context`.
-Every update is applied on each node that runs, too, and ParallelCluster waits 15 minutes for that. A node
-that cannot (a full disk, a mount that hangs) makes the deploy fail and roll back; `trainctl diagnose` names
-it.
-A change that is refused or fails leaves every data resource where it is. Where the safe way is a second
-cluster, that is `-c cluster_name=...` on the same network and storage.
+A deploy does not remember the flags of the last one. A flag that you leave out returns to its default; a flag
+of the network or of the storage does so for all clusters (without `endpoints=private`, the endpoints are
+deleted). Write the flags that you keep into `context` in `cdk.json`.
+
+Every update also runs on each running node, and ParallelCluster waits 15 minutes for it. A node that cannot
+apply it (a full disk, a mount that hangs) makes the deploy fail and roll back; `trainctl diagnose` names the
+node.
+
+A change that is refused or fails leaves every data resource in place. "A second cluster" means
+`-c cluster_name=...` on the same network and storage.
 """
 
 _SAFE_WAYS = """
-## The safe ways, as the guards say them
+## Safe alternatives, in the words of the guards
 
 """
 
@@ -52,8 +55,8 @@ _BY_POLICY = {
     "alone": "live",
     "grows": "more: live, if it is the only change of storage (file operations may pause for minutes, and "
     "are slower for hours while FSx spreads them); less: refused by the guard",
-    "adopts": "given: this app's own one stays, and is no longer used, once no cluster uses it; "
-    "another, or left out: refused by the guard",
+    "adopts": "an id: the app's own one remains but is no longer used, once no cluster uses it; "
+    "another id, or none: refused by the guard",
 }
 
 

@@ -10,9 +10,10 @@ from training_cluster.catalog.family import FACTS, Family, Size
 _HEAD = """\
 # Instance families
 
-Generated from `cluster_configs/` by `make docs`; a test compares the two. One family, one file:
-another is `cluster_configs/NAME.yaml` and no code. Choose one with `-c family=NAME`, another size of it
-with `-c instance_type=TYPE`. `-` is not known. Prices are of one node, on demand, in us-east-1.
+`make docs` generates this page from `cluster_configs/`, and a test compares the two. Each family is one file;
+to add a family, add `cluster_configs/NAME.yaml`, without any code. Select a family with `-c family=NAME`, and
+another size of it with `-c instance_type=TYPE`. A `-` means that the value is unknown. Prices are those of
+one on-demand node in us-east-1.
 
 | family | accelerator | peak TFLOP/s | precision | image recipe | sold as | ParallelCluster | head node |
 |---|---|---|---|---|---|---|---|

@@ -11,21 +11,24 @@ from ops.verify.nodes import NODE_CHECKS
 _HEAD = """\
 # The first real deploy
 
-Generated from `ops/verify/` by `make docs`; a test compares the two. No rehearsal can show what is listed
-here, and nothing has run on AWS yet. After `npx cdk deploy TrainingClusterStack`, with the account's
-credentials:
+`make docs` generates this page from `ops/verify/`, and a test compares the two. The page lists what no
+rehearsal can show. Nothing has run on AWS yet. After `npx cdk deploy TrainingClusterStack`, type with the
+account's credentials:
 
     trainctl verify --html verify.html     # starts no node
     trainctl verify --nodes 2 --json       # also nccl-tests and ten minutes of training: nodes cost money
 
-Each check has a verdict: `held`, `differs` or `could not look`, with what was seen and what was expected.
-One that fails hides no other. The exit code is 1 if something differs, 2 without credentials. In a rehearsal,
-checks of what it lacks say so. JSON and page have no account ids, ARNs, addresses or resource ids, so they
-can be attached to a report. It removes what it writes (a small object in each linked folder; the runs and
-checkpoints of its jobs) and cancels its jobs, also after Ctrl-C. What jobs share remains: Python environments
-and prepared data. The output of a job remains where its check differs. Times are
-estimates: none was measured. What a person has to look at:
-[rehearsal.md](rehearsal.md#the-first-real-deploy-look-at-these).
+Each check prints a verdict (`held`, `differs` or `could not look`), the value that it found and the value
+that it expected. If a check fails, the others still run. The exit code is 1 if something differs, and 2
+without credentials. In a rehearsal, a check of something that a rehearsal lacks says so.
+
+The JSON and the page contain no account ids, ARNs, addresses or resource ids, so you can attach them to a
+report. The command removes what it writes (a small object in each linked folder, and the runs and checkpoints
+of its jobs) and cancels its jobs, also after Ctrl-C. Python environments and prepared data remain, because
+other jobs share them. If the check of a job differs, the job's output remains as well.
+
+The times are estimates; none was measured. Some checks need a person:
+[the first real deploy](rehearsal.md#the-first-real-deploy-look-at-these) lists them.
 
 """
 

@@ -11,7 +11,8 @@ from training_cluster.flags.settings import FLAG_GROUPS
 _HEAD = """\
 # Context flags
 
-Generated from `constructs/training_cluster/flags/` by `make docs`; a test compares the two.
+`make docs` generates this page from `constructs/training_cluster/flags/`, and a test compares the two.
+Pass flags to the CDK with `-c`, or write them into `context` in `cdk.json`:
 
     npx cdk deploy TrainingClusterStack -c family=p4d -c nodes=4
 """

@@ -16,6 +16,7 @@ from typing import Any
 
 from rehearsal.monitoring.boards import board_queries
 from rehearsal.monitoring.prometheus import query_range
+from training_cluster.paths import ROOT
 
 BOARDS = {"board-cluster": ("Cluster",), "board-jobs": ("Jobs and users", "One job's GPUs")}
 """Boards of each picture, by the picture's name."""
@@ -52,7 +53,11 @@ def draw(url: str, boards: tuple[str, ...]) -> bytes:
     first = min(float(point[0]) for _, lines in panels for line in lines for point in line["values"])
     for place, (panel, lines) in zip(axes.flat, panels, strict=False):
         for line in lines[:_MOST_LINES]:
-            labels = [value for name, value in line["metric"].items() if name not in _LEFT_OUT]
+            labels = [
+                value.replace(str(ROOT), "~/training-cluster")
+                for name, value in line["metric"].items()
+                if name not in _LEFT_OUT
+            ]
             x, y = zip(*((float(at) - first, float(value)) for at, value in line["values"]), strict=True)
             place.plot(x, y, label=" ".join(labels[:_MOST_LABELS]) or panel)
         place.set_title(panel, fontsize=9)
@@ -62,7 +67,7 @@ def draw(url: str, boards: tuple[str, ...]) -> bytes:
     for place in axes.flat[len(panels) :]:
         place.axis("off")
     names = " and ".join(f'"{each}"' for each in boards)
-    title = f"Boards {names} in a rehearsal; panels without data, since there is no GPU: {without}"
+    title = f"Boards {names} in a rehearsal; panels without data, mostly for lack of a GPU: {without}"
     figure.suptitle(title, fontsize=10)
     figure.supxlabel("seconds", fontsize=8)
     content = io.BytesIO()

@@ -9,6 +9,7 @@ import json
 import logging
 import shutil
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,8 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     """Train; every rank calls it."""
     # Gradients are exchanged in place, which saves a copy of each; GPT-2 has no buffer that changes.
     exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
+    # Accelerate passes the option by its former name, which torch still takes.
+    warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
     stacks.register(run)
     process_group.record_network(run)
     accelerator = Accelerator(

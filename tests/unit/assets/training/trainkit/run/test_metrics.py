@@ -107,7 +107,8 @@ def of_trainctl_report(run_dir: Path) -> int:
     record, reading = run_record.read_run(run_dir, None)
     run = unpack(run_record.pack(record, reading.buckets, points=20))
     assert (run.rows, run.start_count, run.exit_code) == (3, 1, 0)
-    assert f"{run.damaged_rows} damaged rows skipped, of metrics, starts and ends." in warnings_of(run)
+    warning = f"Damaged rows of metrics, starts and ends that were skipped: {run.damaged_rows}."
+    assert warning in warnings_of(run)
     return run.damaged_rows - LOST_STARTS
 
 
