@@ -72,6 +72,7 @@ def problems_of(asked: argparse.Namespace) -> dict[str, Callable[[], int]]:
     newest = functools.cache(lambda: training(asked))
     return {
         "NodeOut": lambda: problems.nodes_out(nodes()),
+        "SchedulerBacklog": lambda: problems.scheduler_backlog(sdiag_samples()),
         "LossNotFinite": lambda: problems.losses_not_finite(newest()),
         "NoStep": lambda: problems.runs_without_step(newest()),
     }

@@ -6,6 +6,7 @@ limits are those of monitoring/rules.yml, which a test compares.
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ IDLE_RATIO, IDLE_S = 0.05, 900.0
 FABRIC_S = 300.0
 """Seconds since boot from which a GPU outside the fabric counts."""
 STEPS, NO_STEP_S = 10, 900.0
+BACKLOG, CYCLE_S = 200, 5.0
+"""Largest queue or number of threads of slurmctld, and the longest cycle of its main scheduler."""
 
 IDLE_SINCE = Path(os.environ.get("TRAINING_ROOT") or "/") / "run/training-cluster-gpus-idle"
 """File whose time is that of the first reading with idle GPUs in the running job."""
@@ -50,6 +53,15 @@ def nodes_out(nodes: Iterable[Node]) -> int:
         node.state == "down" and node.out_since is not None and node.out_since < oldest
         for node in each_once(nodes)
     )
+
+
+def scheduler_backlog(figures: Iterable[Sample]) -> int:
+    """Return how many of slurmctld's figures (sdiag) are over their limits."""
+    limits = {
+        **dict.fromkeys(("agent_queue", "database_queue", "server_threads"), BACKLOG),
+        "main_last_cycle_seconds": CYCLE_S,
+    }
+    return sum(each.value > limits.get(each.labels["figure"], math.inf) for each in figures)
 
 
 def losses_not_finite(samples: Iterable[Sample]) -> int:

@@ -7,7 +7,7 @@ from training_cluster.catalog.prices import Prices
 
 # Own metrics in CloudWatch: constructs/training_cluster/monitoring/metrics.py.
 _STATES, _OF_CLUSTER = 5, 2
-ALARM_METRICS, ALARM_METRICS_OF_PROBLEMS = 13, 6
+ALARM_METRICS, ALARM_METRICS_OF_PROBLEMS = 13, 7
 """Metrics that alarms read: of every cluster, and of problems with metrics=cloudwatch (alarms.py)."""
 _REQUESTS_AN_HOUR, _SCRAPES_AN_HOUR = 30, 120
 SERIES_OF_NODE, SERIES_OF_ACCELERATOR, SERIES_OF_HEAD = 300, 23, 500

@@ -20,6 +20,9 @@ LEAST_FREE_PERCENT = 10
 _PROBLEMS = {
     "NodeOut": "Nodes have taken no job for 10 minutes. Which and why: trainctl status, or sinfo -R on the "
     "head node",
+    "SchedulerBacklog": "slurmctld has fallen behind for 10 minutes: commands such as squeue are slow or "
+    "time out. On the head node, sdiag shows who asks what. Fewer submissions at a time help, or a larger "
+    "head node",
     "GpusIdleInJob": "A node's GPUs have been idle for 15 minutes though a job runs there: it may hang, or "
     "wait for data. The dashboard shows the accelerators; next: trainctl jobs, then trainctl logs JOB",
     "FatalXid": "NVIDIA's driver reported an XID that takes a reset or another GPU. The next health check "
@@ -30,6 +33,9 @@ _PROBLEMS = {
     "NoStep": "A running job has made no step within ten times its usual one and 15 minutes: it may hang. A "
     "long save or validation looks the same: trainctl jobs, then trainctl logs JOB",
 }
+
+_LASTING = {"SchedulerBacklog": 5}
+"""Values in a row that a problem needs which may pass by itself; the others count only what has lasted."""
 
 _Compare = cloudwatch.ComparisonOperator
 _Missing = cloudwatch.TreatMissingData
@@ -157,6 +163,7 @@ class Alarms(Construct):
         )
 
     def _problem(self, metrics: ClusterMetrics, name: str) -> cloudwatch.Alarm:
+        lasting = _LASTING.get(name, 1)
         return cloudwatch.Alarm(
             self,
             name,
@@ -166,8 +173,8 @@ class Alarms(Construct):
             comparison_operator=_Compare.GREATER_THAN_THRESHOLD,
             threshold=0,
             # Three times what lies between two values: one that is late ends no alarm.
-            evaluation_periods=3,
-            datapoints_to_alarm=1,
+            evaluation_periods=max(3, lasting),
+            datapoints_to_alarm=lasting,
             treat_missing_data=_Missing.NOT_BREACHING,
         )
 

@@ -16,7 +16,7 @@ PUBLISHED_EVERY = Duration.minutes(2)
 OWN_NAMESPACE = "TrainingCluster"
 NODE_STATES = ("allocated", "idle", "powering_up", "powering_down", "down")
 ACCELERATOR_METRICS = ("AcceleratorUtilization", "AcceleratorMemoryUsed")
-JOB_PROBLEMS = ("NodeOut", "LossNotFinite", "NoStep")
+JOB_PROBLEMS = ("NodeOut", "SchedulerBacklog", "LossNotFinite", "NoStep")
 GPU_PROBLEMS = ("GpusIdleInJob", "FatalXid", "FabricNotReady")
 ACCELERATOR_USE, ACCELERATOR_MEMORY = ACCELERATOR_METRICS
 

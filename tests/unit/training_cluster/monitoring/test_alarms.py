@@ -80,6 +80,9 @@ def test_each_problem_is_an_alarm_where_cloudwatch_is_the_store() -> None:
         assert f'"{name}": lambda' in published
         assert (found[name]["MetricName"], found[name]["Namespace"]) == (name, "TrainingCluster")
         assert (found[name]["Threshold"], found[name]["TreatMissingData"]) == (0, "notBreaching")
+    backlog = found["SchedulerBacklog"]
+    assert backlog["DatapointsToAlarm"] * backlog["Period"] == 600, "its rule's time"
+    assert found["NodeOut"]["DatapointsToAlarm"] == 1
     with_rules = {*alarms(monitored(metrics="prometheus"))}
     assert with_rules == {*found} - {*JOB_PROBLEMS, *GPU_PROBLEMS}, "its rules report the same"
 

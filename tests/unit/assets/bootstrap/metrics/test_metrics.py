@@ -39,6 +39,7 @@ class Node:
         (root / "run").mkdir()
         self.has("squeue", "")
         self.has("journalctl", "")
+        self.has("sdiag", "")
         self.has(
             "aws", 'for word in "$@"; do last="$word"; echo "$word"; done >arguments; echo "$last" >data'
         )

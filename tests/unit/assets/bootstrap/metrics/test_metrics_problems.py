@@ -44,6 +44,22 @@ def test_a_node_that_takes_no_job_counts_after_ten_minutes(node: Node, minutes: 
     assert _problems(node) == out
 
 
+@pytest.mark.parametrize(
+    ("figures", "found"),
+    [
+        ("Server thread count:  200\nAgent queue size:     200\n", {}),
+        ("Server thread count:  256\nAgent queue size:     3\n", {"SchedulerBacklog": 1}),
+        ("DBD Agent queue size: 201\nAgent queue size:     201\n", {"SchedulerBacklog": 2}),
+        ("Main schedule statistics (microseconds):\n\tLast cycle:   5000001\n", {"SchedulerBacklog": 1}),
+        ("Backfilling stats\n\tLast cycle:   9000000\n", {}),
+    ],
+)
+def test_a_scheduler_that_falls_behind_counts(node: Node, figures: str, found: object) -> None:
+    node.says("sdiag", figures)
+    assert node.run("head_node.py").returncode == 0
+    assert _problems(node) == found
+
+
 def _run_of_a_job(node: Node, *rows: str) -> None:
     node.says("squeue", f"7|RUNNING|ann|{os.getuid()}|nlp|gpu|2|1|2|None|x\n")
     run = node.root / "runs" / "gpt2" / "job-7"
@@ -176,6 +192,9 @@ def test_the_limits_are_those_of_the_rules() -> None:
     assert f"< {limits['IDLE_RATIO']:g}" in named["GpusIdleInJob"]["expr"]
     assert f"{limits['IDLE_S'] / 60:.0f}m" == named["GpusIdleInJob"]["for"]
     assert f"{limits['FABRIC_S'] / 60:.0f}m" == named["FabricNotReady"]["for"]
+    assert f'database_queue"}} > {limits["BACKLOG"]:.0f}' in named["SchedulerBacklog"]["expr"]
+    assert f'server_threads"}} > {limits["BACKLOG"]:.0f}' in named["SchedulerBacklog"]["expr"]
+    assert f'cycle_seconds"}} > {limits["CYCLE_S"]:.0f}' in named["SchedulerBacklog"]["expr"]
     late = f"clamp_min({limits['STEPS']:.0f} * training_row_interval_seconds, {limits['NO_STEP_S']:.0f})"
     assert late in named["NoStep"]["expr"]
     assert {*JOB_PROBLEMS, *GPU_PROBLEMS} <= {*named}
