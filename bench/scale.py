@@ -99,7 +99,7 @@ def measure() -> Result:
             "each node has its own cores for its launch.sh. Here all nodes share the cores of one machine, "
             "also for what Slurm's daemons do with the output of each rank. Until 2026-11-24 the goal was "
             "compared with that sum.",
-            "Each launch.sh starts five programs besides its rank: dirname, two stat (for the owners of the "
+            "Each launch.sh also starts five other programs: dirname, two stat (for the owners of the "
             "environment's folders), tee (for the rank's errors), and a sleep until tee has ended. On "
             "2026-11-22 it started 48. The nodes' slurmd do most of the work of a release.",
             "The rows of files and calls count the start of torchrun and one rank of gpt2 until its first "

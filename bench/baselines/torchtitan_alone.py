@@ -1,4 +1,4 @@
-"""torchtitan's own Trainer, without anything of the workload titan: no checkpoints, metrics or text of ours.
+"""torchtitan's own Trainer, without the checkpoints, metrics and text of the workload titan.
 
     python torchtitan_alone.py SIZE SEQ_LEN BATCH STEPS TOKENIZER_FOLDER FOLDER cuda|cpu
 
