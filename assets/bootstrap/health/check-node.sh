@@ -111,15 +111,19 @@ verdict() {
 # run_checks PARTITION: runs the checks; `found` then has their sentences, by their names.
 run_checks() {
   local -r settings="$TRAINING_ETC/partitions/$1.env"
-  local check name work sentence
+  local check name work sentence memory
   local -a checks=()
   [[ -r $settings ]] || { say "$settings is missing: the node's hardware is unknown" && exit 1; }
   # shellcheck source=/dev/null
   source "$settings"
-  # Not on a disk, which may be full.
-  work="$(mktemp -d -p /dev/shm training-cluster-health-XXXXXX)"
+  # Not on a disk or in /dev/shm, which a job may have filled; a rehearsal's node may have no /run of its own.
+  memory="$TRAINING_ROOT/run"
+  if [[ ! -w $memory ]]; then memory=/dev/shm; fi
+  work="$(mktemp -d -p "$memory" training-cluster-health-XXXXXX)"
   # shellcheck disable=SC2064  # expands now, to this folder
   trap "rm -rf '$work'" EXIT
+  # Without its files each check would seem to hang, which is a verdict on the node.
+  printf 'room\n' >"$work/room" || { say "cannot write to $memory: nothing was checked" && exit 1; }
   for check in "$HERE"/checks/*.sh; do
     if applies "$check"; then
       checks+=("$check")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -61,6 +62,25 @@ def test_a_check_with_a_fault_of_its_own_is_no_verdict_on_the_node(tmp_path: Pat
     assert done.returncode == 0
     assert "60-clock: could not check (1)" in done.stderr
     assert "20-gpu-xid: could not check (1): unknown option" in done.stderr
+
+
+def test_checks_write_where_no_job_writes(tmp_path: Path) -> None:
+    node = gpu_node(tmp_path)
+    memory = node.slash / "run"
+    memory.mkdir()
+    node.stub("mktemp", f'exec {shutil.which("mktemp")} "$@"')
+    assert check(node).returncode == 0
+    assert f"mktemp -d -p {memory} training-cluster-health-XXXXXX" in node.called()
+    assert list(memory.iterdir()) == []
+
+
+def test_checks_that_have_no_room_for_their_results_are_no_verdict_on_the_node(tmp_path: Path) -> None:
+    """A training that was killed leaves its shared tensors in /dev/shm, and may fill it."""
+    node = gpu_node(tmp_path)
+    node.stub("mktemp", f"echo {tmp_path}/nowhere")
+    done = check(node, HEALTH_LIMIT_S="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cannot write to /dev/shm: nothing was checked" in done.stderr
 
 
 def test_a_check_can_be_switched_off_on_the_head_node(tmp_path: Path) -> None:
