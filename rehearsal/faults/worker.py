@@ -70,8 +70,6 @@ def driver(site: Site, log: Path) -> Iterator[PclusterProcess]:
         "PROGRESS_LOG_GROUP": "faults",
         "LOGS_BUCKET": site.bucket,
         "LOCAL_AWS_HEAD_NODE": str(site.address.head_node_behaviour),
-        # Only the local certificate: the file is read for each connection, and the public roots take long.
-        "AWS_CA_BUNDLE": str(site.address.certificate),
     }
     logs = boto3.client("logs", endpoint_url=site.address.url, **client_options(site.address))
     logs.create_log_group(logGroupName=environment["PROGRESS_LOG_GROUP"])

@@ -100,8 +100,6 @@ class PlainFoundation(Foundation):
     def provider_environment(self) -> dict[str, str]:
         """Environment of the provider's functions, with this site's bucket and log group."""
         return self._address.client_environment() | {
-            # Only the local certificate: the library reads the file for each of hundreds of clients.
-            "AWS_CA_BUNDLE": str(self._address.certificate),
             "LOGS_BUCKET": self.outputs["Bucket"],
             "PROGRESS_LOG_GROUP": self.outputs["Progress"],
             "PROGRESS_PARAMETER": "/recording/progress",

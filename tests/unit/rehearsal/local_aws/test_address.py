@@ -38,3 +38,10 @@ def test_everything_that_clients_write_stays_in_its_folder() -> None:
     environment = ADDRESS.client_environment()
     for name in ("TMPDIR", "HOME", "CDK_HOME", "XDG_CACHE_HOME"):
         assert environment[name].startswith("/somewhere/")
+
+
+def test_clients_of_aws_read_no_public_roots_and_others_do() -> None:
+    environment = ADDRESS.client_environment()
+    assert environment["AWS_CA_BUNDLE"] == str(ADDRESS.certificate)
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+        assert environment[name] == str(ADDRESS.trust_bundle)
