@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import tyro
 from batches import ShardLoader
 from hf_loaders import chats, streams
-from nodes import sizes_of
+from nodes import size_of
 from profiling import window
 from rows import Rows, Validation
 from saving import Checkpoints
@@ -36,23 +35,9 @@ NOT_IN_FLOAT8 = ["lm_head", "router.gate"]
 
 
 def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
-    """Return torchtitan's description of the model, with LoRA and float8 if they are asked for.
-
-    Dies on a size that is not that of the weights.
-    """
+    """Return torchtitan's description of the model, with LoRA and float8 if they are asked for."""
     package = importlib.import_module(f"torchtitan.models.{settings.model}")
-    sizes = sizes_of(settings.model)
-    fitting = [size for size in sizes if not weights or fits(package.model_registry(size).model, weights)]
-    size = settings.size or next(iter(fitting), None)
-    if settings.size and size not in sizes:
-        die(f'SIZE is "{size}"; torchtitan has {settings.model} in {", ".join(sizes)}.')
-    if size not in fitting:
-        others = (
-            f"SIZE={' or '.join(fitting)}"
-            if fitting
-            else f"another MODEL: none of {', '.join(sizes)} is of this size"
-        )
-        die(f"the weights {weights} are not those of {settings.model} {size or ''}: give {others}.")
+    size = size_of(settings, str(weights) if weights else None)
     converters: list[Any] = []
     if settings.float8 == "yes":
         converters.append(
@@ -61,13 +46,6 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
     if settings.lora_rank:
         converters.append(LoRAConverter.Config(rank=settings.lora_rank, alpha=2.0 * settings.lora_rank))
     return package.model_registry(size, attn_backend="flex", converters=converters or None)
-
-
-def fits(model: Any, weights: Path) -> bool:
-    """Return True if width, layers and vocabulary of published weights are those of a model."""
-    found = json.loads((weights / "config.json").read_text(encoding="utf-8"))
-    own = {"hidden_size": model.dim, "num_hidden_layers": len(model.layers), "vocab_size": model.vocab_size}
-    return all(found.get(name) == value for name, value in own.items())
 
 
 def compiles(settings: Settings) -> bool:

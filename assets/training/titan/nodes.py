@@ -17,6 +17,7 @@ from trainkit.fitting import (
     choose,
     find_model,
     read_models,
+    sizes_like,
 )
 from trainkit.run.run import die
 
@@ -99,6 +100,21 @@ def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
         )
 
 
+def size_of(settings: Settings, weights: str | None) -> str:
+    """Return SIZE, else that of the weights or the smallest published one; die on weights of another size."""
+    sizes = sizes_of(settings.model)
+    alike = sizes_like({size: MODELS[settings.model][size] for size in sizes}, weights)
+    size = settings.size or next(iter(alike), "")
+    if size not in alike:
+        others = (
+            f"SIZE={' or '.join(alike)}"
+            if alike
+            else f"another MODEL: none of {', '.join(sizes)} is of this size"
+        )
+        die(f"the weights {weights} are not those of {settings.model}{size and f' {size}'}: give {others}.")
+    return size
+
+
 def known_model(settings: Settings, weights: str | None = None) -> Model | None:
     """Return the size of the model, by SIZE or by the weights; None of a CONFIG or another unknown one."""
     return None if settings.config else find_model(MODELS[settings.model], settings.size, weights)
@@ -129,6 +145,7 @@ def fit(
             seq_len=settings.seq_len,
             global_batch=settings.global_batch,
             lora=bool(settings.lora_rank),
+            compiled=settings.compile != "no",
         )
     except DoesNotFitError as error:
         die(f"{settings.model} {settings.size or ''} does not fit: {error}")

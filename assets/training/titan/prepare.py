@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nodes import size_of
 from settings import Settings, read_settings, split_arguments
 from texts import STREAM, address
 from trainkit.data import bpe
@@ -55,6 +56,8 @@ def run() -> None:
     if weights:
         # Beside its tokenizer are the settings and the template that belong to it.
         note |= {"weights": str(weights), "tokenizer": str(weights)}
+    if weights and not settings.config:
+        size_of(settings, str(weights))
     check_recipe(settings, split_arguments(sys.argv[1:])[1], note)
     note_for_training(**note)
 

@@ -64,6 +64,8 @@ class ClusterTrainer(Trainer):
             self.checkpointer.maybe_wait_for_saving()
             end_diverged(self._run, step=self.step, found=str(error).partition(" at ")[0])
         self.checkpointer.agree_to_stop(self.step)
+        if self.checkpointer.is_stopping:  # the time of the notice is for the checkpoint
+            self.config.validator.enable = False
 
     def should_continue_training(self) -> bool:
         """Return False behind the last step, and behind the one in which a stop was asked for."""

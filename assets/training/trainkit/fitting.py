@@ -3,8 +3,11 @@
 An estimate, of which no part was measured on a GPU here. Sources: ZeRO (arXiv 1910.02054) for 16 bytes a
 parameter of fp32 weights, gradients and Adam's moments; "Reducing activation recomputation" (arXiv
 2205.05198) for 34 x width bytes a token and layer, without 5as/h, since FlexAttention stores no scores. With
-SwiGLU that is 2 x (active parameters of a layer / width) + 10 x width, which for GPT is 34 x width.
-It is within 13 % of torchtitan's own tables for Llama 3.1 8B (benchmarks/llama3_h100_202412_torchtitan.md).
+SwiGLU that is 2 x (active parameters of a layer / width) + 10 x width, which for GPT is 34 x width. SELECTIVE
+is that of torchtitan 0.3.0's Llama 3 8B over fake tensors, whose storages were counted: 66 kB a token and
+layer with selective (115 kB with LoRA), 226 kB with none (not compiled), 8.7 kB with full; 13 bytes a logit.
+It is within 11 % of torchtitan's own tables for Llama 3.1 8B and 70B
+(benchmarks/llama3_h100_202412_torchtitan.md). No source was found for mixtures of experts.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 GIB = 2**30
@@ -29,8 +33,12 @@ LOSS_CHUNKS = 8
 """Parts in which torchtitan computes logits and loss."""
 TP_FACTOR = 1.5
 """Activations with tensor parallelism over their share: by torchtitan's table of Llama 3.1 70B with TP 8."""
-SAVED = {"none": 1.0, "selective": 0.55}
-"""Part of a layer's activations that is kept until the backward pass; full keeps the layer's input."""
+SELECTIVE, SELECTIVE_LORA = 0.45, 0.8
+"""Part of a layer's activations that selective checkpointing keeps until the backward pass: every second
+matrix product. With LoRA that is each weight's own, since one of its two small ones is between them."""
+NOT_COMPILED = 1.5
+"""Activations of layers that are not compiled over those of compiled ones, which compute norms and rotations
+again. Selective checkpointing does that, too."""
 
 
 @dataclass(frozen=True)
@@ -110,17 +118,28 @@ def find_model(
     """
     if size:
         return sizes.get(size)
-    found = json.loads((Path(weights) / "config.json").read_text(encoding="utf-8")) if weights else None
-    for name, each in sizes.items():
-        own = {"hidden_size": each.width, "num_hidden_layers": each.layers, "vocab_size": each.vocabulary}
-        is_same = found is None or all(found.get(key) == value for key, value in own.items())
-        if is_same and not name.startswith(without):
-            return each
-    return None
+    alike = (name for name in sizes_like(sizes, weights) if not name.startswith(without))
+    return next((sizes[name] for name in alike), None)
+
+
+def sizes_like(sizes: Mapping[str, Model], weights: str | None) -> list[str]:
+    """List the sizes with the width, layers and vocabulary of the weights in a folder; all without one."""
+    if not weights:
+        return list(sizes)
+    found = json.loads((Path(weights) / "config.json").read_text(encoding="utf-8"))
+    published = tuple(found.get(key) for key in ("hidden_size", "num_hidden_layers", "vocab_size"))
+    return [name for name, each in sizes.items() if (each.width, each.layers, each.vocabulary) == published]
 
 
 def memory_gib(
-    model: Model, choice: Choice, nodes: Nodes, *, seq_len: int, lora: bool = False, chunks: int = LOSS_CHUNKS
+    model: Model,
+    choice: Choice,
+    nodes: Nodes,
+    *,
+    seq_len: int,
+    lora: bool = False,
+    compiled: bool = True,
+    chunks: int = LOSS_CHUNKS,
 ) -> float:
     """Estimate the memory of a GPU in GiB."""
     shards = nodes.gpus if choice.shard == "node" else nodes.ranks
@@ -128,16 +147,21 @@ def memory_gib(
     layer = (model.parameters - 2 * model.embedding) / model.layers
     # bf16 weights of the layer at work and of the next, and gradients of both; head and embedding likewise.
     gathered = 8 * layer / max(choice.tp, choice.ep) + 4 * 2 * model.embedding / choice.tp
+    if lora:  # no gradients of these
+        gathered /= 2
     tokens = choice.batch_size * seq_len / (choice.tp * choice.cp)
     of_layer = tokens * (2 * model.active_of_layer / model.width + 10 * model.width)
-    kept = (
-        2 * model.width * tokens
-        if choice.activation_checkpointing == "full"
-        else SAVED[choice.activation_checkpointing] * of_layer
-    )
+    whole = of_layer * (1 if compiled else NOT_COMPILED)
+    # full keeps the layer's input.
+    kept = {
+        "none": whole,
+        "selective": (SELECTIVE_LORA if lora else SELECTIVE) * of_layer,
+        "full": 2 * model.width * tokens,
+    }
     # bf16 and fp32 logits, and their gradients.
     logits = tokens / chunks * model.vocabulary * 12
-    of_tokens = (model.layers * kept + max(of_layer, logits)) * (TP_FACTOR if choice.tp > 1 else 1)
+    of_layers = model.layers * kept[choice.activation_checkpointing]
+    of_tokens = (of_layers + max(whole, logits)) * (TP_FACTOR if choice.tp > 1 else 1)
     return (state + gathered + of_tokens) / GIB
 
 
@@ -149,6 +173,7 @@ def choose(
     seq_len: int,
     global_batch: int = 0,
     lora: bool = False,
+    compiled: bool = True,
 ) -> tuple[Choice, list[str]]:
     """Choose what the user did not ask for: of all that fits, what communicates and computes again least.
 
@@ -164,7 +189,8 @@ def choose(
     every = list(candidates(model, asked, nodes, seq_len=seq_len, global_batch=global_batch))
     if not every:
         return Choice(**asked), []  # type: ignore[arg-type]  # the checks of the world explain what is wrong
-    sizes = [memory_gib(model, each, nodes, seq_len=seq_len, lora=lora) for each in every]
+    size_of = partial(memory_gib, model, seq_len=seq_len, lora=lora, compiled=compiled)
+    sizes = [size_of(each, nodes) for each in every]
     limit = USABLE * nodes.memory_gib
     surely = (at for at, size in enumerate(sizes) if size * (1 + ERROR) <= limit)
     at = next(surely, sizes.index(min(sizes)))
@@ -172,22 +198,29 @@ def choose(
         raise DoesNotFitError(
             f"it needs about {sizes[at]:,.0f} GiB (+-{ERROR:.0%}) of each GPU on {nodes.count} node(s), and "
             f"a GPU of {nodes.name} has {nodes.memory_gib:g}: "
-            + smallest(model, asked, nodes, seq_len=seq_len, global_batch=global_batch, lora=lora)
+            + smallest(model, asked, nodes, size_of, seq_len=seq_len, global_batch=global_batch)
         )
     return every[at], reasons(every[at], asked, model, nodes, size=sizes[at], seq_len=seq_len)
 
 
 def smallest(
-    model: Model, asked: Mapping[str, int | str], nodes: Nodes, *, seq_len: int, global_batch: int, lora: bool
+    model: Model,
+    asked: Mapping[str, int | str],
+    nodes: Nodes,
+    size_of: Callable[[Choice, Nodes], float],
+    *,
+    seq_len: int,
+    global_batch: int,
 ) -> str:
-    """Name the fewest nodes of this kind that would hold the model, up to 512."""
+    """Name the fewest nodes of this kind that would hold the model, up to 512.
+
+    Args:
+        size_of: estimates the memory of a GPU in GiB.
+    """
     for count in range(nodes.count + 1, 513):
         more = dataclasses.replace(nodes, count=count)
         every = candidates(model, asked, more, seq_len=seq_len, global_batch=global_batch)
-        if any(
-            memory_gib(model, each, more, seq_len=seq_len, lora=lora) <= USABLE * nodes.memory_gib
-            for each in every
-        ):
+        if any(size_of(each, more) <= USABLE * nodes.memory_gib for each in every):
             return f"take {count} nodes or more, a smaller SIZE, or a family with more memory."
     return "no number of these nodes holds it: take a smaller SIZE or SEQ_LEN, or a family with more memory."
 

@@ -111,6 +111,17 @@ def test_a_run_keeps_the_batch_size_with_which_it_began(load: Import, tmp_path: 
     assert given.with_batch_of_run(tmp_path).batch_size == 2
 
 
+def test_weights_of_another_size_are_refused_and_others_name_theirs(load: Import, tmp_path: Path) -> None:
+    found = {"hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 128256}
+    (tmp_path / "config.json").write_text(json.dumps(found))
+    read, size_of = load("settings").read_settings, load("nodes").size_of
+    assert size_of(read([]), str(tmp_path)) == "8B"
+    with pytest.raises(SystemExit, match=r"are not those of llama3 3B: give SIZE=8B\.$"):
+        size_of(read(["--size", "3B"]), str(tmp_path))
+    with pytest.raises(SystemExit, match=r"are not those of qwen3: give another MODEL: none of 0\.6B, "):
+        size_of(read(["--model", "qwen3"]), str(tmp_path))
+
+
 def test_ranks_take_what_fits_the_memory_that_the_partition_states(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
