@@ -6,7 +6,8 @@
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
 #   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
 #   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
-#   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. AFTER_FAILURE_S
+#   TRAINING_OPT (default /opt/training-cluster): what the image has. PYTORCH_ALLOC_CONF: torch's own. NUMA_BINDING: binds
+#   each rank of torchrun to cores near its GPU: a mode of torchrun's --numa-binding (torch 2.9 or newer). AFTER_FAILURE_S
 #   (default 60): the seconds that the ranks of this node have to end when those of another one have failed.
 # Writes: $RUN_DIR/logs/<job>-<restart>/, the output of each rank; $RUN_DIR/flight/; $RUN_DIR/failed.
 #
@@ -73,11 +74,11 @@ record_collectives() {
 # Prints the folder for the output of this start's ranks.
 log_folder() { printf '%s/logs/%s-%s\n' "$RUN_DIR" "${SLURM_JOB_ID:-0}" "${SLURM_RESTART_COUNT:-0}"; }
 
-# Sets launch_logs to the options by which torchrun writes each rank's output into files. Behind "RANK: ", the job's
+# Sets launch_options to the options by which torchrun writes each rank's output into files. Behind "RANK: ", the job's
 # output has what rank 0 prints, and the errors of all ranks.
 torchrun_logs() {
   local rank shown=2
-  launch_logs=()
+  launch_options=()
   if [[ -z ${RUN_DIR:-} ]]; then return; fi
   if [[ $SLURM_NODEID == 0 ]]; then
     # torchrun reads ranks of one digit in such a list: of larger nodes (Trainium) the first shows all its ranks.
@@ -89,7 +90,7 @@ torchrun_logs() {
   fi
   # shellcheck disable=SC2016 # torchrun fills in the rank
   export TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='${rank}: '
-  launch_logs=(--log-dir "$(log_folder)/${SLURMD_NODENAME:-$(hostname)}" --redirects 3 --tee "$shown")
+  launch_options=(--log-dir "$(log_folder)/${SLURMD_NODENAME:-$(hostname)}" --redirects 3 --tee "$shown")
 }
 
 # keep_output [all]: writes the output of a rank that srun or mpirun started into its files, too: one for each stream,
@@ -171,9 +172,10 @@ start_ranks() {
     keep_output
   else
     torchrun_logs
+    if [[ -n ${NUMA_BINDING:-} ]]; then launch_options+=(--numa-binding "$NUMA_BINDING"); fi
     # Not by -m, which would look for every module in the folder from which the job was submitted, first of all.
     torchrun=(
-      "$(dirname "$python")/torchrun" "${launch_logs[@]}"
+      "$(dirname "$python")/torchrun" "${launch_options[@]}"
       --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"
       --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"
     )

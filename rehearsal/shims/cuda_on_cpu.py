@@ -43,6 +43,7 @@ def mend(torch: Any) -> None:
     cuda._lazy_call = lambda call, **_: call()
     cuda.current_device = lambda: cpu
     cuda.synchronize = cuda.empty_cache = lambda *_: None
+    cuda.current_stream = torch.cpu.current_stream
     torch.Tensor.cuda = lambda tensor, *_, **__: tensor
     own_type = torch.Tensor.type
 

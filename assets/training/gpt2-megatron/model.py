@@ -26,7 +26,8 @@ from torch.nn import functional
 
 GRADIENT_CLIP = 1.0
 INIT_STD = 0.02
-# GPT-2's own, in which its published weights and NVIDIA's were trained; core's default is the exact one.
+# GPT-2's own, in which its published weights and NVIDIA's were trained. Core's default is the exact one; its
+# fused bias and GELU is this one.
 GELU = partial(functional.gelu, approximate="tanh")
 
 
@@ -35,6 +36,7 @@ def make_model(settings: Settings, device: torch.device) -> GPTModel:
 
     They are drawn on the CPU, for all tensor parallel ranks at once: TENSOR_PARALLEL does not change them.
     """
+    is_fused = device.type == "cuda"
     config = TransformerConfig(
         num_layers=settings.gpt2_layers,
         hidden_size=settings.gpt2_width,
@@ -42,14 +44,17 @@ def make_model(settings: Settings, device: torch.device) -> GPTModel:
         hidden_dropout=settings.gpt2_dropout,
         attention_dropout=settings.gpt2_dropout,
         init_method_std=INIT_STD,
-        activation_func=GELU,
+        activation_func=functional.gelu if is_fused else GELU,
+        # As Megatron-LM's own arguments have them: torch.compile makes one kernel of each on GPUs.
+        bias_activation_fusion=is_fused,
+        bias_dropout_fusion=is_fused,
         use_cpu_initialization=True,
         tensor_model_parallel_size=settings.tensor_parallel,
         pipeline_model_parallel_size=settings.pipeline_parallel,
         bf16=settings.mixed_precision == "bf16",
         params_dtype=dtype_of(settings),
         pipeline_dtype=dtype_of(settings),
-        # Fused kernels come with Transformer Engine; these two are Apex's.
+        # These two are kernels of Apex; Transformer Engine has the softmax in its attention.
         gradient_accumulation_fusion=False,
         masked_softmax_fusion=False,
     )

@@ -21,8 +21,8 @@ fi
 source "$here/../launch.sh"
 # Megatron overlaps exchange and computing in the order in which they were given to the GPU (its own README).
 export CUDA_DEVICE_MAX_CONNECTIONS=1
-# Its schedules and its own small functions are not for torch.compile, which would compile for minutes.
-export TORCHDYNAMO_DISABLE=1
+# On CPUs its own small functions are not for torch.compile, which would compile for minutes.
+if [[ ${DEVICE:-} == cpu || ${ACCELERATOR_KIND:-none} != gpu ]]; then export TORCHDYNAMO_DISABLE=1; fi
 # What its modules say where Transformer Engine is not wanted, and about a default of its own.
 for warning in 'Transformer Engine and Apex are not installed' 'Apex is not installed' 'full scope is deprecated'; do
   export PYTHONWARNINGS="ignore:$warning:UserWarning${PYTHONWARNINGS:+,$PYTHONWARNINGS}"

@@ -110,15 +110,9 @@ def test_the_pieces_of_a_checkpoint_become_a_gpt2_of_transformers(
 ) -> None:
     """The logits are Megatron's own; a shared model has the weights of one rank, which learnt the same."""
     logits = tmp_path / "logits.npz"
-    program = [str(python_of(training)), "-B", str(PROGRAMS / "megatron_logits.py")]
     weights = training.shared / "whole"
     last = training.checkpoints("whole") / f"step-{STEPS:06d}"
-    paths = f"{SHIMS}:{TRAINING}:{TRAINING / 'gpt2-megatron'}"
-    subprocess.run(
-        [*program, str(last), str(logits)],
-        env=os.environ | {"PYTHONPATH": paths, "TRAINING_REHEARSAL": "1"},
-        check=True,
-    )
+    run_program(training, "megatron_logits.py", str(last), str(logits))
     exported(training, "whole", weights)
     found = in_environment("gpt2", "transformers_logits.py", str(weights), str(logits))
     assert float(found.splitlines()[-1]) <= 1e-5
@@ -223,3 +217,28 @@ def test_a_job_that_only_prepares_trains_nothing(training: Training) -> None:
     assert "prepared, and nothing is trained, since PREPARE_ONLY is 1" in said
     assert (training.run_dir("prepared") / "data.json").is_file()
     assert training.metrics("prepared") == []
+
+
+def test_fused_bias_gelu_and_dropout_of_gpus_train_as_the_plain_ones(
+    training: Training, whole_run: list[dict[str, Any]]
+) -> None:
+    fused, plain = (
+        [float(word) for word in run_program(training, "megatron_fusions.py", form).split()]
+        for form in ("fused", "plain")
+    )
+    assert len(fused) == 8
+    assert fused == pytest.approx(plain, rel=1e-5)
+
+
+def run_program(training: Training, name: str, *arguments: str) -> str:
+    """Run a program of the tests in the workload's environment, with the shim for CPUs; return its output."""
+    paths = f"{SHIMS}:{TRAINING}:{TRAINING / 'gpt2-megatron'}"
+    done = subprocess.run(
+        [str(python_of(training)), "-B", str(PROGRAMS / name), *arguments],
+        env=os.environ | {"PYTHONPATH": paths, "TRAINING_REHEARSAL": "1", "TORCHDYNAMO_DISABLE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

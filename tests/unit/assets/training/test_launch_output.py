@@ -133,6 +133,13 @@ def test_a_module_in_the_folder_of_the_submission_is_not_imported(node: Node, tm
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("mode", ["", "node"])
+def test_torchrun_binds_ranks_to_the_cores_near_their_gpus_if_asked(node: Node, mode: str) -> None:
+    process = node.start(LAUNCHER="torchrun", SLURM_NODEID="0", NUMA_BINDING=mode)
+    assert ("\n--numa-binding\nnode\n" in process.communicate(timeout=60)[0]) == bool(mode)
+    assert process.returncode == 0
+
+
 def test_a_rank_ends_after_its_output_is_written(node: Node, tmp_path: Path) -> None:
     slow = tmp_path / "bin"
     slow.mkdir()
