@@ -13,7 +13,7 @@ from ops.options import Cluster, Json, print_json
 def dashboards(
     *,
     export_to: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--export", metavar="FOLDER", help="Write dashboards to it. No AWS call is made."),
     ] = None,
     port: Annotated[
@@ -32,8 +32,10 @@ def dashboards(
     from ops.dashboards.export import export
     from ops.dashboards.session import session
 
-    if export_to:
-        files = export(export_to)
+    if export_to is not None:
+        if not export_to.strip():
+            raise typer.BadParameter("--export takes a folder, such as boards.")
+        files = export(Path(export_to))
         if as_json:
             return print_json({"files": files})
         typer.echo("\n".join(map(str, files)))

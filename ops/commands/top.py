@@ -12,7 +12,9 @@ from ops.options import Cluster, Json, print_json
 def top(
     *,
     once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Time between two refreshes.")] = 5,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, max=3600, help="Time between two refreshes.")
+    ] = 5,
     url: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Address of a Prometheus to query instead of the cluster's."),
@@ -31,10 +33,12 @@ def top(
     from ops.account.session import account_clients
     from ops.dashboards.figures import read_figures
     from ops.dashboards.live import follow
-    from ops.dashboards.prometheus import Prometheus
+    from ops.dashboards.prometheus import Prometheus, is_address
     from ops.dashboards.screen import WIDE, render
     from ops.dashboards.session import session
 
+    if url is not None and not is_address(url):
+        raise typer.BadParameter(f"--url takes an address such as http://127.0.0.1:9090, not {url!r}.")
     with nullcontext(url) if url else session(cluster, account_clients()) as address:
         prometheus = Prometheus(str(address).rstrip("/"))
         if as_json:

@@ -17,6 +17,16 @@ PORT = 9090
 _TIMEOUT_S = 20
 
 
+def is_address(text: str) -> bool:
+    """Return True if a text is the address of a web server."""
+    try:
+        parts = urllib.parse.urlsplit(text)
+        is_server = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        return False
+    return is_server and text.isprintable() and " " not in text
+
+
 class Value(NamedTuple):
     """One sample: its labels and its value."""
 
@@ -40,8 +50,12 @@ class Prometheus:
                 read = json.load(answer)
             return [Value(each["metric"], float(each["value"][1])) for each in read["data"]["result"]]
         except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+            why: object = error
+            # Of an HTTPError only its own text has the number.
+            if isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError):
+                why = error.reason
             raise OpsError(
-                f"{self.url} does not answer as Prometheus: {error}.\n"
+                f"{self.url} does not answer as Prometheus: {why}.\n"
                 "  fix: deploy with -c metrics=prometheus; then on the head node: "
                 "systemctl status training-cluster-prometheus"
             ) from None
