@@ -40,7 +40,7 @@ STACK_TIMES = (
         id="storage-stack-time",
         stack=STORAGE_STACK,
         most_minutes=30,
-        reason="Lustre takes about 10, and then its two links one after the other",
+        reason="about 10 minutes for Lustre, then its two links, one after the other",
     ),
     Expected(
         id="accounting-stack-time", stack=ACCOUNTING_STACK, most_minutes=20, reason="an Aurora instance"
@@ -49,7 +49,7 @@ STACK_TIMES = (
         id="cluster-stack-time",
         stack=PCLUSTER,
         most_minutes=20,
-        reason="10 to 20 for the head node (docs/rehearsal.md)",
+        reason="10 to 20 minutes for the head node (docs/rehearsal.md)",
     ),
     Expected(
         id="own-stack-time",
@@ -151,7 +151,7 @@ CHECKS = (
         id="denied-calls",
         claim="The provider's rights (docs/permissions.md) suffice for the stacks.",
         expected="no stack event with a denied call",
-        not_in_rehearsal="Rights that no table has, and an organisation's policies.",
+        not_in_rehearsal="Permissions that the table lacks, and an organisation's policies.",
         look=_nothing_denied,
     ),
     Check(
@@ -163,9 +163,9 @@ CHECKS = (
     ),
     Check(
         id="layer",
-        claim="The provider's layer is complete, and for the Python of its functions.",
+        claim="The provider's layer is complete, and built for the Python of its functions.",
         expected=f"aws-parallelcluster {PCLUSTER_VERSION}, more than 1 MiB, {_PYTHON}",
-        not_in_rehearsal="AWS's file: the local layer has this machine's library in its place.",
+        not_in_rehearsal="AWS's file: the local layer contains this machine's library instead.",
         look=_has_the_layer,
         only_on_aws=True,
     ),

@@ -76,7 +76,7 @@ CHECKS = (
     ),
     Check(
         id="training-scripts",
-        claim="The training scripts are there, and only root can write them.",
+        claim="The training scripts exist, and only root can write to them.",
         expected=_SCRIPT,
         not_in_rehearsal="The owner is whoever rehearses.",
         look=_scripts_are_of_root,
@@ -84,7 +84,7 @@ CHECKS = (
     ),
     Check(
         id="bootstrap-steps",
-        claim="Each bootstrap step of the head node ended well.",
+        claim="Each bootstrap step of the head node succeeded.",
         expected="0 failed steps in /var/log/training-cluster/bootstrap.log",
         not_in_rehearsal="Steps that are for ParallelCluster's nodes only.",
         look=_steps_ended_well,

@@ -133,7 +133,7 @@ def _files_go(scene: Scene) -> tuple[bool, str]:
         return _wait(scene, "a small file of Lustre in the bucket", probe.in_bucket, probe.text)
 
 
-_COPIES = "That files are copied: a link is a record."
+_COPIES = "The copying: a link is only a record."
 CHECKS = (
     Check(
         id="bucket-links",

@@ -60,9 +60,9 @@ def _starts_in_time(scene: Scene) -> tuple[bool, str]:
 def _is_called_healthy(scene: Scene) -> tuple[bool, str]:
     job = _network_job(scene) if nodes_of(scene).network else _training_job(scene)
     said = scene.head_node.run("sinfo", "--all", "--noheader", f"--Format={_JUDGEMENTS}", reads_only=True)
-    # Reason of a drained node, comment of one whose check is braked; lines of equal nodes are one.
+    # Reason of a drained node, or comment of one at a drain limit; lines of equal nodes are one.
     sick = [" ".join(line.split()) for line in said.splitlines() if _BY_A_CHECK in line]
-    return not sick, "; ".join(sick) or f"no node of job {job.id} is drained or braked by a check"
+    return not sick, "; ".join(sick) or f"no node of job {job.id} is drained, or at a check's drain limit"
 
 
 def _bandwidth(scene: Scene) -> tuple[bool, str]:
@@ -156,13 +156,13 @@ NODE_CHECKS = (
         id="node-health",
         claim="The checks before and after a job, that of the GPUs' fabric and of CUDA's start among them, "
         "call the nodes healthy.",
-        expected="no node drained with the reason training-cluster, and no check braked",
-        not_in_rehearsal="The checks of hardware: a local node runs that of the disk alone.",
+        expected="no node drained with the reason training-cluster, and no check at its drain limit",
+        not_in_rehearsal="The checks of hardware: a local node checks only the disk.",
         look=_is_called_healthy,
     ),
     Check(
         id="efa",
-        claim="NCCL goes over EFA.",
+        claim="NCCL uses EFA.",
         expected="NCCL over Libfabric; libfabric's provider: efa (not on Trainium, which has no NCCL)",
         not_in_rehearsal="EFA and NCCL: the local job runs over gloo.",
         look=_goes_over_efa,
@@ -176,7 +176,7 @@ NODE_CHECKS = (
     ),
     Check(
         id="training",
-        claim="A training of ten minutes (gpt2; bert-trainium on Trainium) makes steps, and its loss falls.",
+        claim="A ten-minute training (gpt2; bert-trainium on Trainium) completes steps, and its loss falls.",
         expected="steps, and a lower last loss",
         not_in_rehearsal="Accelerators: a tiny model trains on the CPU.",
         look=_trained,

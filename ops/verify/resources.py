@@ -66,7 +66,7 @@ def _cost_so_far(scene: Scene) -> tuple[bool, str]:
 CHECKS = (
     Check(
         id="imdsv2",
-        claim="The head node takes version 2 of the instance metadata service alone.",
+        claim="The head node accepts only version 2 of the instance metadata service.",
         expected="HttpTokens: required",
         not_in_rehearsal="The local EC2 ignores the metadata options of launch templates.",
         look=_takes_imdsv2_alone,
@@ -74,7 +74,7 @@ CHECKS = (
     ),
     Check(
         id="no-public-ssh",
-        claim="Nobody on the internet reaches the head node's SSH, unless ssh_from_anywhere says so.",
+        claim="The internet cannot reach the head node's SSH port, unless ssh_from_anywhere allows it.",
         expected="no rule for 0.0.0.0/0 or ::/0",
         not_in_rehearsal="No packet is sent.",
         look=_has_no_public_ssh,

@@ -113,7 +113,7 @@ CHECKS = (
     *_checks_of_settings(),
     Check(
         id="scaled-down",
-        claim="No dynamic node remains without work, so an idle cluster costs no compute nodes.",
+        claim="No dynamic node keeps running without work, so an idle cluster pays for no compute node.",
         expected=f"no idle node {load_base().scaledown_idle_min} minutes after the last job",
         not_in_rehearsal="The instances: a local node is a process.",
         look=_nothing_idles,
