@@ -71,7 +71,7 @@ def start_sweep(names: str | None, partition_name: str | None, head_node: HeadNo
             f"The nodes of {partition.name} have Neuron devices, which NCCL cannot measure.\n"
             "  type:    nccom-test of the Neuron tools, on a node"
         )
-    nodes = _named(names, head_node) if names else _idle(partition, head_node)
+    nodes = _idle(partition, head_node) if names is None else _named(names, head_node)
     run = f"check-nodes-{uuid.uuid4().hex[:8]}"
     request = JobRequest(
         workload=WORKLOAD,

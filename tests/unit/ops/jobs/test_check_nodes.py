@@ -61,16 +61,17 @@ def test_named_nodes_are_swept_whatever_they_do(swept_cluster: PlayedCluster) ->
     ("names", "partition", "said"),
     [
         ("gpu; rm -rf /", None, '"gpu; rm -rf /" is not a list of nodes'),
-        ("", "cpu", "has no partition cpu"),
+        ("", None, '"" is not a list of nodes'),  # a shell's unset variable means no node, and not all
+        (None, "cpu", "has no partition cpu"),
         ("gpu-dy-p4d-9", None, "has no node gpu-dy-p4d-9"),
     ],
 )
 def test_nodes_and_partitions_that_do_not_exist_are_refused(
-    swept_cluster: PlayedCluster, names: str, partition: str | None, said: str
+    swept_cluster: PlayedCluster, names: str | None, partition: str | None, said: str
 ) -> None:
     swept_cluster.says("scontrol", "gpu-dy-p4d-9\n")
     with pytest.raises(OpsError, match=said.replace("(", r"\(")):
-        start_sweep(names or None, partition, swept_cluster.head_node)
+        start_sweep(names, partition, swept_cluster.head_node)
     assert [each for each in swept_cluster.calls if each[0] == "sbatch"] == []
 
 
