@@ -1,4 +1,4 @@
-# Every target writes only to this folder, except for the distribution's packages (Slurm, munge).
+# Every target writes only to this folder, except for the distribution's packages that set-up installs.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
