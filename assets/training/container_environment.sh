@@ -40,13 +40,18 @@ check_container_pip() {
   return 1
 }
 
-# lacking FILE VENV: prints a file of requirements without the packages that the image has, and says which these are.
+# lacking FILE VENV: prints a file of requirements without the packages that the image has, and says which these are. An
+# image's own torch has its libraries for GPUs elsewhere, and needs not the gigabytes of PyPI's.
 lacking() {
   "$2/bin/python" -B - "$1" <<'PYTHON'
 import re
 import sys
 from importlib import metadata
 
+try:
+    has_torch = bool(metadata.version("torch"))
+except metadata.PackageNotFoundError:
+    has_torch = False
 pinned, here = {}, {}
 block = ""
 for line in open(sys.argv[1], encoding="utf-8"):
@@ -59,7 +64,8 @@ for line in open(sys.argv[1], encoding="utf-8"):
     except metadata.PackageNotFoundError:
         version = None
     if version is None:
-        sys.stdout.write(block)
+        if not (has_torch and found and re.fullmatch("(nvidia|cuda)-.*", found[1])):
+            sys.stdout.write(block)
     else:
         pinned[found[1]], here[found[1]] = found[2] or version, version
     block = ""

@@ -241,9 +241,10 @@ install_packages() {
     return
   fi
   if grep -q '^--no-binary ' "$environment_lock"; then
-    # pip would download what builds source archives without a check of hashes.
-    grep -E '^(setuptools|wheel)==' "$environment_lock" >"$2/locked.txt" || return 1
-    environment_pip "$2" --no-deps --require-hashes --only-binary :all: --requirement "$2/locked.txt" || return 1
+    # pip would download what builds source archives without a check of hashes. An image may have it.
+    if grep -E '^(setuptools|wheel)==' "$environment_lock" >"$2/locked.txt"; then
+      environment_pip "$2" --no-deps --require-hashes --only-binary :all: --requirement "$2/locked.txt" || return 1
+    fi
   fi
   if [[ -z $3 && ${TRAINING_REHEARSAL:-0} != 1 ]]; then
     environment_pip "$2" "${environment_deps[@]}" --require-hashes --no-build-isolation --requirement "$environment_lock"

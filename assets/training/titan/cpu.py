@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch.distributed.fsdp import FSDPModule
-from torch.nn.attention.flex_attention import create_mask
+from torch.nn.attention.flex_attention import create_block_mask, create_mask
 from torch.nn.functional import scaled_dot_product_attention
 from torchtitan.tools import utils
 
@@ -75,9 +75,11 @@ def install() -> None:
     utils.device_type, utils.device_module = "cpu", CpuModule("cpu")
     utils.get_local_device = lambda: torch.device("cpu")
 
-    from torchtitan.models.common.attention import FlexAttention  # noqa: PLC0415 (after the device)
+    from torchtitan.models.common import attention  # noqa: PLC0415 (after the device)
 
-    FlexAttention.compiled_flex_attn = staticmethod(dense_attention)
+    attention.FlexAttention.compiled_flex_attn = staticmethod(dense_attention)
+    # torch.compile calls g++ on CPUs, which an image of a container need not have.
+    attention._compiled_create_block_mask = create_block_mask
     divide = FSDPModule.set_gradient_divide_factor
 
     def divide_by_sum(module: FSDPModule, factor: float) -> None:

@@ -145,7 +145,12 @@ def test_each_workload_has_the_very_same_losses_in_a_container_with_its_torch(
         (raw / "docs.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in sections))
         training.wait(training.submit("outside"), state="COMPLETED", timeout_s=1500)
         own = make_image(IMAGES, environment=environment_of(training, workload), say=print)
-        said = training.run("inside", CONTAINER_IMAGE=str(own), CONTAINER_MOUNTS=f"{SHIMS}:{SHIMS}:ro")
+        said = training.run(
+            "inside",
+            CONTAINER_IMAGE=str(own),
+            CONTAINER_MOUNTS=f"{SHIMS}:{SHIMS}:ro",
+            TRAINING_VENVS=str(tmp_path / "venvs"),  # an environment that is made now says so
+        )
         assert "container: torch 2." in said
         assert "the image's own; Python 3." in said
         assert losses(training.metrics("inside")) == losses(training.metrics("outside"))
@@ -154,12 +159,14 @@ def test_each_workload_has_the_very_same_losses_in_a_container_with_its_torch(
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)  # the environment of the outer job, and three jobs whose nodes unpack an image
 def test_the_network_is_judged_in_a_container_as_outside(tmp_path: Path) -> None:
     env = {"MIN_BYTES": "1024", "MAX_BYTES": "65536"}
     with training_on_slurm(tmp_path, workload="nccl-tests", env=env) as training:
         training.run("outside")
         own = str(make_image(IMAGES, environment=environment_of(training, "nccl-tests"), say=print))
-        said = training.run("inside", CONTAINER_IMAGE=own)
+        # An environment that is made now says so.
+        said = training.run("inside", CONTAINER_IMAGE=own, TRAINING_VENVS=str(tmp_path / "venvs"))
         assert "container: torch 2." in said
         assert "all-reduce as it should be: 2 nodes, 2 ranks" in said
         sizes = [[row["message_bytes"] for row in training.metrics(run)] for run in ("inside", "outside")]

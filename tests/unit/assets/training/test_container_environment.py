@@ -38,17 +38,22 @@ def venv(tmp_path: Path) -> Path:
     return tmp_path / "venv"
 
 
-def test_what_the_image_has_is_not_installed_again_and_other_versions_are_named(
-    tmp_path: Path, venv: Path
-) -> None:
-    lock = tmp_path / "lock"
-    lock.write_text(LOCK.format(pytest=metadata.version("pytest")))
+@pytest.fixture
+def image(venv: Path) -> Path:
+    """An environment whose interpreter has the packages of these tests: a link to it would not find them."""
     python = venv / "bin" / "python"
-    # The interpreter of these tests is the image's: a link to it would not find its packages.
     python.unlink()
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    done = bash(f'lacking "{lock}" "{venv}"')
+    return venv
+
+
+def test_what_the_image_has_is_not_installed_again_and_other_versions_are_named(
+    tmp_path: Path, image: Path
+) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text(LOCK.format(pytest=metadata.version("pytest")))
+    done = bash(f'lacking "{lock}" "{image}"')
     assert done.stdout.splitlines() == [
         "# Pythons: 3.11",
         "no-such-package==1.0 \\",
@@ -56,6 +61,41 @@ def test_what_the_image_has_is_not_installed_again_and_other_versions_are_named(
     ]
     other = f"in other versions: typer {metadata.version('typer')} for 0.0.1"
     assert done.stderr == f"container: 2 packages of {lock} are the image's, {other}\n"
+
+
+@pytest.mark.parametrize("has_torch", [True, False])
+def test_an_image_with_torch_gets_no_gpu_libraries_of_pypis(
+    tmp_path: Path, image: Path, has_torch: bool
+) -> None:
+    if has_torch:
+        (tmp_path / "more" / "torch-2.9.0a0.dist-info").mkdir(parents=True)
+        (tmp_path / "more" / "torch-2.9.0a0.dist-info" / "METADATA").write_text(
+            "Name: torch\nVersion: 2.9.0a0\n"
+        )
+    lock = tmp_path / "lock"
+    libraries = ["nvidia-cublas==13.1", "cuda-bindings==13.5.0"]
+    lock.write_text("\n".join([*libraries, "no-such-package==1.0"]) + "\n")
+    done = bash(f'lacking "{lock}" "{image}"', PYTHONPATH=str(tmp_path / "more"))
+    assert done.stdout.splitlines() == [*([] if has_torch else libraries), "no-such-package==1.0"]
+
+
+def test_an_image_may_have_what_builds_source_archives(tmp_path: Path, image: Path) -> None:
+    """The lock asks for it first, and what the image has is not in the lock any more."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text("no-such-package==1.0\n")
+    (folder / "lock").write_text("--no-binary other\nno-such-package==1.0 --hash=sha256:44\n")
+    script = f"""
+        environment_lock_of() {{ echo "{folder}/lock"; }}
+        check_container_pip() {{ :; }}
+        environment_pip() {{ echo "pip ${{*:2}}"; }}
+        install_packages "{folder}" "{image}" ""
+    """
+    done = bash(script)
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"pip --no-deps --require-hashes --no-build-isolation --requirement {image}/lacking.txt\n",
+    ), done
 
 
 @pytest.mark.parametrize(("module", "is_there"), [("json", True), ("no_such_module", False)])
