@@ -22,7 +22,7 @@ def is_address(text: str) -> bool:
     try:
         parts = urllib.parse.urlsplit(text)
         is_server = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         return False
     return is_server and text.isprintable() and " " not in text
 
