@@ -201,6 +201,7 @@ def test_the_head_node_publishes_how_many_checks_are_braked(
     node = braked.node
     node.stub("sinfo", "echo 'gpu|gpu-dy-x-1|idle|10.0.0.1|Unknown|none'")
     node.stub("squeue", "")
+    node.stub("sdiag", "")
     node.stub("aws", f'for last in "$@"; do :; done; echo "$last" >{node.root}/data')
     program = ASSETS / "bootstrap" / "metrics" / "head_node.py"
     subprocess.run(
