@@ -16,14 +16,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 ENDS = os.environ.get("ENDS", "200")
 TEMPLATE = "byte-model"
-# Modules that are imported once for all ranks, which takes seconds.
+# Modules that are imported once for all ranks, which takes seconds. DDP imports torch._dynamo at its start.
 IMPORTS = {
     "gpt2": "torch transformers accelerate loop",
-    "roberta": "torch fairseq fairseq_run",
+    "roberta": "torch torch._dynamo fairseq fairseq_run",
     "gpt2-megatron": "torch loop",
-    "bert-trainium": "torch transformers loop",
+    "bert-trainium": "torch torch._dynamo transformers loop",
     "titan": "torch cpu:install config trainer exporting",
-    TEMPLATE: "torch",
+    TEMPLATE: "torch torch._dynamo torch.distributed.checkpoint",
 }
 SHORT = {
     "MAX_STEPS": "1",
