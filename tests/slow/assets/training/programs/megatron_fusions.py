@@ -3,6 +3,7 @@
 python megatron_fusions.py fused|plain: with bias, GELU and dropout as on GPUs, or as on CPUs.
 """
 
+# mypy: disable-error-code="import-not-found"
 from __future__ import annotations
 
 import sys
@@ -42,9 +43,9 @@ def main() -> None:
         learning_rate=1e-2,
         warmup_steps=1,
     )
-    own, torch.nn.Module.to = torch.nn.Module.to, lambda module, *_: module  # type: ignore[method-assign]
-    core = make_model(settings, Cuda() if sys.argv[1] == "fused" else torch.device("cpu"))  # type: ignore[arg-type]
-    torch.nn.Module.to = own  # type: ignore[method-assign]
+    own, torch.nn.Module.to = torch.nn.Module.to, lambda module, *_: module
+    core = make_model(settings, Cuda() if sys.argv[1] == "fused" else torch.device("cpu"))
+    torch.nn.Module.to = own
     assert core.config.bias_activation_fusion == core.config.bias_dropout_fusion == (sys.argv[1] == "fused")
     parallel = make_parallel(core, settings)
     optimizer, schedule = make_optimizer(parallel, settings)
