@@ -299,15 +299,16 @@ main() {
   check_venv_package
   install_programs
   install_accounting
-  # Both environments are made in parallel, since each mostly waits for the network. The second has a process group
-  # of its own, so that Ctrl-C (which a shell's background jobs do not get) can end all of it.
+  # Both environments are made in parallel, since each mostly waits for the network. Each has a process group of its
+  # own: a set-up that ends by Ctrl-C or a signal ends all of it, so that the next one is alone in the folders.
   set -m
   make_venv .venv-pcluster locks/pcluster.txt &
   readonly other=$!
+  { make_venv .venv locks/dev.txt editable && make_node_modules; } &
+  readonly first=$!
   set +m
-  trap 'kill -TERM -- "-$other" 2>/dev/null || true' EXIT
-  make_venv .venv locks/dev.txt editable || explain venv.venv pip.venv pip-editable.venv
-  make_node_modules || explain npm
+  trap 'kill -TERM -- "-$other" "-$first" 2>/dev/null || true' EXIT
+  wait "$first" || explain venv.venv pip.venv pip-editable.venv npm
   wait "$other" || explain venv.venv-pcluster pip.venv-pcluster
   make_event_loop .venv-pcluster
   trap - EXIT

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import venv
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,6 +54,10 @@ class Machine:
             text=True,
             check=False,
         )
+
+    @property
+    def path(self) -> str:
+        return str(self._programs)
 
     def made(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir() if path.name not in ("tools", "Makefile"))
@@ -249,3 +257,42 @@ def test_the_library_has_an_event_loop_from_python_3_14_on(
         monkeypatch.setattr(sys, "version_info", version)
         exec(line)
         assert made == expected
+
+
+def test_a_set_up_that_a_signal_ends_leaves_nothing_that_writes_into_the_next_one(
+    machine: Machine, tmp_path: Path
+) -> None:
+    script = machine.folder / "tools" / "setup.sh"
+    stubs = "".join(
+        f"{each}() {{ :; }}\n" for each in ("check_python", "install_programs", "install_accounting")
+    )
+    made = f"make_venv() {{ echo $BASHPID >>{tmp_path}/pids; sleep 300; }}\n"
+    script.write_text(f"{script.read_text().removesuffix('main' + chr(10))}{stubs}{made}main\n")
+    machine.program("sleep", f'exec {shutil.which("sleep")} "$@"')
+    pids = tmp_path / "pids"
+    set_up = subprocess.Popen(
+        [str(shutil.which("bash")), str(script)],
+        env={"PATH": machine.path, "PYTHON": sys.executable},
+        stderr=subprocess.DEVNULL,
+    )
+    while not pids.exists() or len(pids.read_text().splitlines()) < 2:
+        assert set_up.poll() is None
+        time.sleep(0.05)
+    set_up.send_signal(signal.SIGTERM)
+    set_up.wait(timeout=60)
+
+    deadline = time.monotonic() + 30
+    while (left := _running_in(machine.folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    assert left == []
+
+
+def _running_in(folder: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if (process / "cwd").readlink() == folder:
+                found.append(int(process.name))
+    return found
