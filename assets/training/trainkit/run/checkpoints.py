@@ -64,8 +64,10 @@ def fault_of(checkpoint: Path) -> str | None:
     for name, size in sizes.items():
         try:
             found = (checkpoint / name).stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return f"{name} is missing"
+        except OSError as error:
+            return f"{name} cannot be read: {error.strerror}"
         if found != size:
             return f"{name} has {found:,} bytes instead of {size:,}"
     return None

@@ -71,6 +71,16 @@ def lose_the_label(checkpoint: Path) -> None:
     (checkpoint / "checkpoint.json").unlink()
 
 
+def have_a_file_for_a_folder(checkpoint: Path) -> None:
+    label = checkpoint / "checkpoint.json"
+    label.write_text(json.dumps(json.loads(label.read_text()) | {"files": {"weights/part": 2}}))
+
+
+def link_a_file_to_itself(checkpoint: Path) -> None:
+    lose_a_file(checkpoint)
+    (checkpoint / "weights").symlink_to("weights")
+
+
 def fill_the_label_with_nuls(checkpoint: Path) -> None:
     label = checkpoint / "checkpoint.json"
     label.write_bytes(bytes(label.stat().st_size))
@@ -79,6 +89,8 @@ def fill_the_label_with_nuls(checkpoint: Path) -> None:
 DAMAGE = {
     truncate: "weights has 0 bytes instead of 2",
     lose_a_file: "weights is missing",
+    have_a_file_for_a_folder: "weights/part is missing",
+    link_a_file_to_itself: "weights cannot be read: Too many levels of symbolic links",
     lose_the_label: "checkpoint.json is missing",
     fill_the_label_with_nuls: "checkpoint.json is damaged: Expecting value",
 }
