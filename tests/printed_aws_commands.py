@@ -52,7 +52,8 @@ def _texts() -> Iterator[tuple[Path, str]]:
             yield from ((path, text) for text in _strings(ast.parse(path.read_text())))
     for cause in yaml.safe_load(CAUSES.read_text()):
         yield from (
-            (CAUSES, re.sub(r"\{\w+\}", _SAMPLE, line.replace("VCPUS", "192"))) for line in cause["mend"]
+            (CAUSES, re.sub(r"\{\w+\}", _SAMPLE, re.sub(r"\b(VCPUS|GIB)\b", "192", line)))
+            for line in cause["mend"]
         )
     for pattern in DOCUMENTS:
         yield from ((path, path.read_text().replace("\\\n", "")) for path in sorted(ROOT.glob(pattern)))
