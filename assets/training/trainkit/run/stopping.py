@@ -93,9 +93,11 @@ def is_spot() -> bool:
 def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_lower: bool) -> None:
     """Print on the first rank which stops leave too little time for a checkpoint, and what to do.
 
-    The time is that of the newest checkpoint of the run, or estimated from the throughput of the shared file
-    system; without both nothing is printed. `every` is the number of steps between two checkpoints, which the
-    run itself lowers later where `may_lower` is True.
+    A stop takes up to two saves: one in progress ends before its own begins. If the time is enough for the
+    first of them, only the steps since that one began are lost. The time of a save is that of the newest
+    checkpoint of the run, or estimated from the throughput of the shared file system; without both nothing is
+    printed. `every` is the number of steps between two checkpoints, which the run itself lowers later where
+    `may_lower` is True.
     """
     if not run.is_first:
         return
@@ -104,6 +106,8 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
         return
     save_s, how = known
     step_s = float(metrics.last_row(run.run_dir / metrics.FILE, of_step=True).get("step_s") or 0.0)
+    # The step in which the signal arrives is finished first.
+    stop_s = 2 * save_s + step_s
     minutes = f" ({every * step_s / 60:,.0f} minutes)" if step_s else ""
     # Saving in the background costs less.
     fewest = math.ceil(save_s / step_s / SAVING_SHARE) if step_s else every
@@ -116,14 +120,19 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
         more = "type sbatch --signal=TERM@SECONDS for a time limit"
         stops.append((kill_wait_s, "scancel or a requeue", more))
     for notice_s, stop, way_out in stops:
-        # The step in which the signal arrives is finished first.
+        if stop_s <= notice_s:
+            continue
+        lost = "the steps since a save in progress began would be lost. Order"
         if save_s + step_s > notice_s:
-            print(
-                f"stopping: a checkpoint takes about {save_s:,.0f} s ({how}), and {stop} leaves "
-                f"{notice_s} s, so up to {every} steps{minutes} since the last checkpoint would be lost. "
-                f"Lower CHECKPOINT_EVERY{lower}{by_itself}, order more throughput (-c fsx_mbps_per_tib), or "
-                f"{way_out}."
+            lost = (
+                f"up to {every} steps{minutes} since the last checkpoint would be lost. Lower "
+                f"CHECKPOINT_EVERY{lower}{by_itself}, order"
             )
+        print(
+            f"stopping: a checkpoint takes about {save_s:,.0f} s ({how}), a stop up to {stop_s:,.0f} s, "
+            f"since a save in progress ends before its own begins, and {stop} leaves {notice_s} s, so {lost} "
+            f"more throughput (-c fsx_mbps_per_tib), or {way_out}."
+        )
 
 
 def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
@@ -138,7 +147,10 @@ def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
 
 
 def fewest_steps(run: Run, checkpoint_bytes: int, *, step_s: float) -> int:
-    """Return the steps between two saves that cost SAVING_SHARE of the time; 0 where the notice is enough."""
+    """Return the steps between two saves that cost SAVING_SHARE of the time; 0 where the notice is enough.
+
+    One save counts, not the two of a stop that arrives during a save: more saves would meet more stops.
+    """
     known = expected_save(run, checkpoint_bytes)
     if known is None or known[0] + step_s <= SPOT_NOTICE_S:
         return 0

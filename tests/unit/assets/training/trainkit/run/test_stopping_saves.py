@@ -54,8 +54,9 @@ def test_a_spot_node_s_run_saves_more_often_from_its_eleventh_step_on_and_says_w
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert saved_after(tmp_path) == [*range(LOWERED, 4000, LOWERED), 4000]
-    warned, lowered = capsys.readouterr().out.splitlines()
+    warned, _of_scancel, lowered = capsys.readouterr().out.splitlines()
     assert "takes about 330 s" in warned
+    assert "the notice of a spot node" in warned
     assert "Lower CHECKPOINT_EVERY (this run does so after its first steps, where it helps)" in warned
     assert lowered.startswith(
         f"saving every {LOWERED} steps (110.3 minutes) instead of 1000: a checkpoint takes"
