@@ -12,7 +12,7 @@ from rehearsal.problems import RehearsalError
 from rehearsal.workspace import VENVS, Workspace
 from training_cluster.paths import ROOT
 
-# On a machine with a proxy, its own ports are reached without it.
+# Requests to this machine's own ports bypass its proxy.
 _OF_AWS = ("AWS_", "NO_PROXY", "no_proxy")
 CLUSTER_CONFIG = "cluster-config.yaml"
 """Name of the cluster config in the node's folder, which ParallelCluster keeps in a shared folder."""
@@ -33,23 +33,23 @@ def node_variables(workspace: Workspace) -> dict[str, str]:
 
 
 def jobs_tmp(workspace: Workspace) -> Path:
-    """Make and return the jobs' TMPDIR, a folder of its own on each node that is separate."""
+    """Create and return the jobs' TMPDIR. Each separate node has its own folder at this path."""
     temporary = workspace.node / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     return temporary
 
 
 def job_files(workspace: Workspace) -> Path:
-    """Make and return the folder in which a node's prolog notes the job (bootstrap/metrics/job-file.sh)."""
+    """Create and return the folder in which prologs record jobs (bootstrap/metrics/job-file.sh)."""
     folder = workspace.node / "root" / "run" / "training-cluster-metrics"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def job_variables(workspace: Workspace, address: LocalAwsAddress) -> dict[str, str]:
-    """Return the environment variables with which a job is submitted to the local Slurm.
+    """Return the environment variables of a job that is submitted to the local Slurm.
 
-    AWS's variables, which replace a node's instance profile, lead to the local AWS and to no real account.
+    AWS's variables replace a node's instance profile. They name the local AWS, never a real account.
     """
     of_aws = {name: value for name, value in address.client_variables().items() if name.startswith(_OF_AWS)}
     return (

@@ -60,12 +60,12 @@ class CdkCli:
             options = ["--app", ""]
         process = self._start(arguments, [*options, "--progress", "events"], stdout=subprocess.PIPE)
         if not self._follow(process, log):
-            raise RehearsalError(f"`cdk {arguments[0]}` did not end in {TIMEOUT_S} s: {log}")
+            raise RehearsalError(f"`cdk {arguments[0]}` did not finish in {TIMEOUT_S} s: {log}")
         self._check(process, arguments[0])
 
     @contextmanager
     def synthesis(self, *flags: str, output: Path) -> Iterator[None]:
-        """Run `cdk synth` beside the work of a `with` block, and wait for its end after it.
+        """Run `cdk synth` during a `with` block, and wait until it finishes after the block.
 
         Args:
             flags: context flags, as they are typed.
@@ -80,7 +80,9 @@ class CdkCli:
             yield
             process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise RehearsalError(f"`cdk synth` did not end in {TIMEOUT_S} s: {self._log('synth')}") from None
+            raise RehearsalError(
+                f"`cdk synth` did not finish in {TIMEOUT_S} s: {self._log('synth')}"
+            ) from None
         finally:
             _end(process)
         self._check(process, "synth")
@@ -135,7 +137,7 @@ class CdkCli:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a command that runs, with all that it started."""
+    """End a running command and all processes that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return

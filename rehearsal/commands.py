@@ -1,4 +1,4 @@
-"""The commands of a rehearsal: each runs alone, ends what it started, and returns an exit code."""
+"""The commands of a rehearsal. Each runs alone, ends what it started, and returns an exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLDER = Workspace().root
 _WRONG_USAGE, _INTERRUPTED = 2, 130
 _GRACE_S = 5.0
 STORES = ("cloudwatch", "prometheus")
-"""Stores of metrics that are rehearsed; Amazon's own is not here."""
+"""Metrics stores that a rehearsal can run. Amazon Managed Service for Prometheus is not among them."""
 
 
 def rehearse(
@@ -94,10 +94,10 @@ def run_command(work: Callable[[Workspace, Narrator], None], folder: Path = FOLD
 
 
 def run_alone(workspace: Workspace, work: Callable[[], None]) -> None:
-    """Do `work` while no other rehearsal runs, and end what it started.
+    """Do `work` while no other rehearsal runs, and end all processes that it started.
 
     Raises:
-        RehearsalError: another one runs, or was kept or killed.
+        RehearsalError: another rehearsal is running.
     """
     with workspace.locked():
         _check_none_kept(workspace)
@@ -150,7 +150,7 @@ def _check_none_kept(workspace: Workspace) -> None:
 
 
 def _clean_up(workspace: Workspace) -> None:
-    """End each process that has the marker; another Ctrl-C does not interrupt this."""
+    """End all processes that have the marker. A second Ctrl-C does not interrupt this."""
     ignore_interrupts()
     marker = dict([workspace.marker])
     stop_processes(marker | {"SLURM_CONF": str(workspace.slurm / "slurm.conf")})

@@ -79,7 +79,7 @@ def read_deployed_cluster(address: LocalAwsAddress, cluster_name: str) -> Deploy
 
 
 def client_options(address: LocalAwsAddress) -> dict[str, Any]:
-    """Return the arguments with which boto3 calls the local AWS, whatever the environment holds."""
+    """Return the arguments with which boto3 calls the local AWS, whatever the environment contains."""
     variables = address.client_variables()
     return {
         "region_name": variables["AWS_REGION"],
@@ -97,6 +97,6 @@ def _shape(instance_type: dict[str, Any]) -> NodeShape:
 
 
 def _action(node: dict[str, Any], moment: str) -> BootstrapAction:
-    """Return the node's own setup; scripts of the user's, which follow it, are made for a real node."""
+    """Return the setup action of this app; the user's own scripts after it are made for real nodes."""
     first, *others = scripts_of(node["CustomActions"][moment])
     return BootstrapAction(script=first["Script"], args=tuple(first["Args"]), left_out=len(others))

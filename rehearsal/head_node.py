@@ -1,7 +1,7 @@
 """Work of a cluster's head node on AWS, done on this machine: its scripts, its Slurm, its shell.
 
-A rehearsal calls it step by step. In one that is left running the local AWS calls it as a program at each
-event of the cluster: `python -m rehearsal.head_node FOLDER CLUSTER EVENT`.
+A rehearsal calls it step by step. In a rehearsal that is left running, the local AWS runs it as a program at
+each event of the cluster: `python -m rehearsal.head_node FOLDER CLUSTER EVENT`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rehearsal.problems import RehearsalError
 from rehearsal.workspace import Workspace
 
 MAX_NODES = 8
-"""Largest number of nodes that run at a time; more show nothing new on one machine."""
+"""Largest number of nodes that run at a time; more nodes show nothing new on one machine."""
 
 
 def run_node_actions(

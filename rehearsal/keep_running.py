@@ -54,7 +54,7 @@ def leave_running(
     lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     tools = f"{ROOT / '.venv' / 'bin'}:{PROGRAMS}:{ROOT / 'node_modules' / '.bin'}"
     lines.append(f'export PATH={shlex.quote(tools)}:"$PATH":/usr/sbin')
-    workspace.env_file.touch(mode=0o600)  # it names the access key of the local AWS
+    workspace.env_file.touch(mode=0o600)  # it contains the access key of the local AWS
     workspace.env_file.write_text("\n".join(lines) + "\n")
     narrator.console.print("\n[bold]Left running[/] (KEEP=1). In a new shell, for example:")
     for step in steps:

@@ -33,7 +33,7 @@ class Measured:
 
     world_size: int
     summary: str
-    """Summary of one line for people."""
+    """One line that summarizes the run."""
     curve: Curve
 
 

@@ -1,4 +1,4 @@
-"""Output for a person who watches a rehearsal: one headed step after another, with times and live lines."""
+"""Output for a person who watches a rehearsal: steps with headings, times and live lines."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _TAIL_LINES = 15
 
 
 class PclusterProcess:
-    """One script that stays running, since loading the library takes seconds.
+    """One script that keeps running, since loading the library takes seconds.
 
     Args:
         environment: variables of a client of the local AWS.
@@ -68,6 +68,8 @@ class PclusterProcess:
         line = self._process.stdout.readline()
         if not line:
             tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
-            raise RehearsalError(f"{self._script.name} ended at {question}. The end of {self._log}:\n{tail}")
+            raise RehearsalError(
+                f"{self._script.name} ended during {question}. The end of {self._log}:\n{tail}"
+            )
         answer: dict[str, Any] = json.loads(line)
         return answer

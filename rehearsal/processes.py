@@ -1,4 +1,4 @@
-"""The processes of a rehearsal: found by their environment, wherever they forked to, and ended.
+"""Find the processes of a rehearsal by their environment, and end them.
 
 A process is ours if its environment holds the rehearsal's marker (and any other variables of the caller), or
 if it descends from such a process (a job may clear its environment).
@@ -40,7 +40,7 @@ def check_none(environment: Mapping[str, str]) -> None:
     left = find(environment)
     if left:
         names = ", ".join(f"{process.pid} ({name_of(process)})" for process in left)
-        raise RehearsalError(f"Processes of the rehearsal do not end: {names}. End them with `kill -9`.")
+        raise RehearsalError(f"These processes did not end: {names}. End them with `kill -9`.")
 
 
 def name_of(process: psutil.Process) -> str:
@@ -79,7 +79,7 @@ def _send(signal: Callable[[], None]) -> None:
 def _carries(process: psutil.Process, environment: Mapping[str, str]) -> bool:
     try:
         own = process.environ()
-    except (psutil.Error, OSError):  # it has ended, or is a kernel thread or another user's
+    except (psutil.Error, OSError):  # it has ended, is a kernel thread, or belongs to another user
         return False
     return all(own.get(key) == value for key, value in environment.items())
 

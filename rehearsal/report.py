@@ -20,15 +20,15 @@ REAL = (
     "the job: data preparation, rendezvous, world size, training, checkpoints",
 )
 EMULATED = (
-    "AWS itself (ministack and moto): no quotas, capacity or prices are checked, rights only of functions",
+    "AWS itself (ministack and moto): quotas, capacity and prices are not checked; rights only for functions",
     "instances: a node is a slurmd on this machine's CPU; no accelerator, no EFA, no boot",
     "FSx for Lustre: a folder; no mount, no synchronisation with the bucket",
-    "the head node's own set-up (ParallelCluster's recipes), and how long anything takes",
+    "the head node's own set-up (ParallelCluster's recipes), and all durations",
 )
 REAL_IN_CONTAINERS = (
-    "the container: an image with files of its own, unpacked on each node and entered as the user",
+    "the container: an image with its own files, unpacked on each node and entered as the user",
 )
-EMULATED_IN_CONTAINERS = ("Pyxis and Enroot: stand-ins; no registry, no GPU and no hook of Enroot",)
+EMULATED_IN_CONTAINERS = ("Pyxis and Enroot: stand-ins without a registry, GPUs and Enroot's hooks",)
 
 
 def print_report(

@@ -38,7 +38,7 @@ JOB_TIMEOUT_S = 1500
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOG_LINES_SHOWN = 25
 
-# Title and explanation of each step, in the words of the README.
+# Title and explanation of each step, in the README's words.
 _LOCAL_AWS = (
     "Local AWS",
     "One process on one port answers for CloudFormation, Lambda, S3, EC2, FSx and more.",
@@ -144,7 +144,7 @@ class Rehearsal:
 
     @property
     def _assembly(self) -> str:
-        """The folder of the cloud assembly, as a person would type it."""
+        """The folder of the cloud assembly, as a user types it."""
         return os.path.relpath(self._workspace.aws / "cdk.out", ROOT)
 
     @property
@@ -208,9 +208,7 @@ class Rehearsal:
             running.callback(slurm.stop)
             slurm.start()
             if not slurm.has_separate_nodes:
-                self._narrator.say(
-                    "nodes share /tmp and /dev/shm here: namespaces of their own take root's rights"
-                )
+                self._narrator.say("nodes share /tmp and /dev/shm here, since only root can separate them")
             open_shell(slurm, address, self._workspace)
             for partition in cluster.partitions:
                 self._narrator.say(f"partition {partition.name}: {', '.join(partition.node_names)}")
@@ -239,8 +237,8 @@ class Rehearsal:
         return scene
 
     def _report_metrics(self, scene: Scene) -> None:
-        """Ask all boards' queries; print those without data."""
-        with self._narrator.step("Boards", "Each query of each board is asked of this Prometheus."):
+        """Run all boards' queries; print those without data."""
+        with self._narrator.step("Boards", "Each query of each board runs on this Prometheus."):
             asked = ask_until_complete(scene.url, timeout_s=0, since=self._metrics_since)
             say = self._narrator.say
             say(f"{sum(each.series > 0 for each in asked)} of {len(asked)} queries have data here")
@@ -252,7 +250,7 @@ class Rehearsal:
     def _train(self, slurm: LocalSlurm, address: LocalAwsAddress) -> Measured:
         nodes, workload = self._options.settings.nodes, self._options.workload
         accelerator = self._options.settings.family_facts.accelerator
-        lacking = "" if accelerator.kind == "none" else f", without the {accelerator.name} of the real ones"
+        lacking = "" if accelerator.kind == "none" else f", without the real nodes' {accelerator.name}"
         script = self._workspace.shared / "training" / "job.slurm"
         with self._narrator.step(
             "Train", f"{nodes} nodes start on demand and run a tiny {workload} on this CPU{lacking}."

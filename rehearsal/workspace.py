@@ -25,7 +25,7 @@ IMAGES = ROOT / ".rehearsal" / "images"
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The folders of one rehearsal, created anew each time.
+    """The folders of one rehearsal, which are created again each time.
 
     Args:
         root: absolute path of the folder.

@@ -14,10 +14,10 @@ STEPS = 60
 
 
 def same_text(workload: Path, data: Path) -> dict[str, str]:
-    """Write this project's pages as the text of both jobs; return the variables with which a job reads it.
+    """Write this project's pages as the text of both jobs; return the variables with which a job reads them.
 
-    Other rehearsals train on the machine's own text (licences, Python's documentation), of which an image
-    has less. For a workload that does not, no variables are returned.
+    Other rehearsals train on text of the machine (licences, Python's documentation), and an image has less of
+    it. A workload that trains on other data needs no variables, so none are returned.
 
     Args:
         workload: folder of its scripts.
@@ -38,7 +38,7 @@ def same_text(workload: Path, data: Path) -> dict[str, str]:
 
 
 def compare_losses(outside: Path, inside: Path) -> str:
-    """Compare two files metrics.jsonl step by step; return a sentence.
+    """Compare two metrics.jsonl files step by step; return a sentence with the result.
 
     Raises:
         RehearsalError: a loss differs, or a step is missing.
@@ -49,7 +49,7 @@ def compare_losses(outside: Path, inside: Path) -> str:
     step = next(step for step in sorted({*runs[0], *runs[1]}) if runs[0].get(step) != runs[1].get(step))
     losses = " and ".join(str(run.get(step, "missing")) for run in runs)
     raise RehearsalError(
-        f"The losses in the container are not those outside: {losses} in step {step}, outside and inside. "
+        f"The losses in the container differ: {losses} in step {step}, outside and inside. "
         f"Compare {outside} and {inside}."
     )
 

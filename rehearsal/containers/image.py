@@ -1,4 +1,4 @@
-"""The image of a rehearsal: the distribution's base system, and a workload's packages as the image's own."""
+"""The image of a rehearsal: the distribution's base system with a workload's packages installed in it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from rehearsal.node_root.base import make_base
 from rehearsal.problems import RehearsalError
 
-# Enroot's own defaults (ENROOT_SQUASH_OPTIONS): packages of Python hardly shrink, and unpack faster this way.
+# Enroot's defaults (ENROOT_SQUASH_OPTIONS): compression hardly shrinks Python packages and slows unpacking.
 _SQUASH = ("-comp", "lzo", "-noD", "-no-xattrs", "-all-root", "-no-progress", "-quiet", "-exit-on-error")
-# As an image of NVIDIA sets them: one that the job sets as well, and one that it does not.
+# Like an NVIDIA image, it sets variables. The job sets MAX_STEPS too, but not IMAGE_OF.
 _ENVIRONMENT = "PATH=/usr/local/bin:/usr/bin:/bin\nMAX_STEPS=7\nIMAGE_OF=the rehearsal\n"
 
 
@@ -23,8 +23,8 @@ def make_image(folder: Path, *, environment: Path | None, say: Callable[[str], N
 
     Args:
         folder: takes the image.
-        environment: a Python environment whose packages the image has as its own; None: Python alone.
-        say: takes a line before work of seconds.
+        environment: Python environment whose packages are installed in the image; None installs none.
+        say: called with a line before each slow step.
 
     Raises:
         RehearsalError: no image can be made here, or the environment's Python is not the distribution's.
@@ -48,21 +48,21 @@ def make_image(folder: Path, *, environment: Path | None, say: Callable[[str], N
 
 
 def _packages(environment: Path, base: Path) -> tuple[Path, str]:
-    """Return the folder of the environment's packages, and the place of such a folder in the base system."""
+    """Return the folder of the environment's packages, and the path of that folder in the base system."""
     found = sorted(environment.glob("lib/python3.*/site-packages"))
     if not found:
-        raise RehearsalError(f"{environment} is no Python environment. Remove it, and rehearse once more.")
+        raise RehearsalError(f"{environment} is not a Python environment. Remove it, then rehearse again.")
     version = found[0].parent.name
     if not (base / "usr" / "bin" / version).exists():
         raise RehearsalError(
-            f"{environment} was made with {version}, which is not this distribution's python3, so that no "
-            f"image can have its packages.\n  type: rm -r {environment}; make rehearse CONTAINER=1"
+            f"{environment} was made with {version}, but this distribution has no {version}, so an image "
+            f"cannot have its packages.\n  type: rm -r {environment}; make rehearse CONTAINER=1"
         )
     return found[0], f"usr/local/lib/{version}/dist-packages"
 
 
 def _squash(base: Path, packages: tuple[Path, str] | None, image: Path) -> None:
-    """Write the image; links take the place of copies, so what differs from the base is a new file."""
+    """Write the image from hard links to the base system and the packages; changed files are written anew."""
     staging = image.with_suffix(".staging")
     partial = image.with_suffix(".partial")
     try:
@@ -70,7 +70,7 @@ def _squash(base: Path, packages: tuple[Path, str] | None, image: Path) -> None:
         if packages:
             shutil.rmtree(staging / packages[1], ignore_errors=True)
             shutil.copytree(packages[0], staging / packages[1], symlinks=True, copy_function=_link)
-        # Only root could unpack devices; a container has the node's, and enroot leaves out an image's.
+        # Only root can unpack devices. Enroot leaves them out too, since a container uses the node's.
         shutil.rmtree(staging / "dev")
         (staging / "dev").mkdir()
         for name, text in (("environment", _ENVIRONMENT), ("image-of-the-rehearsal", "")):

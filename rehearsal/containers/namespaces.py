@@ -1,7 +1,7 @@
-"""Namespaces of one container: a root file system of its own, and the user alone, as Enroot makes them.
+"""Namespaces of one container, as Enroot makes them: a separate root file system, and one mapped user.
 
-The caller stays the same process, so that Slurm's signals reach the program that it becomes. Only the
-standard library; the system calls are those of Linux.
+The caller remains the same process, so Slurm's signals reach the program that replaces it. The module uses
+only the standard library and Linux system calls.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def enter(root: Path, *, mounts: Sequence[tuple[str, str, str]], is_writable: bool, workdir: str) -> None:
     """Make `root` the root of this process, which has one thread.
 
-    All other owners of files than the user are shown as nobody, root among them, since a user may map no
-    other id.
+    Files of all other owners, root included, appear as nobody's, since a user may map only their own id.
 
     Args:
         root: unpacked file system, owned by the user.
@@ -70,7 +69,7 @@ def _inside(root: Path, path: str) -> Path:
 
 
 def _bind(source: str, root: Path, target: str) -> None:
-    """Mount a folder or file of the node at the same or another place, which is made if it is missing."""
+    """Mount a folder or file of the node at a path in the container, which is created if it is missing."""
     place = _inside(root, target)
     if Path(source).is_dir():
         place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Pyxis's options among the arguments of srun; only the standard library, since it runs at every step."""
+"""Pyxis's options among srun's arguments. It runs at every step, so it uses only the standard library."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class ContainerOptions:
     workdir: str = ""
     writable: bool = False
     env: tuple[str, ...] = ()
-    """Names of variables whose value in the job counts, although the image sets them."""
+    """Names of variables that keep the job's value even if the image sets them."""
 
 
 class OptionError(Exception):
-    """An option that Pyxis would refuse, or that this stand-in does not have."""
+    """An option that Pyxis refuses, or that this stand-in does not have."""
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], ContainerOptions, list[str]]:
@@ -68,7 +68,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], ContainerOptions, list[s
 
 def _with(options: ContainerOptions, name: str, value: str) -> ContainerOptions:
     if name in ("no-container-mount-home", "no-container-remap-root", "no-container-entrypoint"):
-        return options  # what it does anyway
+        return options  # the stand-in always behaves so
     kind = name.removeprefix("container-")
     if kind in _WITH_VALUE and not value:
         raise OptionError(f"--{name}: argument required")

@@ -2,7 +2,7 @@
 
 `srun` (rehearsal/programs) calls it with srun's arguments, and each task of the step calls it on its node. It
 unpacks the image's squashfs file once a job, name and node, and runs the program with that root. It has the
-options that job.slurm uses; it reads files, and no registry.
+options that job.slurm uses. It reads image files only, and cannot reach a registry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HELP = "      --container-image=PATH  [stand-in for pyxis] the image to use for
 
 
 def main(real_srun: str, arguments: list[str]) -> int:
-    """Replace this process by srun, with the tasks' program behind this one if they run in a container."""
+    """Replace this process by srun. Tasks in a container run this program first, which starts theirs."""
     if "--help" in arguments:
         subprocess.run([real_srun, "--help"], check=False)
         print(_HELP)
@@ -89,7 +89,7 @@ def _add_user(root: Path) -> None:
 
 
 def _environment(root: Path, kept: tuple[str, ...]) -> dict[str, str]:
-    """Return the task's environment: the job's, over which the image's counts, but for the kept names."""
+    """Return the task's environment: the job's variables, overridden by the image's except the kept names."""
     job = {name: value for name, value in os.environ.items() if name not in _LOCALE or name in kept}
     lines = (root / "etc" / "environment").read_text(encoding="utf-8").splitlines()
     image = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
@@ -97,7 +97,7 @@ def _environment(root: Path, kept: tuple[str, ...]) -> dict[str, str]:
 
 
 def _become(program: str, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Replace this process by a program of that environment's PATH."""
+    """Replace this process by a program from the PATH of `environment`."""
     try:
         os.execvpe(program, [program, *arguments], environment)  # noqa: S606 - no shell is meant
     except OSError as error:

@@ -1,6 +1,6 @@
 """Needs at creation: what a service checks or uses when CloudFormation creates a resource.
 
-CloudFormation starts at once all resources that wait for nothing, so each need has to be a dependency. A
+CloudFormation starts all resources without dependencies at once, so each need has to be a dependency. A
 template without it deploys or fails by luck.
 """
 
@@ -33,7 +33,7 @@ class Need:
     id: str
     why: str
     find: Callable[[Resources, Dependencies], _Needs]
-    """Yields a resource and the resources that it needs."""
+    """Yields each resource with the resources that it needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def _policies_before_use(resources: Resources, dependencies: Dependencies) -> _N
             {
                 policy
                 for policy, of in policies.items()
-                # A policy about the resource itself, as a grant to invoke it, can only come after it.
+                # A policy about the resource itself, such as a grant to invoke it, can only follow it.
                 if of & roles and name not in dependencies.before(policy)
             },
         )
@@ -138,7 +138,7 @@ def _gateway_is_attached(resources: Resources, _: Dependencies) -> _Needs:
         used = {*referred(properties(each).get("GatewayId"))}
         yield name, {one for one, of in gateways.items() if used & of}
     for name, each in of_type(resources, "AWS::EC2::EIP", "AWS::EC2::NatGateway").items():
-        # An address alone needs no gateway, one of an instance does.
+        # An address needs a gateway only when it belongs to an instance.
         if each["Type"] == "AWS::EC2::NatGateway" or "InstanceId" in properties(each):
             yield name, set(attachments)
 
@@ -165,7 +165,7 @@ NEEDS = (
     ),
     Need(
         id="log-before-call",
-        why="a function that is called first creates its own log group, and CloudFormation cannot (aws-cdk "
+        why="a function that is called first creates its own log group, then CloudFormation cannot (aws-cdk "
         "issue 667)",
         find=_logs_before_calls,
     ),

@@ -1,4 +1,4 @@
-"""Orders of creation that CloudFormation may choose, which starts at once all that waits for nothing."""
+"""Orders of creation that CloudFormation may choose; it starts all resources without dependencies at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def unlucky_order(dependencies: Mapping[str, Set[str]], seed: int) -> list[str]:
 
     Args:
         dependencies: resources of one template, each with those that are created before it.
-        seed: same seed, same order, whatever the order of the template.
+        seed: determines the order, whatever the order of resources in the template.
 
     Raises:
         ValueError: the dependencies are circular.

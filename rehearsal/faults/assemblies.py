@@ -1,4 +1,4 @@
-"""The app's cloud assemblies, one for each set of flags: a synth takes longer than all else of a deploy."""
+"""The app's cloud assemblies, one for each set of flags, since synth takes most of a deploy's time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Assemblies:
             RehearsalError: the synth fails.
         """
         given = tuple(f"{flag}={value}" for flag, value in sorted(flags.items()))
-        if given not in self._made:  # an existing one need not wait for the synth of another
+        if given not in self._made:  # an existing assembly does not wait for another synth
             with self._lock:
                 if given not in self._made:
                     self._made[given] = self._synth(given, environment)

@@ -18,7 +18,7 @@ class Case:
     """One fault that occurs once."""
 
     id: str
-    """Name for people and for the file of results."""
+    """Name in the output and in the file of results."""
     question: Mapping[str, object]
     """Request to the driver."""
 

@@ -1,4 +1,4 @@
-"""A failed first deploy of StorageStack, which termination protection and retention must not strand."""
+"""A failed first deploy of StorageStack, whose protection and retention must not block the next deploy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STACK, _COMMAND = STORAGE_STACK, "aws cloudformation update-termination-protect
 def try_first_deploy(
     folder: Path, marker: tuple[str, str], assemblies: Assemblies, narrator: Narrator
 ) -> Verdict:
-    """Let the deploy fail on a local AWS of its own, run the printed command, and deploy again."""
+    """Let the deploy fail on a separate local AWS, run the printed command, and deploy again."""
     started = time.monotonic()
     with local_account(folder, marker=marker, narrator=narrator) as account:
         address, cdk, environment = account.address, account.cdk, account.environment
@@ -47,7 +47,7 @@ def try_first_deploy(
         works = _deploy(cdk, app)
         wrong = {
             "the deploy did not fail": not failed,
-            f"{_STACK} was not protected, and this case shows nothing": not protected,
+            f"{_STACK} was not protected, so this case shows nothing": not protected,
             "no command was printed": not printed,
             "the next deploy failed": not works,
         }

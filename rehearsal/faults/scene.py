@@ -127,7 +127,7 @@ class Scene:
 
     @contextmanager
     def head_node(self, behaviour: str) -> Iterator[None]:
-        """Let head nodes boot with this behaviour in the block."""
+        """Boot head nodes with this behaviour inside the block."""
         file = self.site.address.head_node_behaviour
         file.write_text(behaviour)
         try:

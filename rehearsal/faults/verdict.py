@@ -34,8 +34,8 @@ class Verdict:
     """Reasons that CloudFormation reported."""
     seconds: float
     denied: list[str] = field(default_factory=list)
-    """Calls of the deployed functions for which their roles lack a right; a case that injects a denial does
-    so before the rights are judged."""
+    """Calls of the deployed functions for which their roles lack a permission. Injected denials are not
+    among them, since they occur before permissions are checked."""
 
     @property
     def is_good(self) -> bool:

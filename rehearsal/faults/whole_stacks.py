@@ -54,7 +54,7 @@ def _kept(scene: Scene) -> None:
 
 
 def _killed(scene: Scene) -> None:
-    """Kill the polling function, again and again, while the cluster is being created."""
+    """Kill the polling function repeatedly while the cluster is being created."""
     with subprocess.Popen(["cdk", *scene.deploy_command()], **_quiet(scene)) as deploy:
         _wait_for(lambda: scene.status(scene.name) == "CREATE_IN_PROGRESS")
         while scene.status(scene.stack_name) == "CREATE_IN_PROGRESS" and scene.request() == "Create":
@@ -101,7 +101,7 @@ def _impossible(scene: Scene) -> None:
 
 
 def _second_cluster(scene: Scene) -> None:
-    """Deploy a cluster beside the first and destroy it: the first one's cluster, scripts and files remain."""
+    """Deploy a second cluster and destroy it: the first cluster, its scripts and files remain."""
     _expect("the deploy", scene.deploy())
     _expect("the destroy", scene.destroy())
     _expect("the first cluster", scene.status(BYSTANDER).endswith("_COMPLETE"))
@@ -175,7 +175,7 @@ def cases() -> list[Case]:
 
 
 def _free_scene(site: Site) -> Scene:
-    """Return a scene with the first free name; a case that left a stack occupies its name."""
+    """Return a scene with the first free name; a name remains in use if its case left a stack."""
     scenes = (Scene(site, f"whole-{number}") for number in itertools.count(1))
     return next(each for each in scenes if {each.status(each.stack_name), each.status(each.name)} == {"NONE"})
 

@@ -24,7 +24,7 @@ BYSTANDER = "training"
 """Name of the deployed cluster, which no case may change."""
 _DRIVER = Path(__file__).parent / "inside" / "driver.py"
 _OWNER_TAG = "training-cluster:stack-id"
-# Without a tag of the organisation, a policy about volumes refuses the deploy.
+# A policy about volumes refuses a deploy without the organisation's tag.
 _TEAM_TAG = {"Key": "team", "Value": "language"}
 
 

@@ -1,8 +1,8 @@
-"""Access to a local AWS: all users of the machine reach its port, so each start has its own access key.
+"""Access to a local AWS: all users of the machine can reach its port, so each start has its own access key.
 
-Every signed request contains the id of an access key, and the requests are encrypted. Only this id is
-checked, not the signature: it cannot be guessed. Sessions have keys of their own, those of functions in
-rights/sessions.py.
+Every signed request contains the id of an access key, and requests are encrypted. The local AWS checks this
+id, which nobody can guess, and not the signature. Sessions have their own keys; rights/sessions.py makes
+those of functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AccessKeys:
         """Check the access key of one request.
 
         Returns:
-            None if it may be answered; otherwise AWS's own error in the service's protocol.
+            None if the request is allowed; otherwise AWS's own error in the service's protocol.
         """
         if scope["method"] == "PUT" and scope["path"].startswith(_ANSWERS):
             return None

@@ -11,7 +11,7 @@ from training_cluster.paths import ROOT
 
 ACCOUNT = "123456789012"
 REGION = os.environ.get("LOCAL_AWS_REGION", "us-east-1")
-"""Region of the local AWS; its own processes read it from the environment."""
+"""Region of the local AWS, which its processes read from the environment."""
 
 # Variables that could name a real account, which must not reach a client of the local one.
 REAL_ACCOUNT_VARIABLES = (
@@ -42,7 +42,7 @@ class LocalAwsAddress:
     Args:
         port: port on the loopback interface, which serves HTTPS as on AWS.
         folder: takes all files of the server and its clients.
-        access_key: the only id that it accepts, which keeps other users of the machine out.
+        access_key: the only id that it accepts, so other users of the machine have no access.
         region: region of its instance types, zones and endpoints.
     """
 
@@ -81,7 +81,7 @@ class LocalAwsAddress:
     @property
     def head_node_behaviour(self) -> Path:
         """File with the behaviour of head nodes: `signals` (the default), `fails`, `never signals`, or
-        `ignores requests`, which are those to the fleet.
+        `ignores requests` (to the fleet).
         """
         return self.folder / "head-node-behaviour"
 
@@ -92,22 +92,22 @@ class LocalAwsAddress:
 
     @property
     def creation_order(self) -> Path:
-        """File with the seed of the order in which stacks create their resources; without it, one by name."""
+        """File with the seed of the order in which stacks create their resources; without it, by name."""
         return self.folder / "creation-order"
 
     @property
     def head_node_shell(self) -> Path:
-        """File with the environment (JSON) of the local Slurm; it exists while one runs."""
+        """File with the environment (JSON) of the local Slurm; it exists while a local Slurm runs."""
         return self.folder / "head-node-shell.json"
 
     @property
     def head_node_program(self) -> Path:
-        """File with the command (JSON) for what happens to a cluster; it exists in a kept rehearsal."""
+        """File with the command (JSON) that handles a cluster's events; it exists in a kept rehearsal."""
         return self.folder / "head-node-program.json"
 
     @property
     def head_node_log(self) -> Path:
-        """File with the output of that program."""
+        """File with the output of that command."""
         return self.folder / "head-node.log"
 
     @property
@@ -134,7 +134,7 @@ class LocalAwsAddress:
             "AWS_CONFIG_FILE": nothing,
             "AWS_SHARED_CREDENTIALS_FILE": nothing,
             "AWS_EC2_METADATA_DISABLED": "true",
-            # Without the public roots, which take 18 ms: clients of AWS read the file for each connection.
+            # Clients of AWS read this file for each connection. Public root certificates would add 18 ms.
             "AWS_CA_BUNDLE": str(self.certificate),
             "SSL_CERT_FILE": str(self.trust_bundle),
             "REQUESTS_CA_BUNDLE": str(self.trust_bundle),
@@ -144,7 +144,7 @@ class LocalAwsAddress:
             "CDK_DISABLE_CLI_TELEMETRY": "1",
             "CDK_HOME": str(self.folder / "cdk-home"),
             "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
-            # The unpacked CDK library, which takes seconds: one for all local accounts, as with `make`.
+            # All local accounts share one unpacked CDK library, as with `make`: unpacking takes seconds.
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / ".cache" / "jsii"),
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "TMPDIR": str(self.tmp),

@@ -29,7 +29,7 @@ def install() -> None:
 
 
 def _named(properties: Properties) -> Properties:
-    """Use the expression as the metric's name: no metric has it, so nothing triggers the alarm."""
+    """Use the expression as the metric's name. No metric has this name, so nothing triggers the alarm."""
     queries = properties.get("Metrics")
     if not queries:
         return properties

@@ -1,4 +1,4 @@
-"""AWS::Budgets::Budget, which ministack's engine lacks: ministack's records of budgets, without costs."""
+"""AWS::Budgets::Budget, which ministack's engine lacks, as ministack's records of budgets, without costs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class _Ids:
 
     @staticmethod
     def get_random_hex(length: int = 17) -> str:  # noqa: ARG004
-        """Return 17 digits, whatever length moto requests."""
+        """Return 17 digits, regardless of the length that moto requests."""
         return uuid.uuid4().hex[:17]
 
 
@@ -56,7 +56,7 @@ class FileSystemType(MotoType):
         throughput = properties.get("ProvisionedThroughputInMibps")
         mode = properties.get("ThroughputMode", "bursting")
         if (mode == "provisioned") != (throughput is not None):
-            raise ValueError("ProvisionedThroughputInMibps goes with ThroughputMode provisioned, and only so")
+            raise ValueError("ProvisionedThroughputInMibps and ThroughputMode provisioned require each other")
         id_, _ = super().create(logical_id, properties, stack_name)
         self._configure(id_, properties)
         return id_, self.attributes(id_)

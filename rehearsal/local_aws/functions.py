@@ -18,7 +18,7 @@ SLEEP_SCALE = 0.005
 
 # Runs in the worker before the function's code. On AWS a layer's files are under /opt (CDK's
 # BucketDeployment calls /opt/awscli/aws); here each layer is in a folder of its own, and unpacking has
-# removed the executable bits.
+# cleared the executable bits.
 _PRELUDE = """
 import os as _os, subprocess as _subprocess, sys as _sys, time as _time
 _sleep = _time.sleep
@@ -40,7 +40,7 @@ _subprocess.Popen.__init__ = _in_layers
 """.replace("{sleep_scale}", str(SLEEP_SCALE))
 
 
-# CDK's BucketDeployment sets this to Amazon Linux's root certificates: this machine lacks that file,
+# CDK's BucketDeployment sets this to Amazon Linux's root certificates. This machine lacks that file,
 # and it would not contain this server's certificate.
 _AMAZON_LINUX_ROOTS = "AWS_CA_BUNDLE"
 

@@ -1,4 +1,4 @@
-"""The one port: a request's signature names its service, which determines who answers."""
+"""The single port: a request's signature names its service, which determines what answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of an AWS client."""
-        if scope["type"] == "websocket":  # only services that nothing here uses have them
+        if scope["type"] == "websocket":  # only services that nothing here uses have websockets
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":

@@ -1,8 +1,8 @@
 """AWS::Logs::LogGroup of a function, which CloudFormation refuses if a first call has created it already.
 
 Two kinds of groups are not checked. ParallelCluster names a cluster's group by the minute and keeps it, and
-here a cluster may be created twice in one minute. It creates the groups of its own functions beside them
-without a dependency: on AWS they exist long before the roles with which the functions are called.
+here a cluster may be created twice in one minute. It also creates the groups of its own functions without a
+dependency. On AWS these exist long before the roles with which the functions are called.
 """
 
 from __future__ import annotations

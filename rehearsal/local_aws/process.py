@@ -27,7 +27,7 @@ _NODE_MODULES = ROOT / "node_modules"
 
 
 class LocalAws:
-    """One local AWS on a free loopback port, in a session of its own, which Ctrl-C does not reach.
+    """One local AWS on a free loopback port, in its own session, so that Ctrl-C does not reach it.
 
     Args:
         folder: takes all files that it writes.
@@ -53,7 +53,7 @@ class LocalAws:
         Raises:
             RehearsalError: it ended or did not answer in time; with the end of its log.
         """
-        self._folder.chmod(0o700)  # its files name the access key
+        self._folder.chmod(0o700)  # its files contain the access key
         (self._folder / "home").mkdir(exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as listener, self.log.open("wb") as log:
             port = listener.getsockname()[1]

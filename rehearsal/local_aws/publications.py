@@ -11,8 +11,8 @@ import boto3
 
 from rehearsal.local_aws.address import REGION, LocalAwsAddress
 
-# Owner and name for which `pcluster.lib.list_official_images` searches; by the description the library's
-# validators recognize an official image.
+# `pcluster.lib.list_official_images` searches for this owner and name. The library's validators recognize an
+# official image by its description.
 _AMAZON = "247102896272"
 # Parts of the names, with the root device of each.
 _OS_PARTS = {

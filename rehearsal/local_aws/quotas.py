@@ -1,6 +1,6 @@
 """Service Quotas: values of the quotas in the catalog; moto has only those of VPC.
 
-They limit nothing here: `trainctl preflight` reads them. An increase is granted at once.
+They limit nothing here, but `trainctl preflight` reads them. An increase is granted at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rehearsal.local_aws.emulators import moto_actions, moto_hooks
 from training_cluster.catalog.families import load_base
 
 _VCPUS = 10_000.0
-"""Quota of each kind of instance, as granted to a large account. AWS gives a new account none or few."""
+"""Quota of each kind of instance, as granted to a large account. A new account gets few or none from AWS."""
 _OTHERS = 5.0
 """AWS's default for Elastic IPs, and for VPCs and NAT gateways (moto's list of VPC's quotas)."""
 _LUSTRE_GIB = 100_800.0

@@ -23,7 +23,7 @@ from rehearsal.local_aws.fsx import data_repository_associations as data_reposit
 from rehearsal.local_aws.fsx import lustre
 from rehearsal.local_aws.image_builder import resources as image_builder
 
-# The order does not matter: each corrects types and actions of its own.
+# The order does not matter: each corrects other types and actions.
 _MODULES = (
     alarms,
     budgets,

@@ -18,11 +18,11 @@ def start_accounting(*, layout: Layout, environment: Mapping[str, str]) -> list[
     missing = [name for name in PROGRAMS if not shutil.which(name, path=environment["PATH"])]
     if missing:
         raise SlurmError(
-            f"{', '.join(missing)} not found: accounting takes a database. "
+            f"{', '.join(missing)} not found: accounting requires a database. "
             "On Debian or Ubuntu type: make setup"
         )
     folder = layout.root / "mariadb"
-    # As short as a socket of 107 bytes requires.
+    # Short, since a socket's path has at most 107 bytes.
     sock = (layout.alias or layout.root) / "run" / "mariadb.socket"
     server = ["--no-defaults", f"--datadir={folder}", f"--user={layout.user}"]
     if not folder.exists():
@@ -50,7 +50,7 @@ def start_accounting(*, layout: Layout, environment: Mapping[str, str]) -> list[
     daemon = start_daemon(
         ["slurmdbd", "-D"],
         layout=layout,
-        # The library of MariaDB's client takes the socket of a "localhost" from here.
+        # MariaDB's client library reads the socket of "localhost" from here.
         environment={**environment, "SLURM_CONF": str(layout.conf), "MYSQL_UNIX_PORT": str(sock)},
         is_up=lambda: answers(layout.accounting_port),
     )

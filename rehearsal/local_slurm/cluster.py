@@ -28,7 +28,7 @@ from training_cluster.paths import ROOT
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "sinfo", "scancel")
 # Debian installs the daemons outside a normal user's PATH.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Variables of a surrounding Slurm would configure ours; those of an AWS account would reach its jobs,
+# Variables of a surrounding Slurm would configure this one, those of an AWS account would reach its jobs,
 # and TMPDIR names a folder that another host does not have.
 FOREIGN = ("SLURM", "SBATCH", "SQUEUE", "SINFO", "SRUN", "MUNGE", "AWS_", "TMPDIR")
 GRACE_S = 8.0
@@ -51,12 +51,12 @@ def stop_processes(identity: Mapping[str, str]) -> None:
 class LocalSlurm(SlurmClient):
     """A Slurm with ParallelCluster's partitions and node names, on this machine, for one rehearsal.
 
-    It is a context manager; `start` and `stop` do the same by hand. `marker` is an environment variable
+    It is a context manager; `start` and `stop` do the same explicitly. `marker` is an environment variable
     of all its processes. All its files are in `root`. `prolog` (absolute) and `credential_s` are as in
-    Layout. `second_user` may submit jobs beside root; `user_env` is the environment for that. Each node has
-    the `private` folders, which exist, for itself, where nodes are separate. `accounting` is as
+    Layout. `second_user` may submit jobs in addition to root; `user_env` is the environment for that. Where
+    nodes are separate, each has its own copy of the existing `private` folders. `accounting` corresponds to
     `-c accounting=new` with `users`: a database, slurmdbd, fair share and limits. `for_all` lets every user
-    submit jobs: `root` is then a short path that they can reach.
+    submit jobs; `root` is then a short path that all users can reach.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class LocalSlurm(SlurmClient):
         self.stop()
 
     def start(self) -> None:
-        """Start munged, slurmctld and the static nodes. Raises SlurmError; then nothing runs."""
+        """Start munged, slurmctld and the static nodes. Raises SlurmError, after which nothing runs."""
         missing = [name for name in PROGRAMS if not shutil.which(name, path=self._path)]
         if missing:
             raise SlurmError(
                 f"{', '.join(missing)} not found on {self._path}. Install Slurm and munge: "
                 "`sudo apt-get install slurmctld slurmd slurm-client munge`."
             )
-        self.stop()  # ends processes of a killed rehearsal in this folder
+        self.stop()  # end processes of a killed rehearsal in this folder
         try:
             self._make_folders()
             self.has_separate_nodes = can_separate(self.client_env())

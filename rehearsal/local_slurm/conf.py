@@ -40,7 +40,7 @@ def _daemons(layout: Layout) -> Iterator[str]:
     yield f"SlurmctldPort={layout.controller_port}"
     yield f"SlurmUser={layout.user}"
     yield f"SlurmdUser={layout.user}"
-    yield "# Asked for addresses of IPv4 alone, glibc finds none on a machine whose only interface is lo."
+    yield "# glibc finds no IPv4-only address on a machine whose only interface is lo, so allow both."
     yield "CommunicationParameters=EnableIPv6"
     yield "\n# Paths: all under the rehearsal's own folder, and munge's socket too."
     yield "AuthType=auth/munge"
@@ -55,7 +55,7 @@ def _daemons(layout: Layout) -> Iterator[str]:
 
 
 def _jobs() -> Iterator[str]:
-    yield "\n# A cluster's nodes on one machine: believe the CPUs and the memory written below, bind"
+    yield "\n# A cluster's nodes on one machine: trust the CPUs and the memory written below, bind"
     yield "# nothing, use no cgroup (it would need root or a delegated one)."
     yield "SlurmdParameters=config_overrides"
     yield "ProctrackType=proctrack/linuxproc"
@@ -72,13 +72,13 @@ def _jobs() -> Iterator[str]:
     yield "PrivateData=cloud"
     yield "\n# A job that asks for more nodes than this machine starts is refused at once."
     yield "EnforcePartLimits=ALL"
-    yield "\n# An ended job stays visible for an hour: there is no accounting database to ask."
+    yield "\n# An ended job stays visible for an hour, since no accounting database stores it."
     yield "MinJobAge=3600"
 
 
 def _scheduling(layout: Layout) -> Iterator[str]:
-    yield "\n# Slurm's own intervals, at which it looks for nodes of a job that is queued again, are 60"
-    yield "# and 30 s: too long to watch."
+    yield "\n# Slurm's default intervals, at which it looks for nodes of a requeued job, are 60"
+    yield "# and 30 s, too long to watch."
     intervals = "sched_interval=5,bf_interval=5"
     if layout.prolog is None:
         yield f"SchedulerParameters={intervals}"
@@ -119,8 +119,8 @@ def _power(layout: Layout, *, partitions: Sequence[Partition]) -> Iterator[str]:
     yield "ResumeRate=0"
     yield "SuspendRate=0"
     yield "SlurmctldParameters=idle_on_node_suspend,cloud_dns,power_save_interval=1"
-    yield "\n# Ends when the job's nodes are up. Without it slurmctld looks every 30 s whether they are,"
-    yield "# which is nothing beside an instance's boot but half of a rehearsal."
+    yield "\n# Ends when the job's nodes are up. Without it slurmctld checks only every 30 s,"
+    yield "# which is short compared with an instance's boot, but half of a rehearsal."
     yield f"PrologSlurmctld={layout.await_program}"
     static = [
         _range(nodes, "st") for partition in partitions for nodes in partition.node_sets if nodes.static
@@ -157,7 +157,7 @@ def _node_line(nodes: NodeSet, *, kind: str, numbers_and_ports: Sequence[tuple[i
 
 
 def _partitions(partitions: Sequence[Partition], *, layout: Layout) -> Iterator[str]:
-    yield "\n# One a queue, the first is the default. MaxNodes: this machine runs so many slurmd at most."
+    yield "\n# One for each queue; the first is the default. MaxNodes: this machine's limit of slurmd."
     for i, partition in enumerate(partitions):
         ranges = [
             _range(nodes, kind)

@@ -22,7 +22,7 @@ Child = subprocess.Popen[bytes]
 def start_anchor(
     *, root: Path, environment: Mapping[str, str], second_user: str | None
 ) -> tuple[Child, Path]:
-    """Start a process that only waits in `root`; return it, and the short name of `root`: /proc/<id>/cwd.
+    """Start a process that waits in `root`; return it and a short name of `root`, /proc/<id>/cwd.
 
     A Unix socket's path has at most 107 bytes: a node's socket would not fit in a project inside
     an ordinary home directory. The kernel opens the short name to root and to the process's own user only.
@@ -47,7 +47,7 @@ def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
     key = folder / "key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(KEY_BYTES))
-    # --force: a folder that its group may write to is then a warning instead of an error.
+    # With --force, a folder that its group may write to causes a warning instead of an error.
     argv = ["munged", "--foreground", "--force", f"--socket={layout.munge_socket}", f"--key-file={key}"]
     argv += [f"--pid-file={layout.run}/munged.pid", f"--seed-file={folder}/seed"]
     argv += [f"--log-file={layout.log}/munged.log"]
@@ -57,7 +57,7 @@ def start_munged(*, layout: Layout, environment: Mapping[str, str]) -> Child:
 
 
 def start_slurmctld(*, layout: Layout, environment: Mapping[str, str], clean: bool = True) -> Child:
-    """Start slurmctld with a clean state, or with the jobs and nodes of the one before.
+    """Start slurmctld with a clean state, or with the jobs and nodes of the previous one.
 
     Raises SlurmError, with its log's end, if it does not start.
     """

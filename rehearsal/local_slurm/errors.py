@@ -10,7 +10,7 @@ class SlurmError(RehearsalError):
 
 
 def tail(path: Path, *, lines: int = 20) -> str:
-    """Return the last `lines` lines of the log at `path`, or a remark that there is none."""
+    """Return the last `lines` lines of the log at `path`, or a note that it does not exist."""
     if not path.is_file():
         return f"(no log at {path})"
     text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]

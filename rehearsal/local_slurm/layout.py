@@ -28,7 +28,7 @@ class Layout:
     user: str
     """Name of the user who runs the daemons and the jobs."""
     host: str
-    """This machine's short name, which slurmctld compares with its own."""
+    """This machine's short name, which slurmctld compares with its host name."""
     controller_port: int
     node_ports: Mapping[str, int]
     """Port of each node, by name. A node keeps its port when the cluster is updated."""
@@ -47,7 +47,7 @@ class Layout:
     accounting_port: int | None = None
     """Port of slurmdbd; None without accounting."""
     alias: Path | None = None
-    """Short name of `root`, for folders of Unix sockets; `root` itself if there is none."""
+    """Short name of `root`, for folders of Unix sockets; `root` itself if it has no short name."""
 
     def __post_init__(self) -> None:
         if set(str(self.root)) & UNWRITABLE:

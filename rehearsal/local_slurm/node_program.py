@@ -1,9 +1,9 @@
-"""The program that starts a node's slurmd, in namespaces of its own where this machine allows it.
+"""The program that starts a node's slurmd, in its own namespaces where this machine allows it.
 
-A node then has its own /tmp, /var/tmp and /dev/shm, and its own System V and POSIX queues, as another host
-has; shared folders stay shared. Process ids and /proc remain this machine's: the nodes' Unix sockets have
-names under /proc/<id>/cwd (daemons.py), which another PID namespace does not have. Host names remain as well,
-since gloo resolves them.
+A node then has its own /tmp, /var/tmp and /dev/shm, and its own System V and POSIX queues, like a separate
+host; shared folders stay shared. Process ids and /proc remain this machine's, since the nodes' Unix sockets
+have names under /proc/<id>/cwd (daemons.py), which do not exist in another PID namespace. Host names also
+remain, since gloo resolves them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNSHARE = ("unshare", "--mount", "--ipc")
 _MEMORY = "/dev/shm"  # noqa: S108 - as above
 
 _INSIDE = """\
-# hide FOLDER KEPT...: another folder takes its place; entries of it that all nodes share stay.
+# hide FOLDER KEPT...: mount another folder over it; the KEPT entries, which all nodes share, remain.
 hide() {
   own="$disk$1" folder="$1"
   shift
@@ -37,8 +37,8 @@ hide() {
 def can_separate(environment: Mapping[str, str]) -> bool:
     """Try whether this user may make the namespaces and mount in them; a container may refuse it to root.
 
-    For another user the namespaces would take a user namespace, in which the kernel refuses /proc/<id>/cwd of
-    a process outside (cap_ptrace_access_check).
+    Another user would need a user namespace, in which the kernel refuses /proc/<id>/cwd of a process outside
+    (cap_ptrace_access_check).
     """
     if os.geteuid() != 0:
         return False
@@ -59,9 +59,9 @@ def node_program(
 
     Args:
         root: folder of the local Slurm; each node's own files are under `disks` in it.
-        shared: folders that all nodes see, although they may be in a folder that each has for itself.
+        shared: folders that all nodes share, even inside a folder of which each node has its own.
         separate: True for namespaces.
-        private: folders that exist, and that each node has for itself, in the place of this machine's.
+        private: existing folders of this machine that each node replaces by its own.
     """
     # -b reports that the node has booted, which ends its state "powering up".
     start = 'exec slurmd -N "$1" -b\n'

@@ -110,7 +110,7 @@ def _node_set(item: object, *, queue: str, shapes: Mapping[str, NodeShape], at: 
 
 
 def _smallest(shapes: Iterable[NodeShape]) -> NodeShape:
-    """Return the smallest shape, on which ParallelCluster lets Slurm count for several instance types."""
+    """Return the smallest shape, which ParallelCluster gives to Slurm for several instance types."""
     shapes = list(shapes)
     return NodeShape(
         vcpus=min(shape.vcpus for shape in shapes), memory_mib=min(shape.memory_mib for shape in shapes)

@@ -1,4 +1,4 @@
-"""Consecutive free TCP ports, since Slurm takes a range of ports for a range of nodes."""
+"""Consecutive free TCP ports, since a range of nodes in slurm.conf has a range of ports."""
 
 import random
 import socket

@@ -16,8 +16,8 @@ from pathlib import Path
 
 GRACE_S = 5.0
 BOOT_S = 1.1
-"""Seconds before a node starts. slurmctld ignores a node whose boot, in whole seconds, is before its request,
-and waits until its timeout; slurmd's count of seconds may be one ahead.
+"""Seconds before a node starts. slurmctld ignores a node whose boot time, in whole seconds, is before its
+request, and then waits until its timeout. slurmd's count of seconds may be one ahead.
 """
 POLL_S = 0.1
 AWAIT_S = 120.0
@@ -60,7 +60,7 @@ def _resume(node: str, *, root: Path, most: int) -> None:
     if sum(_pid(file) > 0 for file in run.glob("*.pid")) < most:
         subprocess.run([root / "node", node], check=True, stdin=subprocess.DEVNULL)
         return
-    reason = f"this machine starts {most} nodes at most"
+    reason = f"this machine starts at most {most} nodes"
     print(f"{node}: not started, {reason}", flush=True)
     change = [f"NodeName={node}", "State=POWER_DOWN_FORCE", f"Reason={reason}"]
     subprocess.run(["scontrol", "update", *change], check=True)

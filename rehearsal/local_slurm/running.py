@@ -94,7 +94,7 @@ class RunningSlurm(SlurmClient):
             self._run(["scontrol", "update", f"PartitionName={name}", f"State={state}"])
 
     def _power_down(self, names: Sequence[str]) -> None:
-        """Power down the nodes that are not, and wait for it."""
+        """Power down the nodes that are up, and wait until they are down."""
         asked: set[str] = set()
         deadline = time.monotonic() + GRACE_S
         while up := [name for name in names if not self.node_states()[name].endswith(POWERED_DOWN)]:
@@ -103,5 +103,5 @@ class RunningSlurm(SlurmClient):
                 self._run(["scontrol", "update", f"NodeName={','.join(new)}", *change])
                 asked.update(new)
             if time.monotonic() > deadline:
-                raise SlurmError(f"Nodes do not power down: {', '.join(up)}.")
+                raise SlurmError(f"These nodes did not power down within {GRACE_S:.0f} s: {', '.join(up)}.")
             time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""The boards' queries, asked of a rehearsal's Prometheus."""
+"""The boards' queries, run on a rehearsal's Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDS_HARDWARE = {
     "lustre_client_": "lctl get_param llite.*.stats",
     "training_mfu_ratio": "the peak of the accelerator that a run trains on",
 }
-"""Beginnings of the metrics that no rehearsal has, with where they come from."""
+"""Prefixes of metrics that no rehearsal has, with the source of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def board_queries(folder: Path = BOARDS) -> list[tuple[str, str, str]]:
 
 
 def ask_all(url: str, *, since: float) -> list[Asked]:
-    """Ask each query for the time since then. Raises RehearsalError if Prometheus does not take one."""
+    """Run each query for the time since `since`. Raises RehearsalError if Prometheus refuses one."""
     now = time.time()
     step_s = max(_STEP_S, (now - since) / _MOST_POINTS)
     return [
@@ -71,7 +71,7 @@ def without_data(asked: list[Asked]) -> list[Asked]:
 
 
 def ask_until_complete(url: str, *, timeout_s: float, since: float | None = None) -> list[Asked]:
-    """Ask until each query has data or needs hardware, or the time is over; return the last answers.
+    """Run the queries until each has data or needs hardware, or the time is over; return the last answers.
 
     Args:
         since: beginning of the time that counts, seconds since 1970; by default now.

@@ -41,7 +41,7 @@ class Exporters:
         self._export(_HEAD, head, port=scene.first_port + 1)
         running = self._running_nodes()
         for node in running:
-            # No GPU is here: the readers of accelerators would only fail.
+            # This machine may have no GPU, so readers of accelerators are left out.
             self._write("compute_node.py", "none", textfiles=scene.textfiles(node))
             self._export(node, scene.textfiles(node))
         for node in [each for each in self._children if each not in (*running, _HEAD)]:
@@ -72,7 +72,7 @@ class Exporters:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            check=False,  # a reader's failure is a metric
+            check=False,  # a reader's failure is itself a metric
         )
 
     def _export(self, node: str, textfiles: Path, *, port: int | None = None) -> None:

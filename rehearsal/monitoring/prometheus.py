@@ -1,4 +1,4 @@
-"""Prometheus of a rehearsal, out of a folder, on 127.0.0.1, with the head node's config and rules."""
+"""Prometheus of a rehearsal on 127.0.0.1, run from a folder with the head node's config and rules."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def query(url: str, expression: str) -> list[dict[str, Any]]:
 def query_range(
     url: str, expression: str, *, start: float, end: float, step_s: float
 ) -> list[dict[str, Any]]:
-    """Ask Prometheus for the samples of a time. Raises OSError if it does not answer."""
+    """Ask Prometheus for the samples of a time range. Raises OSError if it does not answer."""
     asked = {"query": expression, "start": str(start), "end": str(end), "step": f"{step_s:g}"}
     return _ask(url, "query_range", asked)
 

@@ -25,7 +25,7 @@ class Scene(BaseModel):
     slurm: Path
     """Folder of the local Slurm."""
     job_files: Path
-    """Folder in which prologs note the job of their node; each separate node has its own."""
+    """Folder in which prologs record the job of their node; each separate node has its own."""
     shared: Path
     """Replacement of /fsx."""
     prices: Path

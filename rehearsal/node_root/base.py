@@ -18,12 +18,12 @@ from training_cluster.paths import ROOT
 FOLDER = ROOT / ".cache" / "node-root"
 CLUSTER_USER = "ubuntu"
 
-# Packages of ParallelCluster's images that our steps use. Python has no venv, as in those images.
+# Packages of ParallelCluster's images that the bootstrap steps use. Python has no venv, as in those images.
 PACKAGES = (
     *("ca-certificates", "curl", "iproute2", "jq", "kmod", "openssl", "pciutils", "procps", "python3"),
     *("systemd", "unzip", "xz-utils", "zstd"),
 )
-# Nobody reads documentation there, and a lost write does not matter.
+# Documentation is not needed there, and a lost write does not matter.
 _DPKG = ("force-unsafe-io", *(f"path-exclude=/usr/share/{folder}/*" for folder in ("doc", "info", "man")))
 _APT_SETTINGS = re.compile(r"Acquire::(https?::Proxy|Check-Valid-Until|Check-Date|Retries)\b.*\"\S")
 _STAMP = ".made"
@@ -34,7 +34,7 @@ class NoRootError(RehearsalError):
 
 
 def check_machine() -> None:
-    """Check that throw-away machines can work here, before anything is made.
+    """Check that throw-away machines work here, before anything is created.
 
     Raises:
         NoRootError: not root, or a tool is missing.
@@ -105,7 +105,7 @@ def _key(sources: list[str]) -> str:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Hold the lock of the maker; other processes wait, and then find the base system made."""
+    """Hold the lock while the base system is made; other processes wait and then find it complete."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -113,13 +113,13 @@ def _locked() -> Iterator[None]:
 
 
 def _make(base: Path, sources: list[str], say: Callable[[str], None]) -> None:
-    """Make it in another folder, and move it when it is complete; older and incomplete ones go first."""
+    """Remove older and incomplete ones, make a new one in another folder, and move it when complete."""
     for other in (*FOLDER.glob("base-*"), *FOLDER.glob(".making-*")):
         shutil.rmtree(other)
     making = FOLDER / f".making-{base.name}"
     say(f"making the base system of throw-away machines ({_release()}): about a minute, once")
     command = [
-        # Its mounts and processes end with it, and it ends with this process.
+        # Its mounts and processes end with the command, and the command ends with this process.
         *(
             "setpriv",
             "--pdeathsig",

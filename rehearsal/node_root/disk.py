@@ -22,7 +22,7 @@ DISKS = FOLDER / "disks"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """The file, folder or link at a path; equal entries cannot be told apart."""
+    """The file, folder or link at a path; entries with equal content and time are equal."""
 
     kind: str
     mode: str

@@ -1,4 +1,4 @@
-"""Access to the network for throw-away machines: names, certificates, proxies and pip settings from here."""
+"""Network access of throw-away machines: this machine's names, certificates, proxies and pip settings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Egress:
 
 @cache
 def egress() -> Egress:
-    """Read it from this machine's settings, which may name folders here too, such as folders of packages."""
+    """Read it from this machine's settings, which may also name folders, such as package folders."""
     environment = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     settings = [Path("/etc/pip.conf"), Path.home() / ".config" / "pip" / "pip.conf"]
     named = {Path(path) for path in _FILES}
     for text in (*environment.values(), *(path.read_text() for path in settings if path.is_file())):
-        # The pages of an index name files beside their own folder.
+        # The pages of an index link to files next to their own folder.
         named.update(Path(path).parent if url else Path(path) for url, path in _LOCAL.findall(text))
     named.update(settings)
     places = tuple(sorted(path for path in named if path.exists()))

@@ -26,7 +26,7 @@ Finished = subprocess.CompletedProcess[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine that runs one command at a time, and is off between two.
+    """A machine that runs one command at a time, and is off between commands.
 
     Args:
         shown: folders of this machine, by their path in it; it may write to them.
@@ -54,7 +54,7 @@ class Machine:
         ]
 
     def run(self, *command: str, network: bool = True, timeout_s: int = 120) -> Finished:
-        """Run a command until it ends or its time is over; the caller checks its status."""
+        """Run a command until it ends or its time is over. The caller checks its status."""
         return subprocess.run(
             self.command(*command, network=network),
             cwd=FOLDER,

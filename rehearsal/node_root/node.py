@@ -92,7 +92,7 @@ class Node:
         return self.machine.run(*self._with_start(script), network=network, timeout_s=timeout_s)
 
     def process(self, script: str, *, network: bool = True) -> subprocess.Popen[str]:
-        """Start the same as a process; killing it is a power failure of the node."""
+        """Start the same commands as a process; killing it is a power failure of the node."""
         return subprocess.Popen(
             self.machine.command(*self._with_start(script), network=network),
             cwd=FOLDER,
@@ -128,7 +128,7 @@ def new_node(*, bucket: Bucket, node_type: str = "ComputeFleet", image: Disk | N
 
 
 def step_messages(started: Finished) -> dict[str, str]:
-    """Return the log's message of each step, without its seconds; the first of several."""
+    """Return the first log message of each step, without its seconds."""
     lines: dict[str, str] = {}
     for found in _LOG_LINE.finditer(started.stderr):
         lines.setdefault(found["step"], re.sub(r", \d+ s\b", "", found["said"]))

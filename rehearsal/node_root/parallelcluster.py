@@ -1,4 +1,4 @@
-"""ParallelCluster's files on a throw-away machine: its image, and its files from before our script."""
+"""ParallelCluster's files on a throw-away machine: those of its image, and those from before our script."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STAND_INS = {
     "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "cloudwatch-agent-ctl.sh",
     "/opt/slurm/bin/scontrol": "scontrol.sh",
 }
-# Programs of its images that our steps only search for: nothing is compiled, and no job runs.
+# Programs of its images whose existence the steps check. Nothing is compiled, and no job runs.
 _LOOKED_FOR = ("chronyc", "enroot", "g++", "git", "gpg", "hwloc-info", "make", "numactl", "nvme", "rsync")
 _IS_NONE = '#!/bin/sh\necho "$0: this throw-away machine has none" >&2\nexit 1\n'
 _EXAMPLES = "/opt/parallelcluster/examples"

@@ -1,4 +1,4 @@
-"""`python -m rehearsal.people FOLDER`: two people share a cluster; prints who may do and used what."""
+"""`python -m rehearsal.people FOLDER`: two people share a cluster; print what each may do and used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ JOBS = 5
 REAL = "users, their folders and jobs, Slurm with slurmdbd and MariaDB, accounts, fair share and limits"
 NOT_REAL = "sshd, sudo, quotas of Lustre, AWS: docs/rehearsal.md"
 _TIMEOUT_S = 600.0
-# A workload of two lines: who may do what does not depend on what is trained.
+# A workload of two lines, since permissions do not depend on what is trained.
 TINY = {
     "tiny/prepare.sh": 'mkdir -p "$DATA_DIR" && echo data >>"$DATA_DIR/$SLURM_JOB_USER"\n',
     "tiny/train.sh": 'echo "of $(id -un)" >>"$CHECKPOINT_DIR/model"\nsleep 1\n',
@@ -46,9 +46,12 @@ def main() -> int:
     """Run the program; return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--json", action="store_true", help="print what happened as JSON at the end")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON at the end")
     parser.add_argument(
-        "--deploys", type=int, default=20, help="deploys at which bob tries to take the scripts"
+        "--deploys",
+        type=int,
+        default=20,
+        help="deploys during which bob tries to replace the scripts",
     )
     arguments = parser.parse_args()
     try:
@@ -66,7 +69,7 @@ def main() -> int:
 
 
 def rehearse(deploys: int) -> dict[str, Any]:
-    """Let both people train and try what they may not; return what happened."""
+    """Let both people train and attempt what they are not allowed to do; return the results."""
     started = time.monotonic()
     world = World(settings=settings_with(USERS))
     try:
@@ -94,7 +97,7 @@ def rehearse(deploys: int) -> dict[str, Any]:
             ).out
             shares = world.as_user("bob", "sshare", "-nPa", "--format=Account,User,RawShares").out
             locked = [*lock(world, jobs["bob"][0])]
-            print(f"  real here: {REAL}\n  not here: {NOT_REAL}")
+            print(f"  real: {REAL}\n  not emulated: {NOT_REAL}")
             return {
                 "jobs": jobs,
                 "locked": locked,
@@ -156,7 +159,7 @@ def wait_for(world: World, user: str, jobs: list[str]) -> None:
 
 
 def attempts(world: World, job: str) -> Iterator[str]:
-    """Let bob try to read, change and end what is alice's; yield each attempt that succeeds."""
+    """Let bob try to read, change and end what belongs to alice; yield each attempt that succeeds."""
     fsx, efs = world.variables["TRAINING_SHARED"], world.variables["TRAINING_EFS"]
     run = f"tiny/job-{job}"
     waits = submit(world, "alice", "--hold")
@@ -171,9 +174,9 @@ def attempts(world: World, job: str) -> Iterator[str]:
         "put code into an environment": f"echo x >{fsx}/users/alice/venvs/tiny/bin/python",
         "make an environment for all": f"mkdir {fsx}/venvs/tiny",
         "replace the scripts": f"echo x >>{fsx}/training/job.slurm",
-        "take the folder of the scripts": f"mv {fsx}/training {fsx}/mine",
-        "write to a project of others": f"touch {fsx}/projects/nlp/mine",
-        "take a name of a home": f"mkdir {efs}/home/carol",
+        "move the folder of the scripts": f"mv {fsx}/training {fsx}/mine",
+        "write to another account's project": f"touch {fsx}/projects/nlp/mine",
+        "create another user's home": f"mkdir {efs}/home/carol",
         "end a job": f"scancel {waits} && ! squeue --noheader --jobs={waits} | grep -q alice",
         "change a job": f"scontrol update jobid={waits} nice=1000",
         "raise a limit": "sacctmgr --immediate modify user bob set maxjobs=100",
@@ -182,7 +185,7 @@ def attempts(world: World, job: str) -> Iterator[str]:
     for what, command in tries.items():
         if world.as_user("bob", "bash", "-c", command).code == 0:
             yield f"bob can {what}"
-        # What fails for its owner too would show nothing.
+        # A command that fails for its owner too shows nothing.
         elif what.startswith("read") and world.as_user("alice", "bash", "-c", command).code:
             yield f"not even alice can {what}"
         else:
@@ -192,7 +195,7 @@ def attempts(world: World, job: str) -> Iterator[str]:
 
 
 def traps(world: World) -> Iterator[str]:
-    """Let bob put links and folders where alice's next run goes; yield each one into which she writes."""
+    """Let bob put links and folders at the paths of alice's next run; yield each into which she writes."""
     fsx = world.variables["TRAINING_SHARED"]
     trap = f"{fsx}/users/bob/trap"
     world.as_user("bob", "bash", "-c", f"mkdir -m 777 {trap}; chmod 711 {fsx}/users/bob")
@@ -210,7 +213,7 @@ def traps(world: World) -> Iterator[str]:
         if made.code or caught or f"the run {run} of tiny belongs to bob" not in said.out:
             yield f"bob's trap, {what}: {made.err}{caught}{said.out}{said.err}"
         else:
-            _say(f"alice does not write into {what} of bob's")
+            _say(f"alice does not write into bob's {what.partition(' ')[2]}")
 
 
 def own_acts(world: World, job: str) -> Iterator[str]:
@@ -226,7 +229,7 @@ def own_acts(world: World, job: str) -> Iterator[str]:
 
 
 def race(world: World, deploys: int) -> Iterator[str]:
-    """Let bob take the names of the scripts at each of some deploys; yield each success."""
+    """Let bob create files with the scripts' names during some deploys; yield each success."""
     fsx = Path(world.variables["TRAINING_SHARED"])
     takes = f"cd {fsx}; while :; do mkdir training .training-new; echo x >training/job.slurm; done"
     thief = subprocess.Popen(
@@ -246,11 +249,11 @@ def race(world: World, deploys: int) -> Iterator[str]:
     finally:
         thief.kill()
         thief.wait()
-    _say(f"bob did not get the scripts in {deploys} deploys")
+    _say(f"bob replaced no script in {deploys} deploys")
 
 
 def lock(world: World, job: str) -> Iterator[str]:
-    """Lock bob by a deploy of another file of users, and unlock him; yield what is not as it should be."""
+    """Lock bob by a deploy of another users file, then unlock him; yield each unexpected result."""
     model = Path(world.variables["TRAINING_SHARED"]) / "checkpoints" / "tiny" / f"job-{job}" / "model"
     for text, is_locked in ((LOCKED, True), (USERS, False)):
         world.settings = settings_with(text)
@@ -266,10 +269,10 @@ def lock(world: World, job: str) -> Iterator[str]:
                 yield "bob can submit a job though he is locked"
         except RehearsalError as error:
             if not is_locked:
-                yield f"bob is not locked any more: {error}"
+                yield f"bob is unlocked but cannot submit a job: {error}"
         if model.read_text() != "of bob\n":
             yield f"bob's checkpoint is gone, {is_locked=}"
-    _say("bob was locked: no login, no new job, and his files stayed; then he was unlocked")
+    _say("bob was locked (no login, no new job, his files remained), then unlocked")
 
 
 def _say(text: str) -> None:

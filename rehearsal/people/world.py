@@ -21,7 +21,7 @@ from training_cluster.flags.settings import Settings
 INSIDE = "TRAINING_CLUSTER_PEOPLE"
 """Variable of the program that runs in the namespace."""
 SHORT = Path("/mnt")
-"""The folder's name in the namespace: short enough for Slurm's sockets, and open to all users."""
+"""Path of the folder in the namespace, short enough for Slurm's sockets and accessible to all users."""
 NODES = 4
 _STEPS = ("60", "70", "71", "75", "78")
 
@@ -33,7 +33,7 @@ def enter(folder: Path, arguments: list[str]) -> None:
     """
     if os.geteuid() != 0:
         raise RehearsalError(
-            "Several users take root's rights: only root makes users, in a copy of /etc.\n"
+            "A rehearsal with several users must run as root, which creates them in a copy of /etc.\n"
             "  type:   sudo make rehearse USERS=2"
         )
     shutil.rmtree(folder, ignore_errors=True)
@@ -153,12 +153,12 @@ class World:
 
 
 class _NoEvents:
-    """In the place of boto3's client: only `events` of it is used before a command is sent."""
+    """Replacement of boto3's client, of which only `events` is used before a command is sent."""
 
     meta = events = property(lambda self: self)
 
     def register_first(self, *_: object, **__: object) -> None:
-        """Take a handler of boto3's events."""
+        """Store a handler of boto3's events."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Recordings of cluster creation, update and deletion: calls of AWS and resource types, made locally.
+"""Recordings of the AWS calls and resource types of cluster creation, update and deletion, made locally.
 
 Imported by: bench, tools.
 """

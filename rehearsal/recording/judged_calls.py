@@ -1,4 +1,4 @@
-"""The provider's judged calls in a form that is the same in each run, for tests without a local AWS."""
+"""The provider's judged calls in a form that does not differ between runs, for tests without a local AWS."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rehearsal.local_aws.address import LocalAwsAddress
 from rehearsal.local_aws.rights.need import Need, arn
 
 BUCKET, PROGRESS_PARAMETER, PROGRESS_GROUP = "scripts", "/progress", "progress"
-"""Names of a recording, where a run has generated ones."""
+"""Fixed names in a recording, which replace a run's generated names."""
 OWN_STACK = arn("cloudformation", "stack/TrainingClusterStack/00000000-0000-0000-0000-000000000000")
 
 _NEVER_DENIED = "sts:GetCallerIdentity"
 
-# Parts of identifiers that differ in each run, with what a recording has instead.
+# Parts of identifiers that differ between runs, and their replacements in a recording.
 _RANDOM = (
     (re.compile(r"\b(i|fs|lt|subnet|vpc|sg|eni)-[0-9a-f]{8,17}\b"), r"\1-0123456789abcdef0"),
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "00000000-0000-0000-0000-000000000000"),
@@ -32,7 +32,7 @@ _RANDOM = (
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall:
-    """One right that the provider needed, and for what."""
+    """One right that the provider needed, and the call that needed it."""
 
     need: Need
     by: str

@@ -1,6 +1,6 @@
 """Start-up hook of Python where rehearsal/shims is on PYTHONPATH: changes torch for Megatron's core.
 
-Only rehearsals of gpt2-megatron use it: Megatron's core asks for CUDA devices by name, also on CPUs. No file
+Only rehearsals of gpt2-megatron use it: Megatron's core requests CUDA devices by name, even on CPUs. No file
 that is copied to a cluster contains or names it, so no job on AWS can import it.
 """
 

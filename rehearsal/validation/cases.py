@@ -118,12 +118,12 @@ def all_cases() -> Iterator[Case]:
             yield _case("feature", feature, "", os_name, **flags)
 
 
-# Resources of an imported config that the local AWS does not have: the foundation has others of the kind.
+# Resources of an imported config that the local AWS lacks; the foundation has others of the same kind.
 _NOT_THERE = (
     *("vpc_id", "public_subnet_id", "private_subnet_id", "security_group_id", "ssh_from", "key_name"),
     *("fsx_id", "efs_id", "accounting", "accounting_user", "accounting_secret", "node_policies"),
 )
-# Configs that name such resources in the files of queues and overrides, or a system that is lost.
+# Configs that name such resources in the files of queues and overrides, or an OS that the import drops.
 _NOT_JUDGED = (
     *("block", "reservation", "head-image", "named-group", "other-zones", "more-groups", "own-storage"),
     *("own-lustre", "policies-and-buckets", "other-system", "reservation-group", "reservation-each"),

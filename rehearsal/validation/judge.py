@@ -17,7 +17,7 @@ from pcluster.models.cluster import Cluster, ConfigValidationError
 
 
 def judge(config: dict[str, Any], cluster_name: str) -> list[dict[str, str]]:
-    """Return the library's findings for a config, as of `pcluster create-cluster --dryrun`."""
+    """Return the library's findings for a config, as `pcluster create-cluster --dryrun` does."""
     try:
         found = Cluster(cluster_name, config=yaml.safe_dump(config)).validate_create_request(
             set(), FailureLevel.ERROR

@@ -12,7 +12,7 @@ from rehearsal.validation.library import Finding
 
 
 class Verdict(Enum):
-    """The comparison of both answers; the value is the matrix's word."""
+    """The comparison of both answers; the value is the word in the matrix."""
 
     BOTH_TAKE = "ok"
     BOTH_REFUSE = "no"
@@ -44,7 +44,7 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        """The two answers as one word."""
+        """The word for the two answers."""
         if self.findings is None:
             return Verdict.NOT_TRIED
         if self.refusal and not self.errors:

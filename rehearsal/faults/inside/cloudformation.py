@@ -59,7 +59,7 @@ class Stack:
         wanted = self._wanted(config, **properties)
         if self.status in ("NONE", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"):
             self._create(wanted)
-        elif self.status == "ROLLBACK_FAILED":  # the CDK CLI deletes such a stack before it creates it again
+        elif self.status == "ROLLBACK_FAILED":  # the CDK CLI deletes such a stack, then creates it again
             self.destroy()
             self.deploy(config, **properties)
         elif self.status.endswith("_COMPLETE"):
@@ -112,7 +112,7 @@ class Stack:
         self._properties = None
 
     def begin_create(self, config: dict[str, Any], *, polls: int, refused: bool = False) -> None:
-        """Start a Create and poll it a number of times; `refused`: on_event has to refuse it."""
+        """Start a Create and poll it a number of times; with `refused`, on_event must refuse it."""
         event = self._event("Create", self._wanted(config))
         try:
             event = self._framework.begin(event, stack_status=_DURING["Create"], polls=polls)
@@ -124,7 +124,7 @@ class Stack:
         self._properties, self._physical_id = event["ResourceProperties"], event["PhysicalResourceId"]
 
     def finish_create(self) -> None:
-        """Poll the started Create to its end."""
+        """Poll the started Create until it ends."""
         outcome = self._framework.go_on(self._begun, stack_status=_DURING["Create"])
         self._created(outcome, self._begun["ResourceProperties"])
 
@@ -146,7 +146,7 @@ class Stack:
         self._framework.run(self._sent[number], stack_status=self.status)
 
     def dying(self, at: int) -> AbstractContextManager[None]:
-        """Let the function die after the work of its nth poll, once."""
+        """Let the function die once, after the work of its nth poll."""
 
         def die() -> None:
             raise KilledError
@@ -154,7 +154,7 @@ class Stack:
         return self._framework.after_poll(at, die)
 
     def after_poll(self, number: int, happens: Callable[[], None]) -> AbstractContextManager[None]:
-        """Let something happen after the work of the nth poll, once."""
+        """Let something happen once, after the work of the nth poll."""
         return self._framework.after_poll(number, happens)
 
     def repeating(self) -> AbstractContextManager[None]:
@@ -163,7 +163,7 @@ class Stack:
 
     @contextmanager
     def clock_off_by(self, difference: datetime.timedelta) -> Iterator[None]:
-        """Let the clock of the polls differ from that of on_event's."""
+        """Let the clock of the polls differ from the clock of on_event."""
         self._framework.clock_is_off = difference
         try:
             yield
@@ -204,7 +204,7 @@ class Stack:
         deadline = time.monotonic() + _REST_TIMEOUT_S
         while self.stack_status().endswith("_IN_PROGRESS") or self._fleet_moves():
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{self.cluster_name} does not come to rest: {self.stack_status()}")
+                raise RuntimeError(f"{self.cluster_name} keeps changing: {self.stack_status()}")
             sleep(_POLL_S)
 
     def _fleet_moves(self) -> bool:

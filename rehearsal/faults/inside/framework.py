@@ -17,7 +17,7 @@ from typing import Any
 from injection import KilledError
 
 _MAX_POLLS, _POLL_INTERVAL = 116, datetime.timedelta(seconds=30)
-"""The time that cluster.py gives the framework, in longer steps: here each poll finds the last step done."""
+"""The framework's time from cluster.py, in longer steps, since here each poll finds the last step done."""
 sleep = time.sleep
 """The real sleep; the provider's own pauses take no time."""
 time.sleep = lambda _seconds: None
@@ -55,10 +55,10 @@ class Framework:
         self._happens: Callable[[], None] = lambda: None
         self._repeats = False
         self.clock_is_off = datetime.timedelta()
-        """Difference of the clock of the function that is polled to that of on_event's."""
+        """Seconds by which the clock of the polled function is ahead of on_event's."""
 
     def run(self, event: Event, *, stack_status: str) -> Outcome:
-        """Call on_event and poll to the end.
+        """Call on_event and poll until the request ends.
 
         Args:
             stack_status: CloudFormation's status of the stack meanwhile.
@@ -87,14 +87,14 @@ class Framework:
         return event
 
     def go_on(self, event: Event, *, stack_status: str) -> Outcome:
-        """Poll a request that `begin` started to its end."""
+        """Poll a request that `begin` started until it ends."""
         self._come_to_rest()
         with _stack_is(stack_status):
             return self._poll(event)
 
     @contextmanager
     def after_poll(self, number: int, happens: Callable[[], None]) -> Iterator[None]:
-        """Call `happens` after the work of the nth poll, once; its error is the function's death."""
+        """Call `happens` once, after the work of the nth poll; if it raises, the function dies."""
         self._happens_at, self._happens = number, happens
         try:
             yield

@@ -1,4 +1,4 @@
-"""Fault injection: one call of AWS fails, as its client sees it; runs in .venv-pcluster.
+"""Fault injection: one call of AWS fails, from its client's view; runs in .venv-pcluster.
 
 A call is one operation of an AWS client with all of its retries: each attempt of the chosen call fails, since
 a fault that botocore's own retries hide would prove nothing.
@@ -19,7 +19,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 _READS = ("Describe", "Get", "List", "Head", "Filter", "Simulate")
 ANY = "*"
-"""Pattern of a fault that strikes every call."""
+"""Pattern of a fault that affects every call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ class Wire:
         if self._fault.kind == "dropped":
             raise ConnectionClosedError(endpoint_url=request.url)
         if self._fault.kind == "timeout":
-            # AWS executes the request and its answer is lost. botocore repeats what changes something,
+            # AWS executes the request and its answer is lost. botocore repeats a changing request,
             # and the second answer arrives.
             answer = send()
             if self._attempts > 1 and not self._struck.name.startswith(_READS):

@@ -20,7 +20,7 @@ def _request(scene: Scene, request: str) -> None:
 
 
 def _killed_after(call: str, request: str) -> Callable[[Scene], None]:
-    """Return an act in which AWS executes the call, and the function does not live to see the answer."""
+    """Return an act in which AWS executes the call, but the function dies before the answer arrives."""
 
     def act(scene: Scene) -> None:
         scene.wire.arm(Fault(kind="killed", call=call, occurrence=1))

@@ -25,7 +25,7 @@ class Inventory:
         self._client: dict[str, Any] = {name: boto3.client(name) for name in services}  # type: ignore[call-overload]
 
     def resources(self) -> set[str]:
-        """List everything but data, and no log groups, since they remain after a deletion, as documented."""
+        """List everything but data and log groups, which remain after a deletion, as documented."""
         found: list[Callable[[], Iterator[str]]] = [
             self._stacks,
             self._instances,

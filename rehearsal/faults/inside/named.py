@@ -1,7 +1,7 @@
 """Cases by name: faults between the provider, CloudFormation and the cluster; runs in .venv-pcluster.
 
-Each starts with a stack in the state that its request needs and leaves it as CloudFormation would; the driver
-then runs the next deploy or destroy.
+Each case starts with a stack in the state that its request needs, and leaves it as CloudFormation does. The
+driver then runs the next deploy or destroy.
 """
 
 from __future__ import annotations

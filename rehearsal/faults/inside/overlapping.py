@@ -45,7 +45,7 @@ def _deleted_meanwhile(polls: int) -> Callable[[Scene], None]:
 
 
 def _somebody_elses(scene: Scene) -> None:
-    """Deploy when another stack has created a cluster of this name before."""
+    """Deploy a cluster whose name another stack's cluster already has."""
     other = Stack(scene.stack.cluster_name, scene.wire.watched, name="somebody-elses")
     other.deploy(scene.config)
     before = scene.stack.stack_status()
@@ -68,7 +68,7 @@ def _somebody_elses_deleted(scene: Scene) -> None:
 
 
 def _second_stack(scene: Scene) -> None:
-    """Deploy under another stack name while the former stack still creates the cluster."""
+    """Deploy under another stack name while the first stack is still creating the cluster."""
     ours = scene.stack
     ours.begin_create(scene.config, polls=1)
     renamed = Stack(ours.cluster_name, scene.wire.watched, name=f"{ours.cluster_name}-renamed")

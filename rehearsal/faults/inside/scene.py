@@ -21,7 +21,7 @@ class Scene:
     stack: Stack
     wire: Wire
     config: Config
-    """Config that is deployed, or is to be created."""
+    """Config that is deployed or that the case deploys."""
     wanted: Config
     """Config of the update, which requires a stopped fleet."""
 

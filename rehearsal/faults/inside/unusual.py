@@ -20,7 +20,7 @@ def _damage_record(scene: Scene, value: str) -> None:
 
 
 def _damaged_before(scene: Scene) -> None:
-    """Update and update back, with garbage in the record before each."""
+    """Update and update back, with invalid data in the record before each."""
     for value, config in zip(_GARBAGE, (scene.wanted, scene.config, scene.wanted), strict=True):
         _damage_record(scene, value)
         scene.stack.deploy(config)
@@ -85,7 +85,7 @@ def _enlarged(config: Config) -> Config:
 
 
 def _without_on_busy(scene: Scene) -> None:
-    """Update a stack whose former properties have no OnBusy, and roll that back."""
+    """Update a stack whose previous properties have no OnBusy, and roll the update back."""
     scene.stack.deploy(scene.wanted, OnBusy="fail")
     scene.stack.roll_back()
     if scene.stack.status != "UPDATE_ROLLBACK_COMPLETE":
@@ -101,7 +101,7 @@ CASES = {
     "a refusal of 9 KB": Named(
         request="Update", act=_refused("denied at length", "The organisation's policy"), changes=True
     ),
-    # Lambda cannot log such a message, so that only the failed operation is named.
+    # Lambda cannot log such a message, so only the failed operation is named.
     "a refusal of 9 KB with lone surrogates": Named(
         request="Update", act=_refused("denied unprintably", "stopping compute fleet"), changes=True
     ),

@@ -1,4 +1,4 @@
-"""Handlers of ministack's CloudFormation engine: new ones, and wrapped ones of its own."""
+"""Handlers of ministack's CloudFormation engine: new handlers, and wrappers of its own handlers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def register(name: str, handler: Handler) -> None:
 
 
 def original(name: str) -> Handler:
-    """Return the present handler of one resource type."""
+    """Return the current handler of one resource type."""
     handler: Handler = hooks.find(ministack_hooks.RESOURCE_HANDLERS)[name]
     return handler
 

@@ -1,4 +1,4 @@
-"""EC2 capacity reservations, which moto lacks: AWS's answers from records; no capacity is reserved."""
+"""EC2 capacity reservations, which moto lacks: answers from records, without reserved capacity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = "capacity-block"
 
 
 def now() -> datetime.datetime:
-    """Return the present time in UTC."""
+    """Return the current time in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -47,7 +47,7 @@ class Reservation:
 
     @property
     def state(self) -> str:
-        """Present state; a block begins and ends by the clock."""
+        """Current state; a block begins and ends by the clock."""
         if self.cancelled:
             return "cancelled"
         if self.end and self.end <= now():

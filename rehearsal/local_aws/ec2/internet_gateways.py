@@ -10,7 +10,7 @@ from rehearsal.local_aws.emulators import hooks, moto_hooks
 
 
 def install() -> None:
-    """Refuse routes to gateways of no or another VPC, and public NAT gateways in a VPC without one."""
+    """Refuse routes to detached or foreign gateways, and public NAT gateways in a VPC without a gateway."""
     hooks.replace(moto_hooks.CREATE_ROUTE, _check_route)
     hooks.replace(moto_hooks.CREATE_NAT_GATEWAY, _check_nat_gateway)
 
@@ -31,7 +31,7 @@ def _check_route(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_nat_gateway(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse at once what EC2 accepts and then lets fail, which is the same to CloudFormation."""
+    """Refuse at once what EC2 accepts and fails later; CloudFormation sees the same failure."""
 
     @functools.wraps(original)
     def create_nat_gateway(self: Any, subnet_id: str, *arguments: Any, **options: Any) -> Any:

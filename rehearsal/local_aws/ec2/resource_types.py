@@ -48,7 +48,7 @@ def _create_egress(_logical_id: str, properties: Properties, _stack: str) -> Cre
 
 
 def _remove_default_egress(group_id: str) -> None:
-    """Remove a group's rule that allows everything with its first egress resource, as AWS does."""
+    """Remove a group's default allow-all rule when its first egress resource is created, as AWS does."""
     if group_id not in _GROUPS_WITH_EGRESS:
         _GROUPS_WITH_EGRESS.add(group_id)
         group = ec2().get_security_group_from_id(group_id)

@@ -1,4 +1,4 @@
-"""EC2's default key for volumes, which moto can change and not return."""
+"""EC2's default key for volumes, which moto can change but not return."""
 
 from __future__ import annotations
 

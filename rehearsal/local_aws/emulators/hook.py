@@ -1,4 +1,4 @@
-"""One hook into ministack or moto: it is found, checked and replaced here."""
+"""One hook into ministack or moto: the module finds, checks and replaces it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """One attribute of an emulator that we read or replace."""
+    """One attribute of an emulator that this package reads or replaces."""
 
     target: str
     """Attribute, as `module:attribute.path`."""
@@ -21,7 +21,7 @@ class Hook:
 
 
 class HookMovedError(Exception):
-    """A hook is missing or different, since the emulator's version has changed."""
+    """A hook that is missing or different because the emulator's version changed."""
 
 
 def _owner(hook: Hook) -> tuple[Any, str]:

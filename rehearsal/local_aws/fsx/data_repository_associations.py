@@ -1,4 +1,4 @@
-"""FSx data repository associations, which moto lacks: records; no file is imported or exported.
+"""FSx data repository associations, which moto lacks, as records; no file is imported or exported.
 
 While one is being created, another one of its file system fails, as on AWS (terraform-provider-aws issue
 24678).
@@ -34,7 +34,7 @@ _MAX_PER_FILE_SYSTEM = 8
 _CREATION_S = 2.0
 """Duration of a creation, for which AWS takes minutes."""
 _SECOND_AT_ONCE = "Amazon FSx does not have the required permissions for the S3 bucket"
-"""AWS's words about the second of two at the same time, whatever the permissions."""
+"""AWS's message for the second of two concurrent creations, whatever the permissions."""
 
 Association = dict[str, Any]
 _ASSOCIATIONS: dict[str, Association] = {}
@@ -58,7 +58,7 @@ def install() -> None:
 
 
 def create_data_repository_association(self: Any) -> str:
-    """Answer CreateDataRepositoryAssociation: its creation has begun, or failed."""
+    """Answer CreateDataRepositoryAssociation; the creation has begun or failed."""
     return json.dumps({"Association": _associate(json.loads(self.body))})
 
 
@@ -121,11 +121,11 @@ def _associate(wanted: Properties) -> Association:
 
 
 def _end_creations() -> None:
-    """Make available each association whose creation has taken its time."""
+    """Make each association available whose creation time is over."""
     now = time.monotonic()
     for id_ in [each for each, end in _AVAILABLE_AT.items() if end <= now]:
         del _AVAILABLE_AT[id_]
-        if id_ in _ASSOCIATIONS:  # it may have been deleted meanwhile
+        if id_ in _ASSOCIATIONS:  # it may have been deleted in the meantime
             _ASSOCIATIONS[id_]["Lifecycle"] = "AVAILABLE"
 
 
@@ -142,11 +142,11 @@ def _refuse_overlaps(wanted: Properties, siblings: list[Association]) -> None:
         if path.is_relative_to(other) or other.is_relative_to(path):
             raise json_error("BadRequest", f"FileSystemPath {path} overlaps with {other}")
         if wanted["DataRepositoryPath"].rstrip("/") == sibling["DataRepositoryPath"].rstrip("/"):
-            raise json_error("BadRequest", f"{wanted['DataRepositoryPath']} is linked to {other} already")
+            raise json_error("BadRequest", f"{wanted['DataRepositoryPath']} is already linked to {other}")
 
 
 def _create(_logical_id: str, properties: Properties, _stack: str) -> Created:
-    """Create as CloudFormation, which waits until the association is available; here no time passes."""
+    """Create an association that is available at once, since CloudFormation waits until it is available."""
     association = _associate(properties)
     if association["Lifecycle"] == "FAILED":
         del _ASSOCIATIONS[association["AssociationId"]]

@@ -22,15 +22,15 @@ _REFUSED_EFA = (
 
 
 def check(group_ids: Collection[str], *, efa: bool) -> None:
-    """Check the groups' rules, which CreateFileSystem does at once and does not wait for.
+    """Check the groups' rules, as CreateFileSystem does at once, without waiting for them.
 
     Args:
         group_ids: security groups of the new file system.
         efa: True for a file system with EFA, whose traffic no rule about addresses permits.
 
     Raises:
-        FSx's InvalidNetworkSettings: no rule of the groups lets Lustre's port in, or none lets it out; with
-            efa, the same of all traffic among the groups.
+        FSx's InvalidNetworkSettings: the groups have no inbound or no outbound rule for Lustre's port; with
+            efa, for all traffic among the groups.
     """
     groups = [ec2().get_security_group_from_id(each) for each in group_ids]
     permits, words = (_permits_all, _REFUSED_EFA) if efa else (_permits, _REFUSED)

@@ -1,12 +1,12 @@
 """Systems Manager's agent on a head node, as far as Run Command needs it.
 
 As in amazon-ssm-agent 3.3, five commands run at a time, and five more are accepted and wait
-(appconfig/constants.go). They start even after Systems Manager has given them up, unless they were cancelled
-(task/pool.go); their status is then unknown, and is TimedOut here. When a command is cancelled, or runs
-longer than its executionTimeout, the agent kills its process group and does not wait for it
+(appconfig/constants.go). A waiting command starts even after Systems Manager has given up on it, unless it
+was cancelled (task/pool.go); its status is then unknown, and is TimedOut here. When a command is cancelled,
+or runs longer than its executionTimeout, the agent kills its process group and does not wait for it
 (executers/executers.go). The standard error of a failed command ends with a line of the agent
-(plugins/runscript/runscript.go). Of either output it sends 24,000 bytes at most, the last of which are then
-its mark (framework/runpluginutil/runpluginutil.go, plugins/pluginutil/pluginutil.go).
+(plugins/runscript/runscript.go). The agent sends at most 24,000 bytes of each output, and a longer output
+then ends with its mark (framework/runpluginutil/runpluginutil.go, plugins/pluginutil/pluginutil.go).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Agent:
         self._places = threading.BoundedSemaphore(WORKERS + BUFFER)
 
     def run(self, task: Task) -> Outcome:
-        """Wait for a place, then for the command; after both limits the command continues unobserved."""
+        """Wait for a worker, then for the command; after both limits the command continues unobserved."""
         given_up = time.monotonic() + task.delivery_s + task.execution_s
         if not _acquired(self._places, task, deadline=time.monotonic() + task.delivery_s):
             return _CANCELLED if task.cancelled.is_set() else _UNDELIVERED
@@ -104,7 +104,7 @@ class Agent:
 
 
 def _acquired(semaphore: threading.Semaphore, task: Task, *, deadline: float) -> bool:
-    """Wait for the semaphore; return False if the task was cancelled, or the deadline came, before."""
+    """Wait for the semaphore; return False if the task is cancelled or the deadline passes first."""
     while not task.cancelled.is_set() and time.monotonic() < deadline:
         if semaphore.acquire(timeout=_POLL_S):
             if not task.cancelled.is_set():
@@ -139,7 +139,7 @@ def _run(task: Task) -> Outcome:
 
 
 def _wait(process: subprocess.Popen[bytes], task: Task) -> str | None:
-    """Return the reason to kill the command; None if it has ended by itself."""
+    """Return the reason to kill the command; None if it ended by itself."""
     deadline = time.monotonic() + task.execution_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Events of a cluster, handed to the program that does on this machine what the head node does on AWS.
+"""Events of a cluster, handed to a program that does the head node's work on this machine.
 
 A rehearsal that is left running names the program in the file LocalAwsAddress.head_node_program
 (rehearsal/head_node.py), so that its local Slurm follows what is deployed. Elsewhere an event has no effect.
@@ -27,7 +27,7 @@ def report(address: LocalAwsAddress, cluster_name: str, event: Event, *, timeout
     """Run the program for an event, and wait for it; return the reason of its failure, or an empty text.
 
     A program that runs longer than `timeout_s` is interrupted with its process group, and killed if it does
-    not end then; daemons that it has started have their own sessions, and remain.
+    not end. Daemons that it started have their own sessions and remain.
     """
     if not address.head_node_program.exists():
         return ""
@@ -58,7 +58,7 @@ def report(address: LocalAwsAddress, cluster_name: str, event: Event, *, timeout
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """Interrupt a program, which then undoes a change of Slurm; kill it if that takes long."""
+    """Interrupt a program, which then undoes its change of Slurm; kill it if that takes too long."""
     os.killpg(program.pid, signal.SIGINT)
     try:
         program.wait(timeout=_UNDO_S)

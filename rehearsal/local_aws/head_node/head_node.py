@@ -1,9 +1,9 @@
 """An emulated head node of a cluster: it publishes the fleet's status and signals that it is up.
 
 On AWS the head node runs ParallelCluster's chef recipes for some 10 minutes, writes the fleet's
-status to the cluster's DynamoDB table, signals the stack's WaitCondition, and from then on stops and
-starts the fleet as it is asked to in that table. A file (LocalAwsAddress.head_node_behaviour) makes it
-fail or stay silent.
+status to the cluster's DynamoDB table and signals the stack's WaitCondition. After that it stops and starts
+the fleet when that table requests it. A file (LocalAwsAddress.head_node_behaviour) makes it fail or stay
+silent.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Fleet:
         self._cluster, self._name = cluster_name, f"parallelcluster-{cluster_name}"
 
     def begin(self) -> bool:
-        """Publish that the fleet runs, unless it has a status already; an update leaves it unchanged."""
+        """Publish that the fleet runs, unless it already has a status; an update leaves it unchanged."""
         if self._status():
             return False
         self.publish("RUNNING")

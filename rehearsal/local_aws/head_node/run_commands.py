@@ -3,8 +3,8 @@
 A head node here is a record without a shell. The commands of the provider and trainctl run on this machine,
 as the person who rehearses, with the rehearsal's folders for /fsx and /efs. Other commands are refused, and
 so are shell scripts other than those of ops/account/head_node_scripts. The environment of the commands is in
-the file LocalAwsAddress.head_node_shell while a local Slurm runs; without that file the head node cannot be
-reached, as one that still boots.
+the file LocalAwsAddress.head_node_shell while a local Slurm runs. Without that file the head node cannot be
+reached, like one that is still booting.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _cancelled: dict[str, threading.Event] = {}
 """Cancellation of each command, by its id."""
 _GET = "AmazonSSM.GetCommandInvocation"
 _found: set[str] = set()
-"""Ids of the commands for which an invocation was asked before."""
+"""Ids of the commands whose invocation a client has already requested."""
 
 
 def install(address: LocalAwsAddress) -> None:
@@ -79,7 +79,7 @@ def install(address: LocalAwsAddress) -> None:
 def _finish(
     record: dict[str, Any], invocation: dict[str, Any], script: str, address: LocalAwsAddress, agent: Agent
 ) -> None:
-    """Run a command and store its result; the status last, since clients poll it."""
+    """Run a command and store its result. The status is stored last, since clients poll it."""
 
     def take() -> None:
         invocation.update(StatusDetails="In Progress", Status="InProgress")
@@ -130,7 +130,7 @@ def _with_cancel_command(original: Callable[..., Awaitable[Answer]]) -> Callable
 
 
 def _with_delay(original: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    """Let the first question for a command's invocation find none, as Systems Manager may for a moment."""
+    """Let the first request for a command's invocation find none, as Systems Manager may for a moment."""
 
     async def handle_request(
         method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
@@ -181,7 +181,7 @@ def run(
         _EFS: environment.get("TRAINING_EFS", ""),
         _ETC: environment.get("TRAINING_ETC", ""),
     }
-    # The person's own file of passwords stays as it is.
+    # The user's own password file remains unchanged.
     home = {"HOME": f"{folders[_EFS]}/home"} if tuple(command[:2]) == _REGISTRY else {}
     assignments, argv = _split([_on_this_machine(word, folders) for word in command])
     outcome = agent.run(

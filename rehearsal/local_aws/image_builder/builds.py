@@ -1,6 +1,6 @@
 """Builds of images: each makes an AMI like its parent, and puts its id in the distribution's SSM parameters.
 
-No instance starts and no component runs. Errors before or after that, as on AWS, fail the build.
+No instance starts and no component runs. Errors before or after these steps fail the build, as on AWS.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _root_gib(recipe: dict[str, Any], parent: Any) -> int:
 
 
 def _ami_name(template: str | None, image: Record) -> str:
-    # To the microsecond, where AWS has milliseconds: builds take minutes there.
+    # In microseconds, where AWS uses milliseconds, since builds here take no time.
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
     name = template or f"{image.name} {{{{ imagebuilder:buildDate }}}}"
     for variable, value in (("buildDate", date), ("buildVersion", str(image.numbers[-1]))):

@@ -61,7 +61,7 @@ def read(data: str) -> dict[str, Any]:
     try:
         document = yaml.safe_load(data)
     except yaml.YAMLError as error:
-        raise DocumentError(f"the document is no YAML: {error}") from None
+        raise DocumentError(f"the document is not YAML: {error}") from None
     if not isinstance(document, dict):
         raise DocumentError("the document is not a mapping")
     problem = next(_problems(document), None)
@@ -93,9 +93,9 @@ def _problems(document: dict[str, Any]) -> Iterator[str]:
         return
     names = [each.get("name") for each in phases]
     if len(set(names)) < len(names):
-        yield f"a phase's name comes twice: {names}"
+        yield f"a phase's name occurs twice: {names}"
     if not _PHASES & set(names):
-        yield f"there is none of the phases {sorted(_PHASES)}, but {names}"
+        yield f"the phases are {names}; at least one of {sorted(_PHASES)} is required"
     constants = {name for each in document.get("constants") or [] for name in each}
     known = {*constants, *parameters(document)}
     for phase in phases:
@@ -105,11 +105,11 @@ def _problems(document: dict[str, Any]) -> Iterator[str]:
 def _problems_of_phase(phase: dict[str, Any], *, known: set[str], phases: set[Any]) -> Iterator[str]:
     steps = phase.get("steps")
     if not isinstance(steps, list) or not steps:
-        yield f"{phase.get('name')}: there are no steps"
+        yield f"{phase.get('name')}: it has no steps"
         return
     names = [each.get("name") for each in steps]
     if len(set(names)) < len(names):
-        yield f"{phase['name']}: a step's name comes twice: {names}"
+        yield f"{phase['name']}: a step's name occurs twice: {names}"
     for step in steps:
         where = f"{phase['name']}.{step.get('name')}"
         for problem in _problems_of_step(step):
@@ -124,7 +124,7 @@ def _problems_of_step(step: dict[str, Any]) -> Iterator[str]:
     if not step.get("name"):
         yield "a step has no name"
     if unknown := set(step) - _STEP_KEYS:
-        yield f"a step has no {sorted(unknown)}"
+        yield f"a step cannot have {sorted(unknown)}"
     action = step.get("action")
     if action not in _ACTIONS:
         yield f"there is no action {action} on Linux"
@@ -133,7 +133,7 @@ def _problems_of_step(step: dict[str, Any]) -> Iterator[str]:
         yield f"onFailure is {step['onFailure']}, not Abort, Continue or Ignore"
     for key in ("timeoutSeconds", "maxAttempts"):
         if not isinstance(step.get(key, 1), int):
-            yield f"{key} is {step[key]!r}, no number"
+            yield f"{key} is {step[key]!r}, not a number"
     inputs = step.get("inputs") or {}
     for each in inputs if isinstance(inputs, list) else [inputs]:
         if lacking := [name for name in _ACTIONS[str(action)] if not each.get(name)]:
@@ -141,4 +141,4 @@ def _problems_of_step(step: dict[str, Any]) -> Iterator[str]:
     if action == "ExecuteBash":
         commands = inputs.get("commands") if isinstance(inputs, dict) else None
         if not isinstance(commands, list) or not all(isinstance(each, str) for each in commands):
-            yield "commands is not a list of texts"
+            yield "commands is not a list of strings"

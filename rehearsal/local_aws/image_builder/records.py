@@ -62,7 +62,7 @@ def add(kind: str, properties: dict[str, Any], *version: str) -> Record:
         version: parts of the version in the ARN: semantic version, build number.
 
     Raises:
-        RefusedError: its name or version is not valid, or it exists already.
+        RefusedError: its name or version is not valid, or it already exists.
     """
     name = properties["Name"]
     if not _NAME.fullmatch(name):
@@ -92,7 +92,7 @@ def next_number(kind: str, name: str, version: str) -> int:
 
 
 def find(reference: str, kind: str) -> Record:
-    """Find a record by its ARN; without a build number the latest build, for an x the latest version.
+    """Find a record by its ARN. Without a build number it is the latest build, for an x the latest version.
 
     Raises:
         RefusedError: there is none.

@@ -1,4 +1,4 @@
-"""EC2 Image Builder's resource types, which no emulator has: records, and builds that end at once."""
+"""EC2 Image Builder's resource types, which both emulators lack, as records; builds end at once."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _read_object(uri: str) -> str:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     found: bytes | None = hooks.find(ministack_hooks.OBJECT_DATA)(bucket, key)
     if found is None:
-        raise RefusedError(f"The component document is not there: {uri}")
+        raise RefusedError(f"The component document does not exist: {uri}")
     return found.decode()
 
 
@@ -159,7 +159,7 @@ def _infrastructure(properties: Properties) -> Record:
     if subnet := properties.get("SubnetId"):
         ec2().get_subnet(subnet)
         if not properties.get("SecurityGroupIds"):
-            raise RefusedError("A subnet wants security groups beside it: securityGroupIds")
+            raise RefusedError("A subnet also requires security groups: securityGroupIds")
     for group in properties.get("SecurityGroupIds") or []:
         if ec2().get_security_group_from_id(group) is None:
             raise RefusedError(f"The security group {group} does not exist")
@@ -200,7 +200,7 @@ def _deployed(deployment: str) -> Record:
 
 
 def _runs_again(old: Properties, new: Properties) -> bool:
-    """Return True if a pipeline's image is built again, since the pipeline has changed."""
+    """Return True if a change of the pipeline builds its image again."""
     was, is_now = (each.get("ImagePipelineExecutionSettings") or {} for each in (old, new))
     asked = str(is_now.get("OnUpdate")).lower() == "true"
     return asked and was.get("DeploymentId") != is_now.get("DeploymentId")

@@ -15,7 +15,7 @@ def denied_calls(address: LocalAwsAddress) -> list[str]:
 
 
 def refuse_denied_calls(address: LocalAwsAddress) -> None:
-    """Fail if any call was denied, even if its caller went on without it.
+    """Fail if any call was denied, even if its caller continued without it.
 
     Raises:
         RehearsalError: with the calls, and the statements that came nearest.

@@ -19,7 +19,7 @@ _STACKS = "cloudformation"
 
 
 class Gate:
-    """Judges the requests of functions, and notes whose rights a stack's operation uses.
+    """Judges the requests of functions, and records whose rights a stack's operation uses.
 
     Args:
         address: local AWS, whose folder has the files of judged and denied calls.
@@ -46,7 +46,7 @@ class Gate:
         """Judge one request.
 
         Returns:
-            None if it may be answered; otherwise AWS's own error in the service's protocol.
+            None if the request is allowed; otherwise AWS's own error in the service's protocol.
         """
         access_key = self._access_key(scope, headers)
         request = Request(

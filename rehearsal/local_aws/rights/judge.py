@@ -23,7 +23,7 @@ class Denial:
     need: Need
     role: str
     why: str
-    """The statement that came nearest, and the part of it that does not match."""
+    """The closest statement, and the part of it that does not match."""
 
     def __str__(self) -> str:
         return (
@@ -57,7 +57,7 @@ class Judge:
         role = role_of(access_key)
         if role is None:
             return None
-        self._origin(_LOCALHOST, True)  # the evaluator's aws:SecureTransport; the port takes only TLS
+        self._origin(_LOCALHOST, True)  # the evaluator's aws:SecureTransport; the port accepts only TLS
         for need in needs:
             self._note(role, need, by)
             context = dict(need.context)

@@ -1,4 +1,4 @@
-"""The statement of a role's policies that comes nearest to allowing a call."""
+"""The statement of a role's policies that is closest to allowing a call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 300
 
 
 def explain(need: Need, policies: Iterable[Iterable[Any]], *, bounded: bool) -> str:
-    """Say which statement comes nearest to allowing a call that is denied, and what of it does not match.
+    """Describe the statement that is closest to allowing a denied call, and the part that does not match.
 
     Args:
         policies: statements of each policy, as ministack parses them.

@@ -18,7 +18,7 @@ OPERATIONS = {
 }
 """Handlers that CloudFormation calls for an operation on a resource; it reads attributes after a change."""
 
-# Actions that a handler takes only for a property: it is declared for whatever any property may need.
+# Actions that a handler calls only for a property. Its declaration lists the actions of all properties.
 _ONLY_FOR = {
     ("AWS::DynamoDB::Table", "s3:"): "ImportSourceSpecification",
     ("AWS::DynamoDB::Table", "logs:"): "ImportSourceSpecification",

@@ -1,4 +1,4 @@
-"""The rights that a request needs: ministack's reading of it, and what that lacks."""
+"""The rights that a request needs: those that ministack finds, and those that it misses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Request:
 
     @cached_property
     def json(self) -> dict[str, Any]:
-        """The JSON object in the body; empty if it is no such object."""
+        """The JSON object in the body; empty if the body is not a JSON object."""
         try:
             found = json.loads(self.body) if self.body[:1] == b"{" else {}
         except ValueError:
@@ -59,7 +59,7 @@ class Request:
 
 
 def needs(request: Request) -> list[Need]:
-    """Return all rights that a request needs. A request without a known action needs one that nobody has."""
+    """Return all rights that a request needs; a request of an unknown action needs one that no role has."""
     first = _first(request)
     name = first.action.partition(":")[2]
     special = {

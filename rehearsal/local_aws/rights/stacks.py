@@ -1,4 +1,4 @@
-"""Stacks that a function's role makes: CloudFormation makes their resources with the rights of that role."""
+"""Stacks that a function creates: CloudFormation creates their resources with the rights of its role."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stacks:
             hooks.replace(hook, self._delete)
 
     def begin(self, *, action: str, stack: str, access_key: str) -> None:
-        """Note who begins an operation on a stack.
+        """Record who begins an operation on a stack.
 
         Args:
             action: action of CloudFormation's API.
