@@ -50,7 +50,7 @@ class FirstStep:
         self._first = self._run_dir()
 
     def by_sbatch(self) -> float:
-        """Return the seconds from sbatch on, with job.slurm's checks and a preparation that has no work."""
+        """Return the seconds from sbatch to the first step, with job.slurm's checks and no preparation."""
         self._runs += 1
         variables = {
             "TRAINING_SHARED": str(self._shared),
@@ -87,7 +87,7 @@ class FirstStep:
                 late.cancel()
                 end_group(rank)
         if any(rank.returncode for rank in ranks):
-            raise BaselineError("torchrun failed, or did not end:\n" + "\n".join(said))
+            raise BaselineError("torchrun failed or did not finish:\n" + "\n".join(said))
         return self._first_row() - began
 
     def _torchrun(self, rank: int, port: int) -> subprocess.Popen[str]:

@@ -83,7 +83,7 @@ def rows(runs: Sequence[Mapping[str, float]]) -> list[Row]:
 def first_step_rows(
     runs: Sequence[Mapping[str, float]], first_steps: Mapping[str, Sequence[float]] | None
 ) -> list[Row]:
-    """Return the time from sbatch to the first step on a powered-down node, and the part that is ours.
+    """Return the time from sbatch to the first step on a powered-down node, and this project's part of it.
 
     Args:
         first_steps: seconds from sbatch, and from bare torchrun, to the first step on running nodes.

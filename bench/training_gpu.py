@@ -118,7 +118,7 @@ def peak_tflops(gpu: str) -> float:
         chip = accelerator.name.removeprefix("NVIDIA ").partition(" ")[0]
         if accelerator.kind == "gpu" and accelerator.peak_bf16_tflops and re.search(rf"\b{chip}\b", gpu):
             return accelerator.peak_bf16_tflops
-    raise BaselineError(f"{gpu}: its peak is not known, since no family of cluster_configs/ has such a GPU.")
+    raise BaselineError(f"{gpu}: its peak is unknown, since no family of cluster_configs/ has this GPU.")
 
 
 def flops_per_token(sizes: Sizes) -> float:

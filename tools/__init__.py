@@ -1,1 +1,1 @@
-"""Commands for those who work on the project; nothing that is deployed imports them."""
+"""Commands for developers of the project; no deployed code imports them."""

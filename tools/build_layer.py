@@ -2,7 +2,7 @@
 
 pip installs the locked wheels for Lambda's Python, independent of this machine's Python; Node is from PyPI as
 well. The layer is one zip file with the library in /opt/python and Node in /opt/bin. Equal locks give equal
-files. It prints the path of the archive, and is safe to run again, to interrupt, and to run twice at a time.
+files. It prints the path of the archive. It is safe to run again, to interrupt, and to run twice at once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def build(*, python: str = built_layer.PYTHON, folder: Path = built_layer.BUILT_
         install(python=python, target=installed, log=folder / f"pip-{python}.log")
         done.mkdir()
         pack(installed=installed, archive=done / built_layer.ARCHIVE)
-        # Fails if another process has just built the same.
+        # Fails if another process has just built the same layer.
         with suppress(OSError):
             done.rename(archive.parent)
     if not archive.is_file():
@@ -85,8 +85,8 @@ def install(*, python: str, target: Path, log: Path) -> None:
         last = "\n  ".join(log.read_text().splitlines()[-3:])
         raise BuildError(
             f"pip could not get the packages:\n  {last}\n"
-            f"  They are on PyPI, or on the index that pip is set to. All of pip's output: {log}\n"
-            "  type: make layer, with the network there"
+            f"  They are on PyPI, or on the index in pip's settings. The whole output of pip: {log}\n"
+            "  type: make layer    when the network works"
         )
 
 
@@ -96,7 +96,7 @@ def _run_pip(command: list[str], *, scratch: Path, count: int, log: Path) -> int
         log.open("w") as words,
         subprocess.Popen(
             command,
-            env=os.environ | {"TMPDIR": str(scratch)},  # an interrupted pip leaves folders in it
+            env=os.environ | {"TMPDIR": str(scratch)},  # an interrupted pip leaves folders behind in it
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -128,7 +128,7 @@ def pack(*, installed: Path, archive: Path) -> None:
         largest = sorted(files, key=lambda each: -each[1].stat().st_size)[:3]
         names = ", ".join(f"{name} ({_mb(path.stat().st_size)})" for name, path in largest)
         raise BuildError(
-            f"{_mb(size)} unzipped, {LIMIT_MB} MB at most: Lambda takes no more. The largest: {names}.\n"
+            f"{_mb(size)} unzipped, and Lambda takes at most {LIMIT_MB} MB. The largest: {names}.\n"
             "  Leave something out (tools/build_layer.py), or use AWS's own: -c layer=hosted"
         )
     _say(f"zipping {len(files)} files")

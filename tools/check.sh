@@ -3,7 +3,7 @@
 # Runs every check: style, types, shell scripts, CloudFormation templates of all families (also by
 # cdk-nag).
 #
-# Called by: `make check`. Safe to run again. Runs all of them, then fails if one did.
+# Called by: `make check`. Safe to run again. Runs all checks, then fails if one of them failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 export MYPY_CACHE_DIR="$PWD/.cache/mypy" RUFF_CACHE_DIR="$PWD/.cache/ruff"

@@ -2,7 +2,7 @@
 
     python -m tools.instance_types [us-east-1]
 
-Without a region it reads the description that moto bundles, which needs no account; with one it asks EC2.
+Without a region it reads the description that moto bundles, and needs no account. With one it asks EC2.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _nvme_gb(described: Described) -> int:
 
 def _accelerators(described: Described) -> dict[str, object]:
     for gpu in described.get("GpuInfo", {}).get("Gpus", []):
-        # A part of a GPU counts as one, with its part of the memory.
+        # A fraction of a GPU counts as one GPU, with that fraction of the memory.
         count = int(gpu.get("LogicalGpuCount") or gpu["Count"])
         gib = described["GpuInfo"]["TotalGpuMemoryInMiB"] / count / 1024
         return _accelerator(f"{gpu['Manufacturer']} {gpu['Name']}", count, gib, cores=1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Pins every package of the Python environments, with hashes, in locks/, and those of the workloads beside their
+# Pins every package of the Python environments with hashes: in locks/, and for workloads in locks beside their
 # requirements.txt.
 #
 # Called by: `make lock`, after a change of requirements*.txt. Safe to run again.
@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p locks .cache
 
-# compile OUTPUT INPUT...: the editable line of requirements.txt has no hash, so it is left out.
+# compile OUTPUT INPUT...: leaves out the editable line of requirements.txt, which has no hash.
 compile() {
   local -r output="$1"
   shift

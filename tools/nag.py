@@ -17,11 +17,11 @@ from cdk_nag import AwsSolutionsChecks
 
 from training_cluster.acknowledgements import PACK
 
-# Synth does not fail, since the report is read here, where all apps are known.
+# Synth does not fail, since this program reads the reports of all apps.
 DO_NOT_FAIL = {"@aws-cdk/core:failSynthOnValidationErrors": False}
 
 OWN_ADVICE = "training-cluster:"
-"""Prefix of the app's own advice on flags (advice.py), which is for people and no finding."""
+"""Prefix of the app's own advice on flags (advice.py), which is not a finding."""
 
 _REPORT = "validation-report.json"
 _ACKNOWLEDGED = "aws:cdk:acknowledged-rules"
@@ -97,10 +97,11 @@ def main(folders: list[Path]) -> int:
     for text, apps in sorted(found.problems.items()):
         print(f"{text}\n  in: {', '.join(sorted(apps))}", file=sys.stderr)
     for path, id_ in found.unused:
-        print(f"{path}\n  {id_}: is acknowledged, but no app has it", file=sys.stderr)
+        print(f"{path}\n  {id_}: acknowledged, but no app has this finding", file=sys.stderr)
     if found.problems:
         print(
-            f'Fix it, or say why it is meant: acknowledge(construct, "{PACK}-...", reason)', file=sys.stderr
+            f'Fix it, or give a reason to keep it: acknowledge(construct, "{PACK}-...", reason)',
+            file=sys.stderr,
         )
     print(f"nag: {len(folders)} apps, {len(found.used)} acknowledged findings", file=sys.stderr)
     return 1 if found.problems or found.unused else 0

@@ -1,7 +1,7 @@
-"""`make outdated`: every pinned version, the newest one, and the reason if a pin must not follow.
+"""`make outdated`: every pinned version, the newest version, and the reason if a pin must not follow it.
 
 It changes nothing. It asks PyPI (its JSON API), npm (as it is configured) and GitHub (tags, by git). A source
-that cannot be reached is marked; the exit status is always 0, since this is a list and no test.
+that cannot be reached is marked. The exit status is always 0, since this is a list, not a test.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from tools.pinned import Pinned, find_all
 
-NOT_REACHED, NOBODY, NOTED = "not reached", "nobody to ask", "(noted)"
+NOT_REACHED, NOBODY, NOTED = "not reached", "no source", "(noted)"
 AT_ONCE, TIMEOUT_S = 8, 20
 _RELEASE = re.compile(r"^v?(\d+(?:\.\d+)*(?:\.?post\d+)?)$")
 
@@ -43,7 +43,7 @@ def ask(pinned: Pinned) -> list[str]:
 
     Raises:
         OSError, subprocess.SubprocessError: it cannot be reached, or does not have the name.
-        ValueError, KeyError: its answer has another form.
+        ValueError, KeyError: its answer has an unexpected form.
     """
     kind, name = pinned.lookup.split(":", 1)
     return _SOURCES[kind](name)

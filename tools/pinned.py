@@ -27,7 +27,7 @@ REASONS = {
     "ministack": "its hooks are no public API (tests/unit/rehearsal/local_aws/emulators/test_hooks.py)",
     "plotext": "6.0 is another library under the same name",
     "torch": "with versions.yaml's megatron_torch, for which extensions are compiled",
-    "numpy": "the newest that each Python version takes",
+    "numpy": "the newest for each Python version",
     "transformers": "5.21 and later need Python 3.11, Ubuntu 22.04 has 3.10",
     "regex": "later ones need Python 3.11, Ubuntu 22.04 has 3.10",
 }

@@ -5,7 +5,7 @@
 #   rehearsal.sh pids|stop
 #
 # Called by: `make stop`, `make clean`, tools/setup.sh. Safe to run again.
-# `stop` leaves the work to `python -m rehearsal stop`, which stops Slurm in order, where .venv is whole.
+# Where .venv is complete, `stop` runs `python -m rehearsal stop`, which stops Slurm in order.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,7 +27,7 @@ send() {
 
 stop() {
   local count second
-  # PYTHONPATH: in a folder that was moved since set-up, the editable install names the old one.
+  # PYTHONPATH: after the folder was moved, the editable install still names the old path.
   if [[ -f .venv/.made-from ]] && .venv/bin/python -c 'import psutil, typer' 2>/dev/null; then
     PYTHONPATH=constructs exec .venv/bin/python -m rehearsal stop
   fi

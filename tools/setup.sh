@@ -107,7 +107,7 @@ check_disk() {
   fi
 }
 
-# check_no_rehearsal: its processes run from the environments, which are about to be replaced.
+# check_no_rehearsal: a running rehearsal uses the environments that are about to be replaced.
 check_no_rehearsal() {
   if [[ -n $(tools/rehearsal.sh pids) ]]; then
     die "a rehearsal is running from environments that must be made again; nothing was changed." "make stop"
@@ -192,7 +192,7 @@ make_node_modules() {
   wanted node_modules >node_modules.new/.made-from
 }
 
-# put_in_place PART: replaces PART with PART.new, if that was made. Scripts of a Python environment name its folder.
+# put_in_place PART: replaces PART with PART.new if that exists. Scripts of a Python environment contain its path.
 put_in_place() {
   local -r part="$1"
   if [[ ! -f $part.new/.made-from ]]; then return; fi
@@ -205,7 +205,7 @@ put_in_place() {
   rm -rf "$part.old"
 }
 
-# tidy: removes what an interrupted set-up left, and completes the renames that it had begun.
+# tidy: removes what an interrupted set-up left behind, and completes its unfinished renames.
 tidy() {
   local part
   for part in "${PARTS[@]}"; do
@@ -232,7 +232,7 @@ install_programs() {
   say "$(slurmctld -V) is installed"
 }
 
-# install_accounting: installs what only two users need. It removes no other database server of this machine.
+# install_accounting: installs the packages of Slurm's accounting. It removes no other database server of this machine.
 install_accounting() {
   local program
   local -a missing=()
@@ -282,7 +282,7 @@ main() {
   check_folder
   wait_for_others
   tidy
-  # Another python3 on the PATH is no reason to make a working environment again; PYTHON=... is.
+  # Only PYTHON=... replaces the Python of a working environment; another python3 on the PATH does not.
   if [[ $PYTHON == python3 && -f .venv/.made-from ]] && .venv/bin/python -c '' 2>/dev/null; then PYTHON=.venv/bin/python; fi
   check_python
   for part in "${PARTS[@]}"; do

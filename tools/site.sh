@@ -43,7 +43,7 @@ fetch() {
 mkdir -p "$WORK"
 make_venv
 fetch mermaid 11.17.2 6ad2f42c3fc26bbf9e45cbb6d11898972573ea52b33a5f4ff51952899f950ffd dist/mermaid.min.js
-# Search in pages that a browser opens as files.
+# Search also works in pages that a browser opens as files.
 fetch iframe-worker 1.0.4 e8c5d12d87829c503afba01d67772ea9f4aba5b7ae57a0c98e1917711030efbb shim/index.js
 if [[ $SERVE == 1 ]]; then
   exec .venv-docs/bin/mkdocs serve --strict
@@ -54,7 +54,7 @@ fi
   exit 1
 }
 if grep -rnoE '<(script|link|img|iframe)[^>]* (src|href)="?(https?:)?//[^">]*' "$WORK/html" --include='*.html' >&2; then
-  printf 'site: the pages above load files from elsewhere; put them into docs/assets\n' >&2
+  printf 'site: the pages above load files from other sites; put these files into docs/assets\n' >&2
   exit 1
 fi
 printf 'site: %s/html/index.html\n' "$WORK" >&2

@@ -1,8 +1,8 @@
 """`make lock`, of workloads: requirements.lock beside each requirements.txt, all packages with their hashes.
 
-pip resolves for each Python that makes environments, mostly without downloading wheels, from PyPI alone: with
-its torch, the build for CUDA, and no file of an index of this machine. environment.sh reads the locks; the
-reasons are in docs/adr/0023-workload-locks.md. Names of workloads as arguments: theirs alone.
+For each Python of nodes, pip resolves the packages, mostly without downloads. It uses only PyPI, whose
+torch is the build for CUDA, and no other index of this machine. environment.sh reads the locks.
+docs/adr/0023-workload-locks.md has the reasons. With names of workloads as arguments, it writes only theirs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _TIMEOUT_S = 600
 
 
 class LockError(Exception):
-    """A lock that cannot be made; the message says why, and what to do."""
+    """A lock that cannot be made. The message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
 class Locked:
-    """One file that an index has, as pip would install it."""
+    """One file of an index that pip would install."""
 
     name: str
     version: str
@@ -54,7 +54,7 @@ def requirement_files() -> list[Path]:
 
 
 def pythons_of(requirements: str) -> tuple[str, ...]:
-    """Return the Pythons of a requirements.txt: all, or those that `# Pythons:` names."""
+    """Return the Python versions of a requirements.txt: all, or those that `# Pythons:` names."""
     named = re.search(r"^# Pythons: (.+)$", requirements, re.MULTILINE)
     return tuple(named[1].split()) if named else PYTHONS
 
@@ -91,7 +91,7 @@ def render(requirements: str, resolved: Mapping[str, list[Locked]]) -> str:
 
 
 def _kinds(requirements: str) -> list[str]:
-    """Return pip's options, also for the lock: wheels alone, but for what `# Source archives:` names."""
+    """Return pip's options, also for the lock: wheels only, except for `# Source archives:`."""
     sources = re.search(r"^# Source archives: (.+)$", requirements, re.MULTILINE)
     return [
         "--only-binary :all:",
@@ -103,7 +103,7 @@ def resolve(file: Path, python: str) -> list[Locked]:
     """Ask pip which wheels it would install for one Python.
 
     Raises:
-        LockError: there is no such Python here, or pip finds no wheels that fit together.
+        LockError: this Python is not installed, or pip finds no compatible wheels.
     """
     interpreter = shutil.which(f"python{python}")
     if (
@@ -111,7 +111,7 @@ def resolve(file: Path, python: str) -> list[Locked]:
         or subprocess.run([interpreter, "-c", ""], capture_output=True, check=False).returncode
     ):
         raise LockError(
-            f"there is no python{python} on PATH, and the workloads' locks are for {', '.join(PYTHONS)}.\n"
+            f"python{python} is not on PATH, and the workloads' locks are for {', '.join(PYTHONS)}.\n"
             f"  Install it, for example: pyenv install {python} && pyenv global 3.11 {python}"
         )
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The interpreters of the measured programs, and the baselines in folders that a person names."""
+"""The interpreters of the measured programs, and the baselines in folders that the user names."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def baseline_python(name: str, requirements: Sequence[str], *, beside: Path) -> 
     """Return the interpreter of a baseline: its own packages beside those of another environment.
 
     Args:
-        requirements: exact versions, all that they require included unless `beside` has it.
+        requirements: exact versions of all packages, including dependencies that `beside` lacks.
         beside: interpreter of the other environment.
     """
     venv = CACHE / name
@@ -112,11 +112,11 @@ def _commit_note(name: str, folder: Path) -> str:
     if not (folder / ".git").exists():
         return f"{name}: unknown commit, since its folder is not a git checkout."
     head = _git(folder, "rev-parse", "HEAD")
-    changed = ", with changes of its own" if _git(folder, "status", "--porcelain") else ""
+    changed = ", with local changes" if _git(folder, "status", "--porcelain") else ""
     pinned = PINNED[name]
     if head == pinned:
         return f"{name}: commit {head[:12]}, as pinned{changed}."
-    return f"{name}: commit {head[:12]}{changed}, another one than the pinned {pinned[:12]}."
+    return f"{name}: commit {head[:12]}{changed}, which differs from the pinned {pinned[:12]}."
 
 
 def _git(folder: Path, *arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Results of a benchmark: rows for people, the raw figures, a picture."""
+"""Results of a benchmark: rows of the page, the raw figures, a picture."""
 
 from __future__ import annotations
 

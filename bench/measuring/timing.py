@@ -15,7 +15,7 @@ class BaselineError(Exception):
 
 
 def take_turns(works: Mapping[str, Callable[[], None]], *, rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each work in each round; a first round warms caches up and is not counted."""
+    """Return the seconds of each work in each round; a first round warms up caches and is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds + 1):
         for name, work in works.items():
@@ -53,7 +53,7 @@ def run(
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        raise BaselineError(f"{command[0]}: no end after {timeout_s:.0f} s in {cwd}") from late
+        raise BaselineError(f"{command[0]}: did not finish within {timeout_s:.0f} s in {cwd}") from late
     if done.returncode:
         tail = "\n".join(done.stdout.splitlines()[-_TAIL_LINES:])
         raise BaselineError(f"{' '.join(map(str, command))}: exit code {done.returncode} in {cwd}\n{tail}")

@@ -42,7 +42,7 @@ class Watched:
         for at, line in self.lines:
             if re.search(pattern, line):
                 return at
-        raise BaselineError(f"no line like {pattern!r} in what it printed:\n{_tail(self.lines)}")
+        raise BaselineError(f"no line of its output matches {pattern!r}:\n{_tail(self.lines)}")
 
     def step_s(self, pattern: str, *, after: int) -> float:
         """Return the median seconds per step, from the lines whose group 1 is the number of a step.
@@ -56,7 +56,9 @@ class Watched:
         found = ((at, re.search(pattern, line)) for at, line in self.lines)
         steps = [(at, int(match[1])) for at, match in found if match and int(match[1]) >= after]
         if len(steps) < 2:  # noqa: PLR2004
-            raise BaselineError(f"no two lines like {pattern!r} from step {after} on:\n{_tail(self.lines)}")
+            raise BaselineError(
+                f"fewer than two lines match {pattern!r} after step {after}:\n{_tail(self.lines)}"
+            )
         pairs = itertools.pairwise(steps)
         return statistics.median((at - began) / (step - last) for (began, last), (at, step) in pairs)
 

@@ -1,4 +1,4 @@
-"""Published and estimated creation times of resources, and reasons for waits that are no reference."""
+"""Published and estimated creation times of resources, and the reasons for waits without a reference."""
 
 from __future__ import annotations
 

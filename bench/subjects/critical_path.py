@@ -120,7 +120,7 @@ def critical_path(
     for name in _in_order(resources, kinds):
         each = resources[name]
         held = [other for other, kind in each.waits_for.items() if kind in kinds]
-        # A reference wins among several that end together: without the others the start would be no earlier.
+        # Among several edges that end together, a reference counts: the start needs it in any case.
         last[name] = max(
             held,
             key=lambda other: (steps[other].ends_s, each.waits_for[other] == "reference"),

@@ -1,4 +1,4 @@
-"""Stacks that could be cut further, and the waits of a first deploy that each cut would spare (ADR 42)."""
+"""Stacks that could be split further, and the waits of a first deploy that each split would save (ADR 42)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLUSTER = "Custom::TrainingCluster"
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """A stack of its own for some resources, which the CDK would deploy beside another stack."""
+    """A separate stack for some resources, which the CDK would deploy in parallel with another stack."""
 
     moved: str
     """The resources that it would hold, in words."""
@@ -47,7 +47,7 @@ CUTS = (
 
 
 def cut(resources: Resources, cuts: Sequence[Cut]) -> dict[str, Resource]:
-    """Return the resources without the waits for stacks that the cuts would spare."""
+    """Return the resources without the waits for stacks that the cuts would save."""
 
     def still_waits(waiting: Resource, name: str) -> bool:
         if waiting.waits_for[name] != "stack":

@@ -45,7 +45,7 @@ def case(*, family: str, nodes: int = 2) -> Case:
 
 
 def create_each(wanted: Sequence[Sequence[Case]], *, folder: Path) -> list[Created]:
-    """Create clusters on a local AWS of their own, which nothing else calls meanwhile.
+    """Create clusters on a separate local AWS, which nothing else calls in the meantime.
 
     Args:
         wanted: for each cluster, the cases that `create` takes.
@@ -119,5 +119,5 @@ def _peak() -> Iterator[list[int]]:
 def _resident(process: psutil.Process) -> int:
     try:
         return int(process.memory_info().rss)
-    except psutil.Error:  # it ended meanwhile
+    except psutil.Error:  # it has ended
         return 0

@@ -26,7 +26,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$here/../launch.sh"
 start_ranks "$here" "$here/train.py"
 """
-# In front of Slurm's srun, so that the time of the steps is known, which Slurm's log does not have.
+# A wrapper of Slurm's srun, which measures the time of the steps, since Slurm's log does not have it.
 _SRUN = """\
 #!/bin/sh
 began=$(date +%s.%N)
@@ -52,11 +52,11 @@ class JobWork:
     seconds: float
     """Seconds from the batch script's start to its end."""
     bare_s: float
-    """Those of a script that starts /bin/true on each of these nodes: the work of Slurm."""
+    """Seconds of a script that starts /bin/true on each of these nodes: Slurm's own work."""
     script_s: float
-    """Those of the batch script without its steps, with Slurm's start of the script."""
+    """Seconds of the batch script without its steps, including Slurm's start of the script."""
     calls: Mapping[str, int]
-    """Calls by kind: those of the script, of srun, and of the start of the job."""
+    """Calls by kind: those of the script, of srun, and of the job's start."""
     files: Sequence[str]
     """New files in the shared folder."""
 
@@ -122,7 +122,7 @@ def run_job(slurm: BigSlurm, *, first: int, nodes: int, variables: Mapping[str, 
 
 
 def steps_s(times: str) -> float:
-    """Return the seconds of all steps, of which each has a line with its begin and its end."""
+    """Return the seconds of all steps. Each step has a line with its start and end."""
     return sum(float(end) - float(began) for began, end in (line.split() for line in times.splitlines()))
 
 

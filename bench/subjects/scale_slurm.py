@@ -42,7 +42,7 @@ class Allocation:
 
     nodes: int
     chosen_s: float
-    """Time from sbatch until slurmctld has chosen the nodes and has had them started."""
+    """Time from sbatch until slurmctld has chosen the nodes and started them."""
     registered_s: float
     """Time from the first node's registration to the last one's, while this machine starts all slurmd."""
     running_s: float
@@ -50,7 +50,7 @@ class Allocation:
     released_s: float
     """Time from scancel until all nodes are idle."""
     slurmctld_cpu_s: float
-    """CPU time of slurmctld in that time; the rest is that of the nodes' slurmd, which share this machine."""
+    """CPU time of slurmctld in that time. The nodes' slurmd share this machine and use the rest."""
 
     @property
     def own_s(self) -> float:

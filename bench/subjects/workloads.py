@@ -15,7 +15,7 @@ from bench.measuring.watched import Command, Watched, watch
 from training_cluster.paths import TRAINING
 
 TIMEOUT_S = 1200
-"""Seconds that a preparation or a training may take: GPUs compile the model first, and tune its kernels."""
+"""Time limit of a preparation or a training, in seconds. On GPUs it compiles the model and tunes kernels."""
 Settings = Mapping[str, object]
 """Settings of a workload, by their names in lower case."""
 

@@ -17,7 +17,7 @@ CLUSTER = Board(
             (("time() - slurm_node_out_since_seconds or vector(0)", ""),),
             unit="s",
             kind="table",
-            about="With the reason, as sinfo -R has it. A 0 without a node: all take jobs.",
+            about="With the reason from sinfo -R. A 0 without a node: all nodes take jobs.",
         ),
         Panel(
             "Alerts",
@@ -126,7 +126,7 @@ COST = Board(
             "Spend of this month at list price, and the budget",
             (("max(cluster_spend_usd)", "spend"), ("max(cluster_budget_usd)", "budget")),
             "currencyUSD",
-            about="Nodes alone, on demand: no bill. Spot, discounts, disks and traffic are not in it.",
+            about="On-demand prices of nodes only, not a bill: without spot, discounts, disks and traffic.",
         ),
         one(
             "USD an hour, by partition",
@@ -190,7 +190,7 @@ HEALTH = Board(
             "{{node}} {{reason}}",
         ),
         one("GPUs of each node", "count by (node) (gpu_info)", "{{node}}"),
-        one("Health checks that were braked", "max(slurm_braked_health_checks)", "checks"),
+        one("Health checks limited by the brake", "max(slurm_braked_health_checks)", "checks"),
         one("Load of each node", "node_load1", "{{node}}"),
         one(
             "Free memory of each node",

@@ -23,7 +23,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Board:
-    """One board: two panels a row."""
+    """One board, with two panels per row."""
 
     uid: str
     title: str

@@ -33,7 +33,7 @@ class Sample:
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
     what: str = "another"
-    """Difference between this change and the flag's others, such as more or fewer."""
+    """Difference between this change and the flag's other samples, such as more or fewer."""
     instead: str = "a second cluster"
     """Safe way, where the library refuses the change even with a stopped fleet."""
 

@@ -1,6 +1,6 @@
 """Hooks of MkDocs for the docs site: pages from outside of docs/, links to source files, scripts of npm.
 
-mkdocs.yml names this file. MkDocs runs it in .venv-docs, which has none of our packages.
+mkdocs.yml names this file. MkDocs runs it in .venv-docs, where no package of this project is installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]+)(?P<
 
 
 def outside_pages() -> dict[str, str]:
-    """Map each page from outside of docs/, by its path in the repository, to its path in the site."""
+    """Map the path of each page outside docs/ in the repository to its path in the site."""
     pages = {
         "README.md": "index.md",
         "CONTRIBUTING.md": "contributing.md",
@@ -61,7 +61,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Point links at the site's pages; a link to a source file becomes the file's path."""
     del config, files
     if page.file.src_uri == "index.md":
-        page.meta["hide"] = ["navigation"]  # its section has no other page, and the column is wanted for code
+        page.meta["hide"] = ["navigation"]  # its section has no other page, and code needs the column's width
     outside = outside_pages()
     sources = {site: source for source, site in outside.items()}
     source = sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")

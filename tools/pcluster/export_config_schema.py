@@ -28,7 +28,7 @@ _TYPES: dict[type[fields.Field], str | list[str]] = {
     fields.Float: "number",
     fields.Boolean: "boolean",
     fields.Dict: "object",
-    # Any type but null, which marshmallow always refuses.
+    # Any type except null, which marshmallow always refuses.
     fields.Raw: ["array", "boolean", "number", "object", "string"],
 }
 

@@ -46,7 +46,7 @@ def read_schemas_from(folder: Path) -> ReadSchema:
 
 
 def read_schema_from_registry(name: str) -> Schema:
-    """Read a schema from the CloudFormation registry of the present credentials. Raises SourceError."""
+    """Read a schema from the CloudFormation registry with the current credentials. Raises SourceError."""
     try:
         answer = boto3.client("cloudformation").describe_type(Type="RESOURCE", TypeName=name)
     except (BotoCoreError, ClientError) as error:

@@ -120,13 +120,13 @@ def _check_properties(name: str, schema: Schema, rows: Iterable[Row]) -> None:
 
 
 def with_policy(rows: list[Row], statements: Iterable[tuple[str, str]]) -> list[Row]:
-    """Replace the actions of the published policy. A wildcard is noted in existing rows and makes none."""
+    """Replace the actions of the published policy. A wildcard is added to existing rows only."""
     known, found = {row.action.lower(): row.action for row in rows}, defaultdict[str, set[str]](set)
     wildcards = []
     for sid, action in statements:
         if "*" in action:
             wildcards.append((sid, action))
-        else:  # the case of its actions varies
+        else:  # its actions vary in upper and lower case
             found[known.get(action.lower(), action)].add(sid)
     for sid, pattern in wildcards:
         for action in known.values():

@@ -1,6 +1,6 @@
 """`python -m tools.pictures.boards URL FOLDER`: draw a rehearsal's answers to the boards' queries.
 
-Grafana itself is not here: a picture has a graph of each panel that has data.
+It does not need Grafana: a picture has a graph of each panel with data.
 
 Imported by: tools.pictures.screenshots.
 """

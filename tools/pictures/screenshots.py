@@ -1,7 +1,7 @@
-"""`make screenshots`: make the README's pictures from the present output of the commands.
+"""`make screenshots`: make the README's pictures from the current output of the commands.
 
-A picture of the terminal is an SVG of a command's output; one of a page is a screenshot in Chromium. A
-rehearsal is started, left running for the commands that need an account, and stopped.
+A picture of the terminal is an SVG of a command's output, and a picture of a page a screenshot in Chromium.
+The program starts a rehearsal, leaves it running for the commands that need an account, and stops it.
 """
 
 from __future__ import annotations

@@ -82,7 +82,9 @@ def test_what_the_app_says_of_flags_is_no_finding(tmp_path: Path) -> None:
 
 def test_an_acknowledgement_of_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([report(tmp_path, plugin(), acknowledged=("AwsSolutions::AwsSolutions-S1",))]) == 1
-    assert "AwsSolutions::AwsSolutions-S1: is acknowledged, but no app has it" in capsys.readouterr().err
+    assert (
+        "AwsSolutions::AwsSolutions-S1: acknowledged, but no app has this finding" in capsys.readouterr().err
+    )
 
 
 def test_what_cdk_acknowledges_itself_need_not_be_found(tmp_path: Path) -> None:

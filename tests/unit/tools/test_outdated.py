@@ -51,7 +51,7 @@ def test_a_ceiling_shows_what_may_still_be_taken(publishers: list[str]) -> None:
 
 def test_who_cannot_be_reached_or_asked_is_said_and_the_others_are_listed(publishers: list[str]) -> None:
     listed = rows(pin("npm:it"), pin(""), pin("", noted="1.1"), pin("pypi:it"))
-    assert [row["newest"] for row in listed] == ["not reached", "nobody to ask", "1.1 (noted)", "1.10"]
+    assert [row["newest"] for row in listed] == ["not reached", "no source", "1.1 (noted)", "1.10"]
     assert "0 are the newest, 2 are older, 2 are not known" in outdated.show(listed, every=False)
 
 

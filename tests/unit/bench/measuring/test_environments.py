@@ -32,12 +32,12 @@ class TestBaselines:
             folder.mkdir(exist_ok=True)
             subprocess.run(["git", *arguments], cwd=folder, check=True)
         found = environments.find_baseline("nanoGPT")
-        assert found and "another one than the pinned 3adf61e154c3" in found.note
+        assert found and "which differs from the pinned 3adf61e154c3" in found.note
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True).stdout
         monkeypatch.setitem(environments.PINNED, "nanoGPT", head.strip())
         (folder / "mine").touch()
         found = environments.find_baseline("nanoGPT")
-        assert found and found.note.endswith("as pinned, with changes of its own.")
+        assert found and found.note.endswith("as pinned, with local changes.")
 
     def test_a_folder_without_git_is_of_no_known_commit(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
