@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,21 @@ def facts_of(config: Any) -> dict[str, int]:
         "heads": attention.n_heads,
         "kv_heads": getattr(attention, "n_kv_heads", None) or attention.n_heads,
         "vocabulary": config.vocab_size,
-        "experts": max(experts_of(layer) for layer in config.layers),
+        "positions": config.max_seq_len,
+        **experts_of(config.layers),
         "flops_per_token": at_zero,
         "flops_per_token_and_position": (at_thousand - at_zero) // 1000,
     }
 
 
-def experts_of(layer: Any) -> int:
-    """Return the number of routed experts of a layer; 0 for a dense one."""
-    moe = getattr(layer, "moe", None)
-    return int(moe.num_experts) if moe else 0
+def experts_of(layers: Iterable[Any]) -> dict[str, int]:
+    """Return the numbers of the first layer that has routed experts; zeros for a dense model."""
+    moe = next((found for layer in layers if (found := getattr(layer, "moe", None))), None)
+    return {
+        "experts": moe.num_experts if moe else 0,
+        "experts_of_token": moe.router.top_k if moe else 0,
+        "expert_width": moe.routed_experts.inner_experts.hidden_dim if moe else 0,
+    }
 
 
 def generate() -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Nodes of a job against the model: its degrees of parallelism, memory and precision. Needs no package."""
+"""Nodes of a job against the model: what torchtitan can divide, memory and precision. Needs no package."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,43 +61,87 @@ def check_float8(settings: Settings, capability: str) -> None:
         )
 
 
-def check_world(settings: Settings, world_size: int, ranks_a_node: int) -> None:
-    """Die unless the degrees of parallelism fit the number of ranks, and the batch fits both."""
-    settings = settings.with_choice(Choice())
-    together = settings.ranks_a_replica
-    if world_size % together:
-        die(
-            f"TP {settings.tp} x CP {settings.cp} are {together} ranks, which do not divide the {world_size} "
-            f"ranks of this job: give degrees whose product divides {world_size}."
+def faults_of(
+    model: Model | None, choice: Choice, nodes: Nodes, *, seq_len: int, global_batch: int
+) -> Iterator[str]:
+    """Yield the reasons why torchtitan 0.3.0 cannot train in a layout, and what to give.
+
+    Args:
+        model: None if its size is unknown, which leaves out its own limits.
+        seq_len: tokens of a training sequence.
+        global_batch: sequences of a step over all ranks; 0 for one micro-step a step.
+    """
+    together = choice.tp * choice.cp
+    sharing = nodes.gpus if choice.shard == "node" else nodes.ranks
+    if nodes.ranks % together:
+        yield (
+            f"TP {choice.tp} x CP {choice.cp} are {together} ranks, which do not divide the {nodes.ranks} "
+            f"ranks of this job: give degrees whose product divides {nodes.ranks}."
         )
-    if settings.tp > ranks_a_node:
-        die(
-            f"TP is {settings.tp} and a node has {ranks_a_node} ranks; tensor parallelism waits for the "
-            f"network in each layer: give at most {ranks_a_node}."
+    if choice.tp > nodes.gpus:
+        yield (
+            f"TP is {choice.tp} and a node has {nodes.gpus} ranks; tensor parallelism waits for the "
+            f"network in each layer: give at most {nodes.gpus}."
         )
-    if settings.shard == "node" and (ranks_a_node % settings.tp or together > ranks_a_node):
-        die(
-            f"SHARD=node needs a product of TP and CP that divides a node's {ranks_a_node} ranks: give one, "
+    if choice.shard == "node" and nodes.gpus % together:
+        yield (
+            f"SHARD=node needs a product of TP and CP that divides a node's {nodes.gpus} ranks: give one, "
             "or SHARD=all."
         )
-    sharing = ranks_a_node if settings.shard == "node" else world_size
-    if sharing % settings.ep:
-        die(f"EP is {settings.ep} and {sharing} ranks share the experts: give a divisor of {sharing}.")
-    sequences = world_size // together * settings.batch_size
-    if settings.global_batch % sequences:
-        near = max(1, settings.global_batch // sequences) * sequences
-        die(
-            f"GLOBAL_BATCH is {settings.global_batch}, and a micro-step of all ranks has {sequences} "
+    if sharing % choice.ep:
+        yield f"EP is {choice.ep} and {sharing} ranks share the experts: give a divisor of {sharing}."
+    sequences = nodes.ranks // together * choice.batch_size
+    if global_batch % sequences:
+        near = max(1, global_batch // sequences) * sequences
+        yield (
+            f"GLOBAL_BATCH is {global_batch}, and a micro-step of all ranks has {sequences} "
             f"sequences: give a multiple of it, such as {near}."
         )
     # The attention mask has blocks of 128 tokens, and context parallelism cuts it into two parts a rank. The
     # loss is computed in parts of one size.
-    divisor = settings.tp * (2 * settings.cp * MASK_BLOCK if settings.cp > 1 else 1)
+    divisor = choice.tp * (2 * choice.cp * MASK_BLOCK if choice.cp > 1 else 1)
     divisor = math.lcm(divisor, LOSS_CHUNKS)
-    if settings.seq_len % divisor:
-        die(
-            f"SEQ_LEN is {settings.seq_len}; with TP {settings.tp} and CP {settings.cp} it must be a "
-            f"multiple of {divisor}: give one, such as {divisor * -(-settings.seq_len // divisor)}."
+    if seq_len % divisor:
+        yield (
+            f"SEQ_LEN is {seq_len}; with TP {choice.tp} and CP {choice.cp} it must be a "
+            f"multiple of {divisor}: give one, such as {divisor * -(-seq_len // divisor)}."
+        )
+    if model:
+        yield from faults_of_model(model, choice, nodes, seq_len=seq_len)
+
+
+def faults_of_model(model: Model, choice: Choice, nodes: Nodes, *, seq_len: int) -> Iterator[str]:
+    """Yield the limits of the model that forbid a layout, which divides the ranks.
+
+    They are those of torchtitan 0.3.0's Decoder.Config.update_from_config (heads, positions), of its
+    dispatcher of tokens (experts), and of FSDP2, which apply_fsdp_to_decoder lets cut the experts' matrices
+    where there are more ranks than experts: into equal parts only.
+    """
+    heads = math.gcd(model.heads, model.kv_heads)
+    if heads % choice.tp:
+        yield (
+            f"TP is {choice.tp} and the model has {model.heads} heads, {model.kv_heads} of keys and values: "
+            f"give a divisor of {heads}."
+        )
+    if seq_len > model.positions:
+        yield (
+            f"SEQ_LEN is {seq_len} and the model has {model.positions} positions: give at most "
+            f"{model.positions}."
+        )
+    if not model.experts:
+        if choice.ep > 1:
+            yield f"EP is {choice.ep} and the model has no experts: give EP=1."
+        return
+    if model.experts % choice.ep:
+        yield (
+            f"EP is {choice.ep} and the model has {model.experts} experts: give a divisor of {model.experts}."
+        )
+    sharing = nodes.gpus if choice.shard == "node" else nodes.ranks
+    parts, ranks = sharing // choice.ep, sharing if choice.ep > 1 else nodes.ranks // choice.tp
+    if ranks > model.experts and math.gcd(model.width, model.expert_width) % parts:
+        yield (
+            f"EP is {choice.ep}, so {parts} ranks share the matrices of an expert, {model.width} x "
+            f"{model.expert_width}, and cannot cut them evenly: give a larger EP, or SHARD=node."
         )
 
 
@@ -116,37 +161,51 @@ def size_of(settings: Settings, weights: str | None) -> str:
 
 
 def known_model(settings: Settings, weights: str | None = None) -> Model | None:
-    """Return the size of the model, by SIZE or by the weights; None of a CONFIG or another unknown one."""
-    return None if settings.config else find_model(MODELS[settings.model], settings.size, weights)
+    """Return the size of the model, by SIZE or by the weights; None if neither tells it.
+
+    Args:
+        weights: folder of the weights to start from; None before they are downloaded.
+    """
+    if settings.config or (settings.init_from and not (settings.size or weights)):
+        return None
+    return find_model(MODELS[settings.model], settings.size, weights)
 
 
 def fit(
-    settings: Settings, *, nodes: int, ranks_a_node: int, weights: str | None = None
+    settings: Settings, *, count: int, ranks_a_node: int, weights: str | None = None
 ) -> tuple[Settings, list[str]]:
-    """Fill the settings that decide on memory; dies if the model cannot fit.
+    """Fill the settings that decide on memory; dies if the model cannot fit, or torchtitan cannot divide it.
 
     Args:
-        nodes: number of nodes of the job.
-        weights: folder of the weights to start from.
+        count: number of nodes of the job.
+        weights: folder of the weights to start from; None before they are downloaded.
 
     Returns:
         The settings, and a sentence for each that was chosen; none where the memory is unknown.
     """
     memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
-    model = None if settings.is_cpu else known_model(settings, weights)
-    if not memory or not model:
-        return settings.with_choice(Choice()), []
     name = os.environ.get("INSTANCE_TYPE", "this partition")
-    try:
-        choice, reasons = choose(
-            model,
-            settings.of_memory,
-            Nodes(count=nodes, gpus=ranks_a_node, memory_gib=float(memory), name=name),
-            seq_len=settings.seq_len,
-            global_batch=settings.global_batch,
-            lora=bool(settings.lora_rank),
-            compiled=settings.compile != "no",
-        )
-    except DoesNotFitError as error:
-        die(f"{settings.model} {settings.size or ''} does not fit: {error}")
+    nodes = Nodes(count=count, gpus=ranks_a_node, memory_gib=float(memory or 0), name=name)
+    model, reasons = known_model(settings, weights), list[str]()
+
+    def fault(choice: Choice, nodes: Nodes) -> str | None:
+        found = faults_of(model, choice, nodes, seq_len=settings.seq_len, global_batch=settings.global_batch)
+        return next(found, None)
+
+    choice = Choice(**settings.of_memory)  # type: ignore[arg-type]
+    if memory and model and not settings.is_cpu:
+        try:
+            choice, reasons = choose(
+                model,
+                settings.of_memory,
+                nodes,
+                allows=lambda choice, nodes: not fault(choice, nodes),
+                seq_len=settings.seq_len,
+                lora=bool(settings.lora_rank),
+                compiled=settings.compile != "no",
+            )
+        except DoesNotFitError as error:
+            die(f"{settings.model} {settings.size or ''} does not fit: {error}")
+    if found := fault(choice, nodes):
+        die(found)
     return settings.with_choice(choice), reasons

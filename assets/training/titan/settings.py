@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodes import check_float8, check_size, check_world, fit, known_model
+from nodes import check_float8, check_size, fit, known_model
 from texts import check_texts
 from trainkit.data.mixture import Part, parse_mixture
 from trainkit.fitting import Choice
@@ -82,11 +82,6 @@ class Settings(TrainSettings, ExportSettings):
     def is_cpu(self) -> bool:
         """True for ranks on CPUs."""
         return self.device == "cpu"
-
-    @property
-    def ranks_a_replica(self) -> int:
-        """The number of ranks that work on the same sequences."""
-        return self.tp * self.cp
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -210,13 +205,8 @@ def check_job(settings: Settings, nodes: int) -> None:
         settings: settings of the job, from read_settings.
         nodes: number of nodes of the job. The rest about them is in the environment.
     """
-    if settings.export_run:
-        return
-    ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
-    check_world(settings, nodes * ranks_a_node, ranks_a_node)
-    # The size of published weights is in their config.json, which prepare.py downloads.
-    if settings.size or not settings.init_from:
-        fit(settings, nodes=nodes, ranks_a_node=ranks_a_node)
+    if not settings.export_run:
+        fit(settings, count=nodes, ranks_a_node=int(os.environ.get("RANKS_PER_NODE") or 1))
 
 
 def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
@@ -230,15 +220,14 @@ def expect_job(settings: Settings, nodes: int) -> dict[str, object]:
         `model`, its name; `reasons`, a sentence for each setting that was chosen; `tokens` of the whole run;
         `flops_per_token`, floating point operations of a token, forward and backward.
     """
-    check_job(settings, nodes)
     model = known_model(settings)
-    if not model or (settings.init_from and not settings.size):
+    if not model:
         die("the speed is estimated from the model's size: give MODEL and SIZE.")
     if settings.is_cpu:
         die("the speed is estimated for GPUs: give a family that has them.")
     ranks_a_node = int(os.environ.get("RANKS_PER_NODE") or 1)
-    settings, reasons = fit(settings, nodes=nodes, ranks_a_node=ranks_a_node)
-    replicas = nodes * ranks_a_node // settings.ranks_a_replica
+    settings, reasons = fit(settings, count=nodes, ranks_a_node=ranks_a_node)
+    replicas = nodes * ranks_a_node // (settings.tp * settings.cp)
     sequences = settings.global_batch or replicas * settings.batch_size
     return {
         "model": f"{settings.model} of {model.parameters / 1e9:.2g} billion parameters",

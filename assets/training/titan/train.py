@@ -23,22 +23,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nodes import check_float8, check_world, fit
+from nodes import check_float8, fit
 from settings import FILE, Settings, read_settings, settings_of_export, split_arguments
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note
-from trainkit.run.world import check_world as check_all_ranks
+from trainkit.run.world import check_world
 from trainkit.source import find_source
 
 
 def settle(run: Run) -> tuple[Settings, dict[str, Any]]:
     """Read the settings of a training, choose what is open, and read the note about its data."""
     settings, ranks_a_node = read_settings(), int(os.environ.get("NPROC_PER_NODE", "1"))
-    check_world(settings, run.world_size, ranks_a_node)
     data = data_note(run)
     settings, reasons = fit(
         settings.with_batch_of_run(run.run_dir),
-        nodes=run.world_size // ranks_a_node,
+        count=run.world_size // ranks_a_node,
         ranks_a_node=ranks_a_node,
         weights=data.get("weights"),
     )
@@ -70,7 +69,7 @@ def start(settings: Settings, run: Run) -> None:
     if not run.is_first:
         logging.getLogger().setLevel(logging.WARNING)
     process_group.join(run, "gloo" if settings.is_cpu else "cpu:gloo,cuda:nccl")
-    check_all_ranks(device)
+    check_world(device)
 
 
 def main() -> None:

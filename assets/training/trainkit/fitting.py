@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -51,7 +52,12 @@ class Model:
     heads: int
     kv_heads: int
     vocabulary: int
+    positions: int
+    """Most tokens of a sequence."""
     experts: int
+    """Routed experts of a layer; 0 for a dense model."""
+    experts_of_token: int
+    expert_width: int
     flops_per_token: int
     flops_per_token_and_position: int
 
@@ -170,8 +176,8 @@ def choose(
     asked: Mapping[str, int | str],
     nodes: Nodes,
     *,
+    allows: Callable[[Choice, Nodes], bool],
     seq_len: int,
-    global_batch: int = 0,
     lora: bool = False,
     compiled: bool = True,
 ) -> tuple[Choice, list[str]]:
@@ -179,16 +185,18 @@ def choose(
 
     Args:
         asked: the user's own settings, by the fields of Choice.
+        allows: returns True if the trainer can train with such settings on such nodes.
 
     Returns:
-        The settings, and a sentence for each with its reason.
+        The settings, and a sentence for each with its reason; if the trainer allows none, what was asked.
 
     Raises:
         DoesNotFitError: nothing fits, even if the estimate is too high by all of its error.
     """
-    every = list(candidates(model, asked, nodes, seq_len=seq_len, global_batch=global_batch))
+    allowed = partial(candidates, model, asked, allows=allows, seq_len=seq_len)
+    every = list(allowed(nodes))
     if not every:
-        return Choice(**asked), []  # type: ignore[arg-type]  # the checks of the world explain what is wrong
+        return Choice(**asked), []  # type: ignore[arg-type]
     size_of = partial(memory_gib, model, seq_len=seq_len, lora=lora, compiled=compiled)
     sizes = [size_of(each, nodes) for each in every]
     limit = USABLE * nodes.memory_gib
@@ -197,60 +205,53 @@ def choose(
     if sizes[at] * (1 - ERROR) > limit:
         raise DoesNotFitError(
             f"it needs about {sizes[at]:,.0f} GiB (+-{ERROR:.0%}) of each GPU on {nodes.count} node(s), and "
-            f"a GPU of {nodes.name} has {nodes.memory_gib:g}: "
-            + smallest(model, asked, nodes, size_of, seq_len=seq_len, global_batch=global_batch)
+            f"a GPU of {nodes.name} has {nodes.memory_gib:g}: {smallest(nodes, allowed, size_of)}"
         )
     return every[at], reasons(every[at], asked, model, nodes, size=sizes[at], seq_len=seq_len)
 
 
 def smallest(
-    model: Model,
-    asked: Mapping[str, int | str],
     nodes: Nodes,
+    allowed: Callable[[Nodes], Iterator[Choice]],
     size_of: Callable[[Choice, Nodes], float],
-    *,
-    seq_len: int,
-    global_batch: int,
 ) -> str:
     """Name the fewest nodes of this kind that would hold the model, up to 512.
 
     Args:
+        allowed: yields the settings that such nodes allow.
         size_of: estimates the memory of a GPU in GiB.
     """
     for count in range(nodes.count + 1, 513):
         more = dataclasses.replace(nodes, count=count)
-        every = candidates(model, asked, more, seq_len=seq_len, global_batch=global_batch)
-        if any(size_of(each, more) <= USABLE * nodes.memory_gib for each in every):
+        if any(size_of(each, more) <= USABLE * nodes.memory_gib for each in allowed(more)):
             return f"take {count} nodes or more, a smaller SIZE, or a family with more memory."
     return "no number of these nodes holds it: take a smaller SIZE or SEQ_LEN, or a family with more memory."
 
 
 def candidates(
-    model: Model, asked: Mapping[str, int | str], nodes: Nodes, *, seq_len: int, global_batch: int
+    model: Model,
+    asked: Mapping[str, int | str],
+    nodes: Nodes,
+    *,
+    allows: Callable[[Choice, Nodes], bool],
+    seq_len: int,
 ) -> Iterator[Choice]:
-    """Yield all settings that the GPUs allow and the user's own settings leave, the fastest first."""
+    """Yield all settings that the trainer allows and the user's own settings leave, the fastest first."""
     powers = [2**n for n in range(17)]
-    experts = [n for n in powers if n <= nodes.gpus and nodes.gpus % n == 0 and model.experts % n == 0]
-    batches = [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)]
     options: dict[str, list[int | str]] = {
-        "tp": [n for n in powers if n <= nodes.gpus and not (nodes.gpus % n or model.kv_heads % n)],
+        # The experts on the GPUs of a node, or else on those of all nodes.
+        "ep": [math.gcd(model.experts, each) for each in (nodes.gpus, nodes.ranks)] if model.experts else [1],
+        "tp": [n for n in powers if n <= nodes.gpus],
         "cp": [n for n in powers if n <= nodes.ranks] if seq_len > LONG else [1],
         "activation_checkpointing": ["none", "selective", "full"],
-        "batch_size": [*batches],
+        "batch_size": [n for n in reversed(powers) if n * seq_len <= max(TOKENS, seq_len)],
         "shard": ["node", "all"] if nodes.count > 1 else ["all"],
-        "ep": [max(experts)] if model.experts and experts else [1],
     }
     values = [[asked[name]] if name in asked else options[name] for name in options]
     for each in itertools.product(*values):
         choice = Choice(**dict(zip(options, each, strict=True)))  # type: ignore[arg-type]
-        together = choice.tp * choice.cp
-        sequences = nodes.ranks // together * choice.batch_size
-        divisor = choice.tp * (256 * choice.cp if choice.cp > 1 else 1)
-        if nodes.ranks % together or seq_len % divisor or not sequences or global_batch % sequences:
-            continue
-        if choice.shard == "node" and (together > nodes.gpus or nodes.gpus % choice.tp):
-            continue
-        yield choice
+        if allows(choice, nodes):
+            yield choice
 
 
 def reasons(
@@ -266,7 +267,7 @@ def reasons(
     why = {
         "tp": "the least tensor parallelism that fits",
         "cp": f"sequences of {seq_len} tokens" if choice.cp > 1 else f"sequences of at most {LONG} tokens",
-        "ep": f"{model.experts} experts over the GPUs of a node" if model.experts else "no experts",
+        "ep": f"{model.experts} experts over {choice.ep} GPUs" if model.experts else "no experts",
         "shard": (
             f"a node's {nodes.gpus} GPUs hold the whole state (HSDP)"
             if choice.shard == "node"

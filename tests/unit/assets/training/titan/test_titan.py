@@ -70,18 +70,28 @@ def test_the_variable_of_other_workloads_for_a_text_is_not_ignored(
         load("settings").read_settings([])
 
 
+MOE = ["--model", "qwen3", "--size", "30B-A3B"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--tp", "3"], "give degrees whose product divides 16"),
         (["--tp", "16"], "give at most 8"),
-        (["--ep", "3"], "EP is 3 and 16 ranks share the experts"),
-        (["--ep", "16", "--shard", "node"], "give a divisor of 8"),
+        ([*MOE, "--ep", "3"], "EP is 3 and 16 ranks share the experts"),
+        ([*MOE, "--ep", "16", "--shard", "node"], "give a divisor of 8"),
         (["--tp", "8", "--cp", "2", "--seq-len", "16384", "--shard", "node"], "or SHARD=all"),
         (["--global-batch", "17"], "such as 16"),
         (["--cp", "2", "--seq-len", "1000"], "must be a multiple of 512: give one, such as 1024"),
         (["--tp", "8", "--seq-len", "4100"], "must be a multiple of 8"),
         (["--seq-len", "100"], "must be a multiple of 8: give one, such as 104"),
+        (
+            [*MOE, "--tp", "8"],
+            "TP is 8 and the model has 32 heads, 4 of keys and values: give a divisor of 4",
+        ),
+        (["--model", "qwen3", "--seq-len", "65536"], "the model has 40960 positions: give at most 40960"),
+        (["--ep", "8"], "EP is 8 and the model has no experts: give EP=1"),
+        (["--model", "gpt_oss", "--size", "debugmodel", "--ep", "16"], "has 8 experts: give a divisor of 8"),
     ],
 )
 def test_settings_that_do_not_fit_the_job_are_one_sentence(
@@ -89,16 +99,41 @@ def test_settings_that_do_not_fit_the_job_are_one_sentence(
 ) -> None:
     settings = load("settings")
     with pytest.raises(SystemExit) as caught:
-        settings.check_world(settings.read_settings(arguments), 16, 8)
+        settings.fit(settings.read_settings(arguments), count=2, ranks_a_node=8)
     assert sentence in str(caught.value)
 
 
+def test_a_node_of_which_tp_and_cp_are_no_part_is_refused_with_shard_node(load: Import) -> None:
+    settings, degrees = load("settings"), ["--tp", "2", "--cp", "3", "--seq-len", "1536"]
+    settings.fit(settings.read_settings(degrees), count=3, ranks_a_node=8)
+    with pytest.raises(SystemExit, match="divides a node's 8 ranks: give one, or SHARD=all"):
+        settings.fit(settings.read_settings([*degrees, "--shard", "node"]), count=3, ranks_a_node=8)
+
+
+def test_experts_that_more_ranks_share_than_cut_them_evenly_are_refused(load: Import) -> None:
+    settings, given = load("settings"), ["--model", "gpt_oss", "--size", "20b", "--ep"]
+    settings.fit(settings.read_settings([*given, "8"]), count=64, ranks_a_node=8)
+    with pytest.raises(SystemExit, match="so 128 ranks share the matrices of an expert, 2880 x 2880"):
+        settings.fit(settings.read_settings([*given, "8"]), count=128, ranks_a_node=8)
+    settings.fit(settings.read_settings([*given, "8", "--shard", "node"]), count=128, ranks_a_node=8)
+
+
 @pytest.mark.parametrize(
-    "arguments", [[], ["--tp", "8"], ["--shard", "node"], ["--cp", "2"], ["--global-batch", "64"]]
+    "arguments",
+    [
+        [],
+        ["--tp", "8"],
+        ["--shard", "node"],
+        ["--cp", "2"],
+        ["--global-batch", "64"],
+        [*MOE, "--tp", "4", "--ep", "16"],
+        ["--config", "a:b", "--tp", "8", "--seq-len", "65536"],
+        ["--init-from", "a/b", "--seq-len", "262144"],
+    ],
 )
 def test_settings_that_fit_the_job_pass(load: Import, arguments: list[str]) -> None:
     settings = load("settings")
-    settings.check_world(settings.read_settings(arguments), 16, 8)
+    settings.fit(settings.read_settings(arguments), count=2, ranks_a_node=8)
 
 
 def test_a_run_keeps_the_batch_size_with_which_it_began(load: Import, tmp_path: Path) -> None:
@@ -131,13 +166,13 @@ def test_ranks_take_what_fits_the_memory_that_the_partition_states(
     monkeypatch.delenv("DEVICE", raising=False)
     with workload_on_the_path(monkeypatch, "titan") as load:
         read, fit = load("settings").read_settings, load("settings").fit
-        settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), nodes=2, ranks_a_node=8)
+        settings, reasons = fit(read(["--size", "8B", "--tp", "2"]), count=2, ranks_a_node=8)
         assert (settings.tp, settings.cp, settings.shard) == (2, 1, "node")
         assert any(each.startswith("SHARD=node: ") for each in reasons)
         with pytest.raises(SystemExit, match="llama3 405B does not fit: it needs about"):
-            fit(read(["--size", "405B"]), nodes=2, ranks_a_node=8)
+            fit(read(["--size", "405B"]), count=2, ranks_a_node=8)
         monkeypatch.delenv("ACCELERATOR_MEMORY_GIB")
-        unknown, _ = fit(read(["--size", "405B"]), nodes=2, ranks_a_node=8)
+        unknown, _ = fit(read(["--size", "405B"]), count=2, ranks_a_node=8)
         assert unknown.activation_checkpointing == "selective"
 
 

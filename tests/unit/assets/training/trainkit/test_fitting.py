@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,21 @@ from training_cluster.paths import TRAINING
 def fitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     with workload_on_the_path(monkeypatch, "titan") as load:
         yield load("trainkit.fitting")
+
+
+def choose(
+    fitting: ModuleType, model: object, asked: dict[str, Any], nodes: object, *, seq_len: int, **options: Any
+) -> tuple[Any, list[str]]:
+    """Choose among all settings that titan allows."""
+    faults_of, batch = importlib.import_module("nodes").faults_of, options.pop("global_batch", 0)
+
+    def allows(choice: object, nodes: object) -> bool:
+        return next(faults_of(model, choice, nodes, seq_len=seq_len, global_batch=batch), None) is None
+
+    found: tuple[Any, list[str]] = fitting.choose(
+        model, asked, nodes, allows=allows, seq_len=seq_len, **options
+    )
+    return found
 
 
 def model_of(fitting: ModuleType, model: str, size: str) -> object:
@@ -82,7 +99,7 @@ def test_layers_that_are_not_compiled_keep_more(fitting: ModuleType) -> None:
     model = model_of(fitting, "llama3", "8B")
     asked = {"batch_size": 1, "tp": 1}
     found = [
-        fitting.choose(model, asked, gpus, seq_len=8192, compiled=each)[0].activation_checkpointing
+        choose(fitting, model, asked, gpus, seq_len=8192, compiled=each)[0].activation_checkpointing
         for each in (True, False)
     ]
     assert found == ["none", "selective"]
@@ -95,6 +112,8 @@ def test_layers_that_are_not_compiled_keep_more(fitting: ModuleType) -> None:
         ("llama3", "8B", 4, 80, 4096, {"tp": 1, "shard": "node"}),
         ("llama3", "8B", 1, 40, 4096, {"activation_checkpointing": "selective", "batch_size": 1}),
         ("qwen3", "30B-A3B", 2, 80, 4096, {"ep": 8, "shard": "all"}),
+        # 8 ranks an expert cut its 2,880 columns evenly, 128 do not.
+        ("gpt_oss", "120b", 128, 80, 4096, {"ep": 128, "shard": "all"}),
         ("llama3", "70B", 16, 80, 131072, {"tp": 1, "cp": 8, "activation_checkpointing": "full"}),
     ],
 )
@@ -109,7 +128,7 @@ def test_what_fits_is_chosen(
     expected: dict[str, int | str],
 ) -> None:
     gpus = fitting.Nodes(count=nodes, gpus=8, memory_gib=memory)
-    choice, reasons = fitting.choose(model_of(fitting, model, size), {}, gpus, seq_len=seq_len)
+    choice, reasons = choose(fitting, model_of(fitting, model, size), {}, gpus, seq_len=seq_len)
     assert {name: getattr(choice, name) for name in expected} == expected
     assert [line.partition("=")[0] for line in reasons[:-1]] == [
         *("TP", "CP", "EP", "SHARD", "ACTIVATION_CHECKPOINTING", "BATCH_SIZE")
@@ -118,8 +137,8 @@ def test_what_fits_is_chosen(
 
 def test_what_the_user_sets_wins_and_is_given_no_reason(fitting: ModuleType) -> None:
     gpus = fitting.Nodes(count=1, gpus=8, memory_gib=80)
-    choice, reasons = fitting.choose(
-        model_of(fitting, "llama3", "8B"), {"tp": 4, "batch_size": 3}, gpus, seq_len=4096
+    choice, reasons = choose(
+        fitting, model_of(fitting, "llama3", "8B"), {"tp": 4, "batch_size": 3}, gpus, seq_len=4096
     )
     assert (choice.tp, choice.batch_size) == (4, 3)
     assert not [line for line in reasons if line.startswith(("TP", "BATCH_SIZE"))]
@@ -128,10 +147,10 @@ def test_what_the_user_sets_wins_and_is_given_no_reason(fitting: ModuleType) -> 
 def test_a_model_that_cannot_fit_is_refused_with_the_fewest_nodes_that_would(fitting: ModuleType) -> None:
     gpus = fitting.Nodes(count=1, gpus=8, memory_gib=80, name="p5.48xlarge")
     with pytest.raises(fitting.DoesNotFitError, match=r"a GPU of p5.48xlarge has 80: take (\d+) nodes"):
-        fitting.choose(model_of(fitting, "llama3", "70B"), {}, gpus, seq_len=4096)
+        choose(fitting, model_of(fitting, "llama3", "70B"), {}, gpus, seq_len=4096)
 
 
 def test_a_batch_of_all_ranks_is_a_multiple_of_the_chosen_one(fitting: ModuleType) -> None:
     gpus = fitting.Nodes(count=1, gpus=8, memory_gib=80)
-    choice, _ = fitting.choose(model_of(fitting, "llama3", "1B"), {}, gpus, seq_len=4096, global_batch=24)
+    choice, _ = choose(fitting, model_of(fitting, "llama3", "1B"), {}, gpus, seq_len=4096, global_batch=24)
     assert choice.batch_size == 1
