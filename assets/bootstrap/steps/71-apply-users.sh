@@ -28,6 +28,8 @@ readonly ALL=training-users ALL_GID=4999
 readonly NOLOGIN=/usr/sbin/nologin SHELL_OF_USERS=/bin/bash EXPIRED=1970-01-02
 # pam_umask reads it, so that sftp and editors over SSH, which start no login shell, make private files, too.
 readonly GECOS=umask=077
+# Printed part of what a command says that runs as a user.
+readonly SAID_BYTES=2000
 readonly SUDOERS="$ETC/sudoers.d/90-training-cluster-admins"
 # usermod writes to the files of another root without PAM and without chroot.
 prefix=()
@@ -171,12 +173,13 @@ END
 
 # as_user UID COMMAND...: runs a command with the rights of a user alone, for a few seconds: a pipe in the place of a file
 # would block it forever. Its output goes to a file, and it has none of root's open files: another process of the user could
-# take these over (pidfd_getfd), keep the lock of bootstrap.sh, or the pipe for whose end run-steps.sh waits.
+# take these over (pidfd_getfd), keep the lock of bootstrap.sh, or the pipe for whose end run-steps.sh waits. Only the
+# beginning of the output is printed: the user can make the file as large as a disk.
 as_user() {
   local status=0
   timeout --kill-after=1 5 setpriv --reuid "$1" --regid "$1" --clear-groups --no-new-privs -- "${@:2}" \
     >"$said_as_user" 2>&1 3>&- 9>&- || status=$?
-  cat "$said_as_user" >&2
+  head --bytes="$SAID_BYTES" "$said_as_user" >&2
   return "$status"
 }
 

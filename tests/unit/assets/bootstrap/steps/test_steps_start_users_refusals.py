@@ -138,6 +138,16 @@ def test_a_process_as_a_user_has_no_open_file_of_roots(node: UsersNode) -> None:
     assert not [name for name in ("log", "lock") if f"{node.slash}/{name}\n" in opened]
 
 
+def test_output_of_a_process_as_a_user_does_not_fill_the_log(node: UsersNode) -> None:
+    """Whoever holds the file of its output can make it a terabyte long with one call."""
+    node.describe(FILE)
+    node.stub("setpriv", "truncate --size=100M /proc/self/fd/1; exit 1")
+    done = node.run("71", node_type="HeadNode")
+    assert done.returncode == 0
+    assert "the keys of bob could not be written" in done.stderr
+    assert len(done.stderr) < 10_000
+
+
 def test_a_former_admin_has_no_sudo_and_no_login_that_stays(node: UsersNode) -> None:
     node.describe(FILE)
     assert "sudo" not in node.run("71", node_type="HeadNode").stdout
