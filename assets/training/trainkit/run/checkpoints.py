@@ -76,11 +76,19 @@ def fault_of(checkpoint: Path) -> str | None:
 def find_complete(folder: Path) -> tuple[Path | None, list[str]]:
     """Find the complete checkpoint of the highest step, and describe the incomplete ones of higher steps.
 
-    Folders are not checked if none of them has a checkpoint.json: they are of another kind.
+    Folders are not checked if none of them has a checkpoint.json: they are of another kind. Dies if this user
+    may not enter a folder: its checkpoint is whole for others, and is not replaced.
     """
     found = [path_of(folder, step) for step in reversed(steps(folder))]
-    if not any((path / LABEL).is_file() for path in found):
-        return next(iter(found), None), []
+    try:
+        if not any((path / LABEL).is_file() for path in found):
+            return next(iter(found), None), []
+    except PermissionError as error:
+        path = Path(error.filename).parent
+        die(
+            f"{path} belongs to another user, who keeps it private: have its owner type "
+            f"chmod -R a+rX {path}, or give another RUN_NAME."
+        )
     faults: list[str] = []
     for path in found:
         if (fault := fault_of(path)) is None:

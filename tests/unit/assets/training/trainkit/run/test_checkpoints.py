@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,6 +115,30 @@ def test_a_run_with_incomplete_checkpoints_only_ends_instead_of_beginning_anew(t
     truncate(save(run, 10))
     with pytest.raises(SystemExit, match=r"no checkpoint can be read: .*step-000010 is incomplete \(weights"):
         checkpoints.newest(run.checkpoint_dir)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_checkpoint_that_only_its_owner_may_read_is_one_sentence() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        run = a_run(Path(name))
+        save(run, 10)
+        save(run, 20).chmod(0o700)
+        code = (
+            "import sys; sys.path.append(sys.argv.pop(1)); from trainkit.run.checkpoints import main; main()"
+        )
+        done = subprocess.run(
+            [
+                *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+                *(sys.executable, "-BIc", code),
+                *(str(TRAINING), str(run.checkpoint_dir)),
+            ],
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert f"{run.checkpoint_dir}/step-000020 belongs to another user" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_checkpoints_of_older_versions_without_a_list_of_files_are_taken(tmp_path: Path) -> None:
