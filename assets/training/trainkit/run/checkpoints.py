@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NoReturn
 
 from trainkit.run import metrics
@@ -81,7 +82,7 @@ def find_complete(folder: Path) -> tuple[Path | None, list[str]]:
     """
     found = [path_of(folder, step) for step in reversed(steps(folder))]
     try:
-        if not any((path / LABEL).is_file() for path in found):
+        if not any(map(_has_label, found)):
             return next(iter(found), None), []
     except PermissionError as error:
         path = Path(error.filename).parent
@@ -95,6 +96,16 @@ def find_complete(folder: Path) -> tuple[Path | None, list[str]]:
             return path, faults
         faults.append(f"{path} is incomplete ({fault})")
     return None, faults
+
+
+def _has_label(checkpoint: Path) -> bool:
+    """Return True if a checkpoint has a checkpoint.json.
+
+    Raises PermissionError, which is_file() of Python 3.14 no longer does.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return S_ISREG((checkpoint / LABEL).stat().st_mode)
+    return False
 
 
 def newest(folder: Path) -> Path | None:
