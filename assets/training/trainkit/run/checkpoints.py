@@ -103,9 +103,14 @@ def _has_label(checkpoint: Path) -> bool:
 
     Raises PermissionError, which is_file() of Python 3.14 no longer does.
     """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    try:
         return S_ISREG((checkpoint / LABEL).stat().st_mode)
-    return False
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError:
+        raise
+    except OSError:  # fault_of says why it cannot be read
+        return True
 
 
 def newest(folder: Path) -> Path | None:

@@ -82,6 +82,11 @@ def link_a_file_to_itself(checkpoint: Path) -> None:
     (checkpoint / "weights").symlink_to("weights")
 
 
+def link_the_label_to_itself(checkpoint: Path) -> None:
+    lose_the_label(checkpoint)
+    (checkpoint / "checkpoint.json").symlink_to("checkpoint.json")
+
+
 def fill_the_label_with_nuls(checkpoint: Path) -> None:
     label = checkpoint / "checkpoint.json"
     label.write_bytes(bytes(label.stat().st_size))
@@ -93,6 +98,7 @@ DAMAGE = {
     have_a_file_for_a_folder: "weights/part is missing",
     link_a_file_to_itself: "weights cannot be read: Too many levels of symbolic links",
     lose_the_label: "checkpoint.json is missing",
+    link_the_label_to_itself: "checkpoint.json is damaged: [Errno 40] Too many levels of symbolic links",
     fill_the_label_with_nuls: "checkpoint.json is damaged: Expecting value",
 }
 
