@@ -17,7 +17,7 @@ from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 from training_cluster.stack_names import cluster_command
 
-RUN_NAME, CONTAINER_IMAGE = "RUN_NAME", "CONTAINER_IMAGE"
+RUN_NAME, CONTAINER_IMAGE, INIT_FROM = "RUN_NAME", "CONTAINER_IMAGE", "INIT_FROM"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Name of a run, which job.slurm takes for its folder.
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -112,6 +112,8 @@ def submit(request: JobRequest, head_node: HeadNode) -> Submitted:
     where = cluster_option(head_node.cluster_name)
     _check_workload(request.workload, head_node)
     _check_image(request.settings.get(CONTAINER_IMAGE, ""), head_node)
+    if CONTAINER_IMAGE not in request.settings:  # an image has folders of its own
+        _check_weights(request.settings.get(INIT_FROM, ""), head_node)
     partition = _check_nodes(request, head_node)
     if has_check_of_nodes(request.workload):
         facts = read_facts(partition.name, head_node)
@@ -218,6 +220,21 @@ def _check_image(image: str, head_node: HeadNode) -> None:
             f"There is no image {image} on {head_node.cluster_name} that you can read.\n"
             f"  type:    trainctl connect{cluster_option(head_node.cluster_name)} -- ls -l {folder}\n"
             "  or name an image of a registry: --container nvcr.io/nvidia/pytorch:25.09-py3"
+        ) from None
+
+
+def _check_weights(init_from: str, head_node: HeadNode) -> None:
+    """Look for weights that are a folder or a file, before nodes start for them."""
+    if not init_from.startswith("/"):
+        return
+    try:
+        head_node.run("ls", "-d", init_from, reads_only=True)
+    except CommandError:
+        raise OpsError(
+            f"--set {INIT_FROM}={init_from}: there is no such path on {head_node.cluster_name} that you can "
+            "read.\n"
+            f"  type:    trainctl connect{cluster_option(head_node.cluster_name)} -- ls -l "
+            f"{load_base().shared_dir}/checkpoints"
         ) from None
 
 

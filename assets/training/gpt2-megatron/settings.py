@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainkit.run.run import Run, die
 from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_words, family_device, fill_settings
-from trainkit.source import ExportSettings
+from trainkit.source import ExportSettings, check_export
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
@@ -79,6 +79,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         about="Trains GPT-2 with Megatron's core.",
         may_be_zero=MAY_BE_ZERO | {"export_step"},
     )
+    check_export(settings)
     if not settings.gpt2_dropout < 1:
         die(f"GPT2_DROPOUT is {settings.gpt2_dropout}: give a share below 1.")
     device = settings.device or family_device()

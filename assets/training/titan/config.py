@@ -162,7 +162,7 @@ def check_vocabulary(model: Any, data: dict[str, Any]) -> None:
     if int(data.get("vocab_size", 0)) > model.vocab_size:
         die(
             f"the data have a vocabulary of {data['vocab_size']} tokens and the model one of "
-            f"{model.vocab_size}: give at most that as VOCAB_SIZE, a variable, or the model's TOKENIZER."
+            f"{model.vocab_size}: give at most that as VOCAB_SIZE, or the model's TOKENIZER."
         )
 
 

@@ -183,6 +183,8 @@ def fit(
     Returns:
         The settings, and a sentence for each that was chosen; none where the memory is unknown.
     """
+    if settings.is_cpu and settings.model == "gpt_oss" and not settings.config:
+        die("MODEL=gpt_oss trains on GPUs alone: give a family that has them, or another MODEL.")
     memory = os.environ.get("ACCELERATOR_MEMORY_GIB")
     name = os.environ.get("INSTANCE_TYPE", "this partition")
     nodes = Nodes(count=count, gpus=ranks_a_node, memory_gib=float(memory or 0), name=name)

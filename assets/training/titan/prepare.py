@@ -2,9 +2,7 @@
 
 Called by prepare.sh, once a job, with the arguments of train.py. Environment: DATA_DIR, RUN_DIR,
 CHECKPOINT_DIR, EXPECTED_WORLD_SIZE; the settings (settings.py), of them INIT_FROM (trainkit.data.hf_weights);
-TOKENIZER (a tokenizer.json or a folder with one; by default that of the weights, else one is trained on the
-first text), VOCAB_SIZE (of that), PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, TRAINING_BUCKET;
-HF_ENDPOINT, HF_TOKEN.
+PREPARE_WORKERS (processes; all cores), VALIDATION_EVERY, TRAINING_BUCKET; HF_ENDPOINT, HF_TOKEN.
 
 Writes $DATA_DIR/<text>-<tokenizer>/ (shards, manifest.json, tokenizer.json), $DATA_DIR/models/, and
 $RUN_DIR/data.json, which train.py reads. Skips what is done, finishes what was interrupted.
@@ -25,7 +23,7 @@ from trainkit.data.chats import prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import fingerprint_of
 from trainkit.data.hf_weights import WeightsError, find_weights
-from trainkit.data.lifecycle import main, note_for_training, validation_share, whole_number, worker_count
+from trainkit.data.lifecycle import main, note_for_training, validation_share, worker_count
 from trainkit.data.mixture import Part
 from trainkit.data.shards import SPLITS, ShardError, read_manifest, sha256_of
 from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
@@ -35,8 +33,6 @@ from trainkit.run.run import Run
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
-# The 256 bytes and the end of text have to fit.
-VOCAB_SIZES = range(300, 262_145)
 VALIDATION_SPLITS = ("validation", "test")
 
 
@@ -46,13 +42,13 @@ def run() -> None:
     check_logger(settings.logger)
     data = Path(os.environ["DATA_DIR"])
     weights = find_weights(settings.init_from, data=data)
-    tokenizer = given_tokenizer(weights)
+    tokenizer = given_tokenizer(settings.tokenizer, weights)
     if settings.parts[0].name.startswith(STREAM):
         note = prepare_streams(settings.parts, tokenizer, validates=settings.eval_batches > 0)
-    elif settings.task == "sft":
+    elif settings.task == "sft" and weights:  # settings.py refuses it without
         note = prepare_sft(data, settings.parts, weights)
     else:
-        note = prepare_texts(data, settings.parts, tokenizer, seq_len=settings.seq_len)
+        note = prepare_texts(data, settings, tokenizer)
     if weights:
         # Beside its tokenizer are the settings and the template that belong to it.
         note |= {"weights": str(weights), "tokenizer": str(weights)}
@@ -83,29 +79,27 @@ def check_recipe(settings: Settings, options: list[str], note: dict[str, object]
     build(settings.with_choice(Choice()), run, note, options)
 
 
-def prepare_texts(
-    data: Path, parts: Sequence[Part], tokenizer: Path | None, *, seq_len: int
-) -> dict[str, object]:
+def prepare_texts(data: Path, settings: Settings, tokenizer: Path | None) -> dict[str, object]:
     """Make token shards of each text, all with one tokenizer; return the note for train.py.
 
     Raises:
         ShardError: a split of a text has no sequence.
     """
     folders: list[Path] = []
-    for part in parts:
+    for part in settings.parts:
         shards = TextShards(
             data=data,
             name=part.name,
             tokenizer=tokenizer,
-            vocab_size=whole_number("VOCAB_SIZE", 32_000, VOCAB_SIZES),
+            vocab_size=settings.vocab_size,
             validation_every=validation_share(VALIDATION_EVERY),
             workers=worker_count(),
         )
         folders.append(shards.ensure(DatasetBucket.of_workload(WORKLOAD)))
         for split in SPLITS:
-            if (tokens := read_manifest(folders[-1]).tokens(split)) <= seq_len:
+            if (tokens := read_manifest(folders[-1]).tokens(split)) <= settings.seq_len:
                 raise ShardError(
-                    f"{folders[-1]} has {tokens} tokens in {split}, fewer than SEQ_LEN ({seq_len}) "
+                    f"{folders[-1]} has {tokens} tokens in {split}, fewer than SEQ_LEN ({settings.seq_len}) "
                     "takes: take more text, or lower it (for val also VALIDATION_EVERY)."
                 )
         tokenizer = tokenizer or folders[0] / TOKENIZER
@@ -162,16 +156,12 @@ def validation_split(name: str) -> str:
     return found[0]
 
 
-def prepare_sft(data: Path, parts: Sequence[Part], weights: Path | None) -> dict[str, object]:
+def prepare_sft(data: Path, parts: Sequence[Part], weights: Path) -> dict[str, object]:
     """Prepare chats of each text; return the note for train.py.
 
     Raises:
-        ShardError: there are no weights to fine-tune, or they have no template of chats.
+        ShardError: the weights have no template of chats.
     """
-    if not weights:
-        raise ShardError(
-            "TASK=sft needs weights: give INIT_FROM, a name on the Hugging Face hub or a folder."
-        )
     template, own = weights / "chat_template.jinja", weights / TOKENIZER_CONFIG
     if not template.is_file() and '"chat_template"' not in (own.read_text() if own.is_file() else ""):
         raise ShardError(
@@ -187,14 +177,14 @@ def prepare_sft(data: Path, parts: Sequence[Part], weights: Path | None) -> dict
     return {"chats": [str(folder) for folder in folders], "tokenizer": str(weights)}
 
 
-def given_tokenizer(weights: Path | None) -> Path | None:
-    """Return TOKENIZER, else the tokenizer of the weights, else None.
+def given_tokenizer(given: str, weights: Path | None) -> Path | None:
+    """Return TOKENIZER if it is given, else the tokenizer of the weights, else None.
 
     Raises:
         ShardError: the file does not exist, or the weights have another tokenizer.
     """
     own = weights / TOKENIZER if weights else None
-    if not (given := os.environ.get("TOKENIZER")):
+    if not given:
         return own
     file = Path(given) / TOKENIZER if Path(given).is_dir() else Path(given)
     if not file.is_file():

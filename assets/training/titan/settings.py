@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nodes import check_float8, check_size, fit, known_model
 from texts import check_texts
+from trainkit.data.hf_weights import WeightsError, check_name
 from trainkit.data.mixture import Part, parse_mixture
 from trainkit.fitting import Choice
 from trainkit.loggers import LOGGERS
@@ -23,12 +24,14 @@ from trainkit.run.settings import (
     family_device,
     fill_settings,
 )
-from trainkit.source import ExportSettings
+from trainkit.source import ExportSettings, check_export
 
 FILE = "titan.json"
 """File of a run's folder with the settings of its newest start, as they were chosen."""
 RECIPE = ("lora_rank", "float8", "compile", "activation_checkpointing")
 """Settings of a recipe, of which a CONFIG has its own."""
+VOCAB_SIZES = range(300, 262_145)
+"""Sizes of a tokenizer that is trained here: the 256 bytes and the end of text have to fit."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class Settings(TrainSettings, ExportSettings):
     """pretrain, or sft for chats."""
     data: str = "raw"
     """raw, machine, a folder of /fsx/datasets, or hf:ORGANISATION/NAME[/CONFIG]; with weights A:0.7,B:0.3."""
+    tokenizer: str = ""
+    """A tokenizer.json, or a folder with one; empty for that of the weights, or one trained on the text."""
+    vocab_size: int = 32_000
+    """Tokens of a tokenizer that is trained on the text."""
     init_from: str = ""
     """Weights to start from: a repository of the Hugging Face hub, or a folder; empty for random weights."""
     lora_rank: int = 0
@@ -145,8 +152,10 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     )
     settings = dataclasses.replace(settings, device=settings.device or family_device())
     check_words(settings, ALLOWED)
+    check_export(settings)
     check_model(settings)
-    check_texts(settings.data, settings.task)
+    check_texts(settings.data, settings.task, has_tokenizer=bool(settings.tokenizer or settings.init_from))
+    check_weights(settings)
     check_window(settings)
     check_float8(settings, "0" if settings.is_cpu else os.environ.get("COMPUTE_CAPABILITY", ""))
     return settings
@@ -196,6 +205,19 @@ def check_model(settings: Settings) -> None:
             f"CONFIG={settings.config} is a recipe of its own, in which {', '.join(given)} would change "
             "nothing: give either, or torchtitan's options after --."
         )
+
+
+def check_weights(settings: Settings) -> None:
+    """Die unless INIT_FROM names weights where a setting needs them, and VOCAB_SIZE is possible."""
+    try:
+        check_name(settings.init_from)
+    except WeightsError as error:
+        die(str(error))
+    if settings.vocab_size not in VOCAB_SIZES:
+        die(f"VOCAB_SIZE is {settings.vocab_size}: give {VOCAB_SIZES.start} to {VOCAB_SIZES.stop - 1}.")
+    if not settings.init_from and (settings.task == "sft" or settings.lora_rank):
+        given = "TASK=sft" if settings.task == "sft" else f"LORA_RANK={settings.lora_rank}"
+        die(f"{given} needs weights: give INIT_FROM, a name on the Hugging Face hub or a folder.")
 
 
 def check_job(settings: Settings, nodes: int) -> None:

@@ -12,8 +12,12 @@ STREAM = "hf:"
 """Prefix of a data set of the Hugging Face hub that is streamed."""
 
 
-def check_texts(data: str, task: str) -> None:
-    """Die unless DATA names texts of one kind, which the task takes: folders, or streams of the hub."""
+def check_texts(data: str, task: str, *, has_tokenizer: bool) -> None:
+    """Die unless DATA names texts of one kind, which the task takes: folders, or streams of the hub.
+
+    Args:
+        has_tokenizer: True if a tokenizer is given, by itself or with weights.
+    """
     if corpus := os.environ.get("CORPUS"):
         die(f"titan takes DATA in the place of CORPUS: give DATA={corpus}, and no CORPUS.")
     try:
@@ -34,6 +38,13 @@ def check_texts(data: str, task: str) -> None:
             f"DATA streams {streams[0]}, which torchtitan cannot mix with {what}: download it into a folder "
             "of datasets/ (trainctl sync up), and name that."
         )
+    if streams and not has_tokenizer:
+        die(
+            f"DATA streams {streams[0]}, which torchtitan tokenizes: give INIT_FROM, or a folder with a "
+            "tokenizer as TOKENIZER."
+        )
+    if task == "sft" and "machine" in names:
+        die("DATA=machine is text, and TASK=sft needs chats: give the name of a folder of datasets/.")
 
 
 def address(name: str) -> tuple[str, str | None]:

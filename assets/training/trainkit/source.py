@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,16 @@ class ExportSettings:
     """Step of that checkpoint; 0 for the newest."""
     export_to: str = ""
     """Folder of these weights; empty for export-step-<step> in the run's folder."""
+
+
+def check_export(settings: ExportSettings) -> None:
+    """Die unless EXPORT_RUN can be a run's name, and the other settings of an export come with it."""
+    run = settings.export_run
+    if run and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run):
+        die(f'EXPORT_RUN is "{run}": give the name of a run of this workload, such as job-17.')
+    for name in ("export_step", "export_to"):
+        if not run and (value := getattr(settings, name)):
+            die(f"{name.upper()}={value} is for the export of a run: give its name as EXPORT_RUN, too.")
 
 
 @dataclass(frozen=True, kw_only=True)

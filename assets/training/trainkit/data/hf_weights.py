@@ -17,10 +17,28 @@ CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 # Weights in other formats, and pictures, stay on the hub.
 PATTERNS = ["*.safetensors", "*.json", "tokenizer*", "LICENSE*"]
 STAMP = ".revision"
+FOLDERS = ("/", "./", "../", "~")
+"""Begins of the path of a folder."""
+BUCKET = re.compile(r"s3://([\w.-]+/[^@]+?)/?")
+REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.+))?")
 
 
 class WeightsError(Exception):
     """An error in the weights: what is wrong and how to fix it, in one sentence."""
+
+
+def check_name(init_from: str) -> None:
+    """Check the form of INIT_FROM, without a look at what it names; an empty one is random weights.
+
+    Raises:
+        WeightsError: it names no weights.
+    """
+    named = init_from.startswith(FOLDERS) or BUCKET.fullmatch(init_from) or REPOSITORY.fullmatch(init_from)
+    if init_from and not named:
+        raise WeightsError(
+            f'INIT_FROM is "{init_from}"; allowed: ORGANISATION/NAME or ORGANISATION/NAME@REVISION of the '
+            "Hugging Face hub, the path of a folder, s3://BUCKET/FOLDER, or nothing for random weights."
+        )
 
 
 def find_weights(init_from: str, *, data: Path) -> Path | None:
@@ -29,11 +47,12 @@ def find_weights(init_from: str, *, data: Path) -> Path | None:
     Raises:
         WeightsError: they cannot be had.
     """
+    check_name(init_from)
     if not init_from:
         return None
-    if init_from.startswith(("/", "./", "../", "~")):
+    if init_from.startswith(FOLDERS):
         return _checked(Path(init_from).expanduser().absolute(), init_from)
-    if bucket := re.fullmatch(r"s3://([\w.-]+/[^@]+?)/?", init_from):
+    if bucket := BUCKET.fullmatch(init_from):
         folder = data / "models" / f"s3--{bucket[1].replace('/', '--')}"
         if not (folder / STAMP).is_file():
             _copy(f"s3://{bucket[1]}", folder)
@@ -41,11 +60,6 @@ def find_weights(init_from: str, *, data: Path) -> Path | None:
             (folder / STAMP).touch()
         return _checked(folder, init_from)
     repository, _, revision = init_from.partition("@")
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise WeightsError(
-            f'INIT_FROM is "{init_from}"; allowed: ORGANISATION/NAME or ORGANISATION/NAME@REVISION of the '
-            "Hugging Face hub, the path of a folder, s3://BUCKET/FOLDER, or nothing for random weights."
-        )
     folder = data / "models" / init_from.replace("/", "--")
     if not (folder / STAMP).is_file():
         _download(repository, revision or None, folder)

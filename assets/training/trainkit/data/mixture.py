@@ -50,7 +50,11 @@ def parse_mixture(text: str) -> tuple[Part, ...]:
     if len(set(names)) < len(names):
         raise MixtureError(f'"{text}" has a name twice: give each once, with the sum of its weights.')
     if any(given) and not all(given):
-        raise MixtureError(f'"{text}" has names with and without a weight: give all of them one, or none.')
+        lack = ", ".join(name for name, weight in zip(names, given, strict=True) if not weight)
+        raise MixtureError(
+            f'"{text}" has names with and without a weight ({lack}): give all of them one, such as :0.7, or '
+            "none."
+        )
     try:
         weights = [float(each or 1) for each in given]
     except ValueError:

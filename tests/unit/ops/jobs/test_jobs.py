@@ -127,6 +127,7 @@ def test_submit_as_json_has_the_job(cluster: PlayedCluster, call: Call) -> None:
         (("gpt2", "--after", "x"), 2, "not a job id"),
         (("gpt2", "--after", "7"), 1, "does not know job 7"),
         (("gpt2", "--follow", "--json"), 2, "give one of them"),
+        (("gpt2", "--set", "INIT_FROM=/fsx/none"), 1, "--set INIT_FROM=/fsx/none: there is no such path"),
     ],
 )
 def test_what_cannot_run_is_not_submitted(
@@ -141,6 +142,16 @@ def test_what_cannot_run_is_not_submitted(
     assert (ended, out) == (code, "")
     assert said in err
     assert not [each for each in cluster.calls if each[0] == "sbatch"]
+
+
+def test_weights_that_are_a_folder_of_the_cluster_are_looked_for(cluster: PlayedCluster, call: Call) -> None:
+    cluster.has_workload("gpt2")
+    cluster.says("sbatch", "7\n")
+    (cluster.shared / "mine").mkdir()
+    there, container = ("--set", "INIT_FROM=/fsx/mine"), ("--set", "INIT_FROM=/weights", "--container", "a/b")
+    for arguments in (there, container):
+        code, _, said = call("submit", "gpt2", "--nodes", "1", *arguments)
+        assert (code, said) == (0, "")
 
 
 def test_a_model_that_the_nodes_cannot_hold_is_refused_before_they_start(

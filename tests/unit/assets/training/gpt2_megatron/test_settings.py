@@ -23,6 +23,11 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         yield load("settings")
 
 
+def test_the_step_of_an_export_without_its_run_is_refused(settings: ModuleType) -> None:
+    with pytest.raises(SystemExit, match="EXPORT_STEP=5 is for the export of a run"):
+        settings.read_settings(["--export-step", "5"])
+
+
 def refusal(settings: ModuleType, *, nodes: int = 2, ranks: int = 8, **given: int) -> str:
     with pytest.raises(SystemExit) as refused:
         settings.sizes_of(dataclasses.replace(settings.Settings(), **given), nodes=nodes, ranks_a_node=ranks)
