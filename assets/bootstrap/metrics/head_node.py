@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -105,8 +106,15 @@ def main() -> int:
             write_targets(Path(asked.targets))
     if cloudwatch.is_due(asked):
         braked = [float(number)] if (number := braked_checks()) else []  # a metric costs, so none for 0
+        try:
+            found = metrics_of(nodes())
+        except subprocess.TimeoutExpired:
+            # slurmctld is too far behind to answer. Its figures would have no more time.
+            late = cloudwatch.Metric("SchedulerBacklog", [1.0], "Count")
+            cloudwatch.publish([] if asked.textfiles else [late], cluster=asked.cluster, region=asked.region)
+            raise
         cloudwatch.publish(
-            [*metrics_of(nodes()), cloudwatch.Metric("BrakedChecks", braked, "Count")],
+            [*found, cloudwatch.Metric("BrakedChecks", braked, "Count")],
             cluster=asked.cluster,
             region=asked.region,
         )

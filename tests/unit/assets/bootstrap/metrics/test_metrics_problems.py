@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -58,6 +59,29 @@ def test_a_scheduler_that_falls_behind_counts(node: Node, figures: str, found: o
     node.says("sdiag", figures)
     assert node.run("head_node.py").returncode == 0
     assert _problems(node) == found
+
+
+@pytest.mark.parametrize("textfiles", [False, True])
+def test_a_scheduler_that_does_not_answer_counts(node: Node, textfiles: bool) -> None:
+    node.has("sinfo", "exec sleep 30")
+    folders = {"--state": "state", "--runs": "runs"} | ({"--textfiles": "files"} if textfiles else {})
+    code = "import command, cloudwatch, head_node; command.TIMEOUT_S = 0.5; "
+    code += "cloudwatch.is_due = lambda _: True; head_node.main()"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-B", "-c", f"import sys; sys.path.insert(0, {str(METRICS)!r}); {code}"),
+            *("--cluster", "training", "--region", "eu-west-1"),
+            *(word for option, name in folders.items() for word in (option, str(node.root / name))),
+        ],
+        env={"PATH": f"{node.root}:/usr/bin:/bin", "TRAINING_ROOT": str(node.root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "timed out" in done.stderr
+    assert (node.root / "data").exists() != textfiles, "the rules of Prometheus report what stands still"
+    assert textfiles or _problems(node) == {"SchedulerBacklog": 1}
 
 
 def _run_of_a_job(node: Node, *rows: str) -> None:
