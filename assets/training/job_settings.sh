@@ -46,6 +46,9 @@ check_launcher() {
   export LAUNCHER="${LAUNCHER:-${takes%% *}}"
   [[ " $takes " == *" $LAUNCHER "* ]] || die "$name cannot be started with LAUNCHER=$LAUNCHER." \
     "Take one of these: ${takes// /, }."
+  [[ -z ${NUMA_BINDING:-} || $LAUNCHER == torchrun ]] ||
+    die "NUMA_BINDING has no effect with LAUNCHER=$LAUNCHER: torchrun alone binds its ranks." \
+      "Leave NUMA_BINDING out$([[ " $takes " != *" torchrun "* ]] || printf ', or give LAUNCHER=torchrun')."
   if [[ $LAUNCHER == mpirun ]] && ! grep -qs '^impi-rt' "$1/requirements.txt"; then
     die "$name has no Intel MPI: its requirements.txt does not name impi-rt." \
       "Add it there, or take another launcher: LAUNCHER=srun sbatch ..."

@@ -28,6 +28,7 @@ REFUSED = {
     "a word for a number of restarts": ("gpt2", "MAX_RESTARTS=many", "MAX_RESTARTS is 'many', which is no"),
     "a word for seconds": ("titan", "HANG_TIMEOUT_S=8m", "Type whole seconds, 0 for none: HANG_"),
     "a binding that torch lacks": ("gpt2", "NUMA_BINDING=numa", "is 'numa'; allowed: node, socket"),
+    "a binding without torchrun": ("nccl-tests", "NUMA_BINDING=node", "Leave NUMA_BINDING out."),
     "a word for a switch": ("gpt2", "STRICT_NETWORK=yes", "STRICT_NETWORK is 'yes'; allowed: 0, 1."),
     "another switch": ("nccl-tests", "PREPARE_ONLY=true", "PREPARE_ONLY is 'true'; allowed: 0, 1."),
     "a word for local environments": ("gpt2", "LOCAL_ENVIRONMENT=1", "allowed: auto, yes, no."),
