@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from ops.diagnose.texts import Kind
 from training_cluster.catalog.yaml_file import read_yaml
 
 CAUSES = Path(__file__).with_name("causes.yaml")
+# Placeholders in commands: whoever writes to a log could name a file $(COMMAND).
+_TYPED = frozenset(("file", "folder", "object", "url"))
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
 
@@ -56,9 +59,10 @@ class Cause(BaseModel):
     source: str
 
     def mend_with(self, groups: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the lines whose placeholders are all filled."""
+        """Return the lines whose placeholders are all filled; paths and addresses are quoted for a shell."""
+        typed = {name: shlex.quote(text) if name in _TYPED else text for name, text in groups.items()}
         return tuple(
-            _PLACEHOLDER.sub(lambda found: groups[found[1]], line)
+            _PLACEHOLDER.sub(lambda found: typed[found[1]], line)
             for line in self.mend
             if placeholders(line) <= set(groups)
         )

@@ -147,6 +147,19 @@ def test_the_mend_names_what_the_error_itself_names() -> None:
     assert "cluster_name=training-2" in mend("not-ours.log")
 
 
+@pytest.mark.parametrize("name", ["/fsx/my data/x", "/fsx/x;id", "/fsx/$(id)", "/fsx/`id`"])
+def test_a_name_in_a_log_is_one_word_of_the_printed_command(tmp_path: Path, name: str) -> None:
+    (tmp_path / "train.log").write_text(f"PermissionError: [Errno 13] Permission denied: '{name}'\n")
+    assert read(tmp_path).causes[0].mend[0].startswith(f"ls -ld '{name}', and")
+
+
+def test_a_command_of_the_provider_in_a_log_is_no_more_than_that_one(tmp_path: Path) -> None:
+    said = "The fleet can be neither stopped nor started | aws dynamodb put-item --table-name a --item b"
+    for more, number in (("", 1), ("; id", 0), (" $(id)", 0), (" & id", 0)):
+        (tmp_path / "train.log").write_text(f"{said}{more} | then\n")
+        assert len(read(tmp_path).causes) == number
+
+
 @pytest.mark.parametrize("quote", ['"', r"\"", ""])
 def test_a_denial_of_s3_names_the_right_and_the_flags_that_grant_it(quote: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(
