@@ -7,7 +7,9 @@ SwiGLU that is 2 x (active parameters of a layer / width) + 10 x width, which fo
 is that of torchtitan 0.3.0's Llama 3 8B over fake tensors, whose storages were counted: 66 kB a token and
 layer with selective (115 kB with LoRA), 226 kB with none (not compiled), 8.7 kB with full; 13 bytes a logit.
 It is within 11 % of torchtitan's own tables for Llama 3.1 8B and 70B
-(benchmarks/llama3_h100_202412_torchtitan.md). No source was found for mixtures of experts.
+(benchmarks/llama3_h100_202412_torchtitan.md). No measurement was found for mixtures of experts; the copies of
+tokens that they keep beside that are counted in torchtitan 0.3.0's moe.py, token_dispatcher.py and
+activation_checkpoint.py, for tokens that the router spreads evenly.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ TP_FACTOR = 1.5
 SELECTIVE, SELECTIVE_LORA = 0.45, 0.8
 """Part of a layer's activations that selective checkpointing keeps until the backward pass: every second
 matrix product. With LoRA that is each weight's own, since one of its two small ones is between them."""
+ROUTED, ROUTED_SELECTIVE = 3, 2
+"""Copies of a token in bf16 that a layer keeps for each of its experts until the backward pass: the input of
+the expert, and its output in fp32, by which the router's scores get their gradients; with selective
+checkpointing what arrives from the two all-to-alls of expert parallelism."""
 NOT_COMPILED = 1.5
 """Activations of layers that are not compiled over those of compiled ones, which compute norms and rotations
 again. Selective checkpointing does that, too."""
@@ -157,11 +163,13 @@ def memory_gib(
         gathered /= 2
     tokens = choice.batch_size * seq_len / (choice.tp * choice.cp)
     of_layer = tokens * (2 * model.active_of_layer / model.width + 10 * model.width)
-    whole = of_layer * (1 if compiled else NOT_COMPILED)
+    routed = tokens * 2 * model.width * model.experts_of_token
+    whole = of_layer * (1 if compiled else NOT_COMPILED) + ROUTED * routed
+    exchanged = ROUTED_SELECTIVE * routed if choice.ep > 1 else 0
     # full keeps the layer's input.
     kept = {
         "none": whole,
-        "selective": (SELECTIVE_LORA if lora else SELECTIVE) * of_layer,
+        "selective": (SELECTIVE_LORA if lora else SELECTIVE) * of_layer + exchanged,
         "full": 2 * model.width * tokens,
     }
     # bf16 and fp32 logits, and their gradients.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Iterator
 from types import ModuleType
@@ -34,7 +35,7 @@ def choose(
     return found
 
 
-def model_of(fitting: ModuleType, model: str, size: str) -> object:
+def model_of(fitting: ModuleType, model: str, size: str) -> Any:
     sizes = fitting.read_models(TRAINING / "titan" / "models.json")[model]
     return fitting.find_model(sizes, size)
 
@@ -92,6 +93,23 @@ def test_the_estimate_is_near_the_storages_of_a_step_over_fake_tensors(
         compiled=False,
     )
     assert estimate == pytest.approx(gib, rel=0.11)
+
+
+def test_mixtures_of_experts_keep_a_copy_of_each_token_from_both_all_to_alls(fitting: ModuleType) -> None:
+    gpus, model = fitting.Nodes(count=2, gpus=8, memory_gib=80), model_of(fitting, "qwen3", "30B-A3B")
+    without = dataclasses.replace(model, experts_of_token=0)
+
+    def of_copies(**choice: int | str) -> float:
+        with_copies, plain = (
+            fitting.memory_gib(each, fitting.Choice(**choice), gpus, seq_len=4096)
+            for each in (model, without)
+        )
+        return float(with_copies - plain)
+
+    # 48 layers x 4,096 tokens x 8 experts x 2,048 wide x 2 bytes, twice.
+    assert of_copies(ep=8) == pytest.approx(12.0)
+    assert of_copies(ep=1) == 0
+    assert of_copies(ep=8, activation_checkpointing="none") > 18
 
 
 def test_layers_that_are_not_compiled_keep_more(fitting: ModuleType) -> None:
