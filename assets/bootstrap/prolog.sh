@@ -27,8 +27,10 @@ export PATH="${TRAINING_ROOT:+$TRAINING_ROOT/usr/bin:}/opt/slurm/bin:/usr/local/
 readonly CURRENT="$TRAINING_BUNDLES/current"
 readonly CONFIG="${TRAINING_CLUSTER_CONFIG:-$TRAINING_ROOT/opt/parallelcluster/shared/cluster-config.yaml}"
 readonly LOGS="$TRAINING_ROOT/var/log/training-cluster"
-# On all nodes but the batch host the prolog runs while srun waits for its tasks, for MessageTimeout: 60 s in
-# ParallelCluster. A refresh runs start steps only, which take seconds.
+# Slurm kills no prolog (PrologEpilogTimeout: unlimited), but stops waiting: slurmctld takes a batch job as missing after
+# BatchStartTimeout, 180 s in ParallelCluster, and srun waits that long and MessageTimeout for other nodes
+# (_purge_missing_jobs, _launch_tasks). From MessageTimeout on, 60 s, the job's output says "Prolog hung on node". A
+# refresh runs start steps only, which take seconds.
 readonly REFRESH_S=30 LOCK_S=5 RETRY_MIN=15 UNHEALTHY=9
 
 # Logs to a file, since Slurm discards a prolog's output.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -120,6 +121,32 @@ def test_a_refresh_that_hangs_is_ended_with_all_that_it_started_and_not_tried_at
     assert not left.exists()
     assert prolog.run().returncode == 0
     assert "failed here in the last 15 min" in node.health_log()
+
+
+def test_a_prolog_that_takes_all_its_limits_ends_before_slurm_gives_its_job_up() -> None:
+    """It does after BatchStartTimeout, which ParallelCluster's slurm.conf sets to 180 s."""
+    prolog, judge, check, drain = (
+        (HEALTH.parent / name).read_text()
+        for name in ("prolog.sh", "health/judge-node.sh", "health/check-node.sh", "health/drain_limit.sh")
+    )
+
+    def seconds(pattern: str, text: str) -> list[int]:
+        found = re.findall(pattern, text, re.MULTILINE)
+        assert found, pattern
+        return [int(each) for each in found]
+
+    limits = [seconds(r"LIMIT_S=(\d+)", check)[0]]
+    for each in (HEALTH / "checks").glob("*.sh"):
+        limits += map(int, re.findall(r"^# Limit: (\d+) s", each.read_text(), re.MULTILINE))
+    worst_s = (
+        sum(seconds(r"\b(?:REFRESH|LOCK)_S=(\d+)", prolog))
+        + max(limits)
+        + sum(seconds(r"limits\[\$name\]\} \+ (\d+)\)", check))
+        + sum(seconds(r"HEALTH_SETTLE_S:-(\d+)", drain))
+        + sum(seconds(r"timeout (\d+) scontrol", judge))
+    )
+    assert f"a job starts {worst_s} s later" in (HEALTH / "README.md").read_text()
+    assert worst_s < 180
 
 
 def test_a_node_of_the_right_bundle_runs_no_bootstrap(prolog: Prolog) -> None:
