@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from rehearsal.node_root.base import make_base
+from rehearsal.node_root.base import NoRootError, make_base
 from rehearsal.problems import RehearsalError
 
 # Enroot's defaults (ENROOT_SQUASH_OPTIONS): compression hardly shrinks Python packages and slows unpacking.
@@ -27,10 +27,11 @@ def make_image(folder: Path, *, environment: Path | None, say: Callable[[str], N
         say: called with a line before each slow step.
 
     Raises:
-        RehearsalError: no image can be made here, or the environment's Python is not the distribution's.
+        NoRootError: no image can be made here; the message has the reason.
+        RehearsalError: it could not be made, or the environment's Python is not the distribution's.
     """
     if not shutil.which("mksquashfs"):
-        raise RehearsalError("mksquashfs is missing here. On Debian or Ubuntu type: make setup")
+        raise NoRootError("mksquashfs is missing here. On Debian or Ubuntu type: make setup")
     base = make_base(say)
     packages = None if environment is None else _packages(environment, base)
     made_from = f"{Path(__file__).read_text()}\n{base.name}\n{environment}\n"

@@ -25,8 +25,10 @@ if [[ ! -f $BUNDLE/directory ]]; then
   exit
 fi
 
-# pam_mkhomedir reads it.
-{ sed '/^[[:space:]]*HOME_MODE[[:space:]]/d' "$LOGIN" 2>/dev/null || true && printf 'HOME_MODE\t0700\n'; } | put "$LOGIN"
+# pam_mkhomedir reads it. What could not be read would be lost.
+kept=""
+if [[ -e $LOGIN ]]; then kept="$(sed '/^[[:space:]]*HOME_MODE[[:space:]]/d' "$LOGIN")"$'\n'; fi
+put "$LOGIN" <<<"${kept}HOME_MODE"$'\t0700'
 # As 71-apply-users.sh does for users of a file.
 put "$PROFILE" <<END
 # Training Cluster: steps/73-protect-directory-users.sh

@@ -16,7 +16,7 @@ import pytest
 
 from rehearsal.containers.image import make_image
 from rehearsal.containers.options import ContainerOptions
-from rehearsal.problems import RehearsalError
+from rehearsal.node_root.base import NoRootError
 from rehearsal.workspace import IMAGES
 from training_cluster.paths import ROOT
 
@@ -29,7 +29,7 @@ NOBODY = 65534
 def image() -> Path:
     try:
         return make_image(IMAGES, environment=None, say=print)
-    except RehearsalError as error:
+    except NoRootError as error:
         pytest.skip(str(error).splitlines()[0])
 
 

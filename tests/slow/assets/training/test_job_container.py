@@ -14,7 +14,7 @@ import pytest
 
 from rehearsal.bootstrap import SHIMS
 from rehearsal.containers.image import make_image
-from rehearsal.problems import RehearsalError
+from rehearsal.node_root.base import NoRootError
 from rehearsal.workspace import IMAGES
 from tests.slow.assets.training.training import Training, losses, training_on_slurm
 from training_cluster.paths import ROOT
@@ -48,7 +48,7 @@ ls /left-in-the-container >&2
 def image() -> Path:
     try:
         return make_image(IMAGES, environment=None, say=print)
-    except RehearsalError as error:
+    except NoRootError as error:
         pytest.skip(str(error).splitlines()[0])
 
 

@@ -208,6 +208,12 @@ def test_a_directory_makes_homes_private_and_a_second_run_changes_nothing(
         assert (of_directory.slash / "fsx" / "users").stat().st_mode & 0o7777 == 0o1777
 
 
+def test_login_settings_that_cannot_be_read_are_kept(of_directory: Node) -> None:
+    of_directory.stub("sed", "echo 'read error' >&2; exit 4")
+    assert of_directory.run("73", node_type="HeadNode").returncode != 0
+    assert of_directory.text("etc/login.defs") == LOGIN
+
+
 def test_compute_nodes_make_no_shared_folder(of_directory: Node) -> None:
     of_directory.does("73")
     assert not (of_directory.slash / "fsx" / "users").exists()

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.assets.training.workload_modules import Import, workload_on_the_path
@@ -93,7 +94,6 @@ def test_text_is_cut_at_full_stops_and_line_ends(load: Import) -> None:
 
 @pytest.fixture
 def batch(load: Import) -> Any:
-    np = pytest.importorskip("numpy")
     found = np.array(rows(load, documents()), dtype=np.int64)
     masking = load("masking")
     special = load("pairs").Special(0, 1, 2, 3, 4)
