@@ -10,7 +10,7 @@ environment_is_safe() {
   local environment_above environment_real environment_full="$1"
   local -a environment_folders=()
   if [[ $1 != /* ]]; then environment_full="$PWD/$1"; fi
-  environment_paths_are_safe inside "$1"{,/bin,/bin/python,/lib,/requirements.sha256} || return 1
+  environment_paths_are_safe inside "$1"{,/.,/bin,/bin/python,/lib,/requirements.sha256} || return 1
   # job.slurm has checked the folders above, whose owners a container does not show.
   if is_in_container; then return; fi
   # The person's own folders hold a rehearsal, which root may run.

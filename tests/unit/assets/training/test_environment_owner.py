@@ -141,6 +141,17 @@ def test_a_link_to_an_environment_below_a_folder_of_another_user_is_refused(shar
     assert not shared.has_run()
 
 
+def test_a_link_to_an_environment_into_which_others_may_write_is_refused(shared: Shared) -> None:
+    """Who may write there can add a pyvenv.cfg, which says where Python's own modules are."""
+    target = shared.make(0, at=shared.folder / "opt" / "elsewhere")
+    target.chmod(0o777)
+    shared.venv.symlink_to(target)
+    done = shared.bash(MAKE, *AS_VICTIM)
+    assert done.returncode != 0
+    assert f"chmod go-w {shared.venv}/.\n" in done.stderr
+    assert not shared.has_run()
+
+
 @pytest.mark.parametrize("above", ["fsx/venvs", "fsx"])
 def test_a_folder_above_that_another_user_made_is_refused(shared: Shared, above: str) -> None:
     shared.make(0)
