@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2034,SC2154  # job.slurm's variables
-# Imports the image of a job once to shared storage, and runs the job's steps in its container.
+# Imports a job's image once to shared storage, and runs the job's steps in its container.
 #
 # Sourced by: job.slurm, as the user, on the job's first node, with container_image.sh and environment.sh; uses its log
 #   and die, and its variables training, RUN_DIR, TRAINING_SHARED, TRAINING_VENVS. Defines functions and does nothing by
@@ -10,7 +10,7 @@
 # Writes: $TRAINING_SHARED/images/USER/IMAGE.sqsh, and beside each image that the user may write to IMAGE.sqsh.digest;
 #   exports CONTAINER_FILE, CONTAINER_DIGEST (sha256:...) and CONTAINER_BYTES, which reports show.
 
-container_options=() # of srun, the same for each step of the job in its container
+container_options=() # options of srun for every step of the job in its container
 
 # find_container: imports the image unless that is done, and sets container_options.
 find_container() {
@@ -33,9 +33,9 @@ find_container() {
   remove_containers
 }
 
-# remove_containers: removes the job's containers from the disks of its nodes, and those of jobs that were killed. The nodes
-# are this job's alone. Pyxis calls a container pyxis_NAME, and keeps those with a name, so that preparation and ranks
-# share one, which takes minutes to unpack.
+# remove_containers: removes the containers of this job and of killed jobs from the nodes' disks. No other job uses the
+# nodes. Pyxis calls a container pyxis_NAME and keeps named ones, so preparation and ranks share one container, which
+# takes minutes to unpack.
 remove_containers() {
   if ((${#container_options[@]} == 0)); then return; fi
   # shellcheck disable=SC2016 # the node's shell expands it
@@ -47,14 +47,14 @@ check_container_programs() {
   local program
   for program in enroot unsquashfs; do
     command -v "$program" >/dev/null || die "$(hostname) has no $program, so it starts no containers." \
-      "Take an image of nodes that has it (trainctl verify says; docs/how-to/containers.md), or leave CONTAINER_IMAGE out."
+      "Use a node image that has it (trainctl verify checks; docs/how-to/containers.md), or leave CONTAINER_IMAGE out."
   done
   srun --help 2>&1 | grep -q -- --container-image || die "this Slurm has no --container-image: Pyxis is not enabled." \
     "See the bootstrap's log of the head node (72-enable-containers), or leave CONTAINER_IMAGE out."
 }
 
-# image_folder: makes and prints the folder of this user's imported images. An image is code, so nobody else may put one
-# there; and a registry that asked for a password may not show its images to all, so others read them if the user lets them.
+# image_folder: creates and prints the folder of this user's imported images. An image is code, so nobody else may write
+# there. An image of a private registry is not for everyone, so other users read it only if the user allows that.
 image_folder() {
   local folder
   folder="$TRAINING_SHARED/images/$(id -un)"
@@ -63,15 +63,15 @@ image_folder() {
       "Ask its owner: sudo mkdir -p $TRAINING_SHARED/images && sudo chmod 1777 $TRAINING_SHARED/images"
   [[ $(stat --format %u "$folder") == "$EUID" ]] ||
     die "the folder of your imported images, $folder, belongs to $(stat --format %U "$folder")." \
-      "Have it removed, or import the image elsewhere and name the file: CONTAINER_IMAGE=/folder/image.sqsh sbatch ..."
+      "Have it removed, or import the image elsewhere and give the file: CONTAINER_IMAGE=/folder/image.sqsh sbatch ..."
   printf '%s\n' "$folder"
 }
 
-# import_image URI FILE: one job of the user at a time imports an image; the others wait, and find it.
+# import_image URI FILE: one job of the user imports an image at a time; the others wait and then find it.
 import_image() {
   local -i lock
   if [[ -f $2 ]]; then
-    log "the image is imported already, on $(date -r "$2" +%F); to import it anew: rm $2"
+    log "the image was imported on $(date -r "$2" +%F); to import it again: rm $2"
     return
   fi
   check_registry "$CONTAINER_IMAGE"
@@ -89,8 +89,8 @@ import_image() {
     import_with_progress "$1" "$2.partial.$SLURM_JOB_ID" || {
       rm -f "$2.partial.$SLURM_JOB_ID"
       die "the image $CONTAINER_IMAGE was not imported: see the lines of enroot above." \
-        "Is its name right? Does its registry ask for a password (trainctl registry login $(image_registry "$CONTAINER_IMAGE"))? \
-trainctl diagnose knows most messages."
+        "Is its name correct? Does its registry require a password (trainctl registry login $(image_registry "$CONTAINER_IMAGE"))? \
+trainctl diagnose explains most messages."
     }
     mv -T "$2.partial.$SLURM_JOB_ID" "$2"
   fi
@@ -114,28 +114,28 @@ import_with_progress() {
   return "$status"
 }
 
-# check_registry NAME: Amazon's registry takes the nodes' role, with a token of 12 hours that enroot fetches at each import.
+# check_registry NAME: Amazon ECR accepts the nodes' role, with a token of 12 hours that enroot fetches at each import.
 check_registry() {
   local registry version
   registry="$(image_registry "$1")"
   if [[ ! $registry =~ ^[0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$ ]]; then return; fi
   version="$(enroot version 2>/dev/null)" || version=""
   if [[ $version == [0-3].* ]]; then
-    die "Enroot $version on $(hostname) cannot read images of Amazon ECR, which takes 4.0 or newer." \
-      "Take a newer image of the nodes (-c image=official), or import the image elsewhere and name the file."
+    die "Enroot $version on $(hostname) cannot read images of Amazon ECR, which requires Enroot 4.0 or newer." \
+      "Use a newer node image (-c image=official), or import the image elsewhere and give the file."
   fi
   bash "$training/registry.sh" add-ecr "$registry"
 }
 
 check_image_file() {
   [[ -f $1 && -r $1 ]] || die "there is no image $1 that $(id -un) can read." \
-    "Look: ls -l $(dirname "$1"); or name an image of a registry: CONTAINER_IMAGE=nvcr.io/nvidia/pytorch:25.09-py3 sbatch ..."
+    "Look: ls -l $(dirname "$1"); or give an image of a registry: CONTAINER_IMAGE=nvcr.io/nvidia/pytorch:25.09-py3 sbatch ..."
   [[ $(head -c 4 "$1" | tr -d '\0') == hsqs ]] || die "$1 is not a squashfs image." \
     "Make one: enroot import --output $1 docker://IMAGE"
   case $1 in
     "$TRAINING_SHARED"/*) ;;
     /tmp/* | /var/* | /dev/* | "${SCRATCH:-/scratch}"/*)
-      die "the image $1 is on this node's own disk, and other nodes have not got it." \
+      die "the image $1 is on this node's own disk, which other nodes cannot read." \
         "Copy it: cp $1 $TRAINING_SHARED/images/"
       ;;
   esac
@@ -144,7 +144,7 @@ check_image_file() {
   fi
 }
 
-# digest_of FILE: prints its sha256, which is computed once for each content: it takes minutes for tens of gigabytes.
+# digest_of FILE: prints its sha256, which is computed once for each content, since tens of gigabytes take minutes.
 digest_of() {
   local -r kept="$1.digest"
   local state sum
@@ -165,7 +165,7 @@ digest_of() {
   printf '%s\n' "$sum"
 }
 
-# check_container_environment: the container cannot tell whose folders these are: all owners but the user are nobody there.
+# check_container_environment: checks the folders' owners outside, since a container shows all owners but the user as nobody.
 check_container_environment() {
   local environment
   environment="$(container_environment "$training/$workload")" && environment_is_safe "$environment" || exit 1
@@ -176,10 +176,10 @@ set_container_options() {
   for folder in "$TRAINING_SHARED" "$TRAINING_VENVS" "${TRAINING_EFS:-/efs}" "${SCRATCH:-}"; do
     if [[ -n $folder && -d $folder && ",$mounts" != *",$folder:"* ]]; then mounts+="$folder:$folder,"; fi
   done
-  # The older name of the shared folder, where it is linked.
+  # The older name of the shared folder, if it is a link.
   if [[ -L /lustre ]]; then mounts+="$TRAINING_SHARED:/lustre,"; fi
   mounts+="${CONTAINER_MOUNTS:-}"
-  # Enroot's hook: images of NVIDIA ask for GPUs wherever they run, others ask nowhere.
+  # For Enroot's hook: images of NVIDIA request GPUs on any node, other images on none.
   if [[ ${ACCELERATOR_KIND:-none} == gpu && ${DEVICE:-cuda} != cpu ]]; then
     export NVIDIA_VISIBLE_DEVICES="${NVIDIA_VISIBLE_DEVICES:-all}"
     export NVIDIA_DRIVER_CAPABILITIES="${NVIDIA_DRIVER_CAPABILITIES:-compute,utility}"
@@ -196,25 +196,25 @@ set_container_options() {
   )
 }
 
-# names_of_job: prints the variables of the job that count in the container although its image sets them, with commas:
-# all but those that name places and programs of a node.
+# names_of_job: prints, separated by commas, the job's variables that override the image's: all but those that name
+# paths and programs of a node.
 names_of_job() {
   local name
   compgen -e | grep -Ev '^(PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|TERM|LANG|LANGUAGE|TMPDIR|HOSTNAME|MAIL|_)$' |
     grep -Ev '^(LC|LD|PYTHON|PIP|CONDA|XDG|SSH|SUDO|BASH|SLURM|SPANK|NVIDIA|ENROOT|PYXIS)_?|_(HOME|PATH|VERSION)$' |
     while read -r name; do
-      # enroot keeps variables in lines.
+      # enroot stores one variable per line.
       if [[ $name =~ ^[A-Za-z_][A-Za-z0-9_]*$ && ${!name} != *$'\n'* ]]; then printf '%s\n' "$name"; fi
     done | paste -sd ,
 }
 
-# set_program: sets `container` to the options of srun for a step with the present variables, `program` to what runs a
-# script in it, and `one_node` to the command that runs it once, on this node.
+# set_program: sets `container` to the options of srun for a step with the current variables, `program` to the command
+# that runs a script in it, and `one_node` to the command that runs it once, on this node.
 set_program() {
   container=() program=(bash) one_node=()
   if ! wants_container; then return; fi
   container=("${container_options[@]}" --container-env="$(names_of_job)")
-  # srun would look for bash on the node, and ask the container for that path.
+  # srun would find bash on the node, and use that path in the container.
   program=(/bin/bash "$training/inside.sh")
   one_node=(srun --nodes=1 --ntasks=1 --nodelist="$SLURMD_NODENAME" --mpi=none --overlap "${container[@]}")
 }

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# The Python environment of a workload in a container: what the image has, and over it what it lacks.
+# The Python environment of a workload in a container: the image's packages, and those that it lacks.
 #
-# Sourced by: environment.sh, which has what these functions call. Defines functions and does nothing by itself.
+# Sourced by: environment.sh, which has what these functions call. Only defines functions.
 # Reads: CONTAINER_DIGEST (job.slurm exports it before steps in a container), TRAINING_VENVS.
 #
-# The image decides: each package that it has is used in the image's version, torch above all, since the image's own
-# libraries for GPUs and networks fit that one. Packages of the workload that it lacks are installed as the lock pins
-# them, into an environment on shared storage that belongs to this image and user, and sees the image's packages.
+# Packages of the image take precedence, torch above all, since the image's libraries for GPUs and networks fit its
+# version. Packages of the workload that the image lacks are installed in the lock's versions, into an environment on
+# shared storage that belongs to this image and user and also sees the image's packages.
 
-# True in a job with a container: in the container, and in job.slurm outside of it.
+# True in a job with a container, both inside it and in job.slurm outside.
 uses_container() { [[ -n ${CONTAINER_DIGEST:-} ]]; }
 
 # True in the container itself.
 is_in_container() { [[ ${CONTAINER_INSIDE:-} == 1 ]]; }
 
-# container_environment FOLDER: prints the folder of the environment. The container shows all owners but the user as
-# nobody, so an environment of another user could not be told from one of root.
+# container_environment FOLDER: prints the folder of the environment. A container shows all owners but the user as nobody,
+# so it cannot distinguish an environment of another user from one of root.
 container_environment() {
   local environment_variant=""
   if grep -qs '^# Variants: ' "$1/install.sh"; then environment_variant="$(bash "$1/install.sh" --variant)" || return 1; fi
@@ -23,15 +23,15 @@ container_environment() {
     "$(cut -c 8-19 <<<"$CONTAINER_DIGEST")" "$EUID" "$environment_variant"
 }
 
-# make_container_venv PYTHON VENV: makes an environment that sees the image's packages, pip among them. An image with pip
-# need not have ensurepip, which Debian packs apart; one without both can have all packages of the workload.
+# make_container_venv PYTHON VENV: makes an environment that sees the image's packages, including pip. An image with pip may
+# lack ensurepip, which is a separate package on Debian. An image without both may have all packages of the workload.
 make_container_venv() {
   local -a environment_without=(--without-pip)
   if ! "$1" -c 'import pip' 2>/dev/null && "$1" -c 'import ensurepip' 2>/dev/null; then environment_without=(); fi
   (umask 022 && "$1" -m venv --clear --system-site-packages "${environment_without[@]}" "$2" >&2)
 }
 
-# check_container_pip VENV: the image lacks packages, so something must install them.
+# check_container_pip VENV: checks that pip exists, since the image lacks packages.
 check_container_pip() {
   if "$1/bin/python" -c 'import pip' 2>/dev/null; then return; fi
   printf 'the image lacks packages of the workload, and pip to install them:\n%s\n  %s\n' \
@@ -40,8 +40,8 @@ check_container_pip() {
   return 1
 }
 
-# lacking FILE VENV: prints a file of requirements without the packages that the image has, and says which these are. An
-# image's own torch has its libraries for GPUs elsewhere, and needs not the gigabytes of PyPI's.
+# lacking FILE VENV: prints a file of requirements without the packages that the image has, and reports those. An image's
+# own torch has its GPU libraries elsewhere, and does not need the gigabytes from PyPI.
 lacking() {
   "$2/bin/python" -B - "$1" <<'PYTHON'
 import re
@@ -87,8 +87,8 @@ image_provides() {
     "$2" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$environment_module') is None)" 2>/dev/null
 }
 
-# finish_container_venv VENV: says which torch it is, and gives the environment the program torchrun, which an image has
-# in a folder of its own.
+# finish_container_venv VENV: reports the version of torch, and adds the program torchrun to the environment, which an image
+# has in another folder.
 finish_container_venv() {
   "$1/bin/python" -B - "$1" <<'PYTHON' >&2
 import importlib.util

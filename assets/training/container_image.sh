@@ -7,12 +7,12 @@
 #
 # A name is a path of a squashfs file (/fsx/images/mine.sqsh), or an image of a registry as Docker or as Enroot writes it:
 #   [docker://][USER@][REGISTRY/ or REGISTRY#]IMAGE[:TAG][@sha256:DIGEST]
-# Without a registry it is one of Docker Hub.
+# Without a registry it is an image of Docker Hub.
 
-# True if the job asks for a container.
+# True if the job requests a container.
 wants_container() { [[ -n ${CONTAINER_IMAGE:-} ]]; }
 
-# check_container: refuses a name that no registry and no file system can have, and settings that exclude a container.
+# check_container: refuses an invalid image name, and settings that exclude a container.
 check_container() {
   local -r types='Type nvcr.io/nvidia/pytorch:25.09-py3, or the path of a file: CONTAINER_IMAGE=/fsx/images/mine.sqsh sbatch ...'
   local what shown="${CONTAINER_IMAGE:-}"
@@ -20,7 +20,7 @@ check_container() {
     [[ -z ${CONTAINER_MOUNTS:-} ]] || die "CONTAINER_MOUNTS is set, and CONTAINER_IMAGE is not." "$types"
     return
   fi
-  # Never a password, which this message would bring into the job's output.
+  # Remove a password, which must not appear in the job's output.
   if [[ $shown == *:*@* && $shown != *@sha256:* ]]; then shown="...@${shown##*@}"; fi
   what="$(wrong_image_name)" || die "CONTAINER_IMAGE is '$shown', which $what." "$types"
   [[ ${LAUNCHER:-} != @(mpirun|sweep) ]] || die "$LAUNCHER starts its ranks outside of containers." \
@@ -30,12 +30,12 @@ check_container() {
       "Type it like this: CONTAINER_MOUNTS=/fsx/tools:/tools,/home/me/src:/src:ro sbatch ..."
 }
 
-# wrong_image_name: fails after the end of a sentence about CONTAINER_IMAGE, if it is not a name of an image.
+# wrong_image_name: if CONTAINER_IMAGE is not an image name, prints the end of a sentence with the reason and fails.
 wrong_image_name() {
   local -r name="${CONTAINER_IMAGE#docker://}"
   case $CONTAINER_IMAGE in
     *[[:space:]]*) printf 'has a blank in it' ;;
-    *[[:cntrl:],\"\'\\\$\`]*) printf 'has a character that no image has' ;;
+    *[[:cntrl:],\"\'\\\$\`]*) printf 'has a character that an image name cannot have' ;;
     http://* | https://*) printf 'is the address of a page: a registry has no %s here' "${CONTAINER_IMAGE%%://*}://" ;;
     dockerd://* | podman://*) printf 'is an image of a Docker daemon, which no node has: push it to a registry' ;;
     docker://*) wrong_reference "$name" && return ;;
@@ -50,7 +50,7 @@ wrong_image_name() {
   return 1
 }
 
-# wrong_reference NAME: fails after the end of a sentence, if the name is not an image of a registry.
+# wrong_reference NAME: if NAME is not an image of a registry, prints the end of a sentence with the reason and fails.
 wrong_reference() {
   local user registry image tag digest
   split_reference "$1"
@@ -67,7 +67,7 @@ wrong_reference() {
   elif [[ -n $user && -z $registry && $image != */* ]]; then
     printf 'has "%s" after the @, where sha256: and 64 digits belong, or an image of the user before it' "$image"
   elif [[ $image =~ [A-Z] ]]; then
-    printf 'has capital letters, which no repository has (a tag may)'
+    printf 'has capital letters, which a repository cannot have (a tag can)'
   elif [[ ! $image =~ ^[a-z0-9]+([._/-]+[a-z0-9]+)*$ ]]; then
     printf 'has "%s" where the name of a repository belongs' "$image"
   elif [[ -n $tag && ! $tag =~ ^:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]]; then
@@ -89,17 +89,17 @@ split_reference() {
   elif [[ $rest == */* && ${rest%%/*} == *[.:]* ]]; then
     registry="${rest%%/*}" rest="${rest#*/}"
   fi
-  # Releases of Enroot before 4.1 ask these hosts, which are no registries.
+  # Releases of Enroot before 4.1 would contact these hosts, which are not registries.
   if [[ $registry == @(index.|registry-1.|)docker.io ]]; then registry=""; fi
   if [[ $rest == *:* ]]; then tag=":${rest#*:}" rest="${rest%%:*}"; fi
   image="$rest"
 }
 
-# image_uri NAME: prints the name as every release of Enroot reads it.
+# image_uri NAME: prints the name in a form that every release of Enroot accepts.
 image_uri() {
   local user registry image tag digest
   split_reference "${1#docker://}"
-  # With a digest the tag says nothing, and older releases do not read both.
+  # A digest makes the tag redundant, and older releases do not accept both.
   if [[ -n $digest ]]; then tag="@$digest"; fi
   printf 'docker://%s%s%s%s\n' "${user:+$user@}" "${registry:+$registry#}" "$image" "$tag"
 }

@@ -2,7 +2,7 @@
 # Makes and finds the Python environments of workloads, for a job, the start of a node and an image build.
 #
 # Sourced by: prepare.sh and train.sh of the workloads, as the user; 50-install-workloads.sh, as its installer. Defines
-#   functions and does nothing by itself. They return 1 after a line that says what is wrong.
+#   functions only. They return 1 after they print what is wrong.
 # Reads: PIP_* (pip's own settings: index, wheels, proxy), TRAINING_PYTHON (an interpreter, 3.10 or newer; default:
 #   the first such on PATH), TRAINING_OPT (default /opt/training-cluster: environments and compiled wheels of the
 #   node's image, the node's bundle), NODE_TYPE (Image in an image build), TRAINING_REHEARSAL.
@@ -10,11 +10,11 @@
 #   from TORCH_VOLTA_INDEX in TORCH_VOLTA_VERSION; default: as pinned in the node's bundle. All else comes from pip's
 #   usual index.
 #
-# A workload's folder has requirements.txt, requirements.lock ("make lock": all packages with their hashes, without which
-# they are installed unchecked) and, for what pip cannot do in one go, install.sh, which is called with the environment's
-# folder. Their headers say on which nodes and for how long: `# Recipes: gpu cpu`, `# Budget: 300 s`;
-# `# Moment: image` in install.sh means an image build only. `# Variants: -NAME` in install.sh means that it does not put
-# the same into every environment: called with --variant, it prints -NAME, or nothing, for this node and these settings.
+# A workload's folder has requirements.txt, requirements.lock (from "make lock": all packages with hashes; without it they
+# are installed unchecked) and, for what pip cannot do in one call, install.sh, which gets the environment's folder.
+# Headers name the nodes and the time limit: `# Recipes: gpu cpu`, `# Budget: 300 s`;
+# `# Moment: image` in install.sh limits it to image builds. `# Variants: -NAME` in install.sh means that environments
+# differ: with --variant it prints -NAME, or nothing, for this node and these settings.
 # `# Provides: MODULE` in install.sh: it is not called in a container whose image has that Python module.
 
 readonly OLDEST_PYTHON="3.10"
@@ -53,16 +53,16 @@ sys.exit(sys.version_info < (${OLDEST_PYTHON/./, }))" 2>/dev/null)" || continue
   return 1
 }
 
-# torch_build FOLDER: `VERSION INDEX` of the torch that this node's GPUs need, where it is not that of pip's usual
-# index: CUDA 13 knows no V100. Prints nothing for a workload without torch, for other nodes, and in a rehearsal, whose
-# torch is one for CPUs.
+# torch_build FOLDER: prints `VERSION INDEX` of the torch that this node's GPUs need if pip's usual index does not have it,
+# since CUDA 13 does not support the V100. Prints nothing for a workload without torch, for other nodes, and in a
+# rehearsal, which uses torch for CPUs.
 torch_build() {
   local -r environment_pins="${TRAINING_OPT:-/opt/training-cluster}/bundles/current/versions.env"
   if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != volta || ${TRAINING_REHEARSAL:-0} == 1 ]] || uses_container ||
     ! grep -Eq '^torch *==' "$1/requirements.txt"; then
     return 0
   fi
-  ( # what else is pinned is not for the shell that sources this
+  ( # keeps the other pins out of the shell that sources this file
     if [[ -z ${TORCH_VOLTA_VERSION:-} || -z ${TORCH_VOLTA_INDEX:-} ]]; then
       # shellcheck source=/dev/null
       source "$environment_pins" || exit 1
@@ -72,7 +72,7 @@ torch_build() {
   )
 }
 
-# environment_content FOLDER: prints a sum of the inputs of the environment, without their comments.
+# environment_content FOLDER: prints a checksum of the environment's inputs without their comments.
 environment_content() {
   {
     grep -v '^#' "$1/requirements.txt"
@@ -88,8 +88,8 @@ environment_is_made() {
     environment_is_safe "$2" && "$2/bin/python" -c '' 2>/dev/null
 }
 
-# environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image or the shared one
-# of all users if it belongs to this folder, else that in TRAINING_VENVS, unless another user could put code into that.
+# environment_of FOLDER: prints the environment that this job makes and uses: that of the node's image or the one shared by
+# all users if it belongs to this folder, otherwise the one in TRAINING_VENVS unless another user could write to it.
 environment_of() {
   local environment_name environment_own environment_end environment_all
   if uses_container; then
@@ -116,7 +116,7 @@ environment_of() {
   fi
 }
 
-# unchanged FOLDER VENV: prints VENV; or VENV-SUM if VENV is whole and has other content, since running jobs may still
+# unchanged FOLDER VENV: prints VENV, or VENV-SUM if VENV is complete and has other content, since running jobs may still
 # import from it.
 unchanged() {
   local environment_sum
@@ -130,14 +130,14 @@ unchanged() {
   printf '%s\n' "$2"
 }
 
-# environment_variant FOLDER: prints the end of the shared environment's name, which differs where its content does:
-# nodes of another torch, and those of `cpu_queue`, share the folder.
+# environment_variant FOLDER: prints the end of the shared environment's name, which differs with the content, since nodes
+# with another torch and nodes of `cpu_queue` share the folder.
 environment_variant() {
   if [[ -n $(torch_build "$1") ]]; then printf -- '-volta'; fi
   if [[ -f $1/install.sh ]] && grep -q '^# Variants: ' "$1/install.sh"; then bash "$1/install.sh" --variant; fi
 }
 
-# make_environment FOLDER VENV: skips what is done, finishes what was interrupted, and runs nothing of another user's.
+# make_environment FOLDER VENV: skips what is done, finishes what was interrupted, and runs no code of another user.
 make_environment() {
   if ! environment_is_made "$1" "${2:?the folder of the environment is missing}"; then
     install_environment "$1" "$2" || return 1
@@ -158,7 +158,7 @@ install_environment() {
   environment_is_safe "$environment_at" || return 1
   if ! venv_is_whole "$environment_at"; then
     environment_python="$(find_python "$environment_from")" || return 1
-    # The folder comes before the check, since another user may make it in between.
+    # The folder is made before the check, since another user could make it in between.
     mkdir -p "$(dirname "$environment_at")" || return 1
     if [[ ! -d $environment_at ]]; then mkdir -m 755 "$environment_at" || return 1; fi
     environment_is_safe "$environment_at" || return 1
@@ -171,7 +171,7 @@ install_environment() {
   fill_environment "$environment_from" "$environment_at"
 }
 
-# venv_is_whole VENV: an interrupted venv has no pip yet.
+# venv_is_whole VENV: true if it is complete; an interrupted venv has no pip yet.
 venv_is_whole() {
   if uses_container; then "$1/bin/python" -c '' 2>/dev/null; else "$1/bin/python" -m pip --version >/dev/null 2>&1; fi
 }
@@ -202,7 +202,7 @@ fill_environment() {
     # The image build compiled these wheels for its nodes.
     if [[ -d $environment_wheels ]]; then export PIP_FIND_LINKS="$environment_wheels ${PIP_FIND_LINKS:-}"; fi
     if [[ -n $environment_torch ]]; then
-      # torch comes first and alone, since the index has other packages too. The constraint prevents its replacement.
+      # torch is installed first and alone, since its index has other packages too. The constraint prevents its replacement.
       printf 'torch==%s\n' "${environment_torch% *}" >"$2/torch.txt"
       export PIP_CONSTRAINT="$2/torch.txt ${PIP_CONSTRAINT:-}"
       environment_pip "$2" --no-deps --index-url "${environment_torch#* }" --requirement "$2/torch.txt"
@@ -220,7 +220,7 @@ fill_environment() {
   mv -f "$2/.requirements.sha256" "$2/requirements.sha256"
 }
 
-# install_packages FOLDER VENV TORCH: installs wheels of the lock alone, if it is for this Python; TORCH is empty, or
+# install_packages FOLDER VENV TORCH: installs only wheels of the lock if the lock supports this Python. TORCH is empty or
 # names a build of another index.
 install_packages() {
   local environment_lock="" environment_requirements="$1/requirements.txt"
@@ -230,7 +230,7 @@ install_packages() {
     lacking "${environment_lock:-$environment_requirements}" "$2" >"$2/lacking.txt" || return 1
     if ! grep -q '^[A-Za-z0-9]' "$2/lacking.txt"; then return; fi
     check_container_pip "$2" || return 1
-    # pip would replace what the image has in other versions than a package wants.
+    # pip would replace packages of the image whose versions differ from another package's requirements.
     environment_deps=(--no-deps)
     if [[ -n $environment_lock ]]; then environment_lock="$2/lacking.txt"; fi
     lacking "$environment_requirements" "$2" >"$2/requirements.txt" 2>/dev/null || return 1
@@ -241,7 +241,7 @@ install_packages() {
     return
   fi
   if grep -q '^--no-binary ' "$environment_lock"; then
-    # pip would download what builds source archives without a check of hashes. An image may have it.
+    # Installed here with hashes, since pip downloads build tools of source archives without them. An image may have them.
     if grep -E '^(setuptools|wheel)==' "$environment_lock" >"$2/locked.txt"; then
       environment_pip "$2" --no-deps --require-hashes --only-binary :all: --requirement "$2/locked.txt" || return 1
     fi
@@ -249,15 +249,15 @@ install_packages() {
   if [[ -z $3 && ${TRAINING_REHEARSAL:-0} != 1 ]]; then
     environment_pip "$2" "${environment_deps[@]}" --require-hashes --no-build-isolation --requirement "$environment_lock"
   else
-    # The lock has PyPI's torch. One of another index, for V100 or CPUs, asks for other libraries, or for none.
+    # The lock has PyPI's torch. A torch of another index, for V100 or CPUs, requires other libraries or none.
     grep -Ev '^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==' "$environment_lock" >"$2/locked.txt" || return 1
     environment_pip "$2" --no-deps --require-hashes --no-build-isolation --requirement "$2/locked.txt" &&
       environment_pip "$2" --requirement "$environment_requirements"
   fi
 }
 
-# environment_lock_of FOLDER VENV: prints the lock's path, or nothing where packages are installed unchecked: without a
-# lock, and in a rehearsal on a machine that the lock does not serve.
+# environment_lock_of FOLDER VENV: prints the lock's path, or nothing if packages are installed unchecked: without a lock,
+# and in a rehearsal on a machine that the lock does not support.
 environment_lock_of() {
   local -r environment_lock_file="$1/requirements.lock"
   local environment_sum environment_version
@@ -290,8 +290,8 @@ environment_pip() {
   "$1/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${@:2}"
 }
 
-# torch_knows_volta VENV: whether its torch has code for the V100. torch.cuda.get_arch_list() is empty on a machine
-# without GPU, as one that builds an image; what it asks is not. A torch for CPUs has no such function.
+# torch_knows_volta VENV: true if its torch has code for the V100. torch.cuda.get_arch_list() is empty on a machine without
+# a GPU, such as one that builds an image, so its underlying function is called. A torch for CPUs has no such function.
 torch_knows_volta() {
   "$1/bin/python" - <<'PYTHON' >&2
 import sys

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # Decides whether another user could put code into a Python environment that a job is about to use.
 #
-# Sourced by: environment.sh. Defines functions and does nothing by itself.
+# Sourced by: environment.sh. Only defines functions.
 # Reads: TRAINING_REHEARSAL, TRAINING_ROOT (a folder in place of /, for tests).
 
-# environment_is_safe VENV: succeeds if only root, this user and the cluster's user, who has sudo, can put code into
-# the environment: by its folders, those above it, and links among them. Lists of access rights (ACLs) are not read.
+# environment_is_safe VENV: succeeds if only root, this user and the cluster's user, who has sudo, can write to the
+# environment: its folders, those above it, and links among them. Access control lists (ACLs) are not read.
 environment_is_safe() {
   local environment_above environment_real environment_full="$1"
   local -a environment_folders=()
   if [[ $1 != /* ]]; then environment_full="$PWD/$1"; fi
   environment_paths_are_safe inside "$1"{,/.,/bin,/bin/python,/lib,/requirements.sha256} || return 1
-  # job.slurm has checked the folders above, whose owners a container does not show.
+  # job.slurm has checked the parent folders, whose owners a container does not show.
   if is_in_container; then return; fi
-  # The person's own folders hold a rehearsal, which root may run.
+  # A rehearsal is in the user's own folders, and root may run it.
   if [[ ${TRAINING_REHEARSAL:-0} == 1 ]]; then
     environment_paths_are_safe above "$(dirname "$1")"
     return
   fi
-  # Without a program, if the environment exists.
+  # Starts no program if the environment exists.
   environment_real="$(cd -P "$environment_full" 2>/dev/null && pwd)" || environment_real="$(realpath -m "$1")"
   for environment_above in "${environment_full%/}" "$environment_real"; do
     while [[ $environment_above == /?* ]]; do
@@ -29,8 +29,8 @@ environment_is_safe() {
   environment_paths_are_safe above "${environment_folders[@]}"
 }
 
-# environment_paths_are_safe inside|above PATH...: the same of paths, or of links themselves, that exist; reports an unsafe
-# one. All nodes of a job check at once, so one process reads the owners of all paths.
+# environment_paths_are_safe inside|above PATH...: the same for existing paths, of links themselves; reports an unsafe path.
+# All nodes of a job check at once, so one process reads the owners of all paths.
 environment_paths_are_safe() {
   local environment_path
   local -a environment_paths=() environment_owners=()
@@ -47,8 +47,8 @@ environment_paths_are_safe() {
   done
 }
 
-# environment_path_is_safe inside|above PATH UID:USER:GROUP:MODE. In a sticky folder above, other users may write, and can
-# replace no file that is not theirs.
+# environment_path_is_safe inside|above PATH UID:USER:GROUP:MODE. In a sticky parent folder other users may write, but cannot
+# replace files that are not theirs.
 environment_path_is_safe() {
   local environment_uid environment_user environment_group environment_mode environment_others=8#022
   local -a environment_trusted
@@ -63,7 +63,7 @@ environment_path_is_safe() {
     fi
   fi
   if [[ -L $2 || ($1 == above && -k $2) ]]; then return; fi
-  # A group of its owner's name has no other member: useradd makes it, and a umask with which it may write.
+  # A group with its owner's name has no other member. useradd makes it, and sets a umask that lets it write.
   if [[ $environment_group == "$environment_user" ]]; then environment_others=8#002; fi
   if ((8#$environment_mode & environment_others)); then
     printf '%s on %s has a mode by which other users could run code as %s.\n  %s\n' "$2" "$(hostname)" "$(id -un)" \

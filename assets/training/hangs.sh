@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2154  # job.slurm's variables
-# Ends a training that makes no step any more, with the stacks of its ranks.
+# Ends a training that no longer makes steps, and writes the stacks of its ranks.
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its log and die, and its variables training and
-#   RUN_DIR. Defines functions and does nothing else by itself.
+#   RUN_DIR. Only defines functions.
 # Reads: HANG_TIMEOUT_S, the seconds without a step that are a hang (job_settings.sh; at least ten steps of usual length;
 #   0: no watch). The watch is trainkit/run/heartbeat.py. Writes: $RUN_DIR/stacks/, $RUN_DIR/failed.
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a script of a workload in the job's container, after it has corrected what a node's environment says of a container.
+# Runs a workload's script in the job's container, after it has replaced variables that are correct only on the node.
 #
 # Called by: job.slurm through srun, as the user, in the container: inside.sh SCRIPT [ARGUMENT...]. It replaces itself by
-#   the script, which so gets Slurm's signals. Safe to run again.
-# Reads: CONTAINER_DIGEST, EFA_FLOOR (the oldest EFA installer that this project takes; empty: not known),
+#   the script, so the script gets Slurm's signals. Safe to run again.
+# Reads: CONTAINER_DIGEST, EFA_FLOOR (the oldest EFA installer that this project accepts; empty: unknown),
 #   STRICT_NETWORK, TMPDIR, HOME; CONTAINER_ROOT (a folder in the place of /, in tests).
-# Writes: before a prepare.sh, lines about the image's system and network software.
+# Prints, before a prepare.sh, the image's system and network software.
 set -euo pipefail
 
 readonly amazon="${CONTAINER_ROOT:-}/opt/amazon"
@@ -22,7 +22,7 @@ efa_version() {
 
 describe_network() {
   local version whose="the image's own"
-  # True on a node without EFA cards, too.
+  # Also true on a node without EFA cards.
   compgen -G "${CONTAINER_ROOT:-}/dev/infiniband/uverbs*" >/dev/null || return 0
   version="$(efa_version)"
   if [[ ${CONTAINER_EFA:-} == host ]]; then whose="the node's"; fi
@@ -39,7 +39,7 @@ describe_network() {
   fi
 }
 
-# network_is_bad MEND: ends the job if it insists on its network.
+# network_is_bad FIX: ends the job if STRICT_NETWORK is 1.
 network_is_bad() {
   say "$1"
   if [[ ${STRICT_NETWORK:-0} == 1 ]]; then exit 1; fi
@@ -51,7 +51,7 @@ describe() {
   describe_network
 }
 
-# These name programs and folders of the node.
+# These variables name programs and folders of the node.
 unset TRAINING_PYTHON TRAINING_ROOT PIP_CONSTRAINT
 export CONTAINER_INSIDE=1
 # Enroot starts a login shell, whose profile replaces the image's PATH on Debian.
@@ -60,7 +60,7 @@ export PATH="${path:-$PATH}"
 if [[ ! -d ${TMPDIR:-} ]]; then unset TMPDIR; fi
 if [[ ! -d ${HOME:-} || ! -w ${HOME:-} ]]; then export HOME=/tmp; fi
 if [[ $1 == */prepare.sh ]]; then
-  umask 022 # Slurm gives a step the umask of the job, and not that of its srun
+  umask 022 # Slurm gives a step the umask of the job, not that of its srun
   describe
 fi
 exec bash "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the values of the variables that job.slurm itself reads, before anything is made.
+# Checks the values of the variables that job.slurm itself reads, before the job changes anything.
 #
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
@@ -22,7 +22,7 @@ check_job_settings() {
   check_word STRICT_NETWORK 0 1
   check_word LOCAL_ENVIRONMENT auto yes no
   check_word NUMA_BINDING node socket exclusive core-complex
-  # Its value is not shown: Slurm and Systems Manager keep what they are given.
+  # The value is not shown, since Slurm and Systems Manager keep their input.
   [[ ${NOTIFY:-webhook} != *://* ]] || die "NOTIFY holds an address, which is a secret." \
     "Write it into ~/.training-cluster/webhook on the cluster (chmod 600), and type NOTIFY=webhook sbatch ..."
   check_word NOTIFY webhook mail
@@ -30,7 +30,7 @@ check_job_settings() {
   check_container
 }
 
-# check_word NAME WORD...: a variable that is set has one of these values.
+# check_word NAME WORD...: refuses a variable that is set to another value.
 check_word() {
   local -r value="${!1:-}" words="${*:2}"
   if [[ -n $value && " $words " != *" $value "* ]]; then

@@ -2,7 +2,7 @@
 # Starts the ranks of this node, in the same way for every workload.
 #
 # Sourced by: train.sh of the workloads, as the user, once a node (LAUNCHER=torchrun) or once a rank (srun, mpirun).
-#   Defines functions and does nothing by itself.
+#   Only defines functions.
 # Reads: what job.slurm sets (LAUNCHER, MASTER_ADDR, MASTER_PORT, NNODES, NPROC_PER_NODE, EXPECTED_WORLD_SIZE,
 #   TRAINING_VENVS, RUN_DIR), the partition's ACCELERATOR_KIND, and what its launcher sets (SLURM_JOB_ID,
 #   SLURM_RESTART_COUNT, SLURMD_NODENAME, SLURM_NODEID, SLURM_PROCID, SLURM_LOCALID; PMI_RANK, MPI_LOCALRANKID).
@@ -19,7 +19,7 @@ readonly launch_training
 # shellcheck source=assets/training/environment.sh
 source "$launch_training/environment.sh"
 
-# Exports the place of this process among the ranks for torch.distributed; torchrun does that itself.
+# Exports this process's rank for torch.distributed; torchrun does that itself.
 rank_environment() {
   case ${LAUNCHER:-torchrun} in
     torchrun) return ;;
@@ -29,8 +29,8 @@ rank_environment() {
   export WORLD_SIZE="$EXPECTED_WORLD_SIZE" LOCAL_WORLD_SIZE="$NPROC_PER_NODE"
 }
 
-# Prints the number of cores of the node, also of those to which this rank is not pinned. Reads files, since each rank of a
-# large job would start lscpu and more programs. Without these files nproc counts.
+# Prints the number of all cores of the node, including those to which this rank is not pinned. Reads files, since otherwise
+# each rank of a large job would start lscpu and other programs. Without these files it uses nproc.
 cores_of_node() {
   local file siblings
   local -A cores=()
@@ -42,28 +42,28 @@ cores_of_node() {
 
 # Exports threads, network interface and settings of Python for any kind of rank.
 process_environment() {
-  # Ranks share the cores of the node; the default of torchrun is one thread for each rank.
+  # Ranks share the node's cores; torchrun's default is one thread per rank.
   if [[ -z ${OMP_NUM_THREADS:-} ]]; then
     export OMP_NUM_THREADS=$(($(cores_of_node) / NPROC_PER_NODE))
     if ((OMP_NUM_THREADS == 0)); then OMP_NUM_THREADS=1; fi
   fi
-  # Gloo finds its network interface by the name of the host, which may not resolve on one machine.
+  # Gloo finds its network interface by the host's name, which may not resolve on one machine.
   if [[ $MASTER_ADDR == 127.* ]]; then
     export GLOO_SOCKET_IFNAME=lo
   fi
   # Unbuffered output for tail -f, and no compiled files in the shared folder.
   export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
   export PYTHONPATH="$launch_training${PYTHONPATH:+:$PYTHONPATH}"
-  # Batches of different shapes fragment the GPU's memory less; torchtitan starts its ranks with it, too.
+  # Batches of different shapes then fragment the GPU's memory less; torchtitan sets this, too.
   if [[ ${ACCELERATOR_KIND:-none} == gpu ]]; then
     export PYTORCH_ALLOC_CONF="${PYTORCH_ALLOC_CONF:-expandable_segments:True}"
   fi
   preload_xeon_libraries
 }
 
-# Has torch's flight recorder (NCCL's last collectives) write into the run's folder when a collective times
-# out; by default the files of all jobs of a user would overwrite each other. torch 2.13 reads both names, older builds
-# the second one; they append the rank.
+# Lets torch's flight recorder (NCCL's last collectives) write into the run's folder when a collective times out. By
+# default the files of a user's jobs overwrite each other. torch 2.13 reads both names, older builds only the second;
+# torch appends the rank.
 record_collectives() {
   local -r flight="${RUN_DIR:-}/flight/${SLURM_JOB_ID:-0}-${SLURM_RESTART_COUNT:-0}"
   if [[ -z ${RUN_DIR:-} ]] || { [[ ! -d $flight ]] && ! mkdir -p "$flight"; }; then return; fi
@@ -74,14 +74,14 @@ record_collectives() {
 # Prints the folder for the output of this start's ranks.
 log_folder() { printf '%s/logs/%s-%s\n' "$RUN_DIR" "${SLURM_JOB_ID:-0}" "${SLURM_RESTART_COUNT:-0}"; }
 
-# Sets launch_options to the options by which torchrun writes each rank's output into files. Behind "RANK: ", the job's
-# output has what rank 0 prints, and the errors of all ranks.
+# Sets launch_options to the options by which torchrun writes each rank's output into files. The job's output has rank 0's
+# output and all ranks' errors, with the prefix "RANK: ".
 torchrun_logs() {
   local rank shown=2
   launch_options=()
   if [[ -z ${RUN_DIR:-} ]]; then return; fi
   if [[ $SLURM_NODEID == 0 ]]; then
-    # torchrun reads ranks of one digit in such a list: of larger nodes (Trainium) the first shows all its ranks.
+    # torchrun accepts only single-digit ranks in this list. On larger nodes (Trainium) the first node shows all its ranks.
     shown=3
     if ((NPROC_PER_NODE <= 10)); then
       shown=0:3
@@ -93,9 +93,9 @@ torchrun_logs() {
   launch_options=(--log-dir "$(log_folder)/${SLURMD_NODENAME:-$(hostname)}" --redirects 3 --tee "$shown")
 }
 
-# keep_output [all]: writes the output of a rank that srun or mpirun started into its files, too: one for each stream,
-# since lines of both would mix. Of the ranks but 0 the job's output then has the errors alone. With `all` both streams
-# are one, in one file and in the job's output. The launcher labels the lines.
+# keep_output [all]: also writes the output of a rank that srun or mpirun started into files, one per stream, since lines
+# of both would mix. The job's output then has only errors of ranks other than 0. With `all` both streams are combined in
+# one file and in the job's output. The launcher labels the lines.
 keep_output() {
   local file
   if [[ -z ${RUN_DIR:-} ]] || ((${#launch_tees[@]})); then return; fi
@@ -117,7 +117,7 @@ keep_output() {
 }
 launch_tees=()
 
-# Waits until all output is written, for at most a second: a process that outlives its rank may hold it open.
+# Waits at most a second until all output is written, since a process that outlives its rank may keep the stream open.
 finish_output() {
   local -i tenths
   if ((${#launch_tees[@]} == 0)); then return; fi
@@ -155,7 +155,7 @@ environment_python() {
 
 # start_ranks FOLDER SCRIPT [ARGUMENT...]: runs a Python script as this node's ranks, or as this rank. Does not return.
 #
-# World size, node rank and rendezvous are explicit: without them torchrun starts one world on each node, and each
+# World size, node rank and rendezvous are explicit. Without them torchrun starts a separate world on each node, which
 # trains alone without an error.
 start_ranks() {
   local python script
@@ -173,7 +173,7 @@ start_ranks() {
   else
     torchrun_logs
     if [[ -n ${NUMA_BINDING:-} ]]; then launch_options+=(--numa-binding "$NUMA_BINDING"); fi
-    # Not by -m, which would look for every module in the folder from which the job was submitted, first of all.
+    # Not with -m, which would search the folder of the submission first for every module.
     torchrun=(
       "$(dirname "$python")/torchrun" "${launch_options[@]}"
       --nnodes "$NNODES" --node-rank "$SLURM_NODEID" --nproc-per-node "$NPROC_PER_NODE"
@@ -183,9 +183,9 @@ start_ranks() {
   supervise "$python" -B "${torchrun[@]}" "$script" "${@:3}"
 }
 
-# supervise COMMAND...: runs it, forwards SIGTERM to the ranks, and ends with its exit code. A failure that was not
-# requested is noted in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too, and job.slurm reports
-# the first failure.
+# supervise COMMAND...: runs it, forwards SIGTERM to the ranks, and exits with its exit code. It records an unrequested
+# failure in $RUN_DIR/failed, since the ranks of other nodes then get a SIGTERM too, and job.slurm reports the first
+# failure.
 supervise() {
   local status told=""
   "$@" &
@@ -198,7 +198,7 @@ supervise() {
     kill -0 "$launch_child" 2>/dev/null || break
   done
   if ((status)) && [[ -z $told && -n ${RUN_DIR:-} ]]; then
-    # The first failure is the cause, so the file of another node is kept.
+    # The first failure is the cause, so another node's file is kept.
     (set -o noclobber && printf '%s: exit code %s\n' "${SLURMD_NODENAME:-$(hostname)}" "$status" >"$RUN_DIR/failed") \
       2>/dev/null || true
   fi
@@ -207,11 +207,11 @@ supervise() {
   exit "$status"
 }
 
-# Slurm signals only the process that it started (proctrack/cgroup), which is this shell. torchrun gets no signal,
-# since it would kill its ranks 30 s later, even while they save.
+# Slurm signals only the process that it started (proctrack/cgroup), which is this shell. torchrun must not get the
+# signal, since it would kill its ranks 30 s later, even while they save.
 tell_ranks() {
   signal_ranks TERM
-  # With another node's ranks dead, these have no step to finish, and may wait for them in NCCL until KillWait.
+  # When another node's ranks are dead, these ranks cannot finish a step, and may wait in NCCL until KillWait.
   if [[ -f ${RUN_DIR:-}/failed && -z $launch_end ]]; then
     (sleep "${AFTER_FAILURE_S:-60}" && signal_ranks KILL) >/dev/null 2>&1 &
     launch_end=$!
@@ -226,7 +226,7 @@ signal_ranks() {
     kill "-$1" "$launch_child" 2>/dev/null || true
   elif command -v pkill >/dev/null; then
     pkill "-$1" --parent "$launch_child" || true
-  else # an image without it
+  else # an image without pkill
     read -ra ranks <"/proc/$launch_child/task/$launch_child/children" || true
     kill "-$1" "${ranks[@]}" 2>/dev/null || true
   fi

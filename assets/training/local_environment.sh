@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Brings a shared Python environment to the local disks of the nodes of a large job, from one archive, and the scripts
-# that the ranks run. Each rank that imports torch from a shared file system opens thousands of files there and looks for
-# many more; for each module it also asks for the state of the folders of our scripts.
+# Copies a shared Python environment, as one archive, and the ranks' scripts to the local disks of a large job's nodes.
+# Otherwise each rank that imports torch from a shared file system opens thousands of files there and looks for many more.
+# For each module it also requests the state of the scripts' folders.
 #
-# Sourced by: environment.sh, which has what these functions call. Defines functions and does nothing by itself.
+# Sourced by: environment.sh, which has what these functions call. Only defines functions.
 # Reads: LOCAL_ENVIRONMENT (auto: jobs of LOCAL_FROM_NODES nodes or more; yes; no), SLURM_JOB_NUM_NODES, SLURM_JOB_ID,
 #   SLURM_RESTART_COUNT, SCRATCH (the folder of the local disks, from the partition's file; without it the environment
 #   stays shared).
@@ -29,8 +29,8 @@ local_environment_archive() {
   printf '%s.%s.tar\n' "$1" "${environment_sum:0:12}"
 }
 
-# archive_environment VENV: writes the archive for the other nodes, if this job wants one. Without room for it the
-# environment stays shared.
+# archive_environment VENV: writes the archive for the other nodes, if this job uses local environments. Without space for
+# it the environment remains shared.
 archive_environment() {
   local environment_archive
   if ! local_environment_is_wanted; then return; fi
@@ -40,12 +40,12 @@ archive_environment() {
   rm -f "$1".*.tar "$1".tar.partial
   if ! tar --create --file "$1.tar.partial" --directory "$1" . || ! mv "$1.tar.partial" "$environment_archive"; then
     rm -f "$1.tar.partial"
-    environment_log "$1 could not be packed, so the nodes use it where it is"
+    environment_log "$1 could not be packed, so the nodes use the shared folder"
   fi
 }
 
-# local_environment VENV: prints the environment on this node's disk, which is unpacked if it is not there yet; or VENV,
-# if this job wants none, or if it cannot be had.
+# local_environment VENV: prints the environment on this node's disk, and unpacks it if it is missing. Prints VENV if this
+# job does not use local environments, or if unpacking fails.
 local_environment() {
   local environment_archive environment_folder
   if ! local_environment_is_wanted || ! environment_archive="$(local_environment_archive "$1")" ||
@@ -59,7 +59,7 @@ local_environment() {
     unpack_environment "$1" "$environment_archive" "$environment_folder"; then
     printf '%s\n' "$environment_folder"
   else
-    environment_log "$1 is used where it is: $environment_folder on $(hostname) could not be made"
+    environment_log "$1 is used from the shared folder: $environment_folder on $(hostname) could not be made"
     printf '%s\n' "$1"
   fi
 }
@@ -70,8 +70,8 @@ local_folder() {
   printf '%s\n' "$SCRATCH/venvs-$EUID"
 }
 
-# local_script SCRIPT: prints the path of a copy of a workload's script on this node's disk, with its folder and trainkit;
-# or SCRIPT, if this job wants none, or if it cannot be had.
+# local_script SCRIPT: copies a workload's script, its folder and trainkit to this node's disk, and prints the script's
+# path there. Prints SCRIPT if this job does not use local environments, or if copying fails.
 local_script() {
   local environment_scripts environment_here
   if [[ -z ${SLURM_JOB_ID:-} ]] || ! local_environment_is_wanted; then
@@ -83,13 +83,13 @@ local_script() {
   if environment_is_safe "$environment_scripts" && copy_scripts "$environment_here" "$environment_scripts"; then
     printf '%s/%s/%s\n' "$environment_scripts" "$(basename "$environment_here")" "$(basename "$1")"
   else
-    environment_log "$environment_here is used where it is: $environment_scripts on $(hostname) could not be made"
+    environment_log "$environment_here is used from the shared folder: $environment_scripts on $(hostname) could not be made"
     printf '%s\n' "$1"
   fi
 }
 
-# copy_scripts FOLDER TO: copies a workload's folder and trainkit, and renames the copy when it is whole. Ranks of this node
-# that come at the same time wait. Copies of a month ago go.
+# copy_scripts FOLDER TO: copies a workload's folder and trainkit, and renames the copy when it is complete. Other ranks of
+# this node wait meanwhile. Copies older than a month are removed.
 copy_scripts() {
   local -r environment_copies="$(dirname "$2")"
   mkdir -p "$environment_copies" || return 1
@@ -108,8 +108,8 @@ copy_scripts() {
   ) 9>"$environment_copies.lock" >&2
 }
 
-# unpack_environment VENV ARCHIVE FOLDER: unpacks an environment under another name, and renames it when it is whole.
-# Jobs and ranks of this node that come at the same time wait.
+# unpack_environment VENV ARCHIVE FOLDER: unpacks an environment under another name, and renames it when it is complete.
+# Other jobs and ranks of this node wait meanwhile.
 unpack_environment() {
   (
     flock 9 || exit 1
@@ -117,7 +117,7 @@ unpack_environment() {
     rm -rf "$3.partial"
     mkdir -m 755 "$3.partial" &&
       tar --extract --file "$2" --directory "$3.partial" --no-same-owner &&
-      # Programs begin with the path of the environment's Python.
+      # Programs start with the path of the environment's Python.
       find "$3.partial/bin" -type f -size -64k -exec sed -i "1,3s|$1/bin/|$3/bin/|" {} + &&
       mv -T "$3.partial" "$3" && exit
     rm -rf "$3.partial"

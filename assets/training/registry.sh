@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Keeps a user's passwords for registries of container images, in the file that Enroot reads on every node.
+# Stores a user's passwords for registries of container images, in the file that Enroot reads on every node.
 #
 # Called by: the user on the head node, or trainctl registry login through a session: registry.sh login HOST [USER], which
 #   asks for the password and reads it from the terminal, or from standard input; registry.sh logout HOST;
 #   registry.sh list; and by container.sh: registry.sh add-ecr HOST. Safe to run again.
 # Environment: HOME, shared between the nodes.
-# Writes: ~/.config/enroot/.credentials, mode 600. A password is on no command line, so in no list of processes, and in no
-#   log. Of Amazon ECR it holds no password, but the command by which enroot asks for a token of the node's role.
+# Writes: ~/.config/enroot/.credentials, mode 600. A password is never on a command line, so not in a list of processes,
+#   and not in a log. For Amazon ECR it stores no password, but the command by which enroot gets a token of the node's role.
 set -euo pipefail
 umask 077
 
@@ -23,7 +23,7 @@ without() {
   if [[ -f $file ]]; then awk -v host="$1" '!($1 == "machine" && $2 == host)' "$file"; fi
 }
 
-# replace HOST: replaces the lines of a registry by standard input, in one step; jobs on other nodes may do so, too.
+# replace HOST: replaces the lines of a registry by standard input, atomically, since jobs on other nodes may do so too.
 replace() {
   local lines fresh
   lines="$(cat)"
@@ -72,7 +72,7 @@ read_password() {
   if [[ -t 0 ]]; then printf '\n' >&2; fi
   [[ -n $password && $password != *[[:space:]]* ]] || die 'the password is empty, or has a blank in it.' \
     'Nothing was changed. Run the same command again, with the password'
-  # enroot would run what begins with $.
+  # enroot would run a password that begins with $ as a command.
   [[ $password != \$* ]] || die 'the password begins with $, which enroot would run as a command.' \
     'Nothing was changed; have the registry make a token'
 }
@@ -84,7 +84,7 @@ login() {
     printf 'registry: images of %s are read with the role of the nodes, without a password\n' "$1"
     return
   fi
-  # Every key of NVIDIA's registry has this user.
+  # All keys of NVIDIA's registry have this user.
   # shellcheck disable=SC2016
   if [[ $1 == nvcr.io ]]; then user='$oauthtoken'; fi
   [[ $user =~ ^[^[:space:]]+$ ]] || die "the user of $1 is missing." "Type: trainctl registry login $1 --user NAME"
@@ -98,7 +98,7 @@ login() {
 logout() {
   local host
   for host in $(hosts_of "$1"); do replace "$host" </dev/null; done
-  printf 'registry: nothing is stored for %s any more\n' "$1"
+  printf 'registry: removed the entries of %s\n' "$1"
 }
 
 # Prints the registries and users of the file.
@@ -114,5 +114,5 @@ case ${1:-} in
   logout) logout "$2" ;;
   add-ecr) add_ecr "$2" ;;
   list) list ;;
-  *) die "'${1:-}' is none of login, logout, list." 'Type: trainctl registry login nvcr.io' ;;
+  *) die "'${1:-}' is not one of login, logout, list." 'Type: trainctl registry login nvcr.io' ;;
 esac

@@ -2,14 +2,14 @@
 # Replaces variables that name a secret by its text, so that no key is in a command, a script or a log.
 #
 # Sourced by: job.slurm, as the user, on the job's first node; uses its die, and SECRET_NAMES of restarts.sh. Defines a
-#   function and does nothing else by itself.
+#   function only.
 # Reads: exported variables whose value is `secret:NAME`, NAME the name or ARN of a secret of AWS Secrets Manager.
 #   The nodes need secretsmanager:GetSecretValue on it (-c node_policies=ARN).
 
-# read_secrets: exports the secrets' texts to the preparation and the ranks.
+# read_secrets: exports the texts of the secrets for the preparation and the ranks.
 read_secrets() {
   local secret_name secret_text secret_region
-  # ParallelCluster writes it on each node; the AWS CLI does not know it by itself.
+  # ParallelCluster writes the region on each node; the AWS CLI does not know it otherwise.
   secret_region="$(sed -n 's/^cfn_region=//p' "${TRAINING_ROOT:-}/etc/parallelcluster/cfnconfig" 2>/dev/null)" || true
   for secret_name in $(compgen -e); do
     [[ ${!secret_name} == secret:?* ]] || continue

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 #
-# Waits for EC2's notice, two minutes ahead, that it reclaims this spot instance, and then has the ranks save.
+# Waits for EC2's notice that it reclaims this spot instance in two minutes, and then lets the ranks save.
 #
 # Called by: job.slurm through srun, as the user, once on every node of a spot partition, as a step beside the
 #   training; it ends with the job. Safe to run again.
 # Environment: SPOT_NOTICE, the file to write the notice to; SLURM_JOB_ID, SLURMD_NODENAME;
 #   AWS_EC2_METADATA_SERVICE_ENDPOINT, default http://169.254.169.254.
 #
-# After a notice it sends SIGTERM to the job's steps, never to job.slurm, which then queues the job again.
+# After a notice it sends SIGTERM to the job's steps, but not to job.slurm, which then requeues the job.
 set -euo pipefail
 trap 'exit 0' TERM
 
 readonly SERVICE="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}/latest" POLL_S=5 TOKEN_S=60
 
-# Prints the notice; returns 1 while there is none (404), and while the service does not answer.
+# Prints the notice; returns 1 while none exists (404), and while the service does not answer.
 notice() {
   local token
   token="$(curl --silent --fail --max-time 2 --request PUT "$SERVICE/api/token" \

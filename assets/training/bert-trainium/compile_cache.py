@@ -1,7 +1,7 @@
 """The contents of Neuron's cache of compiled graphs; as a program, a check that precompilation filled it.
 
-A graph is a folder MODULE_<hash> below neuronxcc-<version>, with model.hlo... as it came and model.neff once
-it is compiled (AWS Neuron docs, Neuron Persistent Cache).
+A graph is a folder MODULE_<hash> below neuronxcc-<version>. It has the source as model.hlo... and, once it is
+compiled, model.neff (AWS Neuron docs, Neuron Persistent Cache).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Graphs:
-    """The numbers of graphs that are compiled, and of those that are not."""
+    """The number of compiled graphs, and of graphs that are not compiled."""
 
     compiled: int
     missing: int
@@ -38,13 +38,13 @@ def describe(cache: str) -> str:
         return f"compiled graphs: in {cache}, not counted"
     if not found.compiled:
         return (
-            f"compiled graphs: none in {cache}, so all ranks wait in the first steps while they are made, "
-            "for about 40 minutes; to do it beforehand, submit a job with PRECOMPILE=1 and the same settings "
-            "and nodes"
+            f"compiled graphs: none in {cache}, so all ranks wait in the first steps, for about "
+            "40 minutes, until they are compiled; to do that beforehand, submit a job with PRECOMPILE=1 and "
+            "the same settings and nodes"
         )
     return (
         f"compiled graphs: {found.compiled} in {cache}; those of other settings or another number of ranks "
-        "are made anew"
+        "are compiled again"
     )
 
 
@@ -63,7 +63,7 @@ def main() -> int:
         return 1
     print(f"precompiled: {found.compiled} graphs in {cache}")
     if found.missing:
-        print(f"precompiled: {found.missing} graphs there are not compiled, from this job or an earlier one")
+        print(f"precompiled: {found.missing} graphs of this job or an earlier one are not compiled")
     return 0
 
 

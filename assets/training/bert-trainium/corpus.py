@@ -35,18 +35,18 @@ PUBLISHED_SIZE = 30522
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """A vocab.txt: a token a line, whose number is its id."""
+    """A vocab.txt: one token per line; the line's number is the token's id."""
 
     file: Path
     sha256: str
     url: str | None = None
-    """Address of a published one."""
+    """Address of a published vocabulary."""
 
     def ensure(self) -> Path:
-        """Download the file if it is a published one that is missing.
+        """Download the file if it is published and missing.
 
         Raises:
-            FetchError: it cannot be downloaded, or is another file.
+            FetchError: it cannot be downloaded, or is not the published file.
         """
         if self.url:
             ensure_file(self.file, url=self.url, key=VOCABULARY, bucket=None, sha256=self.sha256)
@@ -71,7 +71,7 @@ def choose(wanted: str, *, data: Path, edition: str = EDITION) -> str:
 
 
 def published(corpus: str) -> HubText | None:
-    """Return the text on the hub; None of a text that is here."""
+    """Return the text on the hub; None for text that is already on this machine."""
     name, _, edition = corpus.partition("-")
     if name != WIKIPEDIA:
         return None
@@ -79,7 +79,7 @@ def published(corpus: str) -> HubText | None:
 
 
 def fingerprint(corpus: str, *, data: Path) -> str | None:
-    """Return a text that changes when the corpus would; None without text. Reads no big file."""
+    """Return a string that changes with the corpus; None without text. Reads no big file."""
     if text := published(corpus):
         return text.fingerprint
     if corpus == MACHINE:
@@ -88,7 +88,7 @@ def fingerprint(corpus: str, *, data: Path) -> str | None:
 
 
 def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
-    """List the units of a corpus, in an order that does not change.
+    """List the units of a corpus in a fixed order.
 
     Raises:
         ShardError: there is no text, or the hub does not answer.
@@ -113,7 +113,7 @@ def vocabulary(corpus: str, *, data: Path, size: int, bucket: DatasetBucket | No
         size: the number of tokens that the model has.
 
     Returns:
-        None where one has to be trained on the text.
+        None if a vocabulary has to be trained on the text.
     """
     if corpus == MACHINE:
         return None

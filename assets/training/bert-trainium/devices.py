@@ -1,8 +1,8 @@
 """The differences between devices: a CPU, a NeuronCore through PyTorch/XLA, and XLA on a CPU.
 
-Ranks talk to each other in two ways: gradients go from device to device, everything else (losses, "was
-somebody asked to stop", waiting for each other) from host to host by gloo. XLA would make a graph of each
-such thing, to be compiled beforehand, and those of a trial run have no results.
+Ranks communicate in two ways: gradients go from device to device, everything else (losses, requests to stop,
+barriers) from host to host by gloo. XLA would need a compiled graph for each of these exchanges, and a trial
+run's graphs give no results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainkit.run import heartbeat, process_group, stacks
 from trainkit.run.run import Run, die
 from trainkit.run.world import check_world
 
-# A rank that has to compile a graph lets the others wait; gloo by itself would give up after half an hour.
+# Ranks wait while one of them compiles a graph; by default gloo gives up after half an hour.
 COMPILATION = datetime.timedelta(hours=2)
 
 
@@ -32,7 +32,7 @@ class CpuDevice:
     extracting = False
     """True in a trial run for the compiler, which computes nothing."""
     compiling_steps = 0
-    """First steps of a start in which graphs are compiled, for minutes each without a filled cache."""
+    """Number of first steps that compile graphs; without a filled cache each takes minutes."""
 
     def __init__(self, run: Run, precision: str) -> None:
         self._run, self._precision = run, precision
@@ -48,7 +48,7 @@ class CpuDevice:
         check_world(self.torch_device)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the context of the forward pass: bf16 where that is enough. Weights stay fp32."""
+        """Return the context of the forward pass: bf16 where that is precise enough. Weights remain fp32."""
         if self._precision != "bf16":
             return contextlib.nullcontext()
         found: contextlib.AbstractContextManager[Any] = torch.autocast(
@@ -59,7 +59,7 @@ class CpuDevice:
     def place(self, model: Any) -> None:
         """Move a model to the device."""
         model.to(self.torch_device)
-        # A copy on another device has two matrices where the model has one.
+        # A copy to another device splits the model's shared matrix into two.
         model.tie_weights()
 
     def seed(self, number: int) -> None:
@@ -67,10 +67,10 @@ class CpuDevice:
         torch.manual_seed(number)
 
     def sync(self) -> None:
-        """Compute what is pending; on a CPU nothing is."""
+        """Compute pending operations; a CPU has none."""
 
     def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
-        """Average gradients over ranks in one exchange; the sum of two is the same in either order."""
+        """Average gradients over ranks in one exchange; the sum of two does not depend on their order."""
         gradients = [
             p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None
         ]
@@ -91,7 +91,7 @@ class CpuDevice:
         return process_group.agree(number, self._hosts)
 
     def wait_for_everyone(self) -> None:
-        """Wait until every rank has arrived."""
+        """Wait until all ranks arrive."""
         dist.barrier(group=self._hosts)
 
     def patient(self, work: str) -> contextlib.AbstractContextManager[None]:
@@ -99,12 +99,12 @@ class CpuDevice:
         return process_group.patient(self._run, work)
 
     def compiling(self, step: int) -> contextlib.AbstractContextManager[None]:
-        """Let the watch for hangs wait in the steps of a start, from 1 on, that compile graphs."""
+        """Let the hang detection wait during the first steps of a start, which compile graphs."""
         compiles = step <= self.compiling_steps
         return heartbeat.busy(self._run, "compiling") if compiles else contextlib.nullcontext()
 
     def leave(self) -> None:
-        """End this rank when all have arrived here."""
+        """End this rank when all ranks have arrived here."""
         process_group.leave()
 
 
@@ -120,7 +120,7 @@ class XlaDevice(CpuDevice):
         super().__init__(run, precision)
 
     def _load(self) -> None:
-        # Only where there is one, and only now: it reads the environment when it is imported.
+        # Imported late and only where it exists, since it reads the environment at its import.
         import torch_xla  # noqa: PLC0415
         from torch_xla import runtime  # noqa: PLC0415
         from torch_xla.core import xla_model  # noqa: PLC0415
@@ -144,11 +144,11 @@ class XlaDevice(CpuDevice):
             )
 
     def seed(self, number: int) -> None:
-        """Seed the device: the seed is an input of the graph, which so stays the same."""
+        """Seed the device. The seed is an input of the graph, so the graph does not change with it."""
         self._xla.manual_seed(number)
 
     def sync(self) -> None:
-        """Compile the graph so far, if it is a new one, and start it."""
+        """Compile the graph recorded so far if it is new, and start it."""
         self._xla.sync()
 
     def average_gradients(self, optimizer: torch.optim.Optimizer) -> None:
@@ -178,14 +178,14 @@ class NeuronDevice(XlaDevice):
         """Compare the world with a sum over NeuronCores, too."""
         super().check()
         if self.extracting:
-            # The same graph, for the cache; a trial run has no results.
+            # Adds the same graph to the cache; a trial run has no results.
             dist.all_reduce(ones := torch.ones(1, device=self.torch_device))
             ones.item()
         else:
             check_world(self.torch_device)
 
     def patient(self, work: str) -> contextlib.AbstractContextManager[None]:
-        """Let the heartbeat wait: a barrier between devices would be a graph to compile."""
+        """Let only the heartbeat wait, since a barrier between devices would need a compiled graph."""
         return heartbeat.busy(self._run, work)
 
     def leave(self) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Adds torch to the environment of the bert-trainium workload: AWS's for Trainium on a neuron node, else the usual one,
+# Adds torch to the environment of the bert-trainium workload: AWS's build for Trainium on a neuron node, PyPI's elsewhere,
 # with which a rehearsal trains on CPUs and a CPU node prepares data.
 #
 # Called by: environment.sh, as the user or the installer: with the environment's folder, after its requirements.txt; with
@@ -11,12 +11,12 @@
 # Budget: 1500 s
 set -euo pipefail
 
-# Of Neuron 2.31.1, the last release with PyTorch/XLA, as the driver and the runtime of cluster_configs/versions.yaml.
-# Later packages of this name are another library. With their local versions (after the +), as users quote them of this
-# release: pip treats all indexes alike, PyPI has packages of these names, and it takes none with a local version. Read
-# 2026-11-22, not at AWS's index.
+# Versions of Neuron 2.31.1, the last release with PyTorch/XLA, which fit the driver and the runtime in
+# cluster_configs/versions.yaml. Later packages of these names are another library. The local versions (after the +) keep
+# pip from installing PyPI's packages of the same names, since PyPI accepts no local versions. Read 2026-11-22 in users'
+# reports of this release, not at AWS's index.
 readonly NEURON=(torch-neuronx==2.9.0.2.15.32035+de43f57c neuronx-cc==2.26.6360.0+6f180f47)
-# What these may require, of the same index and of PyPI; the last two as AWS's image of this release has them.
+# Their dependencies from the same index and from PyPI; the last two have the versions of AWS's image of this release.
 readonly NEURON_REQUIRED=(libneuronxla==2.2.17544.0+fb9962bf nki==0.5.0+28631259367.ga768afa6
   torch==2.9.1 torch-xla==2.9.0)
 readonly NEURON_INDEX=https://pip.repos.neuron.amazonaws.com
@@ -27,7 +27,7 @@ install() { "$python" -m pip install --quiet --quiet --disable-pip-version-check
 for_neuron() { [[ ${IMAGE_RECIPE:-${RECIPE:-}} == neuron && ${TRAINING_REHEARSAL:-0} != 1 ]]; }
 
 if [[ $1 == --variant ]]; then
-  # An environment of its own, so that a job on Trainium does not take it for complete.
+  # A separate environment, so that a job on Trainium does not mistake it for its own complete one.
   for_neuron || printf '%s\n' -cpu
   exit 0
 fi

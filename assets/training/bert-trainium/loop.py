@@ -1,4 +1,4 @@
-"""One rank's training: from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+"""One rank's training: from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def train(run: Run, settings: Settings, shards: Path, manifest: Manifest) -> Non
     optimizer = make_optimizer(model, settings)
     if optimizer_state is not None:
         optimizer.load_state_dict(optimizer_state)
-    # Their initialisation is then no part of the first step's graph, so a resumed run has the same graph.
+    # Their initialisation is then not in the first step's graph, so a resumed run has the same graph.
     device.sync()
     model.train()
     if settings.precompile:
@@ -162,7 +162,7 @@ def train_steps(
             loss, stopping = device.mean(own_loss, stop.asked)
         step_s = time.perf_counter() - started
         taken += sequences
-        if step == first + 1 and device.kind == "cpu":  # XLA compiles later, too
+        if step == first + 1 and device.kind == "cpu":  # XLA also compiles later
             process_group.shorten()
         if metrics:
             line = metrics.add(
@@ -197,7 +197,7 @@ def update(
 ) -> tuple[float, float, float]:
     """Make one update; return this rank's loss, the norm of all ranks' gradients, and the batches' seconds.
 
-    The micro-steps are one graph that runs many times, the update is another.
+    The micro-steps are one graph, which runs many times; the update is another graph.
     """
     settings, device = rank.settings, rank.device
     for group in optimizer.param_groups:
@@ -232,7 +232,7 @@ def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> N
 
 
 def validation_loss(rank: Rank, model: Any, *, batches: int) -> float:
-    """Return the mean loss of this rank over some validation batches, always the same ones."""
+    """Return the mean loss of this rank over some fixed validation batches."""
     tokens, total = rank.tokens("val"), 0.0
     model.eval()
     with torch.no_grad():
@@ -244,7 +244,7 @@ def validation_loss(rank: Rank, model: Any, *, batches: int) -> float:
 
 
 def finish(rank: Rank, stopped_at: int | None) -> None:
-    """Report the end of the run, to people and to job.slurm."""
+    """Report the end of the run to the user and to job.slurm."""
     if stopped_at is not None:
         outcome.stopped(rank.run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
@@ -254,7 +254,7 @@ def finish(rank: Rank, stopped_at: int | None) -> None:
 
 
 def save(rank: Rank, model: Any, optimizer: torch.optim.Optimizer, *, step: int, taken: int) -> None:
-    """Write a checkpoint on rank 0, since all ranks hold the same; the others wait.
+    """Write a checkpoint on rank 0, since all ranks have the same state; the others wait.
 
     A checkpoint is also a folder that transformers reads (BertForPreTraining.from_pretrained).
     """

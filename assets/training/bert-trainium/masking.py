@@ -1,8 +1,8 @@
 """Batches of masked language modelling and next sentence prediction, made of rows of sentence pairs.
 
-Masks are drawn anew whenever a row is read, from a key (seed, rows read before the step, micro-step, rank):
-a text that is read forty times is masked in forty ways, the shards are a fifth of the size of masked ones,
-and a resumed run has nothing to remember. Static masks would have to be made many times over, as BERT's were.
+Masks are drawn each time a row is read, from a key (seed, rows read before the step, micro-step, rank). A
+text that is read forty times is masked in forty ways, the shards are a fifth of the size of masked ones, and
+a resumed run needs no stored state. Static masks would have to be stored many times, as BERT's were.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from pairs import ROW_HEAD, Special
 
 Ids = npt.NDArray[np.int64]
-# arXiv 1810.04805, section 3.1: of the tokens 15 % are predicted, at most 20 in a sequence of 128; of those
-# 80 % are seen as [MASK], 10 % as any token, and 10 % as what they are.
+# arXiv 1810.04805, section 3.1: 15 % of the tokens are predicted, at most 20 in a sequence of 128. Of these,
+# 80 % are replaced with [MASK], 10 % with a random token, and 10 % remain unchanged.
 PREDICTED_SHARE = 0.15
 MOST_PREDICTED_SHARE = 20 / 128
 MASKED, RANDOM = 0.8, 0.1
-# The label that the loss leaves out (torch.nn.CrossEntropyLoss).
+# The label that the loss ignores (torch.nn.CrossEntropyLoss).
 IGNORED = -100
 
 
@@ -32,7 +32,7 @@ class Batch:
     attention_mask: Ids
     labels: Ids
     next_sentence_label: Ids
-    """0: the second segment follows the first; 1: it comes from elsewhere."""
+    """0: the second segment follows the first; 1: it is from another document."""
 
 
 def mask(found: Ids, generator: np.random.Generator, *, special: Special, vocab_size: int) -> Batch:
@@ -43,7 +43,7 @@ def mask(found: Ids, generator: np.random.Generator, *, special: Special, vocab_
     ordinary = there & (ids != special.cls) & (ids != special.sep)
     most = max(1, int(context * MOST_PREDICTED_SHARE))
     wanted = np.clip(np.round(ordinary.sum(axis=1) * PREDICTED_SHARE), 1, most)
-    # The tokens with the lowest draws, as many as are wanted; the others draw more than any of them.
+    # Choose the required number of tokens with the lowest draws; excluded tokens get higher ones.
     draws = np.where(ordinary, generator.random(ids.shape), 2.0)
     places = np.argsort(np.argsort(draws, axis=1), axis=1)
     predicted = ordinary & (places < wanted[:, None])

@@ -12,7 +12,7 @@ from pairs import Special
 from settings import Settings
 from transformers import BertConfig, BertForPreTraining
 
-# One matrix with the embeddings, and one bias with the head's: they are in a checkpoint once.
+# Shared with the embeddings' matrix and the head's bias, so a checkpoint has them once.
 TIED = frozenset({"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"})
 
 
@@ -24,13 +24,13 @@ def make_model(settings: Settings, special: Special) -> BertForPreTraining:
         num_hidden_layers=settings.bert_layers,
         num_attention_heads=settings.bert_heads,
         intermediate_size=4 * settings.bert_width,
-        # BERT has 512 of them whatever phase 1 uses: phase 2 goes on with the longer ones.
+        # BERT has 512 positions although phase 1 uses fewer, since phase 2 continues with longer sequences.
         max_position_embeddings=512,
         hidden_dropout_prob=settings.bert_dropout,
         attention_probs_dropout_prob=settings.bert_dropout,
         pad_token_id=special.pad,
         architectures=["BertForPreTraining"],
-        # Products and a softmax: what Neuron's compiler knows as attention.
+        # Matrix products and a softmax, which Neuron's compiler recognizes as attention.
         attn_implementation="eager",
     )
     return BertForPreTraining(config)
@@ -42,8 +42,8 @@ def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
     def there(array: Any) -> torch.Tensor:
         return torch.from_numpy(array).to(device.torch_device)
 
-    # As transformers adds it to the scores. From a mask of two dimensions it would make one in a way that
-    # depends on what the mask holds, and XLA would have to compute it in the middle of a graph.
+    # In the form that transformers adds to the scores. It converts a mask of two dimensions in a way that
+    # depends on the mask's values, which XLA would have to compute in the middle of a graph.
     hidden = np.where(batch.attention_mask == 1, 0.0, np.finfo(np.float32).min).astype(np.float32)
     inputs = {
         "input_ids": there(batch.input_ids),
@@ -58,7 +58,7 @@ def loss_of(model: Any, batch: Batch, device: CpuDevice) -> torch.Tensor:
 
 
 def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """Return AdamW as in AWS's guide: no decay of biases and norms. Each step sets its learning rate."""
+    """Return AdamW as in AWS's guide, without decay of biases and norms. Each step sets its learning rate."""
     plain = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     without = {id(p) for p in plain}
     groups = [
@@ -68,7 +68,7 @@ def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.Ad
         },
         {"params": plain, "weight_decay": 0.0},
     ]
-    # One tensor after another: XLA makes one graph of it anyway.
+    # One tensor after another, since XLA makes one graph of them anyway.
     optimizer = torch.optim.AdamW(
         groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-6, foreach=False
     )
@@ -79,7 +79,7 @@ def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.Ad
 
 
 def weights_of(model: torch.nn.Module) -> dict[str, Any]:
-    """Return the model's weights as a checkpoint holds them."""
+    """Return the model's weights as a checkpoint stores them."""
     return {name: tensor for name, tensor in model.state_dict().items() if name not in TIED}
 
 
@@ -87,7 +87,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> None:
     """Put weights_of() back, before the model is moved to its device.
 
     Raises:
-        RuntimeError: they are another model's.
+        RuntimeError: they belong to another model.
     """
     found = model.load_state_dict(weights, strict=False)
     if found.unexpected_keys or not TIED.issuperset(found.missing_keys):

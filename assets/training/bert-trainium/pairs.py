@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 ROW_HEAD = 2
-# Raise it when the same text gives other rows.
+# Increase it when the same text gives other rows.
 FORMAT = 1
 SHORT_SHARE, RANDOM_SHARE = 0.1, 0.5
 # [CLS] a [SEP] b [SEP]
 SPECIAL_TOKENS_A_ROW = 3
-# A sentence ends after a full stop and a blank, or at the end of a line: a rough rule, the same everywhere.
+# A sentence ends after a full stop and a blank, or at the end of a line. The rule is rough but consistent.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 Sentence = Sequence[int]
@@ -44,7 +44,7 @@ def sentences(text: str) -> list[str]:
 
 
 def cut(document: Document, longest: int) -> list[Sentence]:
-    """Cut sentences that are longer than `longest`, so that nothing of a long list is lost."""
+    """Split sentences that are longer than `longest`, so that no part of a long list is lost."""
     return [each[i : i + longest] for each in document for i in range(0, len(each), longest)]
 
 
@@ -53,8 +53,9 @@ def rows_of(
 ) -> list[list[int]]:
     """Make the rows of each document, joined in one list; the same documents give the same rows.
 
-    One document of `validation_every` is for validation. The first of them is not known here, so a second
-    segment comes from a document that is a multiple of that away: training text stays with training text.
+    One of `validation_every` documents is for validation. This function does not know the first of them, so
+    it takes a second segment from a document at a multiple of that distance: training text and validation
+    text do not mix.
     """
     seed = hashlib.sha256(repr([document[:1] for document in documents]).encode()).digest()
     generator = random.Random(seed)  # noqa: S311 (no secret)
@@ -84,7 +85,7 @@ def _rows(
         is_random = len(chunk) == 1 or generator.random() < RANDOM_SHARE
         if is_random:
             second = _part(generator.choice(others), length - len(first), generator)
-            # The text after the first segment is left to the next row.
+            # The next row uses the text after the first segment.
             at += end
         else:
             second = _flat(chunk[end:])
@@ -116,7 +117,7 @@ def _part(document: Document, length: int, generator: random.Random) -> list[int
 
 
 def _shorten(first: list[int], second: list[int], longest: int, generator: random.Random) -> None:
-    """Take tokens off the longer segment, at either end, until both fit."""
+    """Remove tokens from the longer segment, at either end, until both fit."""
     while len(first) + len(second) > longest:
         longer = first if len(first) > len(second) else second
         longer.pop(generator.choice((0, -1)))

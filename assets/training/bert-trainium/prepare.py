@@ -49,14 +49,14 @@ from wordpiece import PairEncoder, from_vocabulary, open_tokenizer, special_of, 
 
 WORKLOAD = "bert-trainium"
 TOKENIZER = "tokenizer.json"
-# What BERT's alphabet and special tokens take; an id is two bytes in the files.
+# BERT's alphabet and special tokens must fit, and an id is two bytes in the files.
 VOCAB_SIZES = range(300, 65_537)
 # A row of 130 numbers holds about 500 characters, and few of them are padding.
 SHARD_BYTES_A_TEXT_BYTE = 0.7
-# A file of the hub is compressed to about half.
+# Files of the hub are compressed to about half their size.
 TEXT_BYTES_A_DOWNLOADED_BYTE = 2
-# One document of so many is for validation. Random second segments come from the same share of a batch of 256
-# documents (pairs.rows_of): of one in hundreds there would be no other.
+# One of this many documents is for validation. Random second segments come from the same share of a batch of
+# 256 documents (pairs.rows_of), where a smaller share might be a single document.
 VALIDATION_EVERY, VALIDATION_EVERY_ALLOWED = 20, range(2, 65)
 
 
@@ -68,7 +68,7 @@ class DataConfig:
     corpus: str
     settings: Settings
     vocabulary: Vocabulary | None
-    """The vocabulary that is given or published."""
+    """The user's or the published vocabulary."""
     validation_every: int
     workers: int
 
@@ -90,7 +90,7 @@ class DataConfig:
 
 
 def run() -> None:
-    """Prepare the shards, and note them for train.py."""
+    """Prepare the shards, and record them for train.py."""
     data = Path(os.environ["DATA_DIR"])
     settings = read_settings([])
     name = corpus.choose(
@@ -161,12 +161,12 @@ def downloaded(config: DataConfig) -> str:
 
 
 def layout_of(*, context: int) -> str:
-    """Return the layout of the rows: other rows come out of the same text for another context."""
+    """Return the layout of the rows, which differ for another context."""
     return f"pairs {FORMAT} of {context}"
 
 
 def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
-    """Put tokenizer.json beside the shards: of the vocabulary there is, or trained here, once for a text."""
+    """Put tokenizer.json beside the shards: of the existing vocabulary, or of one trained once for a text."""
     file, size = config.folder / TOKENIZER, config.settings.vocab_size
     if config.vocabulary:
         from_vocabulary(config.vocabulary.ensure(), file)

@@ -1,4 +1,4 @@
-"""Settings of a run of bert-trainium: environment variables that are arguments as well. Needs no package.
+"""Settings of a run of bert-trainium, as environment variables or arguments. Needs no package.
 
 As a program it only checks the settings, which prepare.sh does before it installs anything.
 """

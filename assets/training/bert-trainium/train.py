@@ -3,14 +3,14 @@
 Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
 Its graphs beforehand:     PRECOMPILE=1 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
 With other numbers:        MAX_STEPS=500 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium --seed 1
-Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
+Continuing an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm bert-trainium
 
-train.sh starts this once a rank. Every setting (settings.py) is an environment variable (BERT_LAYERS=6)
+train.sh starts this once per rank. Every setting (settings.py) is an environment variable (BERT_LAYERS=6)
 and an argument (--bert-layers 6). Folders and the world come from job.slurm, data from prepare.py.
 
-Here are the checks that need no package, so that wrong input is reported at once; loop.py trains. Writes
-$RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; starts from the newest of those, and
-then gives the losses that an uninterrupted run gives.
+The checks here need no package, so wrong input is reported at once. loop.py trains. Writes
+$RUN_DIR/metrics.jsonl (a line for each step) and $CHECKPOINT_DIR/step-<n>/; resumes from the newest of those,
+with the losses of an uninterrupted run.
 """
 
 from __future__ import annotations

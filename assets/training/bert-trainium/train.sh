@@ -15,15 +15,15 @@ readonly here
 # shellcheck source=assets/training/launch.sh
 source "$here/../launch.sh"
 
-# neuron_environment VENV: what Neuron's libraries read, where it is not set already.
+# neuron_environment VENV: exports the variables that Neuron's libraries read, unless they are already set.
 neuron_environment() {
   export PJRT_DEVICE=NEURON PATH="$1/bin:$PATH"
   # One cache for all nodes and jobs of a user: it holds programs that run on Trainium. Lustre and EFS both have the file
   # locks that it needs.
   export NEURON_COMPILE_CACHE_URL="${NEURON_COMPILE_CACHE_URL:-$(dirname "$RUN_DIR")/neuron-compile-cache-$(id -un)}"
-  # torch.autocast says what is computed in bf16, so the compiler is not to.
+  # torch.autocast decides what is computed in bf16, so the compiler must not.
   export NEURON_CC_FLAGS="${NEURON_CC_FLAGS:---auto-cast=none --model-type=transformer}"
-  # By default 48620 or another port among those of outgoing connections, one of which may have it. job.slurm's
+  # The default is 48620 or another port that an outgoing connection may already use. job.slurm's
   # MASTER_PORT is 12000 to 21999; this one stays below 32768, where those begin. An address, no name to look up.
   export NEURON_RT_ROOT_COMM_ID="${NEURON_RT_ROOT_COMM_ID:-$MASTER_ADDR:$((MASTER_PORT + 10000))}"
 }
@@ -33,7 +33,7 @@ neuron_environment() {
 precompile() {
   local compiler="$1/bin/neuron_parallel_compile"
   local -ra trial=(bash "$here/train.sh" "${@:2}")
-  if [[ ! -x $compiler ]]; then compiler=neuron_parallel_compile; fi # of a container's image
+  if [[ ! -x $compiler ]]; then compiler=neuron_parallel_compile; fi # that of a container's image
   "$compiler" --command collect "${trial[@]}"
   if [[ $SLURM_NODEID == 0 ]]; then
     "$compiler" --command compile "${trial[@]}"

@@ -1,4 +1,4 @@
-"""The WordPiece vocabulary: BERT's own (a vocab.txt) where it is given, else one trained on the text."""
+"""The WordPiece vocabulary: BERT's own (a vocab.txt) if it exists, else one trained on the text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """An encoder of documents into rows of sentence pairs, made anew in each process."""
+    """An encoder of documents into rows of sentence pairs, created in each process."""
 
     file: Path
     context: int
     validation_every: int
 
     def load(self) -> Encode:
-        """Return a function from documents to the numbers of their rows."""
-        # There is a process for each core, so threads would only compete.
+        """Return a function that converts documents to the numbers of their rows."""
+        # Each core has a process, so threads would only compete.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = open_tokenizer(self.file)
         special = special_of(tokenizer)
@@ -64,10 +64,10 @@ def open_tokenizer(file: Path) -> Tokenizer:
 
     try:
         tokenizer: Tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing narrower
+    except Exception as error:  # the library raises no narrower exception
         raise ShardError(f"{file} is not a tokenizer ({error}): remove it, and submit again.") from error
     special_of(tokenizer)
-    # Special tokens that are written in a text are text.
+    # A special token's name in a text is ordinary text.
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -81,22 +81,22 @@ def special_of(tokenizer: Tokenizer) -> Special:
     ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
     if missing := [token for token, found in zip(SPECIAL_TOKENS, ids, strict=True) if found is None]:
         raise ShardError(
-            f"the vocabulary has no {', '.join(missing)}, so it is not of BERT's kind: replace it."
+            f"the vocabulary has no {', '.join(missing)}, so it is not a BERT vocabulary: replace it."
         )
     return Special(*ids)
 
 
 def from_vocabulary(vocabulary: Path, file: Path) -> None:
-    """Make tokenizer.json of a vocab.txt: a token a line, whose number is its id.
+    """Make tokenizer.json from a vocab.txt: one token per line, whose number is the token's id.
 
     Raises:
-        ShardError: the vocabulary is not of BERT's kind.
+        ShardError: it is not a BERT vocabulary.
     """
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415
 
     tokens = vocabulary.read_text(encoding="utf-8").splitlines()
     if len(set(tokens)) != len(tokens):
-        raise ShardError(f"{vocabulary} has a token twice, so numbers would be wrong: replace it.")
+        raise ShardError(f"{vocabulary} has a token twice, so ids would be wrong: replace it.")
     made = BertWordPieceTokenizer({token: number for number, token in enumerate(tokens)}, lowercase=True)
     try:
         special_of(made._tokenizer)
@@ -106,7 +106,7 @@ def from_vocabulary(vocabulary: Path, file: Path) -> None:
 
 
 def train(texts: Iterable[str], file: Path, *, vocab_size: int) -> None:
-    """Train a WordPiece on texts, and write it whole; two trainings differ in pairs that are equally good."""
+    """Train WordPiece on texts and write it whole; two trainings may differ in equally good pairs."""
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415
 
     made = BertWordPieceTokenizer(lowercase=True)

@@ -1,4 +1,4 @@
-"""Wikipedia's articles as plain text: out of a compressed dump into JSON lines, streaming."""
+"""Wikipedia's articles as plain text: streamed from a compressed dump into JSON lines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import IO, Any
 from trainkit.data.shards import ShardError
 from trainkit.run.files import sync
 
-# Links that show a picture or sort an article, in English; other wikis have more names.
+# Links to pictures and categories, in English; other wikis have more names.
 NOT_TEXT = re.compile(r"\s*(file|image|category)\s*:", re.IGNORECASE)
-# Elements whose content is no sentence.
+# Elements whose content is not text of sentences.
 NOT_PROSE = frozenset({"table", "ref", "gallery", "math", "timeline", "score", "syntaxhighlight", "source"})
 EMPTY_LINES = re.compile(r"\s*\n\s*\n\s*")
 LINE_ENDS = re.compile(r"[ \t]*\n[ \t]*")
@@ -26,10 +26,10 @@ def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None
     """Write the articles of one .xml.bz2 as JSON lines, whole or not at all; return their number.
 
     Args:
-        say: called now and then with the bytes of the dump that were read since the last call.
+        say: called from time to time with the bytes of the dump that were read since the last call.
 
     Raises:
-        ShardError: the dump is not whole.
+        ShardError: the dump is incomplete.
     """
     partial = to.with_name(f".{to.name}.partial")
     count = 0
@@ -59,8 +59,8 @@ def extract(dump: Path, to: Path, *, say: Callable[[int], None] = lambda _: None
 
 
 def pages(opened: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Read title and wikitext of each article, without redirects and pages about pages, in little memory."""
-    # A dump whose sum was compared; the parser fetches no outer entity.
+    """Read title and wikitext of each article, without redirects and meta pages, in little memory."""
+    # The dump's checksum is verified, and the parser fetches no external entity.
     events = ET.iterparse(opened, events=("start", "end"))  # noqa: S314
     _, root = next(events)
     for event, element in events:
@@ -70,7 +70,7 @@ def pages(opened: IO[bytes]) -> Iterator[tuple[str, str]]:
         namespace, model = _text(found.get("ns")), _text(found.get("model"))
         if "redirect" not in found and namespace == "0" and model == "wikitext":
             yield _text(found.get("title")), _text(found.get("text"))
-        # Otherwise the tree would grow to the whole dump.
+        # Otherwise the tree would grow to the size of the dump.
         root.clear()
 
 

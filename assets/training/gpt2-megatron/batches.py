@@ -1,4 +1,4 @@
-"""The samples of the ranks: Megatron's GPTDataset, in an order that depends on the seed alone."""
+"""The samples of the ranks: Megatron's GPTDataset, in an order that depends only on the seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPLITS = ("train", "val")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The part of a tokenizer that GPTDataset needs: the text is tokens already."""
+    """The part of a tokenizer that GPTDataset needs, since the text is already tokenized."""
 
     vocab_size: int
     eod: int
@@ -32,10 +32,10 @@ class Vocabulary:
 
 
 class Samples:
-    """One split, over and over: each epoch has an order of its own.
+    """One split, repeated; each epoch has its own order.
 
-    The order does not depend on how many samples a run will take, as GPTDataset's does: a run that goes on
-    with more steps sees what it would have seen.
+    Unlike GPTDataset's, the order does not depend on the number of samples of a run, so a run that continues
+    with more steps reads the same samples as one that began with them.
     """
 
     def __init__(self, dataset: GPTDataset, *, seed: int) -> None:
@@ -67,7 +67,7 @@ def open_samples(settings: Settings, prefixes: dict[str, Path], vocabulary: Voca
         reset_position_ids=False,
         reset_attention_mask=False,
         eod_mask_loss=False,
-        # The attention is causal by itself.
+        # Attention applies the causal mask itself.
         create_attention_mask=False,
     )
     builder = BlendedMegatronDatasetBuilder(GPTDataset, [None, None, None], lambda: True, config)
@@ -80,7 +80,7 @@ def micro_batches(
 ) -> Iterator[dict[str, torch.Tensor]]:
     """Yield `count` micro-batches of this data parallel rank, (size, context) each, from sample `first` on.
 
-    All ranks together take `count` x data parallel ranks x `size` samples that follow one another.
+    All ranks together take `count` x data parallel ranks x `size` consecutive samples.
     """
     for micro_batch in range(count):
         begin = first + (micro_batch * sizes.data + data_rank) * size

@@ -1,7 +1,7 @@
-"""Weights of a checkpoint as a GPT-2 that transformers loads: its pieces merged, by Megatron's names.
+"""Export of a checkpoint to a GPT-2 that transformers loads: the pieces are merged by Megatron's names.
 
-Core keeps the rows of queries, keys and values by head, transformers all queries first; and the matrices of
-transformers' GPT-2 are transposed.
+Core orders the rows of queries, keys and values by head, transformers has all queries first. The matrices of
+transformers' GPT-2 are also transposed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainkit.data.shards import ShardError
 from trainkit.run.checkpoints import loading
 
 LAYER = re.compile(r"decoder\.layers\.(\d+)\.(.+)\.(weight|bias)")
-# Core's names in a layer; with Transformer Engine, a layer norm is part of the matrix behind it.
+# Core's names in a layer. With Transformer Engine, a layer norm is part of the matrix after it.
 NAMES = {
     "input_layernorm": "ln_1",
     "self_attention.linear_qkv.layer_norm": "ln_1",
@@ -37,7 +37,7 @@ OTHERS = {
     "decoder.final_layernorm.weight": "ln_f.weight",
     "decoder.final_layernorm.bias": "ln_f.bias",
 }
-# Tensors that tensor parallel ranks have parts of: rows, or columns.
+# Tensors that are divided among tensor parallel ranks, by rows or columns.
 ROWS = (
     "word_embeddings.weight",
     "linear_qkv.weight",
@@ -72,7 +72,7 @@ def export(checkpoint: Path, to: Path, *, shards: Path) -> None:
 
 
 def write_tokenizer(shards: Path, folder: Path) -> int:
-    """Write tokenizer.json; return the id of the end of text, 0 if there is no vocabulary any more."""
+    """Write tokenizer.json; return the id of the end of text, 0 if the vocabulary no longer exists."""
     from tokenizers import decoders  # noqa: PLC0415
 
     bpe = bpe_of_shards(shards)
@@ -89,7 +89,7 @@ def write_tokenizer(shards: Path, folder: Path) -> int:
 def read_piece(checkpoint: Path, tensor: int, stage: int) -> State:
     """Read the model of the piece of a tensor parallel rank and a pipeline stage."""
     file = checkpoint / f"tensor-{tensor:02d}-pipeline-{stage:02d}.pt"
-    # The optimizer beside it is not tensors alone; mapped, it is not read.
+    # The optimizer's state contains other objects than tensors. Mapping the file leaves it unread.
     loaded = torch.load(file, map_location="cpu", weights_only=False, mmap=True)
     return {name: each for name, each in loaded["model"].items() if isinstance(each, torch.Tensor)}
 

@@ -16,7 +16,7 @@ FOLDER = "megatron"
 FILE = "manifest.json"
 CACHE = "cache"
 SUFFIXES = (".bin", ".idx")
-# Of more tokens Megatron's files have ids of 4 bytes (DType.optimal_dtype).
+# For larger vocabularies Megatron's files have ids of 4 bytes (DType.optimal_dtype).
 SMALL_VOCABULARY = 65_500
 
 
@@ -35,7 +35,7 @@ class Indexed:
 
     @property
     def prefixes(self) -> dict[str, Path]:
-        """The path of each split's files without .bin and .idx, as Megatron takes it."""
+        """The path of each split's files without .bin and .idx, as Megatron expects it."""
         return {split: self.folder / split for split in self.tokens}
 
 
@@ -104,13 +104,13 @@ def _join(shards: Path, manifest: Manifest, split: str, *, folder: Path, end_of_
     from trainkit.data.mapped import write_index  # noqa: PLC0415
 
     partial = {suffix: folder / f".{split}{suffix}.partial" for suffix in SUFFIXES}
-    # The type that Megatron takes for such a vocabulary.
+    # The type that Megatron uses for a vocabulary of this size.
     kind = np.uint16 if manifest.vocab_size < SMALL_VOCABULARY else np.int32
     sizes = [np.zeros(0, dtype=np.int32)]
     with partial[".bin"].open("wb") as out:
         for number, shard in enumerate(manifest.splits[split], start=1):
             tokens = np.fromfile(shards / shard.file, dtype=np.dtype(manifest.dtype).newbyteorder("<"))
-            # Each document ends with the end of text, which text itself never gives.
+            # Each document ends with the end-of-text token, which text itself never produces.
             ends = np.flatnonzero(tokens == end_of_text) + 1
             if not len(ends) or ends[-1] < len(tokens):
                 ends = np.append(ends, len(tokens))

@@ -14,7 +14,7 @@
 set -euo pipefail
 
 if [[ ${IMAGE_RECIPE:-${RECIPE:-}} != gpu || ${TRAINING_REHEARSAL:-0} == 1 || ${TRANSFORMER_IMPL:-} == local ]]; then
-  # An environment of its own, so that a run with Transformer Engine does not take it for complete.
+  # A separate environment, so that a run with Transformer Engine does not mistake it for its own complete one.
   if [[ $1 == --variant ]]; then printf '%s\n' -local; fi
   exit 0
 fi
@@ -25,7 +25,7 @@ for found in "${TRAINING_OPT:-/opt/training-cluster}"/wheels/transformer_engine_
 done
 readonly wheel
 if [[ -z $wheel && ${NODE_TYPE:-} == Image ]]; then
-  printf 'install.sh: this image has no Transformer Engine: see why its build failed in 48-build-megatron, above.\n  %s\n' \
+  printf 'install.sh: this image has no Transformer Engine: 48-build-megatron, above, shows why its build failed.\n  %s\n' \
     'Fix that, or leave gpt2-megatron out of the flag: -c workloads=...' >&2
   exit 1
 elif [[ -z $wheel ]]; then

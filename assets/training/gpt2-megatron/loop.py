@@ -1,4 +1,4 @@
-"""One rank's training: from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+"""One rank's training: from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
 
 from __future__ import annotations
 

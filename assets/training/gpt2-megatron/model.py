@@ -26,15 +26,15 @@ from torch.nn import functional
 
 GRADIENT_CLIP = 1.0
 INIT_STD = 0.02
-# GPT-2's own, in which its published weights and NVIDIA's were trained. Core's default is the exact one; its
-# fused bias and GELU is this one.
+# GPT-2's GELU, with which its published weights and NVIDIA's were trained. Core's default is the exact GELU,
+# but its fused bias and GELU computes this one.
 GELU = partial(functional.gelu, approximate="tanh")
 
 
 def make_model(settings: Settings, device: torch.device) -> GPTModel:
     """Return this rank's part of GPT-2, with random weights.
 
-    They are drawn on the CPU, for all tensor parallel ranks at once: TENSOR_PARALLEL does not change them.
+    They are drawn on the CPU for all tensor parallel ranks together, so TENSOR_PARALLEL does not change them.
     """
     is_fused = device.type == "cuda"
     config = TransformerConfig(
@@ -45,7 +45,7 @@ def make_model(settings: Settings, device: torch.device) -> GPTModel:
         attention_dropout=settings.gpt2_dropout,
         init_method_std=INIT_STD,
         activation_func=functional.gelu if is_fused else GELU,
-        # As Megatron-LM's own arguments have them: torch.compile makes one kernel of each on GPUs.
+        # The defaults of Megatron-LM's own arguments; on GPUs torch.compile makes one kernel of each.
         bias_activation_fusion=is_fused,
         bias_dropout_fusion=is_fused,
         use_cpu_initialization=True,
@@ -85,9 +85,9 @@ def make_parallel(model: GPTModel, settings: Settings) -> DistributedDataParalle
         config,
         DistributedDataParallelConfig(
             grad_reduce_in_fp32=True,
-            # The exchange runs beside the backward pass, on a CUDA stream of its own.
+            # The exchange overlaps with the backward pass, on a separate CUDA stream.
             overlap_grad_reduce=settings.device == "cuda",
-            # check_finite looks after the exchange: this one would end a single rank, and the others wait.
+            # check_finite checks after the exchange. This check would end one rank while the others wait.
             check_for_nan_in_grad=False,
         ),
         own,

@@ -58,7 +58,7 @@ from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"
 CORPORA = ("wikipedia", "machine", OWN)
-# One document of so many is for validation: enough of a large text, and enough of a small one.
+# One of this many documents is for validation, which suits large and small texts.
 VALIDATION_EVERY = {"wikipedia": 200, "machine": 20, OWN: 200}
 
 
@@ -92,7 +92,7 @@ class DataConfig:
 
 
 def run() -> None:
-    """Prepare text, shards, Megatron's files and weights, and note them for train.py."""
+    """Prepare text, shards, Megatron's files and weights, and record them for train.py."""
     bucket = DatasetBucket.of_workload(WORKLOAD)
     config = read_config()
     published.check(os.environ.get("INIT_FROM") or "scratch")
@@ -112,7 +112,7 @@ def read_config() -> DataConfig:
     """Read the variables of the data.
 
     Raises:
-        ShardError: a value that makes no sense.
+        ShardError: a value is invalid.
     """
     data = Path(os.environ["DATA_DIR"])
     name = corpus = os.environ.get("CORPUS") or "wikipedia"
@@ -132,7 +132,7 @@ def read_config() -> DataConfig:
 
 
 def made_of(config: DataConfig) -> str:
-    """Return a sum that changes when the vocabulary that is trained on the text would."""
+    """Return a checksum that changes with the vocabulary that is trained on the text."""
     return hashlib.sha256(f"{config.fingerprint} {config.vocab_size}".encode()).hexdigest()
 
 
@@ -170,10 +170,10 @@ def make(config: DataConfig, bucket: DatasetBucket | None) -> Manifest:
 
 
 def refuse_on_gpus(config: DataConfig) -> None:
-    """Refuse to let GPUs wait for hours.
+    """Refuse a preparation that would keep GPUs idle for hours.
 
     Raises:
-        ShardError: this node has accelerators, and the text is a large one.
+        ShardError: this node has accelerators, and the text is large.
     """
     if config.corpus != "wikipedia" or os.environ.get("PREPARE_HERE") == "yes":
         return
@@ -194,13 +194,13 @@ def units_of(config: DataConfig) -> tuple[Piece, ...]:
     units = tuple(unit for file in text_files(config) for unit in pieces_of(file))
     if not units:
         raise ShardError(
-            f"CORPUS is {config.corpus}, and {config.data / OWN} has no {PATTERNS}: put some there."
+            f"CORPUS is {config.corpus}, but {config.data / OWN} has no {PATTERNS}: put files there."
         )
     return units
 
 
 def text_files(config: DataConfig) -> list[Path]:
-    """List the files of the corpus's text, which are made if they have to be."""
+    """List the files of the corpus's text; make them if they are missing."""
     if config.corpus == "machine":
         return machine_text.gather(config.data / "machine-text")
     if config.corpus == OWN:

@@ -19,7 +19,7 @@ source "$here/../environment.sh"
 venv="$(environment_of "$here")"
 readonly venv
 make_environment "$here" "$venv"
-# An export reads a run's checkpoint alone.
+# An export reads only a run's checkpoint.
 if [[ -n ${EXPORT_RUN:-} ]]; then exit; fi
 # The folder above has trainkit. No compiled files in the shared folder.
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -20,7 +20,7 @@ MEMBER = "model_optim_rng.pt"
 
 
 def check(init_from: str) -> None:
-    """Check INIT_FROM as far as that needs no download.
+    """Check INIT_FROM as far as possible without a download.
 
     Raises:
         ShardError: `init_from` names nothing.
@@ -30,12 +30,12 @@ def check(init_from: str) -> None:
 
 
 def have(data: Path, bucket: DatasetBucket | None) -> None:
-    """Ensure the checkpoint below DATA_DIR/models, from the bucket or from NGC (NGC_345M_URL).
+    """Ensure that the checkpoint exists below DATA_DIR/models, from the bucket or from NGC (NGC_345M_URL).
 
-    No sum of it is published, so a damaged zip shows by its own check sums alone.
+    Its checksum is not published, so only the zip's own checksums reveal damage.
 
     Raises:
-        ShardError: it cannot be had, or is no such zip.
+        ShardError: it cannot be downloaded, or is not such a zip.
     """
     file = published_file(data)
     if file.is_file():
@@ -48,7 +48,7 @@ def have(data: Path, bucket: DatasetBucket | None) -> None:
         with zipfile.ZipFile(archive) as opened:
             member = next((name for name in opened.namelist() if name.endswith(MEMBER)), None)
             if member is None:
-                raise ShardError(f"{archive} has no {MEMBER}: delete it, and bring the right one there.")
+                raise ShardError(f"{archive} has no {MEMBER}: delete it, and put the right file there.")
             with opened.open(member) as source, partial.open("wb") as out:
                 shutil.copyfileobj(source, out)
     except zipfile.BadZipFile as error:

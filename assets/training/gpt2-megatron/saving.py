@@ -1,7 +1,7 @@
-"""Checkpoints: a file a piece of the model, written by the first of the data parallel ranks that have it.
+"""Checkpoints: one file per piece of the model, written by the first data parallel rank that has the piece.
 
-Megatron's own distributed format would fit other parallel sizes as well; its writer starts processes that
-waited forever on CPUs here (megatron-core 0.16.1), so what could be tested was taken.
+Megatron's own distributed format would also fit other parallel sizes, but its writer starts processes that
+waited forever on CPUs (megatron-core 0.16.1), so this module uses a format that could be tested.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def save(rank: Rank, core: Any, data: str, *, step: int) -> None:
 
 
 def kept(settings: Settings) -> dict[str, Any]:
-    """Return the settings that a run keeps to its end."""
+    """Return the settings that must not change during a run."""
     own = {name: value for name, value in dataclasses.asdict(settings).items() if name in KEPT}
     return own | {"gelu": "tanh"}
 
 
 def resume(rank: Rank, core: Any, data: str) -> int:
-    """Load the newest checkpoint; return its step, or 0. Die if it is of another model or other data."""
+    """Load the newest checkpoint; return its step, or 0. Die if it belongs to another model or other data."""
     found = checkpoints.resume_from(rank.run)
     if found is None:
         return 0
@@ -94,7 +94,7 @@ def resume(rank: Rank, core: Any, data: str) -> int:
             )
     if noted["data"] != data:
         die(f"{found} was trained on other data: give its CORPUS and text, or another RUN_NAME.")
-    # The optimizer's settings in it are not tensors alone, so the file may hold code.
+    # It contains the optimizer's settings, which are not tensors, so the file may contain code.
     if (owner := piece(found).stat().st_uid) not in {0, os.geteuid()}:
         die(f"{piece(found)} belongs to the user {owner}, who could run code by it: give another RUN_NAME.")
     with checkpoints.loading(found):

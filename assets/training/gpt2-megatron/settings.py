@@ -1,4 +1,4 @@
-"""Settings of a run of gpt2-megatron: environment variables that are arguments as well. Needs no package."""
+"""Settings of a run of gpt2-megatron, as environment variables or arguments. Needs no package."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Settings(TrainSettings, ExportSettings):
 
 WORDS = {
     "device": ("cpu", "cuda"),
-    # fp16 needs loss scaling and is for V100 GPUs, which this workload does not support.
+    # fp16 needs loss scaling, and only V100 GPUs need fp16, which this workload does not support.
     "mixed_precision": ("bf16", "no"),
     "transformer_impl": ("transformer_engine", "local"),
 }
@@ -99,7 +99,7 @@ def sizes_of(settings: Settings, *, nodes: int, ranks_a_node: int) -> Sizes:
     world, tensor, pipeline = nodes * ranks_a_node, settings.tensor_parallel, settings.pipeline_parallel
     if settings.gpt2_width % settings.gpt2_heads:
         die(
-            f"GPT2_WIDTH is {settings.gpt2_width}, no multiple of GPT2_HEADS, {settings.gpt2_heads}: "
+            f"GPT2_WIDTH is {settings.gpt2_width}, not a multiple of GPT2_HEADS, {settings.gpt2_heads}: "
             f"give one of {divisors(settings.gpt2_width)} heads."
         )
     if settings.gpt2_heads % tensor:
@@ -121,15 +121,15 @@ def sizes_of(settings: Settings, *, nodes: int, ranks_a_node: int) -> Sizes:
     data = world // (tensor * pipeline)
     if settings.global_batch_size % (settings.micro_batch_size * data):
         die(
-            f"GLOBAL_BATCH_SIZE is {settings.global_batch_size}, no multiple of MICRO_BATCH_SIZE x data "
+            f"GLOBAL_BATCH_SIZE is {settings.global_batch_size}, not a multiple of MICRO_BATCH_SIZE x data "
             f"parallel ranks, {settings.micro_batch_size} x {data} = "
-            f"{settings.micro_batch_size * data}: give such a one."
+            f"{settings.micro_batch_size * data}: give a multiple."
         )
     return Sizes(tensor, pipeline, data, settings.global_batch_size // (settings.micro_batch_size * data))
 
 
 def sizes_of_job(settings: Settings, run: Run) -> Sizes:
-    """Divide the ranks of the job that this rank is in, as `sizes_of` does."""
+    """Divide the ranks of this rank's job, as `sizes_of` does."""
     nodes = int(os.environ.get("NNODES", "1"))
     return sizes_of(settings, nodes=nodes, ranks_a_node=run.world_size // nodes)
 

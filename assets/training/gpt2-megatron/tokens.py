@@ -27,13 +27,13 @@ def gpt2(folder: Path, bucket: DatasetBucket | None) -> Bpe:
     """Find or download GPT-2's tokenizer (GPT2_BPE_URL).
 
     Raises:
-        FetchError: a file cannot be downloaded, or is another one.
+        FetchError: a file cannot be downloaded, or is not the published one.
     """
     return ensure_gpt2(bpe_of(folder), url=URL, key="gpt2", bucket=bucket)
 
 
 def train_bpe(folder: Path, texts: Iterable[str], *, vocab_size: int, made_of: str) -> Bpe:
-    """Train a tokenizer, unless the folder has one that is made of the same."""
+    """Train a tokenizer, unless the folder has one that was trained on the same text."""
     note, bpe = folder / "made-of", bpe_of(folder)
     if not (note.is_file() and note.read_text(encoding="utf-8") == made_of):
         train(bpe, texts, vocab_size=vocab_size)

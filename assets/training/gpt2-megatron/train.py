@@ -2,15 +2,15 @@
 
 Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
 Each layer on two GPUs:    TENSOR_PARALLEL=2 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
-Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
+Continuing an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2-megatron
 For transformers:          EXPORT_RUN=job-17 sbatch --nodes 1 /fsx/training/job.slurm gpt2-megatron
 
-train.sh starts this once a rank. Every setting (settings.py) is an environment variable (MAX_STEPS=100) and
+train.sh starts this once per rank. Every setting (settings.py) is an environment variable (MAX_STEPS=100) and
 an argument (--max-steps 100). Folders and the world come from job.slurm, data from prepare.py.
 
-Here are the checks that need no package, so that wrong input is reported at once; loop.py trains. Writes
-$RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; starts from the newest of those, and
-then gives the losses that an uninterrupted run gives.
+The checks here need no package, so wrong input is reported at once. loop.py trains. Writes
+$RUN_DIR/metrics.jsonl (a line for each step) and $CHECKPOINT_DIR/step-<n>/; resumes from the newest of those,
+with the losses of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from trainkit.source import Source, find_source
 
 
 def open_data(run: Run, settings: Settings) -> Indexed:
-    """Return the data that prepare.py noted for this run; die unless it is whole and fits the model."""
+    """Return the data that prepare.py recorded for this run; die unless it is complete and fits the model."""
     folder = Path(data_note(run)["shards"])
     data = read_indexed(folder)
     if data is None:
-        die(f"{folder} is not whole: submit again, and prepare.sh finishes it.")
+        die(f"{folder} is incomplete: submit again, and prepare.sh finishes it.")
     if data.vocab_size > settings.vocab_size:
         die(
             f"{folder} has a vocabulary of {data.vocab_size} tokens and the model one of "
@@ -48,7 +48,7 @@ def open_data(run: Run, settings: Settings) -> Indexed:
 
 
 def export(source: Source, run: Run) -> None:
-    """Export a checkpoint, as the first rank alone: it only moves tensors."""
+    """Export a checkpoint on the first rank alone, since this only moves tensors."""
     from exporting import export as write  # noqa: PLC0415 (torch takes seconds, and the checks above none)
 
     data = data_note(dataclasses.replace(run, run_dir=source.run_dir))

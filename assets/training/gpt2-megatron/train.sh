@@ -19,11 +19,11 @@ fi
 
 # shellcheck source=assets/training/launch.sh
 source "$here/../launch.sh"
-# Megatron overlaps exchange and computing in the order in which they were given to the GPU (its own README).
+# Megatron overlaps communication and computation, which requires their order of submission to the GPU (its README).
 export CUDA_DEVICE_MAX_CONNECTIONS=1
-# On CPUs its own small functions are not for torch.compile, which would compile for minutes.
+# On CPUs torch.compile would compile Megatron's small functions for minutes, so it is off.
 if [[ ${DEVICE:-} == cpu || ${ACCELERATOR_KIND:-none} != gpu ]]; then export TORCHDYNAMO_DISABLE=1; fi
-# What its modules say where Transformer Engine is not wanted, and about a default of its own.
+# Hide the modules' warnings about a missing Transformer Engine, and about one of their own defaults.
 for warning in 'Transformer Engine and Apex are not installed' 'Apex is not installed' 'full scope is deprecated'; do
   export PYTHONWARNINGS="ignore:$warning:UserWarning${PYTHONWARNINGS:+,$PYTHONWARNINGS}"
 done

@@ -2,7 +2,7 @@
 
 Its names and its order of queries, keys and values changed since: in a checkpoint without
 `checkpoint_version` (0) the rows of query_key_value are (3, heads, width of a head), in core (heads, 3,
-width of a head). That layout is what the conversion of transformers (models/megatron_gpt2) reads. Not tried
+width of a head). The conversion of transformers (models/megatron_gpt2) reads that layout. It was not tried
 with the published file itself.
 """
 
@@ -37,7 +37,7 @@ LAYER = re.compile(r"decoder\.layers\.(\d+)\.")
 
 
 def load_weights(model: Any, file: Path, *, settings: Settings) -> None:
-    """Put this rank's part of the file's weights into its model; die if they are not those of this model."""
+    """Load this rank's part of the file's weights into its model; die if they do not fit this model."""
     published = read(file)
     first = _first_layer(settings)
     with torch.no_grad():
@@ -61,12 +61,12 @@ def load_weights(model: Any, file: Path, *, settings: Settings) -> None:
 
 def read(file: Path) -> dict[str, torch.Tensor]:
     """Read the tensors of the file, by their names with dots; die if it is another version of the format."""
-    # Beside tensors it holds the arguments of the run that made it.
+    # In addition to tensors it contains the arguments of the run that made it.
     with torch.serialization.safe_globals([argparse.Namespace]):
         found = torch.load(file, map_location="cpu", weights_only=True)
     if found.get("checkpoint_version", 0) != 0:
         version = found["checkpoint_version"]
-        die(f"{file} is of version {version}, and only 0 is known here: take NVIDIA's of 2019.")
+        die(f"{file} has version {version}, and only version 0 is supported: use NVIDIA's file of 2019.")
     return flat(found["model"]["language_model"])
 
 
@@ -93,12 +93,12 @@ def old_name(name: str, first_layer: int) -> str:
 
 
 def by_head(rows: torch.Tensor, heads: int) -> torch.Tensor:
-    """Reorder (3, heads, width of a head) rows as core has them."""
+    """Reorder rows from (3, heads, width of a head) to core's order."""
     return rows.view(3, heads, -1, *rows.shape[1:]).transpose(0, 1).reshape(rows.shape)
 
 
 def padded(rows: torch.Tensor, count: int) -> torch.Tensor:
-    """Cut or pad a matrix with zeros to so many rows; no token has the rows of the padding."""
+    """Cut or pad a matrix with zeros to a number of rows; no token uses the rows of the padding."""
     missing = max(0, count - len(rows))
     return torch.cat([rows, rows.new_zeros(missing, rows.shape[1])])[:count]
 

@@ -24,7 +24,7 @@ from trainkit.data.fetch import Expected, curl, download
 from trainkit.data.shards import ShardError
 
 URL = "https://dumps.wikimedia.org"
-# Wikimedia allows three connections of one address at a time, and asks for two.
+# Wikimedia allows three connections per address at a time, and asks for at most two.
 DOWNLOADS = 2
 JOB = "articlesdump"
 STATUS = "dumpstatus.json"
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Dump:
-    """The articles of one wiki at one day, below a folder of its own."""
+    """The articles of one wiki on one day, in their own folder."""
 
     folder: Path
     parts: tuple[Part, ...]
@@ -110,7 +110,7 @@ def _base() -> str:
 
 
 def _page(name: str) -> tuple[int, str]:
-    """Return the number of a part's first page, by which names do not sort."""
+    """Return the number of a part's first page, since names do not sort by it."""
     found = re.search(r"-p(\d+)p\d+", name)
     return (int(found[1]) if found else 0, name)
 
@@ -152,10 +152,10 @@ def have_text(
 
 
 def check_space(folder: Path, bytes_needed: int) -> None:
-    """Say now that a file system is too small, and not in an hour.
+    """Refuse a file system that is too small now instead of in an hour.
 
     Raises:
-        ShardError: it is.
+        ShardError: it is too small.
     """
     free = shutil.disk_usage(folder).free
     if free < bytes_needed:
@@ -175,7 +175,7 @@ def _work(
     say: Callable[[str], None],
     every_s: float,
 ) -> None:
-    """Give each part that has arrived to a process, and report the progress now and then."""
+    """Give each downloaded part to a process, and report the progress from time to time."""
     started, total = time.monotonic(), sum(part.size_bytes for part in left)
     downloads: dict[Future[Path], Part] = {threads.submit(_download, dump, part): part for part in left}
     extractions: set[Future[int]] = set()

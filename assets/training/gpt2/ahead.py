@@ -11,16 +11,16 @@ from typing import Any
 class Ahead:
     """Reader of the batches of each step by the position of its first sequence, at most one step ahead.
 
-    What is read depends on the position alone, so a run reads the same with it and without.
+    The batches depend only on the position, so a run reads the same with and without this reader.
     """
 
     def __init__(self, read: Callable[[int], Any], *, sequences: int, is_on: bool) -> None:
-        """Begin with nothing read.
+        """Begin without any batch read ahead.
 
         Args:
             read: reads the batches of the step whose first sequence has a position.
             sequences: number of sequences of a step.
-            is_on: False to read each step when it is asked for.
+            is_on: False to read each step only when it is requested.
         """
         self._read, self._sequences = read, sequences
         self._thread = ThreadPoolExecutor(1, "batches") if is_on else None
@@ -43,6 +43,6 @@ class Ahead:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Drop what is read and not asked for."""
+        """Drop batches that were read but not requested."""
         if self._thread:
             self._thread.shutdown(cancel_futures=True)

@@ -24,7 +24,7 @@ OPENWEBTEXT = HubText(
 )
 
 CORPORA = ("openwebtext", "machine", OWN)
-# nanoGPT holds 0.05 % of OpenWebText's documents back for validation; small corpora need more of it.
+# nanoGPT uses 0.05 % of OpenWebText's documents for validation; small corpora need a larger share.
 VALIDATION_EVERY = {"openwebtext": 2000, "machine": 20, OWN: 20}
 
 
@@ -40,7 +40,7 @@ def choose(wanted: str, *, data: Path) -> str:
 
 
 def fingerprint(corpus: str, *, data: Path) -> str | None:
-    """Return a text that changes when the corpus would; None without text. Reads no big file."""
+    """Return a string that changes with the corpus; None without text. Reads no big file."""
     if corpus == "openwebtext":
         return OPENWEBTEXT.fingerprint
     if corpus == "machine":
@@ -49,7 +49,7 @@ def fingerprint(corpus: str, *, data: Path) -> str | None:
 
 
 def units(corpus: str, *, data: Path) -> tuple[Unit, ...]:
-    """List the units of a corpus, in an order that does not change.
+    """List the units of a corpus in a fixed order.
 
     Raises:
         ShardError: there is no text, or the hub does not answer.

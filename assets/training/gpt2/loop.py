@@ -1,4 +1,4 @@
-"""One rank's training: from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+"""One rank's training: from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Rank:
     accelerator: Accelerator
 
     def say(self, text: str) -> None:
-        """Print on the first rank only; accelerator.print prints once a node."""
+        """Print on the first rank only; accelerator.print prints on each node."""
         if self.run.is_first:
             print(text)
 
     def mean(self, *values: torch.Tensor | float) -> list[float]:
-        """Return the mean over ranks of each value, in one exchange; a GPU's work so far is done then."""
+        """Return the mean over ranks of each value, in one exchange; it waits for the GPU's pending work."""
         device = self.accelerator.device
         own = torch.stack([torch.as_tensor(value, dtype=torch.float64, device=device) for value in values])
         summed = self.accelerator.reduce(own, reduction="sum").tolist()
@@ -95,9 +95,9 @@ class Rank:
 
 def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manifest: Manifest) -> None:
     """Train; every rank calls it."""
-    # Gradients are exchanged in place, which saves a copy of each; GPT-2 has no buffer that changes.
+    # Exchanging gradients in place saves a copy of each. GPT-2 has no buffer that changes.
     exchange = DistributedDataParallelKwargs(gradient_as_bucket_view=True, broadcast_buffers=False)
-    # Accelerate passes the option by its former name, which torch still takes.
+    # Accelerate passes the option by its former name, which torch still accepts.
     warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
     stacks.register(run)
     process_group.record_network(run)
@@ -106,7 +106,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
         mixed_precision=settings.mixed_precision,
         kwargs_handlers=[exchange, InitProcessGroupKwargs(timeout=process_group.START)],
     )
-    # The warning that GPT-2's first and last matrix are the same one is not needed.
+    # The warning that GPT-2's first and last matrix are shared is not needed.
     logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
     check_world(accelerator.device)
     rank = Rank(
@@ -142,7 +142,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     )
     optimizer = make_optimizer(model, settings)
     if settings.compile == "yes":
-        # In place, so that checkpoints have the same names; before the wrapper, as nanoGPT does it.
+        # Compile in place, so that checkpoints have the same names, and before the wrapper, as in nanoGPT.
         model.compile()
     model, optimizer = accelerator.prepare(model, optimizer)
     with rank.ahead() as ahead:
@@ -153,7 +153,7 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     else:
         outcome.stopped(run, stopped_at)
         rank.say(f"stopped on request, saved at step {stopped_at}: submit with the same RUN_NAME to go on")
-    # The gradients' exchange goes before the process group that it uses: the other way round gloo waits
+    # The gradients' exchange is deleted before the process group that it uses; in the other order gloo waits
     # forever in its destructor (torch 2.13).
     del model, optimizer
     accelerator.free_memory()
@@ -236,7 +236,7 @@ def update(
 
 
 def validate(rank: Rank, model: Any, metrics: Metrics | None, *, step: int) -> None:
-    """Record the mean loss over eval_batches of each rank, always the same ones."""
+    """Record the mean loss over each rank's eval_batches, which are always the same."""
     batches = rank.settings.eval_batches
     if not batches:
         return

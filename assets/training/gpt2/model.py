@@ -13,7 +13,7 @@ from trainkit.run.run import die
 from transformers import GPT2Config, GPT2LMHeadModel
 
 NO_TOKEN = -100
-# In transformers, GPT-2's own GELU takes eight passes over the widest activations; torch's equal takes one.
+# transformers' implementation of GPT-2's GELU reads the widest activations eight times, torch's once.
 SLOW_GELU, FAST_GELU = "gelu_new", "gelu_pytorch_tanh"
 
 
@@ -26,7 +26,7 @@ def make_model(settings: Settings, shape: Shape, weights: Path | None) -> GPT2LM
             config = GPT2Config.from_pretrained(str(weights), local_files_only=True, use_cache=False, **drop)
             if config.activation_function == SLOW_GELU:
                 config.activation_function = FAST_GELU
-            # fp32 whatever the file has: autocast makes the rest.
+            # Weights are fp32 regardless of the file's type; autocast converts the rest.
             model = GPT2LMHeadModel.from_pretrained(
                 str(weights), config=config, local_files_only=True, dtype=torch.float32
             )
@@ -53,7 +53,7 @@ def make_model(settings: Settings, shape: Shape, weights: Path | None) -> GPT2LM
 def loss_of(model: Any, ids: torch.Tensor) -> torch.Tensor:
     """Return the mean cross-entropy (nats a token) of each token after the first."""
     logits = model(input_ids=ids).logits
-    # The last position has no next token; to leave it out of the logits would copy them all.
+    # The last position has no next token, but leaving it out of the logits would copy all of them.
     following = torch.nn.functional.pad(ids[:, 1:], (0, 1), value=NO_TOKEN)
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), following.flatten(), ignore_index=NO_TOKEN
@@ -61,13 +61,13 @@ def loss_of(model: Any, ids: torch.Tensor) -> torch.Tensor:
 
 
 def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """Make AdamW, which decays matrices, not biases and norms. Each step sets the learning rate."""
+    """Make AdamW, which decays matrices but not biases and norms. Each step sets the learning rate."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
     ]
-    # Fused: one kernel for all parameters; about 5 % of a step on a CPU, too.
+    # Fused: one kernel for all parameters, which saves about 5 % of a step on a CPU, too.
     return torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True)
 
 

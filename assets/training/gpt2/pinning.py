@@ -1,6 +1,6 @@
-"""Cores of a rank: where several ranks share a CPU node, each keeps to its own, and to one socket's memory.
+"""Cores of a rank: ranks that share a CPU node each use their own cores, and one socket's memory.
 
-Only the standard library; Linux. Before the first thread starts: threads inherit it.
+Only the standard library, on Linux. Call it before the first thread starts: threads inherit the setting.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 def pin(local_rank: int, ranks: int, *, of: int | None = None) -> set[int]:
-    """Keep this process to its share of the node's cores, and return these.
+    """Bind this process to its share of the node's cores, and return them.
 
-    What mpirun or srun has cut to a share already is left as it is; `of` is how many CPUs the node has.
+    A share that mpirun or srun has already set remains; `of` is the number of the node's CPUs.
     """
     allowed = os.sched_getaffinity(0)
     if ranks > 1 and len(allowed) * ranks > (of or os.cpu_count() or 1) and len(allowed) >= ranks:
@@ -23,7 +23,7 @@ def pin(local_rank: int, ranks: int, *, of: int | None = None) -> set[int]:
 
 
 def share(local_rank: int, ranks: int, ordered: list[int]) -> set[int]:
-    """Return this rank's part of the CPUs; sizes differ by one at most."""
+    """Return this rank's part of the CPUs; the parts' sizes differ by at most one."""
     begin, end = (len(ordered) * rank // ranks for rank in (local_rank, local_rank + 1))
     return set(ordered[begin:end])
 

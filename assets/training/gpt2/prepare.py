@@ -93,7 +93,7 @@ class DataConfig:
 
 
 def run() -> None:
-    """Prepare weights and shards, and note both for train.py."""
+    """Prepare weights and shards, and record both for train.py."""
     data = Path(os.environ["DATA_DIR"])
     bucket = DatasetBucket.of_workload(WORKLOAD)
     name = corpus.choose(os.environ.get("CORPUS", ""), data=data)
@@ -151,12 +151,12 @@ def make(config: DataConfig) -> Manifest:
 
 
 def downloaded(config: DataConfig) -> str:
-    """Return the progress of the download, for a line of progress."""
+    """Return the progress of the download, to append to a progress line."""
     return corpus.OPENWEBTEXT.downloaded(config.data) if config.corpus == "openwebtext" else ""
 
 
 def tokenizer_of(config: DataConfig, units: tuple[Unit, ...]) -> Path:
-    """Put tokenizer.json beside the shards: the weights' own, or one that is trained once for a text."""
+    """Put tokenizer.json beside the shards: that of the weights, or one trained once for a text."""
     file = config.folder / TOKENIZER
     if config.weights:
         shutil.copyfile(config.weights / TOKENIZER, file)

@@ -1,4 +1,4 @@
-"""Settings of a run of gpt2: environment variables that are arguments as well. Needs no package."""
+"""Settings of a run of gpt2, as environment variables or arguments. Needs no package."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
 
 
 def read_prepared(run: Run) -> Prepared:
-    """Read what prepare.py noted for this run."""
+    """Read what prepare.py recorded for this run."""
     noted = data_note(run)
     weights = Path(noted["weights"]) if noted["weights"] else None
     return Prepared(Path(noted["shards"]), weights, noted["init_from"])
@@ -99,13 +99,13 @@ def shape_of(settings: Settings, weights: Path | None) -> Shape:
     config = json.loads((weights / "config.json").read_text(encoding="utf-8"))
     if config.get("model_type") != "gpt2":
         die(
-            f"{weights} holds a model of the type {config.get('model_type')!r}, and this trains gpt2: "
+            f"{weights} contains a model of the type {config.get('model_type')!r}, but this trains gpt2: "
             "give another INIT_FROM."
         )
     if settings.gpt2_context > config["n_positions"]:
         die(
-            f"GPT2_CONTEXT is {settings.gpt2_context} and {weights} has {config['n_positions']} positions: "
-            "give as many at most."
+            f"GPT2_CONTEXT is {settings.gpt2_context}, but {weights} has {config['n_positions']} positions: "
+            "give at most that many."
         )
     return Shape(
         config["n_layer"], config["n_head"], config["n_embd"], settings.gpt2_context, config["vocab_size"]

@@ -2,15 +2,16 @@
 
 Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm gpt2
 With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm gpt2 --seed 1
-Going on with an old run:  RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2
+Continuing an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm gpt2
 Through Intel's mpirun:    LAUNCHER=mpirun sbatch --nodes 2 /fsx/training/job.slurm gpt2
 
-train.sh starts this once a rank. Every setting (settings.py) is an environment variable (GPT2_LAYERS=6) and
-an argument (--gpt2-layers 6). Folders and the world come from job.slurm, data and weights from prepare.py.
+train.sh starts this once per rank. Every setting (settings.py) is an environment variable (GPT2_LAYERS=6)
+and an argument (--gpt2-layers 6). Folders and the world come from job.slurm, data and weights from
+prepare.py.
 
-Here are the checks that need no package, so that wrong input is reported at once; loop.py trains. Writes
-$RUN_DIR/metrics.jsonl (a line a step) and $CHECKPOINT_DIR/step-<n>/; starts from the newest of those, and
-then gives the losses that an uninterrupted run gives.
+The checks here need no package, so wrong input is reported at once. loop.py trains. Writes
+$RUN_DIR/metrics.jsonl (a line for each step) and $CHECKPOINT_DIR/step-<n>/; resumes from the newest of those,
+with the losses of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from trainkit.run.run import Run, die
 
 
 def open_data(prepared: Prepared, shape: Shape) -> Manifest:
-    """Return the manifest of the shards; diess unless they fit the model."""
+    """Return the manifest of the shards; dies unless they fit the model."""
     folder = prepared.shards
     try:
         manifest = read_manifest(folder)
@@ -46,7 +47,7 @@ def open_data(prepared: Prepared, shape: Shape) -> Manifest:
     if prepared.weights and sha256_of(prepared.weights / "tokenizer.json") != manifest.tokenizer_sha256:
         die(
             f"{folder} was made with another tokenizer than that of {prepared.weights}: submit again, and "
-            "prepare.sh makes it anew."
+            "prepare.sh makes it again."
         )
     for split in SPLITS:
         if manifest.tokens(split) <= shape.context:

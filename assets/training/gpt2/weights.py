@@ -1,7 +1,8 @@
 """INIT_FROM: the weights that a run begins with, as a folder that transformers reads.
 
-`scratch` is none, a path is a folder on the shared file system (a checkpoint of gpt2 is one, too), anything
-else is a name on the Hugging Face hub: looked for in DATA_DIR/models/, the cluster's bucket, the hub.
+`scratch` means random weights. A path is a folder on the shared file system, such as a checkpoint of gpt2.
+Anything else is a name on the Hugging Face hub, looked for in DATA_DIR/models/, the cluster's bucket, and the
+hub.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from trainkit.data.fetch import FetchError
 
 SCRATCH = "scratch"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
-# OpenAI's four sizes, by the names that everybody types.
+# OpenAI's four sizes, by their usual names.
 ORGANISATION = "openai-community"
 PUBLISHED = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
-# What a name's content is: main of the repository when this was written.
+# The revision of each repository: its main when this was written.
 REVISIONS = {"gpt2": "607a30d783dfa663caf39e06633721c8d4cfcd7e"}
 
 
@@ -34,10 +35,10 @@ def find_weights(
     bucket: DatasetBucket | None,
     say: Callable[[str], None] = print,
 ) -> Path | None:
-    """Return the folder of the weights, downloaded if need be; None for random ones.
+    """Return the folder of the weights, which is downloaded if necessary; None for random weights.
 
     Raises:
-        WeightsError: they cannot be had.
+        WeightsError: they are not available.
     """
     if init_from == SCRATCH:
         return None
@@ -64,7 +65,7 @@ def find_weights(
     if _lacking(folder):
         upload = bucket.url(key) if bucket else f"{folder}"
         raise WeightsError(
-            f"the weights {init_from} cannot be had: {'; '.join(tried)}. Put {', '.join(FILES)} there "
+            f"the weights {init_from} are not available: {'; '.join(tried)}. Put {', '.join(FILES)} there "
             f"yourself (aws s3 cp --recursive FOLDER {upload}/), or train from random weights: "
             f"INIT_FROM={SCRATCH}."
         )
@@ -76,11 +77,11 @@ def _lacking(folder: Path) -> list[str]:
 
 
 def _from_bucket(key: str, folder: Path, bucket: DatasetBucket) -> str:
-    """Fetch from the bucket if it has all; else why not."""
+    """Download from the bucket if it has all files; otherwise return the reason."""
     try:
         for name in FILES:
             if not bucket.head(f"{key}/{name}"):
-                return f"{bucket.url(key)}/{name} is not there"
+                return f"{bucket.url(key)}/{name} does not exist"
         for name in FILES:
             bucket.download(f"{key}/{name}", folder / name)
     except BucketError as error:

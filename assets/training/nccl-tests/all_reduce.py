@@ -1,4 +1,4 @@
-"""An all-reduce by torch's NCCL between GPUs, or gloo between CPUs, printed as all_reduce_perf prints it.
+"""An all-reduce by torch's NCCL between GPUs, or gloo between CPUs, with the output of all_reduce_perf.
 
 Started by train.sh, one process a rank. It measures the libraries with which the workloads train, and needs
 no compiler. The buffer is reduced in place.
@@ -19,7 +19,7 @@ from trainkit.run.world import check_world
 
 _WARM_UP = 2
 _BYTES = 4
-"""Bytes of a float, which are reduced."""
+"""Bytes of a float, the type that is reduced."""
 _PATTERN = 2**24
 """Numbers that repeat in a buffer: 64 MiB."""
 _PERIOD = 251
@@ -75,7 +75,7 @@ class Rank:
         return float(slowest[0]), int(slowest[1])
 
     def largest(self, most: int) -> int:
-        """Return the bytes of the largest message that fits all GPUs, at most `most`."""
+        """Return the bytes of the largest message, at most `most`, that fits into all GPUs."""
         if self.device.type != "cuda":
             return most
         free = torch.tensor([torch.cuda.mem_get_info(self.device)[0]], device=self.device)
@@ -113,7 +113,7 @@ def run(rank: Rank, least: int, most: int) -> None:
         message *= 2
     if rank.rank == 0:
         if message <= most:
-            print(f"# Messages of {message} bytes and more do not fit the GPUs' memory")
+            print(f"# Messages of {message} bytes and more do not fit into the GPUs' memory")
         print(f"# Out of bounds values : {total_wrong} {'FAILED' if total_wrong else 'OK'}")
         print(f"# Avg bus bandwidth    : {sum(bandwidths) / max(1, len(bandwidths)):.4f}")
 
@@ -123,7 +123,7 @@ def _nccl() -> str:
 
 
 def _bytes(text: str) -> int:
-    """Parse 1024, 16K, 128M or 16G, as all_reduce_perf takes them."""
+    """Parse 1024, 16K, 128M or 16G, as all_reduce_perf does."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30}
     number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
     if not number.isdecimal() or int(number) < 1:

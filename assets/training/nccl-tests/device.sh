@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Kind of the devices between which an all-reduce test measures, and the program that does.
+# The kind of devices that an all-reduce test measures, and the program that measures.
 #
-# Sourced by: prepare.sh and train.sh, as the user. Defines functions and does nothing by itself.
+# Sourced by: prepare.sh and train.sh, as the user. Only defines functions.
 # Reads: DEVICE (cuda or gpu, cpu; default: the family's ACCELERATOR_KIND), MEASURE_WITH, ENVIRONMENT_OF, TRAINING_OPT.
 
-# measured_device: prints gpu, cpu or neuron; returns 1 after a line on another word.
+# measured_device: prints gpu, cpu or neuron; for another word it prints an error and returns 1.
 measured_device() {
   case ${DEVICE:-$ACCELERATOR_KIND} in
-    # cuda in other workloads, gpu in the family's file.
+    # Other workloads use the word cuda, the family's file gpu.
     cuda | gpu) printf 'gpu\n' ;;
     cpu | none) printf 'cpu\n' ;;
     neuron) printf 'neuron\n' ;;
@@ -18,8 +18,8 @@ measured_device() {
   esac
 }
 
-# measuring_program: prints torch (all_reduce.py, the default) or nccl-tests (all_reduce_perf of the nodes' image);
-# returns 1 after a line on another word, and on a node without all_reduce_perf.
+# measuring_program: prints torch (all_reduce.py, the default) or nccl-tests (all_reduce_perf of the nodes' image).
+# For another word, and on a node without all_reduce_perf, it prints an error and returns 1.
 measuring_program() {
   case ${MEASURE_WITH:-torch} in
     torch) ;;

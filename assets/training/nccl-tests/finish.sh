@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Judges what the ranks printed, and writes metrics.jsonl. A bad verdict fails the job.
+# Judges the ranks' output, and writes metrics.jsonl. A bad verdict fails the job.
 #
 # Called by: job.slurm, as the user, on the job's first node, after the ranks. Safe to run again.
 # Needs: RUN_DIR, SLURM_JOB_ID, and what judge.py reads. Reads: SLURM_RESTART_COUNT, LAUNCHER (sweep: sweep.py has judged).

@@ -1,4 +1,4 @@
-"""Judges the output of nccl-tests: is every rank there, is EFA used with all its cards, is it fast enough?
+"""Judge the output of nccl-tests: did all ranks take part, is EFA used with all cards, is it fast enough?
 
     python3 judge.py LOG... [--metrics FILE]
 
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# By hand, and in finish.sh, nothing sets the path of trainkit.
+# Neither finish.sh nor a user who runs this sets the path of trainkit.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from trainkit.nccl import NICS, TRANSPORT
 
@@ -64,7 +64,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Expected:
-    """Nodes, cards and bandwidth that the job and the catalog promise."""
+    """Nodes, cards and bandwidth that the job and the catalog specify."""
 
     nodes: int
     world_size: int
@@ -98,7 +98,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault: the observation, and what to do about it."""
+    """One fault: the observation and the remedy."""
 
     found: str
     mend: str
@@ -239,7 +239,7 @@ def describe(output: Output, expected: Expected) -> str:
 
 
 def size(message_bytes: int) -> str:
-    """Format the size of a message for people."""
+    """Format the size of a message with its unit."""
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if message_bytes >= 1 << shift:
             return f"{message_bytes / (1 << shift):g} {unit}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Python environment that measures, or looks whether nccl-tests are there (MEASURE_WITH=nccl-tests).
+# Makes the Python environment that measures, or checks that nccl-tests are installed (MEASURE_WITH=nccl-tests).
 #
 # Called by: job.slurm, as the user, on the job's first node, one at a time. Safe to run again.
 # Needs: TRAINING_VENVS, ACCELERATOR_KIND. Reads: what device.sh and environment.sh read.

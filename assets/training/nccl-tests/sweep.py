@@ -1,15 +1,15 @@
-"""Finds the slow or broken node among the nodes of a job, by all-reduces of single nodes and of pairs.
+"""Find the slow or broken node among the nodes of a job, by all-reduces of single nodes and of pairs.
 
     python3 sweep.py             measures; prints a table, writes $RUN_DIR/sweep.json
     python3 sweep.py --verdict   exits with 1 if sweep.json names a node
 
 Started by sweep.sh on the job's first node. Each measurement is a step of the job that runs train.sh on one
-or two nodes, and judge.py judges its output by the family's floors. Beside that, and where no floor is known,
-a measurement is slow below SWEEP_SHARE of the usual one (the upper median). Three rounds:
+or two nodes, and judge.py judges its output by the family's floors. In addition, a measurement is slow below
+SWEEP_SHARE of the usual one (the upper median), also where no floor is known. Three rounds:
 
 1. each node alone: broken GPUs and NVLinks;
 2. pairs of the good ones, all at once: cards, cables, switches;
-3. the nodes of bad pairs, each with a node of a good pair: the one that is bad again is the one at fault.
+3. the nodes of bad pairs, each with a node of a good pair: a node that is bad again is at fault.
 
 Reads: what job.slurm exports; SWEEP_BYTES (size of the message, default 1G between GPUs, 16M between CPUs),
 SWEEP_SHARE (default 0.8), SWEEP_LIMIT_S (default 300, of one measurement). Only the standard library.
@@ -42,7 +42,7 @@ class Measured:
 
     nodes: tuple[str, ...]
     gb_per_s: float | None
-    """Bus bandwidth; None if the measurement did not end well, or has one rank."""
+    """Bus bandwidth; None if the measurement failed, or has one rank."""
     problem: str = ""
     """Sentence about the fault; empty without one."""
 
@@ -131,7 +131,7 @@ class Sweep:
         return Measured(nodes, speed, problems[0].found if problems else "")
 
     def _mark_slow(self, found: Sequence[Measured]) -> list[Measured]:
-        """Compare with the usual speed of as many nodes, as the first round of two groups shows it."""
+        """Compare with the usual speed of the same number of nodes, from the first round of two groups."""
         size = len(found[0].nodes) if found else 0
         speeds = [each.gb_per_s for each in found if each.gb_per_s is not None and not each.problem]
         if len(speeds) > 1:
@@ -153,7 +153,7 @@ def sweep(nodes: Sequence[str], run: Sweep) -> list[Verdict]:
         for node, each in alone.items()
     }
     good = [node for node in nodes if not alone[node].problem]
-    # Of an odd number the last one waits for a partner that is free.
+    # With an odd number of nodes, the last one waits for a free partner.
     last = [(good[-1], good[0])] if len(good) % 2 and len(good) > 1 else []
     pairs = run.run(list(zip(good[::2], good[1::2], strict=False)), last)
     partners = [node for each in pairs if not each.problem for node in each.nodes]
@@ -181,7 +181,7 @@ def sweep(nodes: Sequence[str], run: Sweep) -> list[Verdict]:
 def _with_partners(
     suspects: Sequence[str], partners: Sequence[str], first: set[frozenset[str]], run: Sweep
 ) -> dict[str, Measured | None]:
-    """Measure each suspect with a node of a good pair, as many at once as there are partners.
+    """Measure each suspect with a node of a good pair, at once as far as there are partners.
 
     Args:
         first: the pairs of the second round; another partner is taken where there is one.
@@ -201,7 +201,7 @@ def _with_partners(
 
 
 def last_words(files: Sequence[Path]) -> str:
-    """Return the last line of the first file that has one, without those of NCCL's log."""
+    """Return the last line of the first non-empty file, without lines of NCCL's log."""
     for file in files:
         lines = [line.strip() for line in file.read_text(errors="replace").splitlines()]
         if said := [line for line in lines if line and "NCCL INFO" not in line]:

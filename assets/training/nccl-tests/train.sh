@@ -24,7 +24,7 @@ keep_output all
 
 program="$(measuring_program)"
 readonly program
-# The judge reads the transports and the cards from it.
+# judge.py reads the transports and the cards from this log.
 export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH
 if [[ $device != gpu || $program == torch ]]; then
   measured="$(measured_environment "$here")"
@@ -40,5 +40,5 @@ for folder in "$amazon"/{ofi-nccl,efa,openmpi}/lib{,64} "$amazon"/ofi-nccl/lib/*
   if [[ -d $folder ]]; then LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
 done
 export LD_LIBRARY_PATH
-# -c 1: the values are compared, too.
+# -c 1 also compares the values.
 supervise "$opt/bin/all_reduce_perf" -b "${MIN_BYTES:-8}" -e "${MAX_BYTES:-16G}" -f 2 -g 1 -c 1 -n 20 "$@"

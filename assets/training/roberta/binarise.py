@@ -30,25 +30,25 @@ def binarise(
 
     Args:
         sizes: bytes of each split, for the lines about the progress.
-        to: a folder for the files, each of which has its name when it is whole.
-        work: a folder for files that are needed until then.
+        to: a folder for the files. A file gets its name when it is complete.
+        work: a folder for temporary files.
 
     Raises:
-        DataError: fairseq cannot read the dictionary, or a process died; what is encoded stays.
+        DataError: fairseq cannot read the dictionary, or a process died; encoded files remain.
     """
     from trainkit.data.mapped import write_index  # noqa: PLC0415 (only this needs a package)
 
     numbering = read_numbering(bpe.dictionary)
     saved = to / DICTIONARY
     if saved.is_file() and saved.read_text(encoding="utf-8") != numbering.dictionary:
-        # What is encoded has the indices of another dictionary.
+        # Existing files are encoded with another dictionary.
         shutil.rmtree(work, ignore_errors=True)
         shutil.rmtree(to)
     for folder in (to, work):
         folder.mkdir(exist_ok=True)
     write_whole(saved, numbering.dictionary)
     coder, tokens = Coder(bpe.bpe, numbering.indices), {}
-    # Fresh processes: a copy of this one would have the tokenizer's threads cut off in the middle.
+    # Start new processes, since a forked copy would lose the tokenizer's threads.
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin, initargs=(coder,))
     try:

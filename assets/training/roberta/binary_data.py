@@ -1,4 +1,4 @@
-"""fairseq's binary data: a folder that is whole once it has its manifest.json, which is written last.
+"""fairseq's binary data: a folder that is complete once it has its manifest.json, which is written last.
 
 It has the BPE (encoder.json, vocab.bpe), dict.txt and, for each split, fairseq's .bin and .idx. Needs no
 package.
@@ -31,7 +31,7 @@ class Manifest:
     """The contents of a folder."""
 
     fingerprint: str
-    """A sum that changes when the text or the BPE would."""
+    """A checksum that changes with the text or the BPE."""
     corpus: str
     vocab_size: int
     symbols: int
@@ -42,12 +42,12 @@ class Manifest:
 
     @property
     def dictionary_sha256(self) -> str:
-        """The sum of the dictionary: a model fits one dictionary only."""
+        """The dictionary's checksum, since a model fits only one dictionary."""
         return next(file.sha256 for file in self.files if file.name == DICTIONARY)
 
 
 def describe(folder: Path) -> tuple[DataFile, ...]:
-    """List the BPE's and the binary files of a folder, which are read for their sums."""
+    """List the BPE's and the binary files of a folder with their checksums."""
     paths = [
         *(folder / name for name in (ENCODER, MERGES, DICTIONARY)),
         *sorted(folder.glob("*.bin")),
@@ -57,16 +57,16 @@ def describe(folder: Path) -> tuple[DataFile, ...]:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, which makes a folder whole."""
+    """Write the manifest, which marks the folder as complete."""
     content = {"format": FORMAT, **dataclasses.asdict(manifest)}
     write_whole(folder / MANIFEST, json.dumps(content, indent=2) + "\n")
 
 
 def parse_manifest(text: str, *, where: str) -> Manifest:
-    """Parse a manifest; `where` it comes from is for the message of DataError.
+    """Parse a manifest; `where` is its origin, for the message of DataError.
 
     Raises:
-        DataError: the text is not a manifest, or one of another format.
+        DataError: the text is not a manifest, or has another format.
     """
     try:
         content: dict[str, Any] = json.loads(text)
@@ -81,7 +81,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Read the manifest of a folder; return None if it has none, so that it is not whole.
+    """Read the manifest of a folder; return None if it has none, which means that it is incomplete.
 
     Raises:
         DataError: the file is not a manifest.
@@ -120,7 +120,7 @@ def download(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest], 
 
     Raises:
         BucketError: the bucket does not answer, or a file there is corrupt.
-        DataError: the bucket's manifest is none.
+        DataError: the bucket's manifest is not a manifest.
     """
     key = f"{folder.name}/{MANIFEST}"
     text = bucket.text(key)
@@ -130,7 +130,7 @@ def download(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest], 
     if not fits(manifest):
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    # Until all files have arrived, the folder is not whole.
+    # The folder is incomplete until all files have arrived.
     (folder / MANIFEST).unlink(missing_ok=True)
     for file in manifest.files:
         path = folder / file.name
@@ -142,10 +142,10 @@ def download(bucket: DatasetBucket, folder: Path, *, fits: Callable[[Manifest], 
 
 
 def upload(bucket: DatasetBucket, folder: Path, manifest: Manifest) -> None:
-    """Upload a folder, its manifest last; files that the bucket has already are skipped.
+    """Upload a folder, its manifest last; files that the bucket already has are skipped.
 
     Raises:
-        BucketError: the bucket does not take it.
+        BucketError: the bucket refuses it.
     """
     for file in manifest.files:
         if bucket.upload(folder / file.name, f"{folder.name}/{file.name}", sha256=file.sha256):

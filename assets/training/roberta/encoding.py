@@ -14,10 +14,10 @@ from trainkit.data.bpe import Bpe
 from trainkit.data.tokenize_unit import serve
 from trainkit.data.words import text_encoder
 
-# Lines that are encoded in one call, which bounds the memory, also where lines are long.
+# Number of lines that are encoded in one call, which limits the memory, even for long lines.
 BATCH_LINES = 4096
 BATCH_CHARACTERS = 2**18
-# Batches a process, its current one included, so that it need not wait for the reader.
+# Batches per process, including its current one, so that it does not wait for the reader.
 AHEAD = 2
 # The type of a line's size in the file of sizes: C's int, as in fairseq's index.
 SIZE_TYPE = "i"
@@ -25,7 +25,7 @@ SIZE_TYPE = "i"
 
 @dataclass(frozen=True)
 class Coder:
-    """A tokenizer and fairseq's numbers, made anew in each process."""
+    """A tokenizer and fairseq's numbers, created in each process."""
 
     bpe: Bpe
     indices: array.array[int]
@@ -75,13 +75,13 @@ def encoded(lines: Iterable[str], *, pool: Executor, workers: int) -> Generator[
         while ahead:
             yield ahead.popleft().result()
     finally:
-        # After an interruption, remaining batches are not waited for.
+        # After an interruption, do not wait for the remaining batches.
         for each in ahead:
             each.cancel()
 
 
 def batches(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Yield lines in lists that memory holds easily."""
+    """Yield lines in lists that fit into memory easily."""
     for first in lines:
         batch, characters = [first], len(first)
         for line in itertools.islice(lines, BATCH_LINES - 1):

@@ -1,6 +1,6 @@
-"""The numbers that fairseq gives the symbols of a dictionary, in the type that fairseq-preprocess takes.
+"""The numbers that fairseq gives the symbols of a dictionary, in the type that fairseq-preprocess uses.
 
-Without fairseq, whose import takes longer than to encode 10 MB of text; a test compares the files.
+It does not import fairseq, which takes longer than encoding 10 MB of text. A test compares the files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainkit.data.tokenize_unit import ARRAY_TYPES
 # They come before the symbols of a dictionary.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 END, UNKNOWN = 2, 3
-# Of more symbols fairseq writes numbers of 4 bytes (best_fitting_int_dtype).
+# With more symbols fairseq writes numbers of 4 bytes (best_fitting_int_dtype).
 SMALL_DICTIONARY = 65_500
 
 
@@ -35,7 +35,7 @@ def read_numbering(file: Path) -> Numbering:
     """Read the numbering from a dictionary that has all ids.
 
     Raises:
-        DataError: fairseq could not read it.
+        DataError: fairseq cannot read it.
     """
     index_of = {symbol: index for index, symbol in enumerate(SPECIAL)}
     saved = []
@@ -49,7 +49,7 @@ def read_numbering(file: Path) -> Numbering:
                 )
             index_of[symbol] = len(index_of)
             saved.append(f"{symbol} {int(count)}\n")
-    # The type that fairseq-preprocess takes: it has no <mask> in the dictionary yet.
+    # The type that fairseq-preprocess uses, whose dictionary has no <mask> yet.
     dtype = "uint16" if len(index_of) < SMALL_DICTIONARY else "uint32"
     ids = {int(symbol): index for symbol, index in index_of.items() if symbol.isdecimal()}
     indices = array.array(ARRAY_TYPES[dtype], [UNKNOWN]) * (max(ids) + 2)

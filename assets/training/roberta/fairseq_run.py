@@ -22,7 +22,7 @@ from trainkit.run.world import check_world
 
 
 def train(settings: Settings, run: Run, *, device: torch.device, data: Path, manifest: Manifest) -> None:
-    """Train one rank, from the newest checkpoint to the last step, or to the one in which SIGTERM came."""
+    """Train one rank, from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
     own = made_of(settings, symbols=manifest.symbols, dictionary_sha256=manifest.dictionary_sha256)
     newest = checkpoints.resume_from(run)
     progress: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def train(settings: Settings, run: Run, *, device: torch.device, data: Path, man
     if recorder.step < settings.max_steps:
         recorder.cfg = configuration(settings, run, data=data, newest=newest)
         call_fairseq(recorder, run, device=device, newest=newest)
-    elif run.is_first:  # fairseq would make one more update before it looks
+    elif run.is_first:  # fairseq would make one more update before it checks
         print(f"finished: {newest} is at MAX_STEPS ({settings.max_steps})")
     if recorder.stopped:
         outcome.stopped(run, recorder.step)
@@ -61,7 +61,7 @@ def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | No
     arguments = fairseq_arguments(
         settings,
         data=data,
-        # Recorder.save has the folder of checkpoints; what fairseq saves at a broken step is none.
+        # Recorder.save uses the folder of checkpoints; what fairseq saves at a failed step is none.
         save_dir=run.run_dir,
         restore_file=newest / CHECKPOINT if newest else None,
         rank=run.rank,
@@ -69,7 +69,7 @@ def configuration(settings: Settings, run: Run, *, data: Path, newest: Path | No
         world_size=run.world_size,
     )
     parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
-    # fairseq takes --bf16 for a word that this is a TPU.
+    # fairseq interprets --bf16 as training on a TPU.
     parsed.tpu = False
     return convert_namespace_to_omegaconf(parsed)
 
@@ -109,7 +109,7 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
             raise
         step = recorder.step + 1
         if norms := finite_norms(str(reason)):
-            # Not the settings' fault, and another start may get other nodes.
+            # The settings are not the cause, and another start may get other nodes.
             die(
                 f"step {step}: the ranks' gradients differ after their exchange: norms from {min(norms)} "
                 f"to {max(norms)}: a GPU may be at fault. Look at the health of the nodes: sinfo -R"

@@ -11,7 +11,7 @@ set -euo pipefail
 readonly python="$1/bin/python"
 # fairseq itself (0.12.2) installs neither on Python 3.11 nor with pip 24.1; this is the same code, fixed.
 readonly package="fairseq-fixed==0.12.3.1"
-# Of its source archive, read by pip on 2026-11-22.
+# The checksum of its source archive, which pip reported on 2026-11-22.
 readonly sha256=c607577a54ab30e2ee0f0b0a754ea5cdbc6ad0a9f99a1726638a2201445bc1cc
 
 header="$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"

@@ -19,7 +19,7 @@ from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.fetch import ensure_file
 from trainkit.run.files import write_whole
 
-# The site of fairseq has OpenAI's files and the dictionary.
+# fairseq's site has OpenAI's files and the dictionary.
 URL = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe"
 
 
@@ -40,7 +40,7 @@ class FairseqBpe:
         return self.folder / DICTIONARY
 
     def check_dictionary(self) -> int:
-        """Count the symbols of dict.txt, in which each id of the encoder has to be once.
+        """Count the symbols of dict.txt, which must have each id of the encoder once.
 
         Raises:
             DataError: dict.txt belongs to another encoder.
@@ -60,7 +60,7 @@ def gpt2(raw: Path, bucket: DatasetBucket | None) -> FairseqBpe:
     """Find or download GPT-2's BPE and its dictionary in DATA_DIR/raw/gpt2_bpe (GPT2_BPE_URL).
 
     Raises:
-        FetchError: a file cannot be downloaded, or is another one.
+        FetchError: a file cannot be downloaded, or is not the published one.
     """
     found, key = FairseqBpe(raw / "gpt2_bpe"), "raw/gpt2_bpe"
     ensure_gpt2(found.bpe, url=URL, key=key, bucket=bucket)
@@ -75,6 +75,6 @@ def train(folder: Path, lines: Iterable[str], *, vocab_size: int) -> FairseqBpe:
     made = FairseqBpe(folder)
     if not made.dictionary.is_file():
         size = train_bpe(made.bpe, lines, vocab_size=vocab_size)
-        # fairseq chooses words by these counts, which ids of a BPE do not need.
+        # fairseq selects words by these counts, which does not apply to ids of a BPE.
         write_whole(made.dictionary, "".join(f"{number} 1\n" for number in range(size)))
     return made

@@ -1,4 +1,4 @@
-"""Text -> fairseq's binary data for roberta: what its encoder and fairseq-preprocess write, in one pass.
+"""Text to fairseq's binary data for roberta: the output of its encoder and fairseq-preprocess, in one pass.
 
 Called by prepare.sh, once a job. Environment: DATA_DIR; CORPUS (wikitext-103; machine: text that exists on
 any machine; raw: your own files in DATA_DIR/raw), VOCAB_SIZE (50257: GPT-2's BPE; another: a BPE trained on
@@ -49,13 +49,13 @@ from trainkit.data.documents import OWN, PATTERNS, WHOLE, documents_of, fingerpr
 from trainkit.data.lifecycle import check_space, main, worker_count
 from trainkit.run.files import write_whole
 
-# Every 20th document (5 %) of a text that has no split of its own is for validation.
+# Every 20th document (5 %) of a text without its own split is for validation.
 VALIDATION_EVERY = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text:
-    """A corpus: its splits, which can be read from their beginning, any number of times."""
+    """A corpus with its splits, which can be read any number of times."""
 
     sizes: dict[str, int]
     """Bytes of each split; estimates where the text is split by documents."""
@@ -87,7 +87,7 @@ def run() -> None:
 
 
 def fingerprint(corpus: str, *, data: Path, vocab_size: int) -> str | None:
-    """Return a sum that changes when the data would, None if there is no text; reads no big file."""
+    """Return a checksum that changes with the data; None without text. Reads no big file."""
     if corpus == "wikitext-103":
         text: str | None = wikitext.SHA256
     elif corpus == "machine":
@@ -101,7 +101,7 @@ def fingerprint(corpus: str, *, data: Path, vocab_size: int) -> str | None:
 
 
 def open_text(corpus: str, *, data: Path, work: Path, bucket: DatasetBucket | None) -> Text:
-    """Open the text of a corpus, which is downloaded if it has to be."""
+    """Open the text of a corpus; download it if it is missing."""
     if corpus == "wikitext-103":
         archive = wikitext.have_zip(data / OWN, bucket)
         return Text(sizes=wikitext.sizes(archive), lines=lambda split: wikitext.lines(archive, split))
@@ -117,7 +117,7 @@ def open_text(corpus: str, *, data: Path, work: Path, bucket: DatasetBucket | No
 
 def split_lines(files: list[Path], split: str) -> Iterator[str]:
     """Read every 20th document of a file for "valid", the others for "train"; an empty line ends each."""
-    # Processes encode what is read here, in order, so a file is not cut into pieces.
+    # One process reads the file in order and others encode, so the file is not split.
     for piece in (piece for file in files for piece in pieces_of(file, piece_bytes=WHOLE)):
         for number, (document, _) in enumerate(documents_of(piece), start=1):
             if (number % VALIDATION_EVERY == 0) == (split == "valid"):
@@ -128,7 +128,7 @@ def split_lines(files: list[Path], split: str) -> Iterator[str]:
 def make(
     folder: Path, *, corpus: str, vocab_size: int, wanted: str | None, bucket: DatasetBucket | None
 ) -> Manifest:
-    """Fill a folder beside, then rename it, so that the folder is whole or missing."""
+    """Fill another folder, then rename it, so that the folder is complete or missing."""
     if wanted is None:
         raise DataError(
             f"CORPUS is raw, and {folder.parent / OWN} has no {PATTERNS}: put some there (in *.txt, a "
@@ -153,7 +153,7 @@ def make(
     tokens = binarise(text.lines, text.sizes, bpe=bpe, to=data, work=work / "encoding", workers=workers)
     if not all(tokens.values()):
         raise DataError(f"the text is too short to train on ({tokens}): bring more to {raw}.")
-    # A model is of no use without its BPE.
+    # A model is useless without its BPE.
     for name in (ENCODER, MERGES):
         shutil.copyfile(bpe.folder / name, data / name)
     manifest = Manifest(

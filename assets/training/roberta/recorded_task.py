@@ -1,9 +1,9 @@
 """fairseq's masked_lm task, with a record of each update, a stop on SIGTERM and this app's checkpoints.
 
-fairseq calls the task's own methods at every update on every rank, with sums over all ranks, which is all
-that the record needs; a stop travels with these sums. Only the saving has no such place: save() takes the
-place of fairseq.checkpoint_utils.save_checkpoint, which writes names that depend on the epoch, copies
-gigabytes, and overwrites the very file that a resume reads.
+fairseq calls the task's own methods at every update on every rank, with sums over all ranks. The record needs
+only these, and a stop is one of the sums. Saving has no such method, so save() replaces
+fairseq.checkpoint_utils.save_checkpoint, which writes names that depend on the epoch, copies gigabytes, and
+overwrites the file that a resume reads.
 """
 
 # No `from __future__ import annotations`: fairseq reads the types of its configuration's fields.
@@ -77,21 +77,21 @@ class Recorder:
         return self._stop.asked
 
     def start_clock(self) -> None:
-        """Note the start of the first epoch; the time between later ones is waiting for data."""
+        """Record the start of the first epoch; the time between later epochs is waiting for data."""
         if self._idle_since is None:
             self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Leave out the time since the last update, which was neither training nor waiting for data."""
+        """Exclude the time since the last update, which was neither training nor waiting for data."""
         self._idle_since = time.perf_counter()
 
     def begin(self) -> None:
-        """Note that the batches of an update have arrived."""
+        """Record that the batches of an update have arrived."""
         if self._data_s is None:
             self._data_s = self._since_idle()
 
     def updated(self, learning_rate: float) -> None:
-        """Note the optimizer's step, before fairseq resets the memory's peak and sets the next rate."""
+        """Record the optimizer's step, before fairseq resets the memory's peak and sets the next rate."""
         self.learning_rate = learning_rate
         self._memory_bytes = max(self._memory_bytes, peak_bytes(self.settings.device))
 
@@ -148,12 +148,12 @@ class Recorder:
         """Let fairseq save and end; every rank has the same sum, so all ranks end at the same step."""
         self.stopped = True
         self.cfg.optimization.max_update = self.step
-        # Slurm gives two minutes: they are for the checkpoint.
+        # The checkpoint needs the two minutes that Slurm gives.
         self.cfg.dataset.disable_validation = True
 
     def save(self, _cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float | None) -> str | None:
         """Save fairseq's checkpoint (model, optimizer, data position) as step-<n>/checkpoint.pt."""
-        if self.step == self._saved:  # an update whose gradients overflowed is none, and saved nothing new
+        if self.step == self._saved:  # an update whose gradients overflowed does not count
             return None
         self._saved = self.step
         started = time.monotonic()
@@ -190,10 +190,10 @@ def read_progress(checkpoint: Path) -> dict[str, Any]:
 
 @dataclass
 class RecordedMaskedLMConfig(MaskedLMConfig):
-    """The task's configuration, with data processes made anew each epoch.
+    """The task's configuration, with new data processes in each epoch.
 
-    fairseq keeps them, and they do not learn of a new epoch: all epochs would then mask the same tokens, as
-    BERT's did, and a resume others.
+    fairseq keeps the processes, which do not know of a new epoch. All epochs would mask the same tokens, as
+    BERT's did, but a resumed run would mask others.
     """
 
     reuse_dataloader: bool = field(default=False)
@@ -202,12 +202,12 @@ class RecordedMaskedLMConfig(MaskedLMConfig):
 
 @register_task("recorded_masked_lm", dataclass=RecordedMaskedLMConfig)
 class RecordedMaskedLM(MaskedLMTask):
-    """The task that fairseq makes; its recorder is the class's, set before."""
+    """The task that fairseq makes. Its recorder is an attribute of the class, set beforehand."""
 
     recorder: Recorder
 
     def begin_epoch(self, *arguments: Any) -> None:
-        """Note the start of an epoch: the time before the first is setting up."""
+        """Record the start of an epoch; the time before the first is set-up."""
         super().begin_epoch(*arguments)
         self.recorder.start_clock()
 
@@ -218,18 +218,18 @@ class RecordedMaskedLM(MaskedLMTask):
         return loss, sample_size, {**output, "stop": int(self.recorder.asked_to_stop)}
 
     def optimizer_step(self, optimizer: Any, *arguments: Any, **named: Any) -> None:
-        """Make the update, and note its learning rate."""
+        """Make the update, and record its learning rate."""
         learning_rate = optimizer.get_lr()
         super().optimizer_step(optimizer, *arguments, **named)
         self.recorder.updated(learning_rate)
 
     def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: Any) -> None:
-        """Record the sums of an update; fairseq calls it with those of validation batches, too."""
+        """Record the sums of an update; fairseq also calls it with those of validation batches."""
         super().reduce_metrics(logging_outputs, criterion)
         if any("stop" in output for output in logging_outputs):
             self.recorder.end(logging_outputs)
 
     def post_validate(self, _model: Any, stats: Mapping[str, Any], _agg: Any) -> None:
-        """Record the loss of a validation, and leave its time out of a step's; fairseq's loss is in bits."""
+        """Record the loss of a validation, and exclude its time from a step; fairseq's loss is in bits."""
         self.recorder.validated(float(stats["loss"]) * math.log(2))
         self.recorder.restart_clock()

@@ -29,7 +29,7 @@ SPECIAL_SYMBOLS = 5
 EXTRA_POSITIONS = 2
 # Bytes of a parameter in a checkpoint: the weight and Adam's two moments, each in fp32 at most.
 CHECKPOINT_BYTES = 12
-# An epoch that no run reaches: validation and checkpoints follow updates instead of epochs.
+# An epoch that no run reaches, since validation and checkpoints follow updates instead of epochs.
 NEVER = 2**31 - 1
 CORPORA = ("wikitext-103", "machine", OWN)
 # The smallest vocabulary has room for 256 bytes and the end of text.
@@ -67,7 +67,7 @@ class Settings(TrainSettings):
     checkpoint_every: int = 100
     log_every: int = 25
     eval_batches: int = 20
-    """Batches of a rank in a validation, which each checkpoint and EVAL_EVERY steps have; 0 for none."""
+    """Batches of a rank in a validation, which follows each checkpoint and EVAL_EVERY steps; 0 for none."""
 
 
 WORDS = {
@@ -121,7 +121,7 @@ def parameters(settings: Settings, symbols: int) -> int:
 
 
 def computing_parameters(settings: Settings, symbols: int) -> int:
-    """Count the parameters that a token is multiplied by, the output layer's times the masked share."""
+    """Count the parameters that multiply a token; the output layer's count by the masked share."""
     width = settings.roberta_width
     return layer_parameters(settings) + round(MASKED_SHARE * (width**2 + symbols * width))
 

@@ -34,9 +34,9 @@ class Split:
     """The files of one split."""
 
     binary: Path
-    """The .bin of fairseq, which exists when it is whole."""
+    """fairseq's .bin, which exists once it is complete."""
     work: Path
-    """The folder for files that are needed until then."""
+    """The folder for temporary files."""
     token_bytes: int
     """Bytes of a token in the .bin."""
 
@@ -47,7 +47,7 @@ class Split:
 
     @property
     def partial(self) -> Path:
-        """The .bin that is not whole yet."""
+        """The incomplete .bin."""
         return self.work / f"{self.binary.name}.partial"
 
     @property
@@ -61,7 +61,7 @@ class Split:
         return self.work / f"{self.name}.json"
 
     def read_progress(self) -> Progress:
-        """Read the progress of an earlier start: none if its file is gone."""
+        """Read the progress of an earlier start; none if its file is missing."""
         if self.record.is_file() and (self.binary.is_file() or self.partial.is_file()):
             return Progress(**json.loads(self.record.read_text(encoding="utf-8")))
         return Progress()
@@ -81,7 +81,7 @@ def encode_split(
 ) -> int:
     """Encode a split and return its tokens, the end of each line included.
 
-    An interrupted one is resumed behind the batch that was recorded last.
+    An interrupted encoding resumes after the last recorded batch.
     """
     done = split.read_progress()
     if split.binary.is_file():

@@ -1,4 +1,4 @@
-"""RoBERTa pretraining over several nodes: fairseq-train itself, started in the way of this cluster.
+"""RoBERTa pretraining over several nodes with fairseq-train itself, started by job.slurm.
 
 Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm roberta
 With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm roberta --seed 2
@@ -42,7 +42,7 @@ def check_device(settings: Settings, run: Run) -> torch.device:
 
 
 def check_space(settings: Settings, run: Run, *, symbols: int) -> None:
-    """Die unless there is room for the checkpoints that are kept, and for one that is being written."""
+    """Die unless there is space for the kept checkpoints, and for one that is being written."""
     size = parameters(settings, symbols) * CHECKPOINT_BYTES
     checkpoints.check_space(run.checkpoint_dir, (settings.keep_checkpoints + 1) * size)
 
@@ -62,7 +62,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, datefmt="%H:%M:%S", stream=sys.stdout)
     for module, category in (("fairseq", FutureWarning), ("hydra", UserWarning)):
         warnings.filterwarnings("ignore", category=category, module=module)
-    # These imports take seconds, for which a wrong setting does not wait.
+    # These imports take seconds, so wrong settings are reported before them.
     from fairseq_run import train  # noqa: PLC0415
 
     train(settings, run, device=device, data=folder, manifest=manifest)

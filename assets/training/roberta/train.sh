@@ -19,7 +19,7 @@ if [[ ${ACCELERATOR_KIND:-none} == neuron && ${DEVICE:-} != cpu ]]; then
   exit 1
 fi
 
-# fairseq's checkpoints hold its settings as well, not tensors alone, and it asks torch for them in the way of before
-# torch 2.6. They are this run's own files.
+# fairseq's checkpoints contain its settings as well as tensors, and it loads them in the way of torch before 2.6. They are
+# this run's own files.
 export TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1
 start_ranks "$here" "$here/train.py" "$@"

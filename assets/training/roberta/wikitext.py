@@ -1,6 +1,6 @@
 """WikiText-103 raw: a zip of 181 MB with a known checksum, read without being unpacked.
 
-Its old address, an S3 bucket of research.metamind.io, answers 403 since 2024; the author of the data set
+Its old address, an S3 bucket of research.metamind.io, has answered 403 since 2024. The author of the data set
 offers the same file on his own site.
 """
 
@@ -27,7 +27,7 @@ def have_zip(raw: Path, bucket: DatasetBucket | None) -> Path:
     """Return the zip in DATA_DIR/raw; download it from the bucket or the web (WIKITEXT_URL) if it is missing.
 
     Raises:
-        FetchError: the zip cannot be downloaded, or is another file.
+        FetchError: the zip cannot be downloaded, or is not the expected file.
     """
     url = os.environ.get("WIKITEXT_URL") or URL
     return ensure_file(raw / ZIP, url=url, key=f"raw/{ZIP}", bucket=bucket, sha256=SHA256)

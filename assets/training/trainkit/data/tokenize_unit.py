@@ -46,7 +46,7 @@ Encode = Callable[[list[str]], list[Sequence[int]]]
 
 
 class Encoder(Protocol):
-    """A tokenizer that is made anew in each process."""
+    """A tokenizer that is created in each process."""
 
     def load(self) -> Encode:
         """Return a function from documents to ids, the end of text behind each."""
@@ -65,7 +65,7 @@ class Recipe:
     tokenizer_sha256: str
     source: dict[str, Any]
     validation_every: int
-    """One document of so many is for validation, in each unit."""
+    """One of this many documents is for validation, in each unit."""
     layout: str = ""
     """The encoder's own version: changes when it returns other ids for the same text and tokenizer."""
 

@@ -85,12 +85,12 @@ def test_a_job_that_could_tell_nobody_ends_at_once_and_one_whose_message_is_lost
     training: Training, tmp_path: Path
 ) -> None:
     output = training.wait(training.submit("untold", NOTIFY_FILE=str(tmp_path / "none")), state="FAILED")
-    assert "job.slurm: NOTIFY is webhook, and nobody can be told." in output
+    assert "job.slurm: NOTIFY is webhook, but notifications cannot be sent." in output
     assert not training.run_dir("untold").exists()
     gone = tmp_path / "gone"
     gone.touch(mode=0o600)
     gone.write_text(f"http://127.0.0.1:1/{SECRET}")
     output = training.run("lost", NOTIFY_FILE=str(gone), MAX_STEPS="2")
     assert "notify.py: the webhook cannot be reached from this node" in output
-    assert "nobody was told of this: see the line above" in output
+    assert "no notification of this was sent: see the line above" in output
     assert SECRET not in output

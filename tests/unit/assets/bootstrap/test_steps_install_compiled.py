@@ -184,5 +184,5 @@ def test_an_image_with_megatron_fails_where_its_binding_did_not_compile(machine:
     assert machine.run("48", RECIPE="gpu").returncode == 1
     done = machine.run("50", RECIPE="gpu", WORKLOADS="gpt2-megatron")
     fails(done, "could not make the environment of gpt2-megatron")
-    assert "see why its build failed in 48-build-megatron, above" in done.stderr
+    assert "48-build-megatron, above, shows why its build failed" in done.stderr
     assert "-c image=build" not in done.stderr

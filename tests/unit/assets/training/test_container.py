@@ -118,7 +118,7 @@ def test_an_image_is_imported_once_with_its_digest_and_read_by_its_user_alone(jo
     assert "--container-name=train-7-0" in options
     assert f"--container-mounts={job.shared}:{job.shared}" in options
     code, said = job.run(SLURM_JOB_ID="8")
-    assert "log: the image is imported already" in said
+    assert "log: the image was imported on" in said
     assert len(job.imports()) == 1
 
 
@@ -163,7 +163,7 @@ def test_an_image_whose_content_changed_has_another_digest(job: Job) -> None:
         ({"NO_PYXIS": "1"}, "this Slurm has no --container-image: Pyxis is not enabled."),
         (
             {"CONTAINER_IMAGE": f"{ECR}/team/train:1", "ENROOT_VERSION": "3.4.1"},
-            "cannot read images of Amazon ECR, which takes 4.0 or newer.",
+            "cannot read images of Amazon ECR, which requires Enroot 4.0 or newer.",
         ),
     ],
 )

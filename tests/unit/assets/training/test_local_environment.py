@@ -138,7 +138,7 @@ def test_what_cannot_be_unpacked_is_used_where_it_is(job: Job) -> None:
     archive.write_bytes(archive.read_bytes()[:20_000])
     done = job.run(USE)
     assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
-    assert "is used where it is" in done.stderr
+    assert "is used from the shared folder" in done.stderr
     assert list(job.local.glob("*.partial")) == []
 
 
@@ -198,7 +198,7 @@ def test_scripts_that_cannot_be_copied_are_used_where_they_are(scripts: Job) -> 
     (scripts.local / "scripts").touch()
     done = scripts.run(STARTED, **RANK)
     assert done.stdout.startswith(f"{scripts.workload}\n"), done.stderr
-    assert "is used where it is" in done.stderr
+    assert "is used from the shared folder" in done.stderr
 
 
 @pytest.mark.slow
@@ -209,4 +209,4 @@ def test_a_folder_of_another_user_on_the_disk_is_not_used(job: Job) -> None:
     os.chown(job.local, MALLORY, MALLORY)
     done = job.run(USE)
     assert done.stdout.splitlines()[1] == str(job.venvs / "tiny")
-    assert "is used where it is" in done.stderr
+    assert "is used from the shared folder" in done.stderr

@@ -91,7 +91,7 @@ def test_ecr_gets_the_command_that_fetches_a_token_and_no_password(home: Home) -
         (("login", "ghcr.io", "me"), "", "the password is empty, or has a blank in it."),
         (("login", "ghcr.io", "me"), "a b", "the password is empty, or has a blank in it."),
         (("login", "ghcr.io", "me"), "$(id)", "the password begins with $, which enroot would run"),
-        (("logon", "ghcr.io"), "t", "'logon' is none of login, logout, list."),
+        (("logon", "ghcr.io"), "t", "'logon' is not one of login, logout, list."),
     ],
 )  # fmt: skip
 def test_wrong_words_change_nothing(home: Home, words: tuple[str, ...], password: str, said: str) -> None:

@@ -132,8 +132,8 @@ def test_shards_without_a_manifest_are_refused(train: Train, shards: Path) -> No
 @pytest.mark.parametrize(
     ("config", "env", "said"),
     [
-        ({"model_type": "llama"}, {}, "holds a model of the type 'llama', and this trains gpt2"),
-        ({}, {"GPT2_CONTEXT": "64"}, "GPT2_CONTEXT is 64 and {} has 32 positions: give as many at most."),
+        ({"model_type": "llama"}, {}, "contains a model of the type 'llama', but this trains gpt2"),
+        ({}, {"GPT2_CONTEXT": "64"}, "GPT2_CONTEXT is 64, but {} has 32 positions: give at most that many."),
         ({"vocab_size": 299}, {}, "has a vocabulary of 300 tokens and the model one of 299"),
         ({}, {}, "was made with another tokenizer than that of {}: submit again"),
     ],

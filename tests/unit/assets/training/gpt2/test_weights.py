@@ -42,7 +42,7 @@ def test_weights_that_cannot_be_had_are_told_with_the_place_to_put_them(
     load: Import, served: Hub, tmp_path: Path
 ) -> None:
     weights = load("weights")
-    with pytest.raises(weights.WeightsError, match=r"(?s)cannot be had: .*404.*INIT_FROM=scratch"):
+    with pytest.raises(weights.WeightsError, match=r"(?s)are not available: .*404.*INIT_FROM=scratch"):
         weights.find_weights("nobody/nothing", data=tmp_path, bucket=None)
     (served.folder / "models" / "openai-community" / "gpt2" / "model.safetensors").unlink()
     with pytest.raises(weights.WeightsError, match=r"openai-community/gpt2 has no model.safetensors"):

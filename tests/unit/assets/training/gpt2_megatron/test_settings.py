@@ -52,9 +52,9 @@ def test_sixteen_gpus_share_the_345m_model_in_all_three_ways(settings: ModuleTyp
         ),
         (
             {"global_batch_size": 500},
-            "500, no multiple of MICRO_BATCH_SIZE x data parallel ranks, 8 x 16 = 128",
+            "500, not a multiple of MICRO_BATCH_SIZE x data parallel ranks, 8 x 16 = 128",
         ),
-        ({"gpt2_width": 1000}, "GPT2_WIDTH is 1000, no multiple of GPT2_HEADS, 16"),
+        ({"gpt2_width": 1000}, "GPT2_WIDTH is 1000, not a multiple of GPT2_HEADS, 16"),
     ],
 )
 def test_sizes_that_do_not_divide_are_refused_with_those_that_would(
