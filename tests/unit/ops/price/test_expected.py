@@ -37,6 +37,8 @@ def test_another_family_takes_the_utilisation_of_the_published_one() -> None:
     [
         ("titan", {"SIZE": "405B"}, {"family": "p5"}, r"does not fit: .* take \d+ nodes or more"),
         ("titan", {"FLOAT8": "yes"}, {}, "those of p4d.24xlarge have 8.0"),
+        ("titan", {"MODEL": "deepseek_v3", "SIZE": "16B", "EP": "3"}, {}, "EP is 3 and"),
+        ("titan", {"SIZE": "8B", "BATCH_SIZE": "-1"}, {}, "BATCH_SIZE is -1: give 0 or more"),
         ("titan", {"INIT_FROM": "a/b"}, {}, "give MODEL and SIZE"),
         ("titan", {}, {"family": "m6i"}, "give a family that has them"),
         ("titn", {}, {}, 'Did you mean "titan"'),
@@ -68,5 +70,10 @@ def test_the_command_says_days_and_usd(
     assert "; the run " in said
     assert _call(monkeypatch, "titan", "--json", *flags) == 0
     assert json.loads(capsys.readouterr().out)["job"]["tokens"] > 1e9
+    assert _call(monkeypatch, "titan", "--set", "SIZE=8B", "--set", "EP=8") == 2
+    refused = capsys.readouterr().err
+    assert "titan would refuse to run on" in refused
+    assert "the model has no experts: give EP=1" in refused
+    assert "Traceback" not in refused
     assert _call(monkeypatch, "titan", "--tokens-per-s", "5") == 2
     assert "not both" in capsys.readouterr().err
