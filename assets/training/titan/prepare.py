@@ -21,15 +21,15 @@ from texts import STREAM, address
 from trainkit.data import bpe
 from trainkit.data.chats import prepare_chats
 from trainkit.data.dataset_bucket import DatasetBucket
-from trainkit.data.documents import fingerprint_of
+from trainkit.data.documents import fingerprint_of, text_files
 from trainkit.data.hf_weights import WeightsError, find_weights
 from trainkit.data.lifecycle import main, note_for_training, validation_share, worker_count
 from trainkit.data.mixture import Part
 from trainkit.data.shards import SPLITS, ShardError, read_manifest, sha256_of
-from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards
+from trainkit.data.text_shards import TOKENIZER, TOKENIZER_CONFIG, TextShards, folder_of
 from trainkit.fitting import Choice
 from trainkit.loggers import check_logger
-from trainkit.run.run import Run
+from trainkit.run.run import Run, reason
 
 WORKLOAD = "titan"
 VALIDATION_EVERY = 20
@@ -117,8 +117,7 @@ def prepare_streams(parts: Sequence[Part], tokenizer: Path | None, *, validates:
     Raises:
         ShardError: a data set cannot be read, or there is no tokenizer with an end of text.
     """
-    config = tokenizer.with_name(TOKENIZER_CONFIG) if tokenizer else None
-    if not tokenizer or not config or '"eos_token"' not in (config.read_text() if config.is_file() else ""):
+    if not tokenizer or not has_key(tokenizer.with_name(TOKENIZER_CONFIG), "eos_token"):
         raise ShardError(
             f"DATA={STREAM}... is tokenized by torchtitan, which needs a folder with {TOKENIZER} and "
             f"{TOKENIZER_CONFIG} that names an eos_token: give INIT_FROM or TOKENIZER=/FOLDER."
@@ -142,10 +141,9 @@ def validation_split(name: str) -> str:
     try:
         splits = get_dataset_split_names(path, configuration)
     except Exception as error:  # of the hub, the network or the data set's own format
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ShardError(
-            f"DATA={name} cannot be read ({reason[:160]}): compare its name, give HF_TOKEN if it is gated, "
-            "and have a way to the hub (NAT, or a mirror by HF_ENDPOINT)."
+            f"DATA={name} cannot be read ({reason(error, line=0)}): compare its name, give HF_TOKEN if it is "
+            "gated, and have a way to the hub (NAT, or a mirror by HF_ENDPOINT)."
         ) from error
     found = [split for split in VALIDATION_SPLITS if split in splits]
     if "train" not in splits or not found:
@@ -162,19 +160,22 @@ def prepare_sft(data: Path, parts: Sequence[Part], weights: Path) -> dict[str, o
     Raises:
         ShardError: the weights have no template of chats.
     """
-    template, own = weights / "chat_template.jinja", weights / TOKENIZER_CONFIG
-    if not template.is_file() and '"chat_template"' not in (own.read_text() if own.is_file() else ""):
+    template = weights / "chat_template.jinja"
+    if not template.is_file() and not has_key(weights / TOKENIZER_CONFIG, "chat_template"):
         raise ShardError(
             f"{weights} has no template of chats: take an instruction-tuned model, or write {template}."
         )
     every, folders = validation_share(VALIDATION_EVERY), []
     for part in parts:
-        text = TextShards(
-            data=data, name=part.name, tokenizer=None, vocab_size=0, validation_every=every, workers=1
-        )
-        fingerprint = f"{part.name} {fingerprint_of(text.files)}"
-        folders.append(prepare_chats(text.files, data, fingerprint, validation_every=every))
+        files = text_files(folder_of(part.name, data=data))
+        fingerprint = f"{part.name} {fingerprint_of(files)}"
+        folders.append(prepare_chats(files, data, fingerprint, validation_every=every))
     return {"chats": [str(folder) for folder in folders], "tokenizer": str(weights)}
+
+
+def has_key(file: Path, key: str) -> bool:
+    """Return True if a file of JSON exists and has a key of this name."""
+    return file.is_file() and f'"{key}"' in file.read_text(encoding="utf-8")
 
 
 def given_tokenizer(given: str, weights: Path | None) -> Path | None:

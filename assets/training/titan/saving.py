@@ -14,7 +14,7 @@ from torchtitan.components.checkpoint import CheckpointManager
 from torchtitan.tools import utils
 from trainkit.data.order import die_of_old_order
 from trainkit.run import checkpoints, process_group
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run, die, reason
 from trainkit.run.stopping import Saves, Stop
 
 SAVE_ERRORS = (OSError, RuntimeError, CheckpointException)
@@ -117,13 +117,13 @@ class Checkpoints(CheckpointManager):
                 die_of_old_order(newest)
             if newest is None:
                 die(
-                    f"{self.initial_load_path} cannot be loaded into this model ({_last_line(error)}): give "
-                    "its MODEL and SIZE, or other weights as INIT_FROM."
+                    f"{self.initial_load_path} cannot be loaded into this model ({reason(error, line=-1)}): "
+                    "give its MODEL and SIZE, or other weights as INIT_FROM."
                 )
             die(
-                f"{newest} cannot be loaded ({_last_line(error)}). If it is of another model, give its MODEL "
-                "and SIZE or another RUN_NAME; if it is damaged, move it away, and the run goes on from the "
-                "one before."
+                f"{newest} cannot be loaded ({reason(error, line=-1)}). If it is of another model, give its "
+                "MODEL and SIZE or another RUN_NAME; if it is damaged, move it away, and the run goes on "
+                "from the one before."
             )
 
     def dcp_load(
@@ -144,7 +144,3 @@ class Checkpoints(CheckpointManager):
 
     def _purge_stale_checkpoints(self) -> None:
         """Remove nothing: publishing removes the oldest."""
-
-
-def _last_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]

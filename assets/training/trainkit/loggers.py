@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlparse
 
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run, die, reason
 
 LOGGERS = ("wandb", "mlflow")
 WANDB_RUN, MLFLOW_RUN = "wandb_run", "mlflow_run"
@@ -67,8 +67,8 @@ class MlflowLogger:
             file.write_text(started.info.run_id + "\n", encoding="utf-8")
             mlflow.log_text(json.dumps(config, indent=1, default=str), "config.json")
         except Exception as error:  # of the network, the server or the key
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            die(f"MLflow at MLFLOW_TRACKING_URI refuses the run ({reason[:160]}): give LOGGER= for none.")
+            said = reason(error, line=0)
+            die(f"MLflow at MLFLOW_TRACKING_URI refuses the run ({said}): give LOGGER= for none.")
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Send the numbers of a step in the background."""

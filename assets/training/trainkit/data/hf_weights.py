@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from trainkit.data.dataset_bucket import BucketError, download_folder
+from trainkit.run.run import reason
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 # Weights in other formats, and pictures, stay on the hub.
@@ -98,10 +99,9 @@ def _download(repository: str, revision: str | None, folder: Path) -> None:
             "HF_TOKEN."
         ) from error
     except (HfHubHTTPError, OSError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise WeightsError(
-            f"{repository} cannot be downloaded ({reason[:160]}): have a way to the hub (NAT, or a mirror by "
-            f"HF_ENDPOINT), or copy it to the shared file system and give INIT_FROM=/FOLDER."
+            f"{repository} cannot be downloaded ({reason(error, line=0)}): have a way to the hub (NAT, or a "
+            "mirror by HF_ENDPOINT), or copy it to the shared file system and give INIT_FROM=/FOLDER."
         ) from error
     (folder / STAMP).write_text(f"{commit}\n", encoding="utf-8")
 

@@ -43,6 +43,12 @@ TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
+def folder_of(name: str, *, data: Path) -> Path:
+    """Return the folder of a text: that of the name beside DATA_DIR, or raw/ in it; of raw, DATA_DIR/raw."""
+    folder = data / OWN if name == OWN else data.parent / name
+    return folder / OWN if (folder / OWN).is_dir() else folder
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextShards:
     """The shards of one text in DATA_DIR: its tokenizer and its split."""
@@ -65,9 +71,8 @@ class TextShards:
 
     @property
     def texts(self) -> Path:
-        """The folder of the text: that of the name, or raw/ in it."""
-        folder = self.data / OWN if self.name == OWN else self.data.parent / self.name
-        return folder / OWN if (folder / OWN).is_dir() else folder
+        """The folder of the text."""
+        return folder_of(self.name, data=self.data)
 
     @property
     def files(self) -> list[Path]:

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from trainkit.run import metrics
 from trainkit.run.files import sync, write_whole
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run, die, reason
 
 LATEST_STEP = "latest_step"
 # File in each checkpoint with its step, the run that made it, and the sizes of its files.
@@ -169,10 +169,9 @@ def saving(run: Run) -> Iterator[None]:
 def die_of_failed_save(run: Run, error: BaseException) -> NoReturn:
     """Die of an error of the file system, with the space that it has left."""
     free = shutil.disk_usage(run.checkpoint_dir).free
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
     die(
         f"a checkpoint could not be written into {run.checkpoint_dir}, which has {free / 1e9:.1f} GB free "
-        f"({reason}): fix that, and submit again with the same RUN_NAME."
+        f"({reason(error, line=-1)}): fix that, and submit again with the same RUN_NAME."
     )
 
 

@@ -17,6 +17,15 @@ def die(sentence: str) -> NoReturn:
     sys.exit(f"{Path(sys.argv[0]).name or 'python'} on {socket.gethostname()}{rank}: {sentence}")
 
 
+def reason(error: BaseException, *, line: int) -> str:
+    """Return a line of an error's text for a sentence, at most 160 characters; the error's type without any.
+
+    Args:
+        line: 0 for the first, -1 for the last.
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[line][:160]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """Folders and place in the world of one rank."""
