@@ -41,9 +41,11 @@ def compare_losses(outside: Path, inside: Path) -> str:
     """Compare two metrics.jsonl files step by step; return a sentence with the result.
 
     Raises:
-        RehearsalError: a loss differs, or a step is missing.
+        RehearsalError: a loss differs, a step is missing, or there is no loss.
     """
     runs = [_losses(outside), _losses(inside)]
+    if not runs[0]:
+        raise RehearsalError(f"{outside} has no loss with which {inside} could be compared.")
     if runs[0] == runs[1]:
         return f"the same {len(runs[0])} losses in the container as outside"
     step = next(step for step in sorted({*runs[0], *runs[1]}) if runs[0].get(step) != runs[1].get(step))

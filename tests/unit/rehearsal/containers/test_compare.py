@@ -51,3 +51,9 @@ def test_a_loss_that_differs_or_is_missing_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(RehearsalError, match=said):
             compare_losses(outside, metrics(tmp_path / "inside", losses))
+
+
+def test_two_trainings_without_a_loss_are_not_the_same(tmp_path: Path) -> None:
+    empty = metrics(tmp_path / "empty", [])
+    with pytest.raises(RehearsalError, match="has no loss"):
+        compare_losses(empty, empty)
