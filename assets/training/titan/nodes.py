@@ -6,6 +6,7 @@ import difflib
 import math
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -190,10 +191,7 @@ def fit(
     nodes = Nodes(count=count, gpus=ranks_a_node, memory_gib=float(memory or 0), name=name)
     model, reasons = known_model(settings, weights), list[str]()
 
-    def fault(choice: Choice, nodes: Nodes) -> str | None:
-        found = faults_of(model, choice, nodes, seq_len=settings.seq_len, global_batch=settings.global_batch)
-        return next(found, None)
-
+    faults = partial(faults_of, model, seq_len=settings.seq_len, global_batch=settings.global_batch)
     choice = Choice(**settings.of_memory)  # type: ignore[arg-type]
     if memory and model and not settings.is_cpu:
         try:
@@ -201,13 +199,13 @@ def fit(
                 model,
                 settings.of_memory,
                 nodes,
-                allows=lambda choice, nodes: not fault(choice, nodes),
+                faults=faults,
                 seq_len=settings.seq_len,
                 lora=bool(settings.lora_rank),
                 compiled=settings.compile != "no",
             )
         except DoesNotFitError as error:
             die(f"{settings.model} {settings.size or ''} does not fit: {error}")
-    if found := fault(choice, nodes):
-        die(found)
+    for fault in faults(choice, nodes):
+        die(fault)
     return settings.with_choice(choice), reasons

@@ -184,7 +184,7 @@ def choose(
     asked: Mapping[str, int | str],
     nodes: Nodes,
     *,
-    allows: Callable[[Choice, Nodes], bool],
+    faults: Callable[[Choice, Nodes], Iterator[str]],
     seq_len: int,
     lora: bool = False,
     compiled: bool = True,
@@ -193,7 +193,7 @@ def choose(
 
     Args:
         asked: the user's own settings, by the fields of Choice.
-        allows: returns True if the trainer can train with such settings on such nodes.
+        faults: yields the reasons why the trainer cannot train with such settings on such nodes.
 
     Returns:
         The settings, and a sentence for each with its reason; if the trainer allows none, what was asked.
@@ -201,7 +201,7 @@ def choose(
     Raises:
         DoesNotFitError: nothing fits, even if the estimate is too high by all of its error.
     """
-    allowed = partial(candidates, model, asked, allows=allows, seq_len=seq_len)
+    allowed = partial(candidates, model, asked, faults=faults, seq_len=seq_len)
     every = list(allowed(nodes))
     if not every:
         return Choice(**asked), []  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ def candidates(
     asked: Mapping[str, int | str],
     nodes: Nodes,
     *,
-    allows: Callable[[Choice, Nodes], bool],
+    faults: Callable[[Choice, Nodes], Iterator[str]],
     seq_len: int,
 ) -> Iterator[Choice]:
     """Yield all settings that the trainer allows and the user's own settings leave, the fastest first."""
@@ -258,7 +258,7 @@ def candidates(
     values = [[asked[name]] if name in asked else options[name] for name in options]
     for each in itertools.product(*values):
         choice = Choice(**dict(zip(options, each, strict=True)))  # type: ignore[arg-type]
-        if allows(choice, nodes):
+        if not any(faults(choice, nodes)):
             yield choice
 
 

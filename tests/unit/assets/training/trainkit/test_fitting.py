@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -24,13 +25,10 @@ def choose(
     fitting: ModuleType, model: object, asked: dict[str, Any], nodes: object, *, seq_len: int, **options: Any
 ) -> tuple[Any, list[str]]:
     """Choose among all settings that titan allows."""
-    faults_of, batch = importlib.import_module("nodes").faults_of, options.pop("global_batch", 0)
-
-    def allows(choice: object, nodes: object) -> bool:
-        return next(faults_of(model, choice, nodes, seq_len=seq_len, global_batch=batch), None) is None
-
+    batch = options.pop("global_batch", 0)
+    faults = partial(importlib.import_module("nodes").faults_of, model, seq_len=seq_len, global_batch=batch)
     found: tuple[Any, list[str]] = fitting.choose(
-        model, asked, nodes, allows=allows, seq_len=seq_len, **options
+        model, asked, nodes, faults=faults, seq_len=seq_len, **options
     )
     return found
 
