@@ -29,7 +29,7 @@ def find_topic() -> str:
     topic = os.environ.get("JOB_TOPIC")
     if not topic:
         raise MailError(
-            "this cluster has no addresses of jobs; to add one: npx cdk deploy ... -c job_emails=USER=ADDRESS"
+            "this cluster has no address for mail; to add one: npx cdk deploy ... -c job_emails=USER=ADDRESS"
         )
     if not shutil.which("aws"):
         raise MailError("this node has no aws command, which sends the mail")
@@ -51,7 +51,7 @@ def send_mail(subject: str, text: str, *, user: str) -> None:
 
 
 def _subject(text: str) -> str:
-    """Return what SNS takes as a subject: printable ASCII, less than 100 characters."""
+    """Return a subject that SNS accepts: printable ASCII, fewer than 100 characters."""
     printable = "".join(each if " " <= each <= "~" else "?" for each in text)
     return printable[:_LONGEST_SUBJECT]
 

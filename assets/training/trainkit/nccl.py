@@ -1,4 +1,4 @@
-"""Network that NCCL took between the nodes, by its own lines: recorded on each node, read after a step.
+"""Network that NCCL uses between the nodes, from its own log: recorded on each node, read after a step.
 
 Only the standard library, and Python 3.9. Formats: NCCL 2.2x ("via NET/<network>/<device>" by a rank with a
 connection to another node, "Using network <network>" and, later, "Assigned NET plugin <network> to comm" by
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 TRANSPORT = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
-# The recording rank may have no connection to another node, since other GPUs are nearer to the cards.
+# The recording rank may have no connection to another node, since other GPUs are closer to the cards.
 CHOSEN = re.compile(r"\b(?:Using network|Assigned NET plugin) (?:AWS )?(\w+)")
 NICS = re.compile(r"NET/OFI Selected provider is (\S+?),.*\(found (\d+) nics\)")
 SOCKET = "Socket"
@@ -27,7 +27,7 @@ STRICT = "STRICT_NETWORK"
 
 @dataclass(frozen=True)
 class Network:
-    """Transports that NCCL took between nodes, and libfabric's providers, by host."""
+    """Transports that NCCL uses between nodes, and libfabric's providers, by host."""
 
     transports: Mapping[str, tuple[str, ...]]
     """Libfabric (EFA), Socket (TCP) or IB, by host; hosts without a line are left out."""
@@ -47,9 +47,9 @@ class Network:
 
 
 def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
-    """Have NCCL write its choice of network into a file of this node; the user's own settings are kept.
+    """Let NCCL write its choice of network into a file of this node; the user's own settings are kept.
 
-    To be called by one rank a node, before the process group is made: NCCL reads the variables once.
+    One rank per node calls it before the process group is made, since NCCL reads the variables once.
     """
     if int(environment.get("NNODES", "1")) < 2 or "NCCL_DEBUG" in environment:  # noqa: PLR2004
         return
@@ -63,7 +63,7 @@ def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
 
 
 def read(run_dir: Path, environment: Mapping[str, str]) -> Optional[Network]:  # noqa: UP045 (Python 3.9)
-    """Read what the nodes of this start have recorded; None without a line about a network."""
+    """Read the records of this start's nodes; None if none has a line about a network."""
     transports: dict[str, tuple[str, ...]] = {}
     providers: set[str] = set()
     nics: set[int] = set()
@@ -91,7 +91,7 @@ def _lines(lines: Iterable[str]) -> tuple[set[str], set[tuple[str, int]]]:
 
 
 def note(run_dir: Path, network: Network, environment: Mapping[str, str]) -> None:
-    """Write the network of a run, and what is wrong with it, for its report."""
+    """Write the network of a run, and its fault if it has one, for the report."""
     content: dict[str, Any] = {
         "transports": network.names,
         "providers": list(network.providers),

@@ -1,4 +1,4 @@
-"""Tells a person of a job's start or end, by a webhook in Slack's form or by mail.
+"""Notify the user of a job's start or end, by a webhook in Slack's format or by mail.
 
     python -m trainkit.notify EVENT TEXT
 
@@ -69,7 +69,7 @@ def send(address: str, text: str) -> None:
     except urllib.error.HTTPError as error:
         raise NotifyError(f"the webhook answered {error.code}") from None
     except (OSError, ValueError, http.client.HTTPException):
-        # Python's own message of an address that is none has the address in it.
+        # Python's own message about an invalid address contains the address.
         raise NotifyError("the webhook cannot be reached from this node") from None
 
 

@@ -1,4 +1,4 @@
-"""EXPORT_RUN: the checkpoint of which a job writes the weights, instead of training."""
+"""EXPORT_RUN: the checkpoint whose weights a job exports instead of training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ExportSettings:
     """Settings of an export; a workload's Settings inherit them."""
 
     export_run: str = ""
-    """Name of a run of this workload: write the weights of a checkpoint of it, and train nothing."""
+    """Name of a run of this workload, of which a checkpoint's weights are exported instead of training."""
     export_step: int = 0
     """Step of that checkpoint; 0 for the newest."""
     export_to: str = ""
@@ -66,11 +66,11 @@ def find_source(settings: ExportSettings, run: Run, *, needs: str) -> Source | N
     if fault := checkpoints.fault_of(found):
         die(f"{found} is incomplete ({fault}): give another EXPORT_STEP.")
     if not (where / needs).is_file():
-        die(f"{where / needs} is missing, which an export reads: resume the run once with this version.")
+        die(f"{where / needs} is missing, which an export requires: resume the run once with this version.")
     # A checkpoint may hold code.
     if any(each.stat().st_uid not in {0, os.getuid()} for each in (where / needs, found, *found.iterdir())):
         die(f"{found} belongs to another user, who could run code as you by it: have its owner export it.")
     to = Path(settings.export_to or where / f"export-{found.name}")
     if run.is_first and to.exists():
-        die(f"{to} exists already: move it away, or give another folder as EXPORT_TO.")
+        die(f"{to} already exists: move it away, or give another folder as EXPORT_TO.")
     return Source(run_dir=where, checkpoint=found, to=to)

@@ -72,19 +72,19 @@ class Bpe:
             else:
                 tokenizer = Tokenizer(BPE.from_file(*map(str, self.files)))
                 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        except Exception as error:  # the library raises nothing narrower
+        except Exception as error:  # the library raises no narrower exception
             raise ShardError(
                 f"{first} is not a tokenizer ({error}): replace it, and submit again."
             ) from error
         if all(tokenizer.token_to_id(name) is None for name in ENDS):
-            raise ShardError(f"{first} has no end of text, none of {', '.join(ENDS)}: take another.")
+            raise ShardError(f"{first} has no end-of-text token, none of {', '.join(ENDS)}: use another.")
         tokenizer.encode_special_tokens = True
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return tokenizer
 
     def load(self) -> Encode:
-        """Return a function from documents to ids, the end of text behind each."""
+        """Return a function that converts documents to ids, with the end of text after each."""
         # Each core has a process, so threads of the library would only compete with them.
         os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")
         tokenizer = self.open()
@@ -103,14 +103,14 @@ def _end_of(tokenizer: Tokenizer) -> int:
 
 
 def ensure_gpt2(bpe: Bpe, *, url: str, key: str, bucket: DatasetBucket | None) -> Bpe:
-    """Take GPT-2's vocabulary and merges if they exist, or download them from the bucket or the web.
+    """Use GPT-2's vocabulary and merges if they exist, or download them from the bucket or the web.
 
     Args:
         url: folder of the two files on the web; GPT2_BPE_URL replaces it.
         key: folder of the two files in the bucket.
 
     Raises:
-        FetchError: a file cannot be downloaded, or is another one.
+        FetchError: a file cannot be downloaded, or is not the published one.
     """
     base = os.environ.get("GPT2_BPE_URL") or url
     for file, (name, sha256) in zip(bpe.files, GPT2_SHA256.items(), strict=True):

@@ -22,7 +22,7 @@ def prepare_chats(files: Sequence[Path], data: Path, fingerprint: str, *, valida
     """Write the two files, unless they exist; return their folder.
 
     Raises:
-        ShardError: there is no chat, or a line is none.
+        ShardError: there is no chat, or a line is not a chat.
     """
     files = [file for file in files if file.suffix == ".jsonl"]
     if not files:
@@ -57,7 +57,7 @@ def read_chats(file: Path) -> Iterator[list[dict[str, str]]]:
                 yield messages_of(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise ShardError(
-                    f'{file}, line {number}: no chat ({error!r}): give {{"messages": [{{"role": "user", '
+                    f'{file}, line {number}: not a chat ({error!r}): give {{"messages": [{{"role": "user", '
                     '"content": ...}, {"role": "assistant", "content": ...}]} or {"prompt": ..., '
                     '"completion": ...}.'
                 ) from error
@@ -75,10 +75,10 @@ def messages_of(row: dict[str, Any]) -> list[dict[str, str]]:
     if [message["role"] for message in messages] != ROLES:
         raise ValueError(f"its roles are {[message['role'] for message in messages]}, not {ROLES}")
     if not all(isinstance(message["content"], str) and message["content"] for message in messages):
-        raise ValueError("a content is empty, or no text")
+        raise ValueError("a content is empty or not text")
     return messages
 
 
 def messages_in(row: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the messages of a prepared row, as torchtitan's chat loader asks for them."""
+    """Return the messages of a prepared row in the form that torchtitan's chat loader expects."""
     return list(row["messages"])

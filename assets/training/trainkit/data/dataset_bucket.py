@@ -1,8 +1,8 @@
 """Token shards and models in the cluster's bucket, below datasets/, which outlive a cluster.
 
-Transfers use the aws program, which every node has. Lustre imports objects by itself, so mostly nothing is
-downloaded; an upload sets owner and mode in the way that FSx for Lustre reads them (its guide, "POSIX
-metadata support for data repositories").
+Transfers use the aws program, which every node has. Lustre imports objects by itself, so downloads are rare.
+An upload sets owner and mode in the form that FSx for Lustre reads (its guide, "POSIX metadata support for
+data repositories").
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 from trainkit.data.shards import MANIFEST, Manifest, Shard, parse_manifest, sha256_of, total_bytes
 from trainkit.run.files import sync
 
-# Each transfer is a process, and has many parts.
+# Each transfer is a process with many parallel parts.
 AT_ONCE = 4
 
 
 class BucketError(Exception):
-    """An error of the bucket, in one sentence."""
+    """An error of the bucket. The message is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class DatasetBucket:
 
     @classmethod
     def of_workload(cls, workload: str) -> DatasetBucket | None:
-        """Return the workload's folder of the cluster's bucket; None if there is none (TRAINING_BUCKET)."""
+        """Return the workload's folder of the cluster's bucket; None without a bucket (TRAINING_BUCKET)."""
         bucket = os.environ.get("TRAINING_BUCKET")
         return cls(bucket, f"datasets/{workload}") if bucket else None
 
@@ -56,7 +56,7 @@ class DatasetBucket:
         try:
             said = _aws("s3api", "head-object", "--bucket", self.bucket, "--key", f"{self.prefix}/{key}")
         except BucketError as error:
-            # S3 answers 403 for a missing object where the bucket may not be listed.
+            # S3 answers 403 for a missing object if the caller may not list the bucket.
             if re.search(r"\((404|403)\)", str(error)):
                 return None
             raise
@@ -68,7 +68,7 @@ class DatasetBucket:
         return None if self.head(key) is None else _aws("s3", "cp", "--only-show-errors", self.url(key), "-")
 
     def download(self, key: str, file: Path, *, sha256: str | None = None) -> None:
-        """Download a file, whole and with the right sum, or not at all."""
+        """Download a file with a verified checksum, or write nothing."""
         partial = file.with_name(f".{file.name}.partial")
         file.parent.mkdir(parents=True, exist_ok=True)
         _aws("s3", "cp", "--only-show-errors", self.url(key), str(partial))
@@ -79,7 +79,7 @@ class DatasetBucket:
         partial.replace(file)
 
     def upload(self, file: Path, key: str, *, sha256: str) -> bool:
-        """Upload a file; return False if the bucket has one of the same size and sum."""
+        """Upload a file; return False if the bucket has one of the same size and checksum."""
         found = self.head(key)
         size = file.stat().st_size
         if found and (found["ContentLength"], found.get("Metadata", {}).get("sha256")) == (size, sha256):
@@ -90,7 +90,7 @@ class DatasetBucket:
         return True
 
     def download_shards(self, name: str, folder: Path, *, say: Callable[[str], None] = print) -> None:
-        """Download a folder of shards, its manifest last; shards that have the right size are kept."""
+        """Download a folder of shards, its manifest last; shards of the right size are kept."""
         text = self.text(f"{name}/{MANIFEST}")
         if text is None:
             raise BucketError(f"{self.url(name)} has no {MANIFEST}")
@@ -151,7 +151,7 @@ def _each(
 
 
 def download_folder(url: str, folder: Path, *, patterns: Sequence[str]) -> None:
-    """Download the objects of a folder of a bucket whose names match a pattern, and that differ here.
+    """Download objects of a bucket's folder whose names match a pattern and that differ from the local files.
 
     Raises:
         BucketError: the bucket does not answer, or may not be read.
@@ -162,7 +162,7 @@ def download_folder(url: str, folder: Path, *, patterns: Sequence[str]) -> None:
 
 
 def _posix(file: Path) -> dict[str, str]:
-    """Return owner and mode as FSx for Lustre reads them from an object's metadata."""
+    """Return owner and mode in the form that FSx for Lustre reads from an object's metadata."""
     found = file.stat()
     return {
         "file-owner": str(found.st_uid),

@@ -20,19 +20,19 @@ from trainkit.data.shards import ShardError
 from trainkit.data.tokenize_unit import ReadUnit, Unit
 
 OWN = "raw"
-"""The folder of your own text, and the value of CORPUS that takes it."""
+"""The folder of your own text, and the value of CORPUS that selects it."""
 SUFFIXES = (".txt", ".jsonl", ".parquet")
 PATTERNS = "*.txt, *.jsonl or *.parquet"
-# One shard of 30 MB, and a minute's work of one core.
+# One shard of 30 MB, which takes one core a minute.
 PIECE_BYTES = 2**26
 WHOLE = sys.maxsize
-"""The size of pieces that leaves every file whole."""
+"""A piece size that splits no file."""
 # A block of text is one example of the split into training and validation text.
 BLOCK_CHARACTERS = 4000
-# Long lines are read in parts of this size, so that memory stays flat.
+# Long lines are read in parts of this size, so that memory remains constant.
 LINE_BYTES = 2**20
 ROWS = 256
-# A vocabulary does not get better with more text than this, and training it takes memory.
+# More text than this does not improve a vocabulary, but takes memory.
 SAMPLE_CHARACTERS = 100_000_000
 SAMPLE_UNITS = 8
 
@@ -57,12 +57,12 @@ def text_files(folder: Path) -> list[Path]:
 
 
 def fingerprint_of(files: Sequence[Path]) -> str | None:
-    """Return a text that changes when the files do, from names, sizes and times; None of no file."""
+    """Return a string that changes with the files' names, sizes and times; None without files."""
     return _sum("\n".join(map(_stamp, files))) if files else None
 
 
 def pieces_of(file: Path, *, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
-    """Cut a file into pieces of `piece_bytes`: parquet into one, an empty text into none."""
+    """Split a file into pieces of `piece_bytes`; parquet is one piece, an empty text none."""
     size = file.stat().st_size
     cuts = [(start, min(start + piece_bytes, size)) for start in range(0, size, piece_bytes)]
     if file.suffix == ".parquet":
@@ -104,7 +104,7 @@ def documents_of(piece: Piece) -> Iterator[tuple[str, int]]:
 
 
 def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Cut lines into blocks at the first empty line after `characters`, or at twice that."""
+    """Group lines into blocks that end at the first empty line after `characters`, or at twice that."""
     block: list[str] = []
     size = 0
     for line in lines:
@@ -118,10 +118,10 @@ def blocks(lines: Iterable[str], *, characters: int = BLOCK_CHARACTERS) -> Itera
 
 
 def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
-    """Read the lines that begin in a piece, each with its place; at most `limit` bytes at a time."""
+    """Read the lines that begin in a piece, each with its position; at most `limit` bytes at a time."""
     with piece.file.open("rb") as opened:
         if piece.start:
-            # The line that has begun before belongs to the piece before.
+            # A line that began earlier belongs to the previous piece.
             opened.seek(piece.start - 1)
             while (part := opened.readline(LINE_BYTES)) and not part.endswith(b"\n"):
                 continue
@@ -132,7 +132,7 @@ def raw_lines(piece: Piece, *, limit: int = -1) -> Iterator[tuple[int, bytes]]:
 
 
 def text_lines(piece: Piece) -> Iterator[str]:
-    """Read lines of UTF-8 with their ends, long ones in parts; bytes that are no UTF-8 become U+FFFD."""
+    """Read lines of UTF-8 with their ends, long lines in parts; invalid bytes become U+FFFD."""
     # A part may end within a character, which the next part completes.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for _, part in raw_lines(piece, limit=LINE_BYTES):
@@ -152,7 +152,7 @@ def json_lines(piece: Piece) -> Iterator[tuple[str, int]]:
                 raise TypeError(f"text is {text!r:.40}")
         except (ValueError, KeyError, TypeError) as error:
             raise ShardError(
-                f'{piece.file}, byte {at:,}: this line is no JSON object with a string "text" ({error}): '
+                f'{piece.file}, byte {at:,}: this line is not a JSON object with a string "text" ({error}): '
                 "fix or remove it, and submit again."
             ) from error
         yield text, len(line)
@@ -187,7 +187,7 @@ def sample(
     read: ReadUnit = documents_of,
     characters: int = SAMPLE_CHARACTERS,
 ) -> Iterator[str]:
-    """Read the beginnings of a few units, spread over the corpus: all of a small one."""
+    """Read the beginnings of a few units, spread over the corpus; all units of a small corpus."""
     chosen = units
     if len(units) > SAMPLE_UNITS:
         chosen = list(itertools.islice(units[:: len(units) // SAMPLE_UNITS], SAMPLE_UNITS))

@@ -1,4 +1,4 @@
-"""Downloads by curl: resumed where they were cut off, and checked before the file gets its name."""
+"""Downloads by curl: they resume after an interruption, and are checked before the file gets its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainkit.run.files import sync
 
 RETRIES = 5
 TIMEOUT_S = 30
-# A connection that stays below this speed for so long is dead.
+# A connection that remains below this speed for this time is dead.
 MIN_BYTES_PER_S = 1000
 MAX_SLOW_S = 60
 BLOCK = 2**22
@@ -25,7 +25,7 @@ class FetchError(ShardError):
     """Failed download: the reason, and what to do about it."""
 
     def __init__(self, reason: str, remedy: str = RESUME) -> None:
-        # Both are arguments of the exception, so that it can be sent from one process to another.
+        # Both are arguments of the exception, so that processes can pass it on.
         super().__init__(reason, remedy)
         self.reason = reason
 
@@ -63,7 +63,7 @@ ANY = Expected()
 def ensure_file(
     file: Path, *, url: str, key: str, bucket: DatasetBucket | None, sha256: str | None = None
 ) -> Path:
-    """Take a file that exists, or download it from the bucket, or else from the web.
+    """Use an existing file, or download it from the bucket, otherwise from the web.
 
     Raises:
         FetchError: the file cannot be downloaded, or has another checksum.
@@ -72,14 +72,14 @@ def ensure_file(
         print(f"data: fetching {url}")
         download(url, file, expected=Expected(sha256=sha256))
     if why := Expected(sha256=sha256).mismatch(file):
-        raise FetchError(f"{file} is another file: {why}", "remove it, and submit again")
+        raise FetchError(f"{file} is not the expected file: {why}", "remove it, and submit again")
     return file
 
 
 def download(
     url: str, to: Path, *, expected: Expected = ANY, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Download a file; a connection that breaks off is resumed as long as bytes arrive.
+    """Download a file; a broken connection is resumed as long as bytes arrive.
 
     Raises:
         FetchError: the file cannot be downloaded, or is not the expected one.
@@ -92,12 +92,12 @@ def download(
             curl(url, "--continue-at", "-", "--output", str(partial), headers=headers)
         except FetchError as error:
             if _size(partial) <= before:
-                raise FetchError(error.reason, f"{RESUME}, or bring the file to {to} yourself") from error
+                raise FetchError(error.reason, f"{RESUME}, or copy the file to {to} yourself") from error
         else:
             break
     if why := expected.mismatch(partial):
         partial.unlink()
-        raise FetchError(f"{url} did not arrive whole: {why}", "submit again")
+        raise FetchError(f"the download of {url} is not the expected file: {why}", "submit again")
     sync(partial)
     partial.replace(to)
 
@@ -111,7 +111,7 @@ def curl(url: str, *options: str, headers: Mapping[str, str] | None = None) -> s
     command = ["curl", "--fail", "--location", "--silent", "--show-error", "--config", "-"]
     command += ["--retry", str(RETRIES), "--retry-delay", "2", "--connect-timeout", str(TIMEOUT_S)]
     command += ["--speed-limit", str(MIN_BYTES_PER_S), "--speed-time", str(MAX_SLOW_S), *options, url]
-    # Headers may hold a token and go to stdin: every user of the machine can read command lines.
+    # Headers may contain a token and go to stdin, since all users of the machine can read command lines.
     config = "".join(f'header = "{name}: {value}"\n' for name, value in (headers or {}).items())
     try:
         done = subprocess.run(command, input=config, capture_output=True, text=True, check=False)

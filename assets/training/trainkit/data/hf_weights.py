@@ -1,9 +1,9 @@
 """INIT_FROM: published weights as a folder with safetensors, config.json and tokenizer.json.
 
-A path is a folder on the shared file system (an export of titan is one, too), s3://BUCKET/FOLDER one of a
-bucket; anything else is a repository of the Hugging Face hub, downloaded by huggingface_hub, which continues
-an interrupted one. Downloads go once into DATA_DIR/models/. HF_TOKEN opens gated models, HF_ENDPOINT
-names a mirror.
+A path is a folder on the shared file system, such as an export of titan; s3://BUCKET/FOLDER is a folder of a
+bucket. Anything else is a repository of the Hugging Face hub, which huggingface_hub downloads; it resumes an
+interrupted download. Downloads are kept in DATA_DIR/models/. HF_TOKEN gives access to gated models,
+HF_ENDPOINT names a mirror.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainkit.data.dataset_bucket import BucketError, download_folder
 from trainkit.run.run import reason
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
-# Weights in other formats, and pictures, stay on the hub.
+# Weights in other formats and pictures are not downloaded.
 PATTERNS = ["*.safetensors", "*.json", "tokenizer*", "LICENSE*"]
 STAMP = ".revision"
 FOLDERS = ("/", "./", "../", "~")
@@ -43,10 +43,10 @@ def check_name(init_from: str) -> None:
 
 
 def find_weights(init_from: str, *, data: Path) -> Path | None:
-    """Return the folder of the weights, downloaded if need be; None for random ones.
+    """Return the folder of the weights, which is downloaded if necessary; None for random weights.
 
     Raises:
-        WeightsError: they cannot be had.
+        WeightsError: they are not available.
     """
     check_name(init_from)
     if not init_from:

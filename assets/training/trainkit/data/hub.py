@@ -1,7 +1,7 @@
 """Files of the Hugging Face hub, listed with their checksums and downloaded by trainkit.data.fetch.
 
-HF_ENDPOINT names a mirror, HF_TOKEN is sent if it is set: both are variables of huggingface_hub. That package
-compares the size of a download alone, no checksum, so its own download is not used.
+HF_ENDPOINT names a mirror, and HF_TOKEN is sent if it is set; both are variables of huggingface_hub. That
+package compares only the size of a download, not its checksum, so its own download is not used.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def list_files(kind: str, repository: str, revision: str, *, folder: str = "") -
 
 
 def fetch(file: HubFile, to: Path) -> Path:
-    """Download a file, unless it exists and is the right one.
+    """Download a file unless it exists and has the right content.
 
     Raises:
         FetchError: the file cannot be downloaded, or is not the listed one.

@@ -1,4 +1,4 @@
-"""Published texts: parquet files of the Hugging Face hub, each downloaded when it is its turn, and kept."""
+"""Published texts: parquet files of the Hugging Face hub, each downloaded when it is needed, and kept."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HubText:
         return data / "downloads" / self.name
 
     def units(self, data: Path) -> tuple[Download, ...]:
-        """List its files, as the hub has them.
+        """List its files on the hub.
 
         Raises:
             ShardError: the hub does not answer, or has no such file.
@@ -77,7 +77,7 @@ class HubText:
         return found
 
     def downloaded(self, data: Path) -> str:
-        """Return the progress of the download, for a line of progress."""
+        """Return the progress of the download, to append to a progress line."""
         size = sum(file.stat().st_size for file in self.kept_in(data).glob("*.p*"))
         return f"; {size / 1e6:,.1f} MB downloaded"
 

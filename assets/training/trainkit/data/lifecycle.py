@@ -35,10 +35,10 @@ class DataConfig(Protocol):
 
 
 def main(run: Callable[[], None], *errors: type[Exception]) -> None:
-    """Run a preparation; end the program with one sentence where it fails.
+    """Run a preparation; end the program with one sentence if it fails.
 
     Args:
-        errors: further exceptions whose text is a sentence for users, beside ShardError and BucketError.
+        errors: exceptions whose text is a sentence for users, in addition to ShardError and BucketError.
     """
     sentences: tuple[type[Exception], ...] = (ShardError, BucketError, *errors)
     try:
@@ -64,12 +64,12 @@ def whole_number(name: str, default: int, allowed: range) -> int:
 
 
 def worker_count() -> int:
-    """Read PREPARE_WORKERS, the number of processes; by default one a core."""
+    """Read PREPARE_WORKERS, the number of processes; by default one per core."""
     return whole_number("PREPARE_WORKERS", len(os.sched_getaffinity(0)), range(1, 1025))
 
 
 def validation_share(default: int) -> int:
-    """Read VALIDATION_EVERY: one document of so many is for validation."""
+    """Read VALIDATION_EVERY: one of this many documents is for validation."""
     return whole_number("VALIDATION_EVERY", default, range(2, 10**6))
 
 
@@ -79,14 +79,14 @@ def note_for_training(**note: object) -> None:
 
 
 def is_of_text(manifest: Manifest, fingerprint: str | None, *, validation_every: int) -> bool:
-    """Return True if shards are made of a text in the same split; without text (None), any text fits."""
+    """Return True if shards are made from a text with the same split; without text (None), any text fits."""
     source = manifest.source
     same_text = fingerprint is None or source.get("fingerprint") == fingerprint
     return same_text and source.get("validation_every") == validation_every
 
 
 def is_done(config: DataConfig) -> bool:
-    """Return True if all shards exist; where one is missing or torn, it is made anew."""
+    """Return True if all shards exist; a missing or incomplete shard is made again."""
     if not (config.folder / MANIFEST).is_file():
         return False
     manifest = read_manifest(config.folder)
@@ -116,7 +116,7 @@ def find_or_download(config: DataConfig, bucket: DatasetBucket | None) -> bool:
     """Return True if the shards exist here, or could be downloaded from the bucket.
 
     Args:
-        bucket: None where the shards belong to no bucket: text of a machine exists on every machine.
+        bucket: None for shards that no bucket keeps, since a machine's text exists on every machine.
     """
     if is_done(config):
         print(f"data: {config.folder} is there")
@@ -125,7 +125,7 @@ def find_or_download(config: DataConfig, bucket: DatasetBucket | None) -> bool:
 
 
 def verify_shards(folder: Path) -> None:
-    """Read the shards that no start has verified yet, and compare their sums.
+    """Read the shards that no start has verified yet, and compare their checksums.
 
     Raises:
         ShardError: a shard is corrupt.
@@ -139,7 +139,7 @@ def show_made(
     """Print the size of shards that were made, and the time since `started`, of time.monotonic().
 
     Args:
-        counted: name of the things that the message counts, of `ids_each` ids each.
+        counted: name of the items that the message counts, with `ids_each` ids each.
     """
     counts = ", ".join(f"{split} {manifest.tokens(split) // ids_each:,}" for split in manifest.splits)
     print(
@@ -149,12 +149,12 @@ def show_made(
 
 
 def upload(folder: Path, bucket: DatasetBucket | None) -> None:
-    """Upload the shards that the bucket lacks; training goes on without that."""
+    """Upload the shards that the bucket lacks; training continues if that fails."""
     if bucket:
         try:
             bucket.upload_shards(folder.name, folder, read_manifest(folder))
         except BucketError as error:
-            print(f"data: not in the bucket, and training goes on without: {error}", file=sys.stderr)
+            print(f"data: not uploaded to the bucket, and training continues: {error}", file=sys.stderr)
 
 
 def show_units(units: Sequence[Unit], *, workers: int) -> None:
@@ -166,13 +166,13 @@ def show_units(units: Sequence[Unit], *, workers: int) -> None:
 
 
 def is_made_of(file: Path, made_of: str) -> bool:
-    """Return True if a file exists, and the note beside it has the same `made_of`."""
+    """Return True if a file exists and the record beside it has the same `made_of`."""
     note = _made_of_note(file)
     return file.is_file() and note.is_file() and note.read_text(encoding="utf-8") == made_of
 
 
 def note_made_of(file: Path, made_of: str) -> None:
-    """Write beside a file, which is whole, the text that is_made_of compares."""
+    """Write the text that is_made_of compares beside a complete file."""
     write_whole(_made_of_note(file), made_of)
 
 
@@ -186,9 +186,9 @@ def remaining_units(recipe: Recipe) -> list[Unit]:
 
 
 def check_space(folder: Path, wanted_bytes: float) -> None:
-    """Refuse a file system that is too small before an hour of work.
+    """Refuse a file system that is too small, before an hour of work.
 
-    Text becomes about half as many bytes of tokens, compressed text about as many.
+    Tokens take about half the bytes of text, and about the same as compressed text.
 
     Raises:
         ShardError: the file system has less space than wanted.

@@ -1,7 +1,7 @@
 """Real English that exists on any machine: licences and Python's documentation.
 
-It needs the standard library only. Documentation strings are read from the modules' source; no module is
-imported.
+It needs only the standard library. It reads documentation strings from the modules' source, and imports no
+module.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 from trainkit.run.files import write_whole
 
 LICENCES = Path("/usr/share/common-licenses")
-# Tests, other people's packages and generated tables have no documentation to read.
+# Tests, third-party packages and generated tables have no useful documentation.
 SKIPPED = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"})
 
 
 def fingerprint(*, licences: Path = LICENCES) -> str:
-    """Return a sum that changes when the text would, without reading the text."""
+    """Return a checksum that changes with the text, without reading the text."""
     made_of = [sys.version, *(f"{file.name} {file.stat().st_size}" for file in licence_files(licences))]
     return hashlib.sha256("\n".join(made_of).encode()).hexdigest()
 
 
 def gather(folder: Path, *, licences: Path = LICENCES, stdlib: Path | None = None) -> list[Path]:
-    """Write the text into files of `folder`, once for a version of it; return the files that have any."""
+    """Write the text into files of `folder`, once per version; return the files with text."""
     note = folder / "gathered-from"
     made_of = f"{fingerprint(licences=licences)}\n"
     files = [folder / "licences.txt", folder / "documentation.txt"]
@@ -43,7 +43,7 @@ def gather(folder: Path, *, licences: Path = LICENCES, stdlib: Path | None = Non
 
 
 def licence_files(folder: Path) -> list[Path]:
-    """List the licences in Debian's folder by name, without links to another of them."""
+    """List the licences in Debian's folder by name, without links."""
     if not folder.is_dir():
         return []
     return sorted(file for file in folder.iterdir() if file.is_file() and not file.is_symlink())

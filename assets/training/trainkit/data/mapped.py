@@ -18,12 +18,12 @@ TYPES = {"int32": 4, "int64": 5, "uint16": 8, "uint32": 9}
 
 
 def write_index(file: Path, sizes: npt.ArrayLike, *, dtype: npt.DTypeLike, documents: bool) -> None:
-    """Write the index of sequences that follow each other in a .bin; it takes 20 bytes of memory a sequence.
+    """Write the index of consecutive sequences in a .bin, with 20 bytes of memory per sequence.
 
     Args:
         sizes: the number of ids of each sequence.
         dtype: the type of the ids.
-        documents: whether to note, as Megatron does, that each sequence is a document.
+        documents: True to mark each sequence as a document, as Megatron does.
     """
     kind = np.dtype(dtype)
     lengths: npt.NDArray[Any] = np.asarray(sizes, dtype="<i4")

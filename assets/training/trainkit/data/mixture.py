@@ -1,6 +1,6 @@
 """Mixture of several texts by weight: the text and the sequence at each position of a training.
 
-A block of 1,000 positions has as many sequences of each text as its weight says, in an order by the seed. The
+A block of 1,000 positions has sequences of each text according to its weight, in an order by the seed. The
 text and the sequence at a position are computed from the position alone, as in trainkit.data.order, so a
 resume needs nothing else, on any number of ranks.
 """
@@ -23,7 +23,7 @@ _PART = re.compile(r"(?P<name>[^,]+?)(?::(?P<weight>[0-9.]+))?")
 
 
 class MixtureError(Exception):
-    """An error in the description of a mixture, in one sentence."""
+    """An error in the description of a mixture. The message is one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def parse_mixture(text: str) -> tuple[Part, ...]:
     names = [each["name"] for each in found if each]
     given = [each["weight"] for each in found if each]
     if len(set(names)) < len(names):
-        raise MixtureError(f'"{text}" has a name twice: give each once, with the sum of its weights.')
+        raise MixtureError(f'"{text}" has a name twice: give it once, with the sum of its weights.')
     if any(given) and not all(given):
         lack = ", ".join(name for name, weight in zip(names, given, strict=True) if not weight)
         raise MixtureError(
@@ -58,7 +58,7 @@ def parse_mixture(text: str) -> tuple[Part, ...]:
     try:
         weights = [float(each or 1) for each in given]
     except ValueError:
-        raise MixtureError(f'"{text}" has a weight that is not a number: give such as a:0.7,b:0.3.') from None
+        raise MixtureError(f'"{text}" has a weight that is not a number: give a:0.7,b:0.3.') from None
     total = sum(weights)
     if not total or min(weights) / total < 1 / BLOCK:
         raise MixtureError(f'"{text}" has a share of less than 1/{BLOCK}: give each name a larger weight.')
@@ -67,7 +67,7 @@ def parse_mixture(text: str) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
-    """Order of the sequences of several texts; of one text it is that text's own Order."""
+    """Order of the sequences of several texts; for one text it is that text's own Order."""
 
     parts: tuple[Part, ...]
     sequences: tuple[int, ...]
@@ -93,7 +93,7 @@ class Mixture:
         """Return the number of the text, and its sequence, at a position since the training's start."""
         if len(self.parts) == 1:
             return 0, self.orders[0].sequence(position)
-        # The order of a block is that of 1,000 sequences in an epoch of their own.
+        # The order within a block is that of 1,000 sequences in a separate epoch.
         slot = Order(sequences=BLOCK, seed=self.seed).sequence(position)
         ends = list(itertools.accumulate(self.counts))
         text = bisect.bisect_right(ends, slot)
@@ -101,12 +101,12 @@ class Mixture:
         return text, self.orders[text].sequence(position // BLOCK * self.counts[text] + within)
 
     def batch(self, first: int, *, size: int, rank: int) -> list[tuple[int, int]]:
-        """Return text and sequence of each of a rank's `size` places behind position `first` of all ranks."""
+        """Return text and sequence of a rank's `size` positions after position `first` of all ranks."""
         begin = first + rank * size
         return [self.at(position) for position in range(begin, begin + size)]
 
     def note(self) -> dict[str, Any]:
-        """Return the values that decide the order, for a checkpoint; of one text those of its Order."""
+        """Return the values that determine the order, for a checkpoint; for one text those of its Order."""
         if len(self.parts) == 1:
             return self.orders[0].note()
         return {"sequences": sum(self.sequences), "seed": self.seed, "mixture": self._words()}

@@ -1,4 +1,4 @@
-"""Order in which a training reads the sequences of its data: each one once in an epoch.
+"""Order in which a training reads the sequences of its data: each sequence once per epoch.
 
 The sequence at a position is computed from seed, epoch and position, so nothing is held in memory, and a
 resume on any number of ranks needs the position alone. Grain (index_shuffle) and TensorFlow
@@ -21,7 +21,7 @@ _ROUNDS, _LEAST_BITS = 4, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Permutation of the sequences of one split, another one in each epoch."""
+    """Permutation of the sequences of one split, which differs in each epoch."""
 
     sequences: int
     """Number of sequences; an epoch has as many positions."""
@@ -56,7 +56,7 @@ class Order:
         return left << low | right
 
     def note(self) -> dict[str, Any]:
-        """Return the values that decide the order, for a checkpoint."""
+        """Return the values that determine the order, for a checkpoint."""
         return asdict(self)
 
     def check(self, checkpoint: object, noted: Any) -> None:
@@ -64,7 +64,7 @@ class Order:
 
         Args:
             checkpoint: its path, for the message.
-            noted: its note of the order; None if it has none.
+            noted: its record of the order; None if it has none.
         """
         if noted == self.note():
             return
@@ -79,7 +79,7 @@ class Order:
 
 
 def die_of_old_order(checkpoint: object) -> NoReturn:
-    """Die for a checkpoint without a note of its order."""
+    """Die for a checkpoint without a record of its order."""
     die(
         f"{checkpoint} is of an older version, which read the sequences in another order, so its epoch "
         "cannot be continued: begin another RUN_NAME."

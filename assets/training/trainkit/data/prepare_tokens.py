@@ -1,8 +1,8 @@
 """Tokenizing of a text into shards: streaming, in several processes, and resumed where it was interrupted.
 
-A corpus consists of units: pieces that one process reads each, and that become at most one shard a split. A
-finished unit has a record in FOLDER/.units/ with the fingerprint of its input; the next start keeps the unit
-if that is the same. The content of shards does not depend on the number of processes.
+A corpus consists of units. One process reads a unit, which becomes at most one shard per split. A finished
+unit has a record in FOLDER/.units/ with the fingerprint of its input; the next start keeps the unit if the
+fingerprint is the same. The content of shards does not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def prepare(
     """Make the shards that are missing, then the manifest.
 
     Args:
-        also: returns an addition to a line of progress, such as the progress of a download.
+        also: returns text to append to a progress line, such as the progress of a download.
 
     Raises:
-        ShardError: a unit cannot be read, or a process died; finished shards stay.
+        ShardError: a unit cannot be read, or a process died; finished shards remain.
     """
     (recipe.folder / UNITS).mkdir(parents=True, exist_ok=True)
     numbers = range(len(recipe.units))
     done = {number: record for number in numbers if (record := finished(recipe, number)) is not None}
     if len(done) < len(numbers):
-        # Shards are about to be replaced: from here to its end this folder is not whole.
+        # Shards are about to be replaced, so the folder is incomplete until the end.
         (recipe.folder / MANIFEST).unlink(missing_ok=True)
         if done:
             say(f"data: {len(done)} of {len(numbers)} shards already exist")
@@ -71,7 +71,7 @@ def prepare(
 
 
 def finished(recipe: Recipe, number: int) -> dict[str, Shard | None] | None:
-    """Return the shards of a unit if they exist and would be made the same; otherwise None."""
+    """Return the shards of a unit if they exist and their inputs are unchanged; otherwise None."""
     file = record_of(recipe.folder, number)
     if not file.is_file():
         return None
@@ -88,7 +88,7 @@ def finished(recipe: Recipe, number: int) -> dict[str, Shard | None] | None:
 
 
 def _remove_others(folder: Path, manifest: Manifest) -> None:
-    """Remove shards of an earlier, longer corpus, which are in no manifest."""
+    """Remove shards of an earlier, longer corpus, which no manifest lists."""
     kept = {shard.file for shard in manifest.shards()}
     for file in folder.iterdir():
         if re.fullmatch(r"(train|val)-\d{5}\.bin", file.name) and file.name not in kept:
@@ -104,8 +104,8 @@ def _in_processes(
     also: Callable[[], str],
     every_s: float,
 ) -> dict[int, dict[str, Shard | None]]:
-    """Tokenize units in `workers` processes, with a line about it now and then."""
-    # Fresh processes: a copy of this one would have the tokenizer's threads cut off in the middle.
+    """Tokenize units in `workers` processes, and print the progress from time to time."""
+    # Start new processes, since a forked copy would lose the tokenizer's threads.
     spawn = multiprocessing.get_context("spawn")
     read_bytes, stop = spawn.Value("q", 0), spawn.Event()
     total = sum(recipe.units[number].size_bytes for number in numbers)
@@ -130,7 +130,7 @@ def _in_processes(
             f"shards are kept; fewer at a time than {workers}: PREPARE_WORKERS={max(1, workers // 2)}."
         ) from error
     finally:
-        # After a failure the others would go on for minutes.
+        # After a failure the others would continue for minutes.
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
 

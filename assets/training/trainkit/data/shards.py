@@ -1,4 +1,4 @@
-"""Token shards: a corpus as files of token ids, and a manifest with their sizes and sums.
+"""Token shards: a corpus as files of token ids, and a manifest with their sizes and checksums.
 
 FOLDER/manifest.json is written last, by rename, so a folder that has one is whole. Shards are the ids one
 after another, uint16 or uint32, little endian, in files such as train-00000.bin and val-00000.bin.
@@ -72,7 +72,7 @@ def dtype_of(vocab_size: int) -> str:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, which declares the folder whole: every shard has to be on the disk."""
+    """Write the manifest, which marks the folder as complete; all shards must be on the disk."""
     write_whole(folder / MANIFEST, json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n")
 
 
@@ -80,16 +80,16 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a folder.
 
     Raises:
-        ShardError: the folder has no manifest, or one of another format.
+        ShardError: the folder has no manifest, or its format is unknown.
     """
     file = folder / MANIFEST
     if not file.is_file():
-        raise ShardError(f"{file} is missing, so this data is not whole: prepare.sh makes it, submit again.")
+        raise ShardError(f"{file} is missing, so this data is incomplete: prepare.sh makes it, submit again.")
     return parse_manifest(file.read_text(encoding="utf-8"), where=str(file))
 
 
 def parse_manifest(text: str, *, where: str) -> Manifest:
-    """Parse manifest.json; `where` it comes from is for the message of ShardError."""
+    """Parse manifest.json; `where` is its origin, for the message of ShardError."""
     try:
         found = json.loads(text)
         if found["format"] != FORMAT:
@@ -119,7 +119,7 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
     for shard in manifest.shards():
         file, wanted = folder / shard.file, manifest.size_bytes(shard)
         if not file.is_file():
-            raise ShardError(f"{file} is missing: submit again, and prepare.sh makes it anew.")
+            raise ShardError(f"{file} is missing: submit again, and prepare.sh makes it again.")
         if (size := file.stat().st_size) != wanted:
             raise ShardError(
                 f"{file} is corrupt: it has {size:,} bytes, {MANIFEST} says {wanted:,}; "
@@ -139,8 +139,8 @@ def sha256_of(file: Path) -> str:
 class Tokens:
     """The tokens of one split as one long sequence; files are mapped, not read.
 
-    A file is opened when the first window needs it. If 512 ranks opened the 12,000 files of a large corpus as
-    they start, the metadata server of the shared file system would get 6 million requests.
+    A file is opened when the first window needs it. If 512 ranks opened the 12,000 files of a large corpus at
+    their start, the metadata server of the shared file system would get 6 million requests.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, split: str) -> None:
@@ -163,7 +163,7 @@ class Tokens:
         return np.stack([self.window(start, length) for start in starts])
 
     def window(self, start: int, length: int) -> npt.NDArray[np.int64]:
-        """Return `length` ids from `start` on, which may reach into the next shards.
+        """Return `length` ids from `start` on; they may span several shards.
 
         Raises:
             IndexError: the window would begin before the first token or end after the last.

@@ -1,4 +1,4 @@
-"""Token shards of your own text, or of text that exists on any machine: found, downloaded or made."""
+"""Token shards of your own text or of text that exists on any machine; they are found, downloaded or made."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from trainkit.run.files import write_whole
 MACHINE = "machine"
 """Name of the text that exists on any machine."""
 TOKENIZER = "tokenizer.json"
-# Beside tokenizer.json: names of special tokens, and the template of chats.
+# Files beside tokenizer.json with the names of special tokens and the template of chats.
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
@@ -58,7 +58,7 @@ class TextShards:
     name: str
     """raw (DATA_DIR/raw), machine, or a folder beside DATA_DIR."""
     tokenizer: Path | None
-    """The tokenizer.json that is given; None for one that is trained on the text."""
+    """The user's tokenizer.json; None to train one on the text."""
     vocab_size: int
     validation_every: int
     workers: int
@@ -133,7 +133,7 @@ class TextShards:
         return prepare(recipe, workers=self.workers)
 
     def _tokenizer_of(self, units: tuple[Unit, ...]) -> Path:
-        """Put tokenizer.json beside the shards: the given one, or one that is trained once for a text."""
+        """Put tokenizer.json beside the shards: the user's, or one trained once for a text."""
         file = self.folder / TOKENIZER
         if self.tokenizer:
             for given in (self.tokenizer, self.tokenizer.with_name(TOKENIZER_CONFIG)):
@@ -143,7 +143,7 @@ class TextShards:
         made_of = f"{self.fingerprint} {self.vocab_size}\n"
         if not is_made_of(file, made_of):
             bpe.train(bpe.Bpe((file,)), sample(units), vocab_size=self.vocab_size)
-            # torchtitan and transformers learn the end of text from it.
+            # torchtitan and transformers read the end of text from it.
             config = {"eos_token": bpe.END_OF_TEXT, "tokenizer_class": "PreTrainedTokenizerFast"}
             write_whole(self.folder / TOKENIZER_CONFIG, json.dumps(config) + "\n")
             note_made_of(file, made_of)

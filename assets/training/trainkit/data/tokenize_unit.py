@@ -20,10 +20,10 @@ from trainkit.data.shards import FORMAT, SPLITS, Shard, ShardError, dtype_of
 from trainkit.run.files import sync, write_whole
 
 UNITS = ".units"
-# Documents that are tokenized in one call, which bounds the memory of a process.
+# Number of documents that are tokenized in one call, which limits a process's memory.
 BATCH_DOCUMENTS = 256
 BATCH_CHARACTERS = 2**22
-# The types of array.array, whose items are in the machine's own order: little endian on all of EC2.
+# Types of array.array, whose byte order is the machine's: little endian on all of EC2.
 ARRAY_TYPES = {"uint16": "H", "uint32": "I"}
 
 
@@ -34,11 +34,11 @@ class Unit:
     name: str
     size_bytes: int
     fingerprint: str
-    """A sum that changes when the text would."""
+    """A checksum that changes with the text."""
 
 
 ReadUnit = Callable[[Any], Iterator[tuple[str, int]]]
-"""A module's function that reads the documents of a unit, each with the bytes that were read for it.
+"""A module's function that reads the documents of a unit, each with the number of bytes read for it.
 
 Raises ShardError, if the unit cannot be read.
 """
@@ -49,7 +49,7 @@ class Encoder(Protocol):
     """A tokenizer that is created in each process."""
 
     def load(self) -> Encode:
-        """Return a function from documents to ids, the end of text behind each."""
+        """Return a function that converts documents to ids, with the end of text after each."""
         ...
 
 
@@ -75,7 +75,7 @@ class Recipe:
         return dtype_of(self.vocab_size)
 
     def fingerprint(self, number: int) -> str:
-        """Return a sum that changes when a unit's shards would: by its text, the tokenizer or the split."""
+        """Return a checksum that changes with a unit's shards: with its text, the tokenizer or the split."""
         made_of = [
             self.units[number].fingerprint,
             self.tokenizer_sha256,
@@ -88,12 +88,12 @@ class Recipe:
 
 
 def record_of(folder: Path, number: int) -> Path:
-    """Return the file of the record that a unit is finished."""
+    """Return the file that records that a unit is finished."""
     return folder / UNITS / f"{number:05d}.json"
 
 
 class _Process:
-    """The state that one process keeps from unit to unit."""
+    """The state that a process keeps between units."""
 
     recipe: Recipe
     encode: Encode
@@ -109,10 +109,10 @@ def begin(recipe: Recipe, read_bytes: Any, stop: Any) -> None:
 
 
 def serve() -> None:
-    """Have this process end with the one that started it, also when that one was killed."""
+    """Let this process end when the one that started it ends or is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    # Ctrl-C is for the one that started it.
+    # The process that started it handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
@@ -142,7 +142,7 @@ def make_unit(number: int) -> dict[str, Shard | None]:
 
 
 def _batches(documents: Iterator[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield documents in lists that memory holds easily; count the bytes that were read."""
+    """Yield documents in lists that fit into memory easily; count the bytes read."""
     texts: list[str] = []
     characters = 0
     for text, size in itertools.chain(documents, [("", 0)]):
@@ -161,7 +161,7 @@ def _batches(documents: Iterator[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 class _Writer:
-    """The writer of one shard, which has its name when it is whole."""
+    """The writer of one shard, which gets its name when it is complete."""
 
     def __init__(self, file: Path, dtype: str) -> None:
         self._file, self._type = file, ARRAY_TYPES[dtype]

@@ -1,8 +1,8 @@
 """Verification of data on the shared file system, once for each state of a file.
 
-prepare.py calls it, so one process of a job looks at the files before the ranks start, and the ranks trust
-it. FOLDER/verified.json has the size, the time of modification and the sha256 of every file whose content was
-compared; a file that still has that size and time is not read again.
+prepare.py calls it, so one process of a job verifies the files before the ranks start, and the ranks rely on
+that. FOLDER/verified.json has the size, the time of modification and the sha256 of every verified file. A
+file that still has that size and time is not read again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ VERIFY_DATA = "VERIFY_DATA"
 # sha256 releases Python's lock, so threads are enough.
 MAX_THREADS = 16
 NOTE_EVERY_S = 10.0
-"""Seconds between two lines of progress, and between two records of what is verified."""
+"""Seconds between two progress lines, and between two records of verified files."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file with the size and the sum that it must have."""
+    """A file with its required size and checksum."""
 
     name: str
     size_bytes: int
@@ -48,12 +48,12 @@ def verify(
     mend: str = "delete it and submit again",
     say: Callable[[str], None] = print,
 ) -> None:
-    """Compare the sizes of all files, and the content of those that have changed since it was compared.
+    """Compare the sizes of all files, and the content of files that changed since their last comparison.
 
-    VERIFY_DATA=no leaves the content unread. Interrupted work goes on at the next call.
+    VERIFY_DATA=no skips the content. Interrupted work continues at the next call.
 
     Args:
-        mend: what a user has to do about a wrong file, for the message.
+        mend: remedy for a wrong file, for the message.
         say: prints a line of progress.
 
     Raises:
@@ -130,5 +130,5 @@ def _write_stamp(folder: Path, verified: dict[str, list[Any]], say: Callable[[st
     try:
         write_whole(folder / STAMP, json.dumps(verified) + "\n")
     except PermissionError:
-        # Data of another user, which this one may only read: each start reads it.
+        # The data belongs to another user and is read-only, so each start reads it.
         say(f"data: {folder / STAMP} cannot be written, so the next start verifies the data again")

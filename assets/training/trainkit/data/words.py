@@ -1,7 +1,7 @@
-"""Encoding of a text word by word: most words of a text come again, and their ids are known by then.
+"""Encoding of a text word by word, since most words of a text repeat and their ids are then known.
 
-GPT-2's pre-tokenizer joins no character with white space behind it. So the ids of a text are those of its
-words, one after another, each with the white space in front of it.
+GPT-2's pre-tokenizer never joins a character with white space after it. So the ids of a text are those of its
+words in order, each with the white space before it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 # White space as Unicode and the tokenizers library define it; \s of Python has four control characters more.
 SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 WORD = re.compile(f"[{SPACE}]*[^{SPACE}]+|[{SPACE}]+")
-# Known words take about 30 bytes a character. After so many, all are forgotten; frequent ones come again.
+# Known words take about 30 bytes per character. At this limit all are dropped; frequent words return soon.
 MOST_CHARACTERS = 2**19
 
 Encode = Callable[[Sequence[str]], list[bytes]]
 
 
 def text_encoder(tokenizer: Tokenizer, to_bytes: Callable[[Sequence[int]], bytes]) -> Encode:
-    """Return a function that encodes texts as the tokenizer does, word by word where that gives the same.
+    """Return a function that encodes texts like the tokenizer, word by word if that gives the same ids.
 
     Args:
-        to_bytes: returns ids as they are written into a file.
+        to_bytes: converts ids to the bytes of a file.
     """
 
     def encode(texts: Sequence[str]) -> list[bytes]:
@@ -38,7 +38,7 @@ def text_encoder(tokenizer: Tokenizer, to_bytes: Callable[[Sequence[int]], bytes
 
 
 def is_by_word(tokenizer: Tokenizer) -> bool:
-    """Return True if the tokenizer cuts a text as GPT-2's does, and looks at each word alone."""
+    """Return True if the tokenizer splits a text as GPT-2's does, and encodes each word separately."""
     from tokenizers.models import BPE  # noqa: PLC0415 (not every program here has the package)
     from tokenizers.pre_tokenizers import ByteLevel  # noqa: PLC0415
 
@@ -50,14 +50,14 @@ def is_by_word(tokenizer: Tokenizer) -> bool:
         and not cut.add_prefix_space
         and isinstance(model, BPE)
         and not model.dropout
-        # An added token that is not special is found in a text before it is cut.
+        # A tokenizer finds added tokens that are not special before it splits the text.
         and tokenizer.encode_special_tokens
         and all(token.special for token in tokenizer.get_added_tokens_decoder().values())
     )
 
 
 class Words:
-    """The ids of words, which are encoded when they come for the first time."""
+    """The ids of words, which are encoded at their first occurrence."""
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode

@@ -1,4 +1,4 @@
-"""Series of any length in constant memory: a bucket has the least, mean and most of each series in some rows.
+"""Series of any length in constant memory: a bucket has the minimum, mean and maximum of each series.
 
 Only the standard library, and Python 3.9: the head node's python3 runs it.
 """
@@ -15,7 +15,7 @@ _KEPT = 2048
 
 @dataclass
 class Span:
-    """The least, the most and the sum of one series in one bucket."""
+    """Minimum, maximum and sum of one series in one bucket."""
 
     low: float
     high: float
@@ -35,7 +35,7 @@ class Span:
 
 @dataclass
 class Bucket:
-    """Consecutive rows: the place of the last one, and the span of each series."""
+    """Consecutive rows: the place of the last row, and the span of each series."""
 
     at: Mapping[str, float]
     spans: dict[str, Span] = field(default_factory=dict)

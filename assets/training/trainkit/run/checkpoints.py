@@ -1,9 +1,10 @@
 """Checkpoints of a run: folders step-000123, complete as soon as they have that name.
 
-All ranks write into partial(); after a barrier rank 0 publishes it. $CHECKPOINT_DIR/latest_step then holds
-the step, which is how job.slurm knows that a run got on. A folder can lose files later, as in a bucket that
-has only half of its objects, so its checkpoint.json lists them with their sizes. It has no checksums: they
-would read all of a checkpoint again at each save and start, and a file is flushed before the folder is named.
+All ranks write into partial(), and after a barrier rank 0 publishes it. $CHECKPOINT_DIR/latest_step then has
+the step, by which job.slurm knows that a run has progressed. A folder can lose files later, such as in a
+bucket with only half of its objects, so its checkpoint.json lists them with their sizes. It has no checksums,
+since these would read a whole checkpoint again at each save and start. Files are flushed before the folder is
+named.
 
 python -m trainkit.run.checkpoints CHECKPOINT_DIR   checks the folders, and corrects latest_step
 """
@@ -29,9 +30,9 @@ from trainkit.run.run import Run, die, reason
 LATEST_STEP = "latest_step"
 # File in each checkpoint with its step, the run that made it, and the sizes of its files.
 LABEL = "checkpoint.json"
-# Words of torch and safetensors about a file that they cannot write.
+# Parts of torch's and safetensors' messages about a file that they cannot write.
 WRITE_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error", "os error")
-# Step of the checkpoint that job.slurm has checked before it started the ranks; 0 without one.
+# Step of the checkpoint that job.slurm checked before it started the ranks; 0 without a checkpoint.
 START_STEP = "START_STEP"
 
 
@@ -42,7 +43,7 @@ def steps(folder: Path) -> list[int]:
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Return the folder of the complete checkpoint of a step, which may not exist yet."""
+    """Return the folder of a step's complete checkpoint, which may not exist yet."""
     return folder / f"step-{step:06d}"
 
 
@@ -54,7 +55,7 @@ def step_of(checkpoint: Path) -> int:
 def fault_of(checkpoint: Path) -> str | None:
     """Return the reason why a checkpoint is incomplete; None if all files have their sizes.
 
-    A list of files is missing in checkpoints of older versions, which are taken as they are.
+    Checkpoints of older versions have no list of files and are used unchecked.
     """
     try:
         sizes = _label(checkpoint).get("files", {})
@@ -77,8 +78,8 @@ def fault_of(checkpoint: Path) -> str | None:
 def find_complete(folder: Path) -> tuple[Path | None, list[str]]:
     """Find the complete checkpoint of the highest step, and describe the incomplete ones of higher steps.
 
-    Folders are not checked if none of them has a checkpoint.json: they are of another kind. Dies if this user
-    may not enter a folder: its checkpoint is whole for others, and is not replaced.
+    Folders are not checked if none has a checkpoint.json, since they are then of another kind. Dies if this
+    user may not enter a folder: its checkpoint is complete for others, and is not replaced.
     """
     found = [path_of(folder, step) for step in reversed(steps(folder))]
     try:
@@ -114,7 +115,7 @@ def _has_label(checkpoint: Path) -> bool:
 
 
 def newest(folder: Path) -> Path | None:
-    """Find the complete checkpoint of the highest step; die if there are only incomplete ones."""
+    """Find the complete checkpoint of the highest step; die if all are incomplete."""
     found, faults = find_complete(folder)
     if faults and not found:
         die(
@@ -127,9 +128,9 @@ def newest(folder: Path) -> Path | None:
 
 
 def resume_from(run: Run) -> Path | None:
-    """Return the checkpoint from which a run goes on; None at its first start.
+    """Return the checkpoint from which a run continues; None at its first start.
 
-    It is the one that job.slurm has checked, since many ranks would each look at all its files.
+    It is the one that job.slurm has checked, so that not every rank checks all its files.
     """
     if checked := int(os.environ.get(START_STEP) or 0):
         found = path_of(run.checkpoint_dir, checked)
@@ -167,7 +168,7 @@ def saving(run: Run) -> Iterator[None]:
 
 
 def die_of_failed_save(run: Run, error: BaseException) -> NoReturn:
-    """Die of an error of the file system, with the space that it has left."""
+    """Die because of an error of the file system, with its free space in the message."""
     free = shutil.disk_usage(run.checkpoint_dir).free
     die(
         f"a checkpoint could not be written into {run.checkpoint_dir}, which has {free / 1e9:.1f} GB free "
@@ -211,7 +212,7 @@ def publish(written: Path, step: int, *, run: Run, keep: int, started: float | N
     # A resume does not write the rows up to this step again.
     if (rows := run.run_dir / metrics.FILE).is_file():
         sync(rows)
-    if final.is_dir() and fault_of(final) is None:  # the very step that this run started from
+    if final.is_dir() and fault_of(final) is None:  # the step from which this run started
         shutil.rmtree(written)
     else:
         if final.is_dir():
@@ -249,7 +250,7 @@ def _label(checkpoint: Path) -> dict[str, Any]:
 
 
 def save_seconds(checkpoint: Path) -> float | None:
-    """Return the seconds that a checkpoint took to be written; None if that is not known."""
+    """Return the seconds that writing a checkpoint took; None if unknown."""
     try:
         found = _label(checkpoint).get("seconds")
     except (OSError, ValueError):
@@ -258,7 +259,7 @@ def save_seconds(checkpoint: Path) -> float | None:
 
 
 def _maker(checkpoint: Path) -> str | None:
-    """Return the run that made a checkpoint; None if that is not known."""
+    """Return the run that made a checkpoint; None if unknown."""
     try:
         return _label(checkpoint).get("run")
     except (OSError, ValueError):
@@ -266,7 +267,7 @@ def _maker(checkpoint: Path) -> str | None:
 
 
 def check_space(folder: Path, bytes_needed: int) -> None:
-    """Die unless the file system of `folder` has room, before the first step instead of at the first save."""
+    """Die unless the file system of `folder` has space, before the first step, not at the first save."""
     free = shutil.disk_usage(folder).free
     if free < bytes_needed:
         die(

@@ -1,4 +1,4 @@
-"""Check that a training step gave finite numbers: weights that are NaN once stay NaN."""
+"""Check that a training step gave finite numbers, since weights that become NaN remain NaN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 from trainkit.run import checkpoints, outcome
 from trainkit.run.run import Run, die
 
-# Gradients that overflow at a lower scale of fp16's loss do not overflow because of it.
+# Below this scale of fp16's loss, the scale is not the cause of overflowing gradients.
 SMALLEST_LOSS_SCALE = 1.0
 
 
@@ -37,7 +37,7 @@ def check_finite(
 
 
 def end_diverged(run: Run, *, step: int, found: str) -> NoReturn:
-    """End this rank, name the last finite checkpoint, and make job.slurm not start the run again."""
+    """End this rank, name the last finite checkpoint, and keep job.slurm from starting the run again."""
     outcome.diverged(run, step)
     newest, _ = checkpoints.find_complete(run.checkpoint_dir)
     resume = "There is no checkpoint before it: submit again with"

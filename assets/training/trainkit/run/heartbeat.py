@@ -1,9 +1,9 @@
-"""Watch over a run that makes no step: job.slurm runs it beside the ranks, on the job's first node.
+"""Detection of a run that makes no steps: job.slurm runs it beside the ranks, on the job's first node.
 
-A step is a row of metrics.jsonl. Before the first row of a start nothing is judged: the timeout of the
-process group ends a start that hangs. A save or a validation ($RUN_DIR/busy), and the time after the last
-step, may take LONG_S. At half of the limit all ranks write their stacks, at the limit the job's steps are
-killed, and restarts.sh decides whether the job starts again. Only the standard library, and Python 3.9.
+A step is a row of metrics.jsonl. A start that hangs before its first row is ended by the process group's
+timeout, not here. A save or a validation ($RUN_DIR/busy), and the time after the last step, may take LONG_S.
+At half of the limit all ranks write their stacks. At the limit the job's steps are killed, and restarts.sh
+decides whether the job starts again. Only the standard library, and Python 3.9.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from trainkit.run.stacks import Stacks, folder_of, read
 BUSY = "busy"
 LONG_S = 3600.0
 MEDIANS = 10
-"""Median times between rows that are a hang without a row, where these are longer than HANG_TIMEOUT_S."""
+"""Number of median row intervals without a row that count as a hang, if longer than HANG_TIMEOUT_S."""
 _KEPT_STEPS, _MOST_NAMED = 99, 4
 _SIGNAL_TIMEOUT_S = 60
 
 
 @contextlib.contextmanager
 def busy(run: Run, work: str) -> Iterator[None]:
-    """Allow the ranks LONG_S without a step, for `work` that is none: saving, validating."""
+    """Allow the ranks LONG_S without a step, for `work` that is not a step: saving, validating."""
     file = run.run_dir / BUSY
     if run.is_first:
         file.write_text(f"{work}\n", encoding="utf-8")
@@ -52,17 +52,17 @@ class Heartbeat:
         self._lengths: list[float] = []
 
     def look(self, now: float) -> None:
-        """Read the newest row, and note a new step."""
+        """Read the newest row, and record a new step."""
         row = last_row(self._run_dir / FILE)
         time_of_row = str(row.get("time") or "")
         if time_of_row and time_of_row != self._row_time and seconds(time_of_row) >= self._started:
             if self._row_time:
-                # Between rows, since a workload may write one for many steps.
+                # The interval between rows, since a workload may write one row for many steps.
                 between_s = seconds(time_of_row) - seconds(self._row_time)
                 self._lengths = [*self._lengths[-_KEPT_STEPS:], between_s]
             self._row_time, self._beat = time_of_row, now
         if self._beat and self._is_long_work():
-            # The next step gets its whole time again when the work is done.
+            # After the work, the next step gets its full time again.
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
 
     def limit_s(self) -> float:
@@ -87,8 +87,8 @@ class Heartbeat:
 def suspects(ranks: list[Stacks]) -> list[tuple[Stacks, str]]:
     """Return the ranks that the others most likely wait for, each with the reason.
 
-    A rank that did not answer the signal is stopped, or waits in the kernel. If all answered, it is those
-    that are elsewhere than most.
+    A rank that did not answer the signal is stopped, or waits in the kernel. If all answered, it is the ranks
+    whose stacks differ from most.
     """
     silent = [(each, "it did not answer a signal") for each in ranks if not each.innermost]
     if silent:
@@ -112,7 +112,7 @@ def sentence(ranks: list[Stacks], silence_s: float) -> str:
 
 
 def write_stacks(folder: Path) -> None:
-    """Have all ranks of the job write their stacks."""
+    """Let all ranks of the job write their stacks."""
     module = [sys.executable, "-B", "-m", "trainkit.run.stacks", str(folder)]
     step = ["srun", "--overlap", "--quiet", "--mpi=none", "--ntasks-per-node=1"]
     try:

@@ -1,4 +1,4 @@
-"""Process group of a torch trainer: its timeouts, work without steps, and its end; the one place for them."""
+"""Process group of a torch trainer: its timeouts, work without steps, and its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START = timedelta(minutes=30)
 STEP = timedelta(minutes=5)
 """Time that a rank waits for the others between two steps."""
 CLOSING = timedelta(minutes=2)
-"""Time that a rank has to close NCCL's communicators; its work is done by then."""
+"""Time that a rank has to close NCCL's communicators after its work."""
 
 _BACKGROUND: list[dist.ProcessGroup] = []
 _RUN: list[Run] = []
@@ -47,7 +47,7 @@ def background_group() -> dist.ProcessGroup:
 
 
 def record_network(run: Run) -> None:
-    """Record the network that NCCL takes; a trainer that makes the process group itself calls it before."""
+    """Record the network that NCCL uses; a trainer that makes the process group itself calls it first."""
     _RUN[:] = [run]
     if run.local_rank == 0:
         nccl.record(run.run_dir, os.environ)
@@ -99,7 +99,7 @@ def agree(number: int, group: dist.ProcessGroup | None = None) -> int:
 
 
 def leave() -> NoReturn:
-    """End this rank with exit code 0 when all ranks have arrived here.
+    """End this rank with exit code 0 once all ranks have arrived here.
 
     gloo's threads outlive the process group, and an interpreter that ends while they run aborts ("terminate
     called without an active exception") about one time in twenty; so the process ends without destructors.

@@ -91,15 +91,19 @@ def _beside(summary: dict[str, Any], figure: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the report of a run; 1 if the run's folder is missing."""
-    parser = argparse.ArgumentParser(prog="trainkit.run.report", description="What a run came to.")
+    parser = argparse.ArgumentParser(prog="trainkit.run.report", description="Report the results of a run.")
     parser.add_argument("run_dir", type=Path, help="the run's folder, such as /fsx/runs/gpt2/job-17")
     parser.add_argument(
-        "--figures", type=Path, help="a workload's figures.json: published figures to set beside"
+        "--figures", type=Path, help="a workload's figures.json: published figures for comparison"
     )
     parser.add_argument("--family", default=os.environ.get("FAMILY", ""), help="default: $FAMILY")
     parser.add_argument("--json", action="store_true", help="measures and figures as one JSON object")
-    parser.add_argument("--record", action="store_true", help="all of it in one line, for trainctl report")
-    parser.add_argument("--points", type=int, default=300, metavar="N", help="most points of a series")
+    parser.add_argument(
+        "--record", action="store_true", help="the whole record in one line, for trainctl report"
+    )
+    parser.add_argument(
+        "--points", type=int, default=300, metavar="N", help="largest number of points of a series"
+    )
     parser.add_argument(
         "--find", metavar="NAME", help="runs below RUN_DIR of this job id, name or WORKLOAD/RUN"
     )

@@ -1,4 +1,4 @@
-"""Run of which this process is a rank: its folders, and its place among the ranks."""
+"""The run of this process, which is one of its ranks: the folders, and the rank's number."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
     rank: int
     local_rank: int
     world_size: int
-    """Number of ranks of the job; check_world compares it with those that take part."""
+    """Number of ranks of the job; check_world compares it with the ranks that take part."""
     peak_tflops: float | None = None
     """Peak of one rank's accelerator, dense, in bf16 (V100: fp16); None if it is not known, or in fp32."""
 
@@ -77,7 +77,7 @@ def _variable(name: str) -> str:
 def _peak_tflops() -> float | None:
     """Divide the peak of the accelerators among the ranks: a Trainium chip has several cores."""
     peak = os.environ.get("ACCELERATOR_PEAK_TFLOPS")
-    # The families' figures are of 16 bits.
+    # The families' figures are for 16-bit types.
     if os.environ.get("MIXED_PRECISION") == "no":
         return None
     # A rehearsal, or DEVICE=cpu on a node with GPUs, does not train on the accelerator.

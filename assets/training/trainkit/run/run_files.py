@@ -26,7 +26,7 @@ def first_line(file: Path) -> str | None:
 
 
 def seconds(time: str) -> float:
-    """Parse a time as job.slurm and Metrics write it into seconds since 1970. Raises ValueError."""
+    """Parse a time in the form of job.slurm and Metrics to seconds since 1970. Raises ValueError."""
     return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
@@ -50,7 +50,7 @@ def node_count(nodes: str) -> int:
 def starts(run_dir: Path) -> tuple[list[dict[str, Any]], int]:
     """Read the starts, oldest first, and count the damaged lines of the files starts and ends.
 
-    `end` (seconds since 1970) and `exit_code` are None where job.slurm did not live to write them.
+    `end` (seconds since 1970) and `exit_code` are None if job.slurm was killed before it wrote them.
     """
     ends: dict[tuple[str, str], tuple[float, int]] = {}
     found: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ def profiles(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def find(runs: Path, name: str) -> tuple[list[str], list[str]]:
-    """List WORKLOAD/RUN of the runs that a job id or a name means, and of all runs, newest first."""
+    """List WORKLOAD/RUN of the runs that a job id or a name matches, and of all runs, newest first."""
     folders = sorted((path for path in runs.glob("*/*") if path.is_dir()), key=_age)
     every = [_label(path) for path in folders]
     meant = [_label(path) for path in folders if path.name in (name, f"job-{name}") or _label(path) == name]
@@ -146,7 +146,7 @@ def _ran(run: Path, job: str) -> bool:
 
 
 def trained_s(found: Sequence[dict[str, Any]], last_rows: Sequence[float | None]) -> list[float]:
-    """Return the seconds of each start, to its noted end or to the last row before the next start."""
+    """Return the seconds of each start, until its recorded end or the last row before the next start."""
     return [
         max(0.0, (start["end"] or row or start["begin"]) - start["begin"])
         for start, row in zip(found, last_rows)  # noqa: B905

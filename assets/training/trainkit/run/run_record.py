@@ -25,7 +25,7 @@ LEAST_POINTS = 20
 # The record lists the newest starts and checkpoints; sums include all.
 _MOST_LISTED = 200
 _MOST_OF_A_VALUE = 300
-# Rates leave out the first steps, which warm up caches and threads.
+# Rates exclude the first steps, which warm up caches and threads.
 WARM_UP_ROWS = 3
 SERIES = (
     "loss",
@@ -66,7 +66,7 @@ class Reading:
         """Add the next row of the run."""
         values = values_of(row)
         if metrics.is_validation(row):
-            # It is of the step before, whose place on the axes it shares.
+            # A validation belongs to the previous step, and has its place on the axes.
             self.validations = [*self.validations[:1], row]
             self.buckets.add_to_last(values)
         else:
@@ -176,7 +176,7 @@ def published(figures: Path | None, family: str | None) -> list[dict[str, Any]]:
 def pack(record: Mapping[str, Any], buckets: Buckets, *, points: int) -> str:
     """Return the record as one line, with fewer points than asked for if it would be too long.
 
-    A bucket has two points, its least and its most. Raises ValueError if even a few are too long.
+    A bucket has two points, its minimum and maximum. Raises ValueError if even a few are too long.
     """
     while True:
         series = _series(buckets.at_most(max(1, points // 2)))
@@ -185,7 +185,7 @@ def pack(record: Mapping[str, Any], buckets: Buckets, *, points: int) -> str:
         if len(line) <= MOST_CHARACTERS:
             return line
         if points <= LEAST_POINTS:
-            raise ValueError(f"the record has {len(line)} characters, {MOST_CHARACTERS} is the most")
+            raise ValueError(f"the record has {len(line)} characters, more than {MOST_CHARACTERS}")
         points = max(LEAST_POINTS, points * 4 // 5)
 
 

@@ -17,7 +17,7 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """Settings that all trainers share; a workload adds its own, and defaults that suit its model."""
+    """Settings that all trainers share; a workload adds its own, and defaults for its model."""
 
     max_steps: int = 1000
     learning_rate: float = 1e-3
@@ -31,7 +31,7 @@ class TrainSettings:
     log_every: int = 10
     """Steps between two printed lines; metrics.jsonl has every step."""
     eval_every: int = 0
-    """Steps between two validations; 0 for the one after the last step alone."""
+    """Steps between two validations; 0 for only the validation after the last step."""
     eval_batches: int = 20
     """Batches of a rank in each validation; 0 for none."""
     device: str = ""
@@ -40,7 +40,7 @@ class TrainSettings:
     """bf16, fp16 or no; job.slurm sets the precision of the instance family."""
 
     def validates_after(self, step: int) -> bool:
-        """Return True if a validation follows a step; after the last one a validation follows anyway."""
+        """Return True if a validation follows a step; one always follows the last step."""
         return self.eval_every > 0 and step % self.eval_every == 0 and step < self.max_steps
 
 
@@ -85,7 +85,7 @@ def fill_settings(
 
 
 def check_words(settings: object, allowed: Mapping[str, Sequence[str]]) -> None:
-    """Die if a field holds a word that is not allowed; "" is allowed if it is among them."""
+    """Die if a field's value is not one of the allowed words."""
     for name, words in allowed.items():
         value = getattr(settings, name)
         if value not in words:

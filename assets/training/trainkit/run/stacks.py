@@ -30,7 +30,7 @@ class Stacks:
     host: str
     pid: int
     innermost: str
-    """Frame in which the main thread was at the last signal; empty if the rank wrote none."""
+    """Innermost frame of the main thread at the last signal; empty if the rank wrote none."""
 
 
 def node_name() -> str:
@@ -45,10 +45,10 @@ def folder_of(run_dir: Path) -> Path:
 
 
 def register(run: Run) -> None:
-    """Write the stacks of all threads of this rank at each SIGUSR1, which needs no debugger and no right."""
+    """Write the stacks of all threads of this rank at each SIGUSR1, without a debugger or permissions."""
     folder = folder_of(run.run_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    # Open until the process ends: faulthandler keeps the number of the file.
+    # The file remains open until the process ends, since faulthandler keeps its descriptor.
     descriptor = os.open(folder / f"rank-{run.rank}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.write(descriptor, f"rank {run.rank} on {node_name()}, process {os.getpid()}\n".encode())
     faulthandler.register(signal.SIGUSR1, file=descriptor, all_threads=True)

@@ -1,4 +1,4 @@
-"""Stop of a run by SIGTERM; its saves, and a warning where a stop leaves too little time for one."""
+"""Stop of a run by SIGTERM: its saves, and a warning if a stop leaves too little time for one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from trainkit.run.run import Run
 SPOT_NOTICE_S = 120
 """Seconds between EC2's notice and the end of a spot instance."""
 SAVING_SHARE = 0.05
-"""Share of the time that may go into checkpoints where the advice names a CHECKPOINT_EVERY."""
+"""Share of the time for checkpoints with which the advice calculates CHECKPOINT_EVERY."""
 KILL_WAIT = "KILL_WAIT_S"
 """Seconds between Slurm's SIGTERM and its SIGKILL; job.slurm sets it."""
 SETTLED_STEPS = 10
-"""Steps of a start after which the length of a step is known."""
+"""Number of steps of a start after which the length of a step is known."""
 NAME, OPTION = "CHECKPOINT_EVERY", "--checkpoint-every"
 
 
 class Stop:
-    """Request to stop, by the SIGTERM that Slurm sends before it takes the nodes away.
+    """Request to stop, by the SIGTERM that Slurm sends before it ends the job.
 
     Ranks get the signal in different steps: reduce it over ranks before acting, then decide together.
     """
@@ -106,7 +106,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
         return
     save_s, how = known
     step_s = float(metrics.last_row(run.run_dir / metrics.FILE, of_step=True).get("step_s") or 0.0)
-    # The step in which the signal arrives is finished first.
+    # The step during which the signal arrives finishes first.
     stop_s = 2 * save_s + step_s
     minutes = f" ({every * step_s / 60:,.0f} minutes)" if step_s else ""
     # Saving in the background costs less.
@@ -136,7 +136,7 @@ def warn_of_short_notice(run: Run, *, checkpoint_bytes: int, every: int, may_low
 
 
 def expected_save(run: Run, checkpoint_bytes: int) -> tuple[float, str] | None:
-    """Return the seconds that a checkpoint takes and how they are known; None if they are not."""
+    """Return the seconds that a checkpoint takes and their source; None if unknown."""
     if newest := checkpoints.find_complete(run.checkpoint_dir)[0]:
         measured_s = checkpoints.save_seconds(newest)
         if measured_s is not None:

@@ -11,7 +11,7 @@ from trainkit.run.run import Run, die
 
 
 def check_world(device: Any) -> None:
-    """Sum a one of every rank; die unless the sum is EXPECTED_WORLD_SIZE."""
+    """Sum the number 1 over all ranks; die unless the sum is EXPECTED_WORLD_SIZE."""
     expected = Run.from_environment().world_size
     present = 1
     if dist.is_initialized():

@@ -119,5 +119,5 @@ def test_a_file_that_is_not_the_listed_one_ends_in_a_sentence(
     )
     done = prepare(python, tmp_path, hub)
     assert done.returncode == 1
-    assert "did not arrive whole: its sha256 is" in done.stderr
+    assert "is not the expected file: its sha256 is" in done.stderr
     assert "Traceback" not in done.stderr

@@ -288,4 +288,4 @@ def test_text_of_the_machine_needs_no_bucket_and_no_hub(node: Node, tmp_path: Pa
 
 def test_a_bucket_that_does_not_answer_stops_no_training(node: Node, bucket: dict[str, str]) -> None:
     said = node.prepare(**bucket | {"TRAINING_BUCKET": "nobodys"})
-    assert "data: not in the bucket, and training goes on without: aws" in said
+    assert "data: not uploaded to the bucket, and training continues: aws" in said

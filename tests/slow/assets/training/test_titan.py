@@ -150,7 +150,7 @@ def test_a_checkpoint_exported_by_trainctl_is_that_of_transformers_and_starts_a_
     begins_from(training, exported, run="ten-again")
     again = {"EXPORT_RUN": "whole", "EXPORT_STEP": "10", "EXPORT_TO": str(exported), "MAX_RESTARTS": "0"}
     said = training.wait(training.submit("again", "--nodes=1", **again), state="FAILED")
-    assert "exists already: move it away" in said
+    assert "already exists: move it away" in said
 
 
 def test_weights_of_transformers_are_imported_and_come_back_bit_by_bit(

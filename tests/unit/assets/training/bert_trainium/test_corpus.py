@@ -107,7 +107,9 @@ def test_a_published_vocabulary_with_another_checksum_is_refused(
     load: Import, corpus: ModuleType, served: Hub, tmp_path: Path
 ) -> None:
     (served.folder / "models" / corpus.PUBLISHED / "vocab.txt").write_bytes(WORDS + b"more\n")
-    with pytest.raises(load("trainkit.data.fetch").FetchError, match=r"did not arrive whole: its sha256 is"):
+    with pytest.raises(
+        load("trainkit.data.fetch").FetchError, match=r"is not the expected file: its sha256 is"
+    ):
         vocabulary(corpus, tmp_path).ensure()
 
 

@@ -126,7 +126,7 @@ def test_data_that_was_not_prepared_is_refused(train: Train) -> None:
 @pytest.mark.slow
 def test_shards_without_a_manifest_are_refused(train: Train, shards: Path) -> None:
     (shards / "manifest.json").unlink()
-    assert "manifest.json is missing, so this data is not whole" in train()
+    assert "manifest.json is missing, so this data is incomplete" in train()
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_part_that_arrives_damaged_is_refused_and_not_kept(
     (mirror / "tinywiki" / DATE / dump.parts[1].name).write_bytes(b"damaged")
     run_here(wikipedia, monkeypatch)
     with pytest.raises(
-        import_("trainkit.data.shards").ShardError, match="did not arrive whole: its size is 7 bytes"
+        import_("trainkit.data.shards").ShardError, match="is not the expected file: its size is 7 bytes"
     ):
         wikipedia.have_text(dump, workers=1, say=lambda _: None)
     assert not dump.text_of(dump.parts[1]).exists()

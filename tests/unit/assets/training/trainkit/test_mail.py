@@ -75,7 +75,7 @@ def test_a_check_sends_nothing(node: Node) -> None:
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({"JOB_TOPIC": ""}, "this cluster has no addresses of jobs; to add one: npx cdk deploy"),
+        ({"JOB_TOPIC": ""}, "this cluster has no address for mail; to add one: npx cdk deploy"),
         ({"PATH": "/nowhere"}, "this node has no aws command"),
     ],
 )

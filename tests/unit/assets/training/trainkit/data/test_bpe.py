@@ -39,7 +39,7 @@ def test_gpt2s_files_come_from_the_given_site_and_have_to_be_gpt2s(
     (site / "encoder.json").write_text("{}")
     monkeypatch.setenv("GPT2_BPE_URL", site.as_uri())
     with pytest.raises(
-        load("trainkit.data.fetch").FetchError, match=r"site/encoder.json did not arrive whole"
+        load("trainkit.data.fetch").FetchError, match=r"site/encoder.json is not the expected file"
     ):
         load("tokens").gpt2(tmp_path / "gpt2", None)
 

@@ -44,6 +44,6 @@ def test_chats_are_checked_and_split(load: Import, tmp_path: Path) -> None:
 def test_a_line_that_is_no_chat_is_named_and_nothing_is_left(load: Import, tmp_path: Path, line: str) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"prompt": "q", "completion": "a"}\n' + line + "\n")
-    with pytest.raises(load("trainkit.data.shards").ShardError, match=r"a\.jsonl, line 2: no chat"):
+    with pytest.raises(load("trainkit.data.shards").ShardError, match=r"a\.jsonl, line 2: not a chat"):
         load("trainkit.data.chats").prepare_chats([file], tmp_path, "x", validation_every=20)
     assert not list(tmp_path.glob("chats-*/*.jsonl"))

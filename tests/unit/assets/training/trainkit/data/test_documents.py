@@ -116,7 +116,7 @@ def test_a_line_that_is_no_document_is_named(
     file = tmp_path / "a.jsonl"
     file.write_text(f'{{"text": ""}}\n{line}\n', encoding="utf-8")
     error = load("trainkit.data.shards").ShardError
-    with pytest.raises(error, match=r'a.jsonl, byte 13: this line is no JSON object with a string "text"'):
+    with pytest.raises(error, match=r'a.jsonl, byte 13: this line is not a JSON object with a string "text"'):
         read(documents, file, piece_bytes=2**26)
 
 

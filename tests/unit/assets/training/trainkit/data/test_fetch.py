@@ -56,7 +56,7 @@ def test_a_complete_download_that_has_no_name_yet_is_not_repeated(
 def test_a_file_that_cannot_be_fetched_is_named_with_its_place(fetch: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "raw" / "file"
     with pytest.raises(
-        fetch.FetchError, match=r"could not fetch .*: submit again, .*bring the file to"
+        fetch.FetchError, match=r"could not fetch .*: submit again, .*copy the file to"
     ) as told:
         fetch.ensure_file(file, url=(tmp_path / "none").as_uri(), key="raw/file", bucket=None)
     assert str(file) in str(told.value)
@@ -69,7 +69,7 @@ def test_a_file_that_is_not_the_expected_one_is_refused_and_not_kept(
     fetch: ModuleType, remote: Path, tmp_path: Path, wrong: str
 ) -> None:
     expected = fetch.Expected(**{wrong: 1 if wrong == "size_bytes" else "0" * 40})
-    with pytest.raises(fetch.FetchError, match=r"did not arrive whole: its .* is .*, not "):
+    with pytest.raises(fetch.FetchError, match=r"is not the expected file: its .* is .*, not "):
         fetch.download(remote.as_uri(), tmp_path / "to" / "file", expected=expected)
     assert list((tmp_path / "to").iterdir()) == []
 
@@ -78,7 +78,7 @@ def test_a_file_of_ones_own_with_another_checksum_is_refused_and_kept(
     fetch: ModuleType, remote: Path
 ) -> None:
     with pytest.raises(
-        fetch.FetchError, match=r"is another file: its sha256 is .*: remove it, and submit again"
+        fetch.FetchError, match=r"is not the expected file: its sha256 is .*: remove it, and submit again"
     ):
         fetch.ensure_file(remote, url="file:///none", key="raw/file", bucket=None, sha256="0" * 64)
     assert remote.is_file()

@@ -74,7 +74,7 @@ def test_a_file_that_is_not_what_was_listed_is_refused_and_not_kept(
     for file in files(hub):
         changed = served.folder / "datasets" / REPOSITORY / file.path  # type: ignore[attr-defined]
         changed.write_bytes(b"X" * changed.stat().st_size)
-        with pytest.raises(hub.FetchError, match=r"did not arrive whole: its (sha256|git object id) is"):
+        with pytest.raises(hub.FetchError, match=r"is not the expected file: its (sha256|git object id) is"):
             hub.fetch(file, tmp_path / "to" / "file")
     assert list((tmp_path / "to").iterdir()) == []
 

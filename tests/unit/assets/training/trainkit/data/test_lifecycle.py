@@ -134,7 +134,9 @@ def test_a_bucket_that_refuses_an_upload_is_reported_and_the_preparation_goes_on
     for _ in range(2):
         lifecycle.upload(config.folder, Bucket())
     assert uploaded == ["shards"]
-    assert capsys.readouterr().err == "data: not in the bucket, and training goes on without: AccessDenied\n"
+    assert (
+        capsys.readouterr().err == "data: not uploaded to the bucket, and training continues: AccessDenied\n"
+    )
 
 
 def test_shards_fit_their_text_and_split_alone(

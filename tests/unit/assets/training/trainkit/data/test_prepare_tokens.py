@@ -189,7 +189,7 @@ def test_a_line_that_is_no_json_ends_all_processes_with_its_place(
         file.write_text("\n".join(["{oops", *lines] if broken else lines), encoding="utf-8")
         files += documents.pieces_of(file)
     folder = tmp_path / "shards"
-    with pytest.raises(error, match=r'b.jsonl, byte 0: this line is no JSON object with a string "text"'):
+    with pytest.raises(error, match=r'b.jsonl, byte 0: this line is not a JSON object with a string "text"'):
         tokens.prepare(recipe(folder, units=tuple(files)), workers=2, say=lambda _: None)
     assert not (folder / "manifest.json").exists()
 

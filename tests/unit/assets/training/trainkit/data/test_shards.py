@@ -89,7 +89,7 @@ def test_ids_that_two_bytes_cannot_hold_take_four(shards: ModuleType) -> None:
 
 
 def test_a_folder_without_a_manifest_is_not_whole(shards: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(shards.ShardError, match=r"manifest.json is missing, so this data is not whole"):
+    with pytest.raises(shards.ShardError, match=r"manifest.json is missing, so this data is incomplete"):
         shards.read_manifest(tmp_path)
 
 
