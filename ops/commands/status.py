@@ -27,7 +27,8 @@ def status(
 ) -> None:
     """Show the state of a deploy and of its cluster: head node, fleet, nodes, jobs, storage.
 
-    The exit code is 1 if there is neither the cluster nor a deploy in progress.
+    The exit code is 1 if there is neither the cluster nor a deploy in progress. Between two stacks of a first
+    deploy it is 0: all stacks here are intact, and there is no other cluster.
     """
     from ops.account.session import account_clients
 
@@ -45,8 +46,7 @@ def status(
         if state := _cluster_state(found, client):
             terminal.print()
             terminal.print(_shown(None, state))
-    # A first deploy makes the shared stacks before the cluster's.
-    raise typer.Exit(0 if found.has_cluster or found.is_moving else 1)
+    raise typer.Exit(0 if found.has_cluster or found.is_moving or found.awaits_cluster else 1)
 
 
 def _watch(cluster: str, client: ClientOf) -> None:

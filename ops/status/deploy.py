@@ -11,7 +11,13 @@ from typing import Any, Protocol
 from ops.account.image_stacks import destroy_image_stack_command, image_of_stack, is_image_stack, usual_min
 from ops.account.stacks import FOUNDATIONS, LIFT_PROTECTION, cluster_stack_name, stack_statuses
 from training_cluster.cluster.progress import progress_parameter
-from training_cluster.stack_names import ACCOUNTING_STACK, STACK_IDS, STORAGE_STACK, cluster_command
+from training_cluster.stack_names import (
+    ACCOUNTING_STACK,
+    STACK_IDS,
+    STORAGE_STACK,
+    cluster_command,
+    cluster_of_stack,
+)
 
 _ENDED = {"done", "failed"}
 _SHOWN_MESSAGES = 12
@@ -62,6 +68,8 @@ class Status:
     stacks: tuple[tuple[str, str], ...]
     """Name and status of each existing stack: the shared ones first, the cluster's own last."""
     progress: Progress | None
+    other_clusters: tuple[str, ...] = ()
+    """Names of the other clusters of the account and region, sorted."""
 
     @property
     def has_cluster(self) -> bool:
@@ -73,16 +81,25 @@ class Status:
         """True while a stack is created, updated or deleted."""
         return any(status.endswith("_IN_PROGRESS") for _, status in self.stacks)
 
+    @property
+    def awaits_cluster(self) -> bool:
+        """True if intact shared stacks have no cluster yet, such as between two stacks of a first deploy."""
+        intact = all(status in ("CREATE_COMPLETE", "UPDATE_COMPLETE") for _, status in self.stacks)
+        remains = self.cluster_name in dict(self.stacks)
+        return bool(self.stacks) and intact and not (self.has_cluster or remains or self.other_clusters)
+
 
 def read_status(cluster_name: str, *, cloudformation: Client, ssm: Client) -> Status:
     """Read the stacks from CloudFormation and the progress from SSM. Raises botocore's errors."""
     own = cluster_stack_name(cluster_name)
     there = stack_statuses(cloudformation)
     names = (*FOUNDATIONS, *sorted(filter(is_image_stack, there)), own, cluster_name)
+    clusters = {found for name in there if (found := cluster_of_stack(name))}
     return Status(
         cluster_name=cluster_name,
         stacks=tuple((name, there[name]) for name in names if name in there),
         progress=_progress(own, ssm),
+        other_clusters=tuple(sorted(clusters - {cluster_name})),
     )
 
 
@@ -114,8 +131,12 @@ def render(status: Status, now: datetime.datetime) -> Iterator[str]:
     width = max(len(name) for name, _ in status.stacks)
     for name, state in status.stacks:
         yield f"{name:{width}}  {state}{_what(name, state, status.cluster_name)}"
-    if not status.has_cluster:
-        yield f"There is no cluster {status.cluster_name} here."
+    if status.awaits_cluster:
+        yield f"The cluster {status.cluster_name} does not exist yet. A deploy in progress creates it last."
+        yield f"  without one, type: {cluster_command('deploy', status.cluster_name)}"
+    elif not status.has_cluster:
+        others = f" Clusters here: {', '.join(status.other_clusters)}." if status.other_clusters else ""
+        yield f"There is no cluster {status.cluster_name} here.{others}"
     if status.progress:
         yield ""
         yield from _render_progress(status.progress, now)

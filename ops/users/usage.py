@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,8 @@ from training_cluster.stack_names import cluster_command
 
 By = Literal["user", "account", "week"]
 _HOUR_S, _FIELDS = 3600, 5
+_SMALL = 0.1
+"""Value below which two decimals would round too much away."""
 _OFF = ("accounting storage is disabled", "not running a supported accounting_storage plugin")
 
 
@@ -109,8 +112,14 @@ def render_usage(found: tuple[Usage, ...], *, by: By, since: str, until: str, cl
 
 
 def _row(each: Usage) -> tuple[str, ...]:
-    usd = "unknown" if each.usd is None else f"{each.usd:,.2f}"
-    return each.group, str(each.jobs), f"{each.node_hours:,.2f}", f"{each.gpu_hours:,.2f}", usd
+    usd = "unknown" if each.usd is None else _figure(each.usd)
+    return each.group, str(each.jobs), _figure(each.node_hours), _figure(each.gpu_hours), usd
+
+
+def _figure(value: float) -> str:
+    """Format with two decimals, and a small value with two digits other than zeros: 10 s are 0.0028 h."""
+    decimals = 1 - math.floor(math.log10(value)) if 0 < value < _SMALL else 2
+    return f"{value:,.{decimals}f}"
 
 
 def _facts(partition: str, head_node: HeadNode) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ def test_status_as_json_has_stacks_and_progress(
     found = dataclasses.replace(_status("CREATE_COMPLETE"), progress=progress)
     monkeypatch.setattr("ops.status.deploy.read_status", lambda *_, **__: found)
     monkeypatch.setattr("ops.account.session.account_clients", lambda: lambda _: None)
-    assert call(monkeypatch, "status", "--json") == 1, "there is no cluster"
+    assert call(monkeypatch, "status", "--json") == 0, "the next stack of a first deploy follows"
     assert json.loads(capsys.readouterr().out) == {
         "cluster_name": "training",
         "cluster": None,
@@ -65,6 +65,7 @@ def test_status_as_json_has_stacks_and_progress(
             "stages": [{"name": "network", "began": "2026-11-21T12:00:00Z"}],
             "messages": ["a"],
         },
+        "other_clusters": [],
     }
 
 

@@ -243,18 +243,26 @@ def test_the_command_shows_the_deploy_and_the_cluster(
 
 
 @pytest.mark.parametrize("extra", [(), ("--json",)])
-def test_without_the_cluster_the_exit_code_is_1_unless_a_deploy_is_in_progress(
+def test_without_the_cluster_the_exit_code_is_1_unless_a_deploy_may_be_in_progress(
     standing: PlayedCluster, monkeypatch: pytest.MonkeyPatch, extra: tuple[str, ...]
 ) -> None:
     standing.account.answers["GetParameter"] = Refused("ParameterNotFound")
-    for status, code in (("CREATE_COMPLETE", 1), ("CREATE_IN_PROGRESS", 0)):
+    network, other = "TrainingCluster-Network", "TrainingClusterStack-other"
+    for stacks, code in (
+        ({network: "CREATE_IN_PROGRESS"}, 0),
+        ({network: "CREATE_COMPLETE"}, 0),  # the next stack of a first deploy has not begun
+        ({network: "ROLLBACK_COMPLETE"}, 1),
+        ({network: "CREATE_COMPLETE", "nosuch": "CREATE_COMPLETE"}, 1),
+        ({network: "CREATE_COMPLETE", other: "CREATE_COMPLETE"}, 1),
+        ({}, 1),
+    ):
         standing.account.answers["DescribeStacks"] = {
-            "Stacks": [stack("TrainingCluster-Network", status=status)]
+            "Stacks": [stack(name, status=status) for name, status in stacks.items()]
         }
         monkeypatch.setattr(sys, "argv", ["trainctl", "status", "--cluster", "nosuch", *extra])
         with pytest.raises(SystemExit) as end:
             sys.exit(main())
-        assert (end.value.code or 0) == code
+        assert (end.value.code or 0) == code, stacks
 
 
 @pytest.mark.slow

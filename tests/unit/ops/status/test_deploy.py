@@ -185,6 +185,20 @@ def test_work_that_has_ended_says_how_long_it_took(end: str) -> None:
     assert "..." not in shown
 
 
+def test_between_two_stacks_of_a_first_deploy_it_says_what_comes() -> None:
+    shown = _lines(_read(Aws({"TrainingCluster-Network": "CREATE_COMPLETE"}), "second"))
+    assert "The cluster second does not exist yet. A deploy in progress creates it last." in shown
+    assert "npx cdk deploy TrainingClusterStack -c cluster_name=second" in shown
+
+
+def test_a_cluster_that_is_not_there_comes_with_those_that_are() -> None:
+    stacks = {"TrainingCluster-Network": "CREATE_COMPLETE", "TrainingClusterStack-b": "CREATE_COMPLETE"}
+    stacks["TrainingClusterStack"] = "CREATE_COMPLETE"
+    assert "There is no cluster nosuch here. Clusters here: b, training." in _lines(
+        _read(Aws(stacks), "nosuch")
+    )
+
+
 def test_without_a_stack_it_says_what_to_type() -> None:
     shown = _lines(Status(cluster_name="training", stacks=(), progress=None))
     assert "npx cdk deploy TrainingClusterStack" in shown

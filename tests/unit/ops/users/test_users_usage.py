@@ -50,7 +50,7 @@ def test_nodes_of_an_unknown_partition_have_no_price() -> None:
     (found,) = read_usage(Head("alice|gone|1|3600|8\n"), by="user", **WHEN)  # type: ignore[arg-type]
     assert (found.node_hours, found.usd) == (1, None)
     text = render_usage((found,), by="user", cluster_name="training", **WHEN)
-    assert text.splitlines()[1].split() == ["alice", "1", "1.00", "0.00", "unknown"]
+    assert text.splitlines()[1].split() == ["alice", "1", "1.00", "0.0022", "unknown"]
 
 
 def test_the_table_ends_with_the_sum_of_all() -> None:
@@ -62,6 +62,14 @@ def test_the_table_ends_with_the_sum_of_all() -> None:
         ["alice", "1", "1.00", "8.00"],
         ["all", "2", "3.00", "24.00"],
     ]
+
+
+def test_a_run_of_seconds_is_not_rounded_to_nothing() -> None:
+    found = read_usage(Head("alice|gpu|1|10|80\nbob|gpu|1|1|0\n"), by="user", **WHEN)  # type: ignore[arg-type]
+    lines = render_usage(found, by="user", cluster_name="training", **WHEN).splitlines()
+    assert lines[1].split()[:4] == ["alice", "1", "0.0028", "0.022"]
+    assert lines[2].split()[2:4] == ["0.00028", "0.0022"]
+    assert float(lines[2].split()[4]) > 0
 
 
 @pytest.mark.parametrize(
