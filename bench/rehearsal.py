@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -20,10 +21,11 @@ from training_cluster.paths import ROOT
 
 TITLE = "a rehearsal, and what sbatch adds to torchrun"
 ROUNDS = 3
-_GOAL = 1.3
+_GOAL, _WARM_S = 1.3, 25
 _TIMEOUT_S = 600
 _GRACE_S = 60
 _FIRST_LOSS = "step 1: loss"
+_STEP = re.compile(r"^\d+\. (?P<title>.+)\n(?:.*\n)*?   done in (?P<seconds>\d+) s$", re.MULTILINE)
 # Variables of a surrounding make, and folders of its environments, which the clone must not inherit.
 _NOT_HANDED_ON = (
     "MAKEFLAGS",
@@ -41,21 +43,26 @@ def measure() -> Result:
         began = time.perf_counter()
         clone = Path(folder) / "clone"
         run(["git", "clone", "--quiet", ROOT, clone], cwd=ROOT, environment=os.environ)
-        cold = time.perf_counter() - began + to_first_loss(clone)
-        warm = to_first_loss(clone)
+        cold = time.perf_counter() - began + to_first_loss(clone)[0]
+        warm, steps = to_first_loss(clone)
     with tempfile.TemporaryDirectory() as folder, ready(Path(folder)) as works:
         seconds = turns(works, rounds=ROUNDS)
     return Result(
         rows=[
             Row(name="from a clone to the first loss, cold", measured=f"{cold:.0f} s"),
-            Row(name="from make rehearse to the first loss, warm", measured=f"{warm:.0f} s"),
+            Row(
+                name="from make rehearse to the first loss, warm",
+                goal=f"<= {_WARM_S} s",
+                measured=f"{warm:.0f} s",
+                verdict="met" if warm <= _WARM_S else "missed",
+            ),
             at_most(
                 "sbatch to the first step, against bare torchrun",
                 ratios(seconds["sbatch"], seconds["bare torchrun"]),
                 _GOAL,
             ),
         ],
-        figures={"cold_s": cold, "warm_s": warm, "first_step_s": seconds},
+        figures={"cold_s": cold, "warm_s": warm, "warm_steps_s": steps, "first_step_s": seconds},
         picture=Bars(
             title="Seconds until two ranks have made their first step: less is better",
             x_label="seconds",
@@ -64,10 +71,13 @@ def measure() -> Result:
         notes=[
             f"Cold: `git clone` of the committed files, then `make rehearse FAMILY={FAMILY} "
             f"WORKLOAD={WORKLOAD}`, with the package caches of this checkout. Warm: the same command again "
-            "in the same clone. Each run stops at its first loss. A warm run took 42 s on 2026-11-22, "
-            "before the app was synthesised in parallel with the bootstrap and before the provider polled "
-            "three times as often. In a profile of 2026-11-24, the deploy of the three stacks takes half "
-            "of the time (mostly in the real library), the synth a fifth, and the import of torch a tenth.",
+            "in the same clone. Each run stops at its first loss. Of the warm run: "
+            f"{', '.join(f'{title.lower()} {seconds} s' for title, seconds in steps.items())}; the rest "
+            "is the check of the environments, and sbatch until the first loss. The real parts take this "
+            "time: CPU seconds on 2026-11-24 were 8 for the synth, 13 for the provider with the real "
+            "library, 6 for the local AWS, 5 for the CDK CLI, 3 for BucketDeployment, and 7 for four "
+            "processes that import torch (torchrun and a rank on each node). On two cores these alone take "
+            "21 s.",
             "sbatch runs job.slurm on a local Slurm with two running nodes. Its time includes the job's "
             "checks and a preparation with nothing to do. torchrun runs the same trainer with the same "
             "settings on the same two ranks.",
@@ -75,8 +85,10 @@ def measure() -> Result:
     )
 
 
-def to_first_loss(clone: Path) -> float:
-    """Return the seconds from `make rehearse` to the first loss; the rehearsal is then interrupted.
+def to_first_loss(clone: Path) -> tuple[float, dict[str, int]]:
+    """Return the seconds from `make rehearse` to the first loss, and those of each step that ended before.
+
+    The rehearsal is then interrupted.
 
     Raises:
         BaselineError: the rehearsal ended before.
@@ -113,7 +125,7 @@ def to_first_loss(clone: Path) -> float:
         end_group(process)
     if seconds is None:
         raise BaselineError(f"make rehearse in {clone} printed no first loss:\n" + "".join(said[-20:]))
-    return seconds
+    return seconds, {found["title"]: int(found["seconds"]) for found in _STEP.finditer("".join(said))}
 
 
 def _interrupt(process: subprocess.Popen[str]) -> None:

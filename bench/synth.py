@@ -15,7 +15,7 @@ from training_cluster.paths import ROOT
 
 TITLE = "cdk synth as a whole process"
 SAMPLES = ROOT / "bench" / "samples"
-ROUNDS = 5
+ROUNDS = 4
 APPS = {
     "ours": "app.py",
     "empty CDK app": "bench/samples/empty_app.py",

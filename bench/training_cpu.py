@@ -20,8 +20,8 @@ from bench.subjects.workloads import Workload
 from training_cluster.paths import ROOT, TRAINING
 
 TITLE = "training on CPUs, tokens a second"
-ROUNDS, COMPILED_ROUNDS = 5, 3
-SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=20, after=4)
+ROUNDS, COMPILED_ROUNDS = 3, 2
+SIZES = Sizes(layers=6, heads=6, width=384, context=256, vocab_size=2048, batch=4, steps=14, after=4)
 _AS_FAST, _COMPILED_AS_FAST, _OVERHEAD = 1.0, 1.1, 1.02
 _NANOGPT = "gpt2 against nanoGPT, tokens/s"
 _COMPILED = "gpt2 against nanoGPT, both compiled, tokens/s"
@@ -41,7 +41,7 @@ ROBERTA = {
     "roberta_width": 256,
     "roberta_context": 128,
     "batch_size": 16,
-    "max_steps": 35,
+    "max_steps": 25,
     "log_every": 5,
     "checkpoint_every": 1000,
     "eval_batches": 0,

@@ -110,14 +110,9 @@ class Rehearsal:
                 raise
 
     def _steps(self, running: ExitStack) -> None:
-        address = self._start_local_aws(running)
-        cdk = CdkCli(
-            project=ROOT,
-            environment=address.client_environment() | dict([self._workspace.marker]),
-            logs=self._workspace.logs,
-            narrator=self._narrator,
-        )
-        cluster = self._deploy(cdk, address)
+        with ExitStack() as synthesis:
+            address, cdk = self._start_local_aws(running, synthesis)
+            cluster = self._deploy(cdk, address, synthesis)
         slurm = self._start_local_slurm(running, cluster, address)
         scene = self._start_monitoring(running, slurm) if self._options.metrics == "prometheus" else None
         self._report(self._train(slurm, address))
@@ -163,7 +158,8 @@ class Rehearsal:
         finally:
             refuse_denied_calls(address)
 
-    def _start_local_aws(self, running: ExitStack) -> LocalAwsAddress:
+    def _start_local_aws(self, running: ExitStack, synthesis: ExitStack) -> tuple[LocalAwsAddress, CdkCli]:
+        """Start the local AWS, and meanwhile the synth, which needs no account."""
         local_aws = LocalAws(
             folder=self._workspace.aws,
             marker=self._workspace.marker,
@@ -171,17 +167,25 @@ class Rehearsal:
         )
         with self._narrator.step(*_LOCAL_AWS):
             running.callback(local_aws.stop)
-            address = local_aws.start()
+            address = local_aws.launch()
+            cdk = CdkCli(
+                project=ROOT,
+                environment=address.client_environment() | dict([self._workspace.marker]),
+                logs=self._workspace.logs,
+                narrator=self._narrator,
+            )
+            synthesis.enter_context(cdk.synthesis(*self._flags, output=self._workspace.aws / "cdk.out"))
+            local_aws.wait()
             if self._options.order is not None:
                 address.creation_order.write_text(str(self._options.order))
                 self._narrator.say(f"stacks are created in the unfavorable order {self._options.order}")
             self._narrator.say(f"{address.url}, account {ACCOUNT}, {address.region}")
-        return address
+        return address, cdk
 
-    def _deploy(self, cdk: CdkCli, address: LocalAwsAddress) -> DeployedCluster:
+    def _deploy(self, cdk: CdkCli, address: LocalAwsAddress, synthesis: ExitStack) -> DeployedCluster:
         with self._narrator.step(*_DEPLOY):
-            with cdk.synthesis(*self._flags, output=self._workspace.aws / "cdk.out"):
-                self._cdk(cdk, address, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
+            self._cdk(cdk, address, "bootstrap", f"aws://{ACCOUNT}/{address.region}")
+            synthesis.close()  # waits for the synth
             deploy = ("deploy", "TrainingClusterStack", "--require-approval", "never")
             self._cdk(cdk, address, *deploy, "--app", self._assembly)
             cluster = read_deployed_cluster(address, self._options.settings.cluster_name)

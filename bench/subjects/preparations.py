@@ -79,7 +79,8 @@ class Preparations:
         raw.mkdir(parents=True)
         for file in text.files(SUFFIX[name]):
             (raw / file.name).symlink_to(file)
-        settings: Settings = {"corpus": "raw", "prepare_workers": workers, "vocab_size": VOCAB_SIZE}
+        source = "data" if name == "titan" else "corpus"
+        settings: Settings = {source: "raw", "prepare_workers": workers, "vocab_size": VOCAB_SIZE}
         settings = {**settings, **self._give_vocabulary(workload, settings)}
         return self._end(with_folder, workload.prepare("run", settings, memory=True))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from training_cluster.paths import TRAINING
 
 TIMEOUT_S = 1200
 """Time limit of a preparation or a training, in seconds. On GPUs it compiles the model and tunes kernels."""
+_LABEL = re.compile(r"^\d+: ")  # of a rank's output, by launch.sh
 Settings = Mapping[str, object]
 """Settings of a workload, by their names in lower case."""
 
@@ -56,8 +58,9 @@ class Workload:
         return self._start("prepare.sh", self.environment(run, settings), memory=memory)
 
     def train(self, run: str, settings: Settings, *, ranks: int = 1) -> Watched:
-        """Run the workload's train.sh with a number of ranks on this machine, started by torchrun."""
-        return self._start("train.sh", self.environment(run, settings, ranks=ranks), memory=False)
+        """Run the workload's train.sh with a number of ranks on this machine; lines without their labels."""
+        watched = self._start("train.sh", self.environment(run, settings, ranks=ranks), memory=False)
+        return replace(watched, lines=[(at, _LABEL.sub("", line)) for at, line in watched.lines])
 
     def environment(self, run: str, settings: Settings, *, ranks: int = 1) -> dict[str, str]:
         """Return the variables that job.slurm gives a node, and the user's."""

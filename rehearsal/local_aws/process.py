@@ -48,11 +48,13 @@ class LocalAws:
         self.stop()
 
     def start(self) -> LocalAwsAddress:
-        """Start it and wait until it answers.
+        """Start it and wait until it answers; raises as `wait` does."""
+        address = self.launch()
+        self.wait()
+        return address
 
-        Raises:
-            RehearsalError: it ended or did not answer in time; with the end of its log.
-        """
+    def launch(self) -> LocalAwsAddress:
+        """Start it. Nothing answers before `wait` returns."""
         self._folder.chmod(0o700)  # its files contain the access key
         (self._folder / "home").mkdir(exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as listener, self.log.open("wb") as log:
@@ -69,13 +71,20 @@ class LocalAws:
                 pass_fds=[listener.fileno()],
                 start_new_session=True,
             )
+        return address
+
+    def wait(self) -> None:
+        """Wait until it answers.
+
+        Raises:
+            RehearsalError: it ended or did not answer in time; with the end of its log.
+        """
         deadline = time.monotonic() + START_TIMEOUT_S
         while READY not in self.log.read_text(errors="replace"):
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if self._process is None or self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise RehearsalError(f"The local AWS did not start. The end of {self.log}:\n{self._tail()}")
             time.sleep(_POLL_S)
-        return address
 
     def stop(self) -> None:
         """End it with all of its functions' processes: SIGTERM, a grace period, SIGKILL."""
