@@ -62,6 +62,7 @@ class LocalAws:
             address = LocalAwsAddress(
                 port=port, folder=self._folder, access_key=new_access_key(), region=self._region
             )
+            address.tmp.mkdir(exist_ok=True)  # TMPDIR of clients, which may start before it answers
             self._process = subprocess.Popen(
                 self._command(address, listener.fileno()),
                 stdin=subprocess.DEVNULL,
