@@ -25,6 +25,8 @@ from torchtitan.config import CompileConfig
 from torchtitan.config.manager import custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.models.common.config_utils import decoder_vocab_size
+from torchtitan.models.common.decoder import Decoder
+from torchtitan.models.common.linear import Linear
 from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.trainer import Trainer
 from trainkit.run import process_group
@@ -32,6 +34,10 @@ from trainkit.run.run import Run, die
 
 NOT_IN_FLOAT8 = ["lm_head", "router.gate"]
 """Modules that torchtitan's own recipes keep in bf16: the head, and the choice of experts."""
+NOT_IN_LORA = {"gate", "wq_a", "wkv_a"}
+"""Modules whose weights torchtitan replicates over the ranks of TP: the choice of experts, and the narrowing
+matrices of DeepSeek's attention. Its LoRA takes only what is divided by rows or columns (components/lora.py).
+"""
 
 
 def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
@@ -44,8 +50,22 @@ def model_of(settings: Settings, weights: Path | None) -> ModelSpec:
             Float8LinearConverter.Config(filter_fqns=NOT_IN_FLOAT8, model_compile_enabled=compiles(settings))
         )
     if settings.lora_rank:
-        converters.append(LoRAConverter.Config(rank=settings.lora_rank, alpha=2.0 * settings.lora_rank))
+        plain = package.model_registry(size, attn_backend="flex").model
+        converters.append(
+            LoRAConverter.Config(
+                rank=settings.lora_rank, alpha=2.0 * settings.lora_rank, target_modules=lora_targets(plain)
+            )
+        )
     return package.model_registry(size, attn_backend="flex", converters=converters or None)
+
+
+def lora_targets(model: Decoder.Config) -> list[str]:
+    """List the names of the matrices beside which LoRA trains: all that torchtitan can, in layers and head.
+
+    A head that is the embedding as well is left out: merged into it, LoRA's product would change both.
+    """
+    names = {name.rpartition(".")[2] for name, *_ in model.traverse(Linear.Config)} - NOT_IN_LORA
+    return sorted(names - {"lm_head"} if model.enable_weight_tying else names)
 
 
 def compiles(settings: Settings) -> bool:

@@ -332,6 +332,13 @@ def test_chats_fine_tune_exported_weights_with_lora_and_give_weights_again(
     assert "lora" not in names
 
 
+def test_lora_merged_into_the_weights_computes_the_same_in_every_model(
+    whole_run: list[dict[str, Any]],
+) -> None:
+    assert whole_run, "the first run installs the environment"
+    assert float(in_environment("titan", "titan_lora.py").splitlines()[-1]) < 1e-3
+
+
 def test_a_run_that_diverges_ends_and_keeps_its_last_good_checkpoint(training: Training) -> None:
     check_that_divergence_ends_a_run(training)
 
