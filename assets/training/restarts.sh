@@ -70,7 +70,7 @@ read_kill_wait() {
 }
 
 note_start() {
-  rm -f "$RUN_DIR/outcome" "$RUN_DIR/failed"
+  rm -f "$RUN_DIR"/{outcome,failed,network.json}
   # Otherwise all nodes make these folders of launch.sh at once.
   mkdir -p "$RUN_DIR"/{logs,flight}/"$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"
   printf '%s %s %s %s %s\n' "${SLURM_RESTART_COUNT:-0}" "$start_step" "$(date -u +%FT%TZ)" "$SLURM_JOB_NODELIST" \
@@ -152,6 +152,11 @@ end_of_training() {
     tell "given up" "the training diverged at step ${outcome#diverged }"
     log "the training diverged at step ${outcome#diverged }: not started again, since it would most likely diverge there again"
     log "with a lower LEARNING_RATE, or more WARMUP_STEPS: LEARNING_RATE=VALUE $(how_to_go_on)"
+    exit 1
+  elif [[ $outcome == refused* ]]; then
+    tell "given up" "${outcome#refused }"
+    log "not started again: ${outcome#refused }"
+    log "when that is fixed, go on from step $(latest_step): $(how_to_go_on)"
     exit 1
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"

@@ -19,6 +19,7 @@ from accelerate.utils import set_seed
 from ahead import Ahead
 from model import learning_rate, loss_of, make_model, make_optimizer
 from settings import Prepared, Settings, Shape, highest_learning_rate
+from trainkit import network
 from trainkit.data.order import Order
 from trainkit.data.shards import Manifest, Tokens
 from trainkit.run import checkpoints, outcome, process_group, stacks
@@ -100,7 +101,8 @@ def train(run: Run, settings: Settings, shape: Shape, prepared: Prepared, manife
     # Accelerate passes the option by its former name, which torch still accepts.
     warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
     stacks.register(run)
-    process_group.record_network(run)
+    if settings.device == "cuda":
+        network.record(run)
     accelerator = Accelerator(
         cpu=settings.device == "cpu",
         mixed_precision=settings.mixed_precision,

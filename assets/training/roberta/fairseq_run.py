@@ -15,6 +15,7 @@ from fairseq_cli import train as program
 from gradient_norms import finite_norms
 from recorded_task import CHECKPOINT, RecordedMaskedLM, Recorder, made_of, read_progress
 from settings import Settings, fairseq_arguments
+from trainkit import network
 from trainkit.run import checkpoints, outcome, process_group, stacks
 from trainkit.run.finite import end_diverged
 from trainkit.run.run import Run, die
@@ -91,7 +92,8 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
     program.validate = patient(run, "validating", program.validate)
 
     stacks.register(run)
-    process_group.record_network(run)
+    if device.type == "cuda":
+        network.record(run)
 
     def checked_world(cfg: Any) -> Any:
         check_world(device)

@@ -2,13 +2,13 @@
 
 Only the standard library, and Python 3.9. Formats: NCCL 2.2x ("via NET/<network>/<device>" by a rank with a
 connection to another node, "Using network <network>" and, later, "Assigned NET plugin <network> to comm" by
-each rank), aws-ofi-nccl 1.16 and newer ("NET/OFI Selected provider is efa, fabric is efa (found 4 nics)").
+each rank), aws-ofi-nccl ("NET/OFI Selected provider is efa, fabric is efa (found 4 nics)"; before 1.16
+"NET/OFI Selected Provider is efa (found 4 nics)"). Libfabric sends over TCP, too, where it finds no EFA.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 from collections.abc import Iterable, Mapping, MutableMapping
@@ -19,8 +19,8 @@ from typing import Any, Optional
 TRANSPORT = re.compile(r"\bvia NET/(?:AWS )?(\w+)/")
 # The recording rank may have no connection to another node, since other GPUs are closer to the cards.
 CHOSEN = re.compile(r"\b(?:Using network|Assigned NET plugin) (?:AWS )?(\w+)")
-NICS = re.compile(r"NET/OFI Selected provider is (\S+?),.*\(found (\d+) nics\)")
-SOCKET = "Socket"
+NICS = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,]+).*\(found (\d+) nics\)")
+SOCKET, LIBFABRIC, EFA = "Socket", "Libfabric", "efa"
 FOLDER, FILE = "network", "network.json"
 STRICT = "STRICT_NETWORK"
 
@@ -30,7 +30,7 @@ class Network:
     """Transports that NCCL uses between nodes, and libfabric's providers, by host."""
 
     transports: Mapping[str, tuple[str, ...]]
-    """Libfabric (EFA), Socket (TCP) or IB, by host; hosts without a line are left out."""
+    """Libfabric (EFA), "Libfabric (tcp)", Socket or IB, by host; hosts without a line are left out."""
     providers: tuple[str, ...] = ()
     nics: tuple[int, ...] = ()
     """Numbers of EFA cards that the hosts found."""
@@ -38,7 +38,7 @@ class Network:
     @property
     def on_tcp(self) -> list[str]:
         """Hosts whose NCCL sends over TCP."""
-        return sorted(host for host, taken in self.transports.items() if SOCKET in taken)
+        return sorted(host for host, taken in self.transports.items() if any(map(_is_tcp, taken)))
 
     @property
     def names(self) -> list[str]:
@@ -55,27 +55,37 @@ def record(run_dir: Path, environment: MutableMapping[str, str]) -> None:
         return
     folder = _folder(run_dir, environment)
     folder.mkdir(parents=True, exist_ok=True)
+    node = environment.get("SLURMD_NODENAME") or socket.gethostname()
     environment.update(
         NCCL_DEBUG="INFO",
         NCCL_DEBUG_SUBSYS="INIT,NET",
-        NCCL_DEBUG_FILE=str(folder / f"{socket.gethostname()}.log"),
+        NCCL_DEBUG_FILE=str(folder / f"{node}.log"),
     )
 
 
-def read(run_dir: Path, environment: Mapping[str, str]) -> Optional[Network]:  # noqa: UP045 (Python 3.9)
-    """Read the records of this start's nodes; None if none has a line about a network."""
+def read(run_dir: Path, environment: Mapping[str, str]) -> Network:
+    """Read the records of this start's nodes."""
     transports: dict[str, tuple[str, ...]] = {}
     providers: set[str] = set()
     nics: set[int] = set()
     for file in sorted(_folder(run_dir, environment).glob("*.log")):
         taken, found = _lines(file.read_text(encoding="utf-8", errors="replace").splitlines())
+        own = {provider for provider, _ in found}
         if taken:
-            transports[file.stem] = tuple(sorted(taken))
-        providers |= {provider for provider, _ in found}
+            transports[file.stem] = tuple(sorted(_through(name, own) for name in taken))
+        providers |= own
         nics |= {count for _, count in found}
-    if not transports:
-        return None
     return Network(transports=transports, providers=tuple(sorted(providers)), nics=tuple(sorted(nics)))
+
+
+def _through(transport: str, providers: set[str]) -> str:
+    if transport != LIBFABRIC or not providers or EFA in providers:
+        return transport
+    return f"{LIBFABRIC} ({', '.join(sorted(providers))})"
+
+
+def _is_tcp(transport: str) -> bool:
+    return transport == SOCKET or transport.startswith(f"{LIBFABRIC} (")
 
 
 def _lines(lines: Iterable[str]) -> tuple[set[str], set[tuple[str, int]]]:
@@ -118,19 +128,26 @@ def complaint(network: Network, environment: Mapping[str, str]) -> str:
         return ""
     hosts = network.on_tcp
     named = ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")  # noqa: PLR2004
+    how = ", ".join(f"NET/{name}" for name in network.names if _is_tcp(name))
     return (
-        f"NCCL sends over TCP (NET/Socket) on {named}, and these nodes have {cards} EFA card"
+        f"NCCL sends over TCP ({how}) on {named}, and these nodes have {cards} EFA card"
         f"{'s' if cards > 1 else ''} each: the training is many times slower than it could be. Submit "
         "nccl-tests, which names the cause; usual ones are a security group without a rule for itself and an "
         "aws-ofi-nccl plugin that is not found."
     )
 
 
+def refusal(network: Network, environment: Mapping[str, str]) -> str:
+    """Return why STRICT_NETWORK=1 ends a run: a complaint, or no line of a node; empty if it goes on."""
+    nodes = int(environment.get("NNODES", "1"))
+    if environment.get(STRICT) != "1" or nodes < 2 or not int(environment.get("EFA_INTERFACES") or 0):  # noqa: PLR2004
+        return ""
+    silent = nodes - len(network.transports)
+    if found := complaint(network, environment):
+        return found
+    return f"NCCL has not written which network it takes on {silent} of {nodes} nodes." if silent > 0 else ""
+
+
 def _folder(run_dir: Path, environment: Mapping[str, str]) -> Path:
     start = f"{environment.get('SLURM_JOB_ID', '0')}-{environment.get('SLURM_RESTART_COUNT', '0')}"
     return run_dir / FOLDER / start
-
-
-def is_strict(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if a run on TCP where EFA exists has to end (STRICT_NETWORK=1)."""
-    return environment.get(STRICT) == "1"

@@ -1,4 +1,7 @@
-"""Outcome of a run for job.slurm: $RUN_DIR/outcome holds `finished`, `stopped STEP` or `diverged STEP`."""
+"""Outcome of a run for job.slurm, in $RUN_DIR/outcome.
+
+It holds `finished`, `stopped STEP`, `diverged STEP` or `refused REASON`.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,11 @@ def diverged(run: Run, step: int) -> None:
     Every rank writes the same words, since the end of one rank ends the others.
     """
     (run.run_dir / FILE).write_text(f"diverged {step}\n", encoding="utf-8")
+
+
+def refused(run: Run, reason: str) -> None:
+    """Record why the run may not go on as it was started; only the first rank writes."""
+    _write(run, f"refused {reason}")
 
 
 def _write(run: Run, text: str) -> None:

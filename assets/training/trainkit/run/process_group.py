@@ -15,9 +15,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from trainkit import nccl
+from trainkit import network
 from trainkit.run import heartbeat, stacks
-from trainkit.run.run import Run, die
+from trainkit.run.run import Run
 
 START = timedelta(minutes=30)
 """Time that a rank waits for the others until the first step is done, and in a save or a validation."""
@@ -27,14 +27,13 @@ CLOSING = timedelta(minutes=2)
 """Time that a rank has to close NCCL's communicators after its work."""
 
 _BACKGROUND: list[dist.ProcessGroup] = []
-_RUN: list[Run] = []
 
 
 def join(run: Run, backend: str, **options: Any) -> None:
     """Join the other ranks with the timeout of a start; `options` are those of init_process_group."""
     stacks.register(run)
     if "nccl" in backend:
-        record_network(run)
+        network.record(run)
     dist.init_process_group(backend, timeout=START, **options)
 
 
@@ -46,34 +45,13 @@ def background_group() -> dist.ProcessGroup:
     return group
 
 
-def record_network(run: Run) -> None:
-    """Record the network that NCCL uses; a trainer that makes the process group itself calls it first."""
-    _RUN[:] = [run]
-    if run.local_rank == 0:
-        nccl.record(run.run_dir, os.environ)
-
-
 def shorten() -> None:
     """Lower the timeouts after the first step, which may compile and warm up, and report NCCL's network.
 
     Dies if STRICT_NETWORK is 1 and nodes with EFA send over TCP.
     """
     _set_timeout(STEP)
-    if _RUN and _RUN[0].is_first:
-        _report_network(_RUN[0])
-
-
-def _report_network(run: Run) -> None:
-    network = nccl.read(run.run_dir, os.environ)
-    if network is None:
-        return
-    nccl.note(run.run_dir, network, os.environ)
-    if complaint := nccl.complaint(network, os.environ):
-        if nccl.is_strict():
-            die(f"{complaint} The run ends, since {nccl.STRICT} is 1.")
-        print(f"WARNING: {complaint} {nccl.STRICT}=1 ends such a run at its first step.", flush=True)
-    else:
-        print(f"network between the nodes: {', '.join(network.names)}", flush=True)
+    network.report()
 
 
 @contextlib.contextmanager

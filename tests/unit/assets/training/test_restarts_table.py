@@ -10,6 +10,7 @@ JOB = "slow/assets/training/test_job.py"
 HANGS = "slow/assets/training/test_job_hangs.py"
 SAVES = "slow/assets/training/test_job_slow_saves.py"
 SPOT = "unit/assets/training/trainkit/run/test_stopping_saves.py"
+NETWORK = "slow/assets/training/test_job_network.py"
 NCCL = "unit/assets/training/trainkit/test_nccl.py"
 GPT2 = "slow/assets/training/test_gpt2.py"
 
@@ -57,6 +58,8 @@ TESTS = {
         (JOB, "test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training"),
     ],
     "NCCL sends over TCP": [
+        (NETWORK, "test_a_strict_run_on_tcp_ends_at_its_first_step_and_keeps_its_checkpoint"),
+        (NETWORK, "test_a_strict_run_whose_nccl_writes_nothing_ends_too"),
         (NCCL, "test_a_node_that_sends_over_tcp_is_named_where_it_has_efa"),
         (NCCL, "test_a_report_warns_of_it"),
     ],

@@ -46,6 +46,12 @@ def test_a_wrong_setting_is_one_message(workload: str, pair: str, said: str) -> 
     assert "Traceback" not in str(error.value)
 
 
+def test_a_strict_network_and_the_users_own_lines_of_nccl_are_refused_together() -> None:
+    with pytest.raises(UsageError, match="STRICT_NETWORK=1 reads what NCCL writes with settings of its own"):
+        check_job_settings("gpt2", {"STRICT_NETWORK": "1", "NCCL_DEBUG": "WARN"}, ())
+    check_job_settings("gpt2", {"STRICT_NETWORK": "0", "NCCL_DEBUG": "WARN"}, ())
+
+
 def test_wrong_arguments_of_a_workload_are_refused_too() -> None:
     for arguments, said in ((("--max-steps", "x"), "invalid int value"), (("--nope",), "unrecognized")):
         with pytest.raises(UsageError, match=said):

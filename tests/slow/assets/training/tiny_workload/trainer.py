@@ -5,10 +5,12 @@ Ranks meet after each step, by files: as with a collective, none goes on alone, 
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
+from trainkit import network
 from trainkit.run import checkpoints, stacks
 from trainkit.run.memory import peak_bytes
 from trainkit.run.metrics import Metrics
@@ -29,6 +31,8 @@ STOP_SAVE_S = float(os.environ.get("STOP_SAVE_S", "0"))
 ALONE = os.environ.get("ALONE") == "1"
 # 1: ranks do not notice that another is gone, as with NCCL over EFA.
 DEAF = os.environ.get("DEAF") == "1"
+# A file with lines of NCCL, which each node then writes as NCCL does; without it the ranks do not use NCCL.
+NCCL_LINES = os.environ.get("NCCL_LINES")
 
 
 class World:
@@ -77,6 +81,13 @@ def save(run: Run, step: int, loss: float, *, disk_s: float = 0.0) -> None:
     checkpoints.publish(written, step, run=run, keep=2, started=started)
 
 
+def start_nccl(run: Run) -> None:
+    """Write NCCL's lines about its network where the settings of this rank request them."""
+    network.record(run)
+    if run.local_rank == 0:
+        shutil.copyfile(str(NCCL_LINES), os.environ["NCCL_DEBUG_FILE"])
+
+
 def deaths(run: Run) -> int:
     """Count the starts that the last rank ended."""
     return len(list(run.run_dir.glob("died-*")))
@@ -93,6 +104,8 @@ def main() -> None:
     """One rank's whole life."""
     run, stop = Run.from_environment(), Stop()
     stacks.register(run)
+    if NCCL_LINES:
+        start_nccl(run)
     world = World(run)
     (run.run_dir / f"pid-{run.rank}").write_text(str(os.getpid()))
     (run.run_dir / f"world-{run.rank}").write_text(f"{os.environ['LOCAL_RANK']} {os.environ['WORLD_SIZE']}")
@@ -106,6 +119,8 @@ def main() -> None:
         time.sleep(STEP_S)
         loss *= 0.97
         asked = world.meet(step, asked=stop.asked)
+        if step == first + 1:
+            network.report()
         if metrics:
             line = metrics.add(
                 step=step,

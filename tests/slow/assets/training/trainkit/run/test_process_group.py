@@ -1,4 +1,4 @@
-"""The end of ranks that have a process group: 200 ends of two ranks, none of which fails."""
+"""Process groups of ranks: 200 ends of two ranks without a failure, and the first step of a strict run."""
 
 import os
 import subprocess
@@ -48,31 +48,55 @@ for _ in range(int(sys.argv[1])):
     failed += any([os.waitpid(process, 0)[1] for process in ranks])
 print("failed ends:", failed)
 """
+STRICT = """
+import os, sys
+from pathlib import Path
+from trainkit import network
+from trainkit.run import process_group
+from trainkit.run.run import Run
+
+folders = dict.fromkeys(("run_dir", "data_dir", "checkpoint_dir"), Path(sys.argv[1]))
+network.record(Run(**folders, rank=0, local_rank=0, world_size=2))
+Path(os.environ["NCCL_DEBUG_FILE"]).write_text("node:1:2 [0] NCCL INFO Using network Socket\\n")
+process_group.shorten()
+"""
+
+
+def run(program: str, *arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a program on CPUs in the Python environment of nccl-tests."""
+    env = {
+        "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(folder / "venvs")),
+        "ACCELERATOR_KIND": "none",
+        "DEVICE": "cpu",
+        "TRAINING_REHEARSAL": "1",
+        "TMPDIR": str(folder),
+        "PYTHONPATH": str(TRAINING),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+        **env,
+    }
+    subprocess.run(["bash", TRAINING / "nccl-tests" / "prepare.sh"], env=os.environ | env, check=True)
+    return subprocess.run(
+        [f"{env['TRAINING_VENVS']}/nccl-tests/bin/python", "-B", "-c", program, *arguments],
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("ending", ["cpu", "gpu", "neuron"])
 def test_two_hundred_ends_of_two_ranks_are_clean(tmp_path: Path, ending: str) -> None:
     """As trainers end on CPUs, on GPUs and on Trainium, with gloo in the place of their own groups."""
-    env = os.environ | {
-        "TRAINING_VENVS": os.environ.get("TRAINING_VENVS", str(tmp_path / "venvs")),
-        "ACCELERATOR_KIND": "none",
-        "DEVICE": "cpu",
-        "TRAINING_REHEARSAL": "1",
-        "TMPDIR": str(tmp_path),
-        "PYTHONPATH": str(TRAINING),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-    }
-    subprocess.run(["bash", TRAINING / "nccl-tests" / "prepare.sh"], env=env, check=True)
-    python = Path(env["TRAINING_VENVS"]) / "nccl-tests" / "bin" / "python"
-    done = subprocess.run(
-        [python, "-B", "-c", PROGRAM, str(ENDS), ending],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=True,
-    )
+    done = run(PROGRAM, str(ENDS), ending, folder=tmp_path)
     assert done.stdout.endswith("failed ends: 0\n"), done.stdout[-2000:] + done.stderr[-2000:]
     # What ranks printed is not lost, though the interpreter does not end as usual.
     assert done.stdout.count("done") == 2 * ENDS
+
+
+def test_a_strict_run_on_tcp_ends_after_its_first_step(tmp_path: Path) -> None:
+    job = {"NNODES": "2", "EFA_INTERFACES": "4", "STRICT_NETWORK": "1"}
+    done = run(STRICT, str(tmp_path), folder=tmp_path, **job)
+    assert (done.returncode, "NCCL sends over TCP (NET/Socket) on " in done.stderr) == (1, True), done.stderr
+    assert (tmp_path / "outcome").read_text().startswith("refused NCCL sends over TCP")

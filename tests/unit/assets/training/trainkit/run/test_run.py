@@ -72,11 +72,8 @@ def test_a_step_without_finite_numbers_ends_the_run_and_names_the_checkpoint_bef
         )
 
 
-def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
-    run = a_run(tmp_path, rank=1)
-    save(run, 8)
-    with pytest.raises(SystemExit, match=r"the norm of the gradients 1\.0: no checkpoint is written\."):
-        check_finite(run, step=9, loss=math.nan, gradient_norm=1.0)
+def end_of_training(run: Run) -> subprocess.CompletedProcess[str]:
+    """End a job whose ranks failed, after a start at step 0."""
     # scontrol is all that needs a Slurm here.
     script = """
         log() { echo "$*"; }
@@ -92,8 +89,15 @@ def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
         **{"RUN_DIR": str(run.run_dir), "CHECKPOINT_DIR": str(run.checkpoint_dir), "SPOT_NOTICE": "/none"},
         **{"MAX_RESTARTS": "3", "NNODES": "2", "SLURM_JOB_ID": "7"},
     }
-    ended = ["bash", "-euo", "pipefail", "-c", script]
-    done = subprocess.run(ended, env=env, capture_output=True, text=True)
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=env, capture_output=True, text=True)
+
+
+def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
+    run = a_run(tmp_path, rank=1)
+    save(run, 8)
+    with pytest.raises(SystemExit, match=r"the norm of the gradients 1\.0: no checkpoint is written\."):
+        check_finite(run, step=9, loss=math.nan, gradient_norm=1.0)
+    done = end_of_training(run)
     assert done.returncode == 1, done.stderr
     assert "asked Slurm" not in done.stdout
     assert "the training diverged at step 9: not started again" in done.stdout
@@ -102,7 +106,19 @@ def test_a_run_that_diverged_is_not_queued_again(tmp_path: Path) -> None:
     )
     assert "more WARMUP_STEPS" in done.stdout
     (run.run_dir / "outcome").unlink()
-    assert "asked Slurm: requeue 7" in subprocess.run(ended, env=env, capture_output=True, text=True).stdout
+    assert "asked Slurm: requeue 7" in end_of_training(run).stdout
+
+
+def test_a_run_that_refused_its_network_is_not_queued_again_though_it_has_a_new_checkpoint(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path)
+    save(run, 8)
+    outcome.refused(run, "NCCL sends over TCP")
+    done = end_of_training(run)
+    assert (done.returncode, "asked Slurm" in done.stdout) == (1, False), done.stderr
+    assert "not started again: NCCL sends over TCP\n" in done.stdout
+    assert "go on from step 8: RUN_NAME=run sbatch --nodes 2 " in done.stdout
 
 
 def test_an_update_that_fp16_skips_does_not_end_the_run(tmp_path: Path) -> None:
