@@ -32,11 +32,16 @@ LONGEST = (
         "rehearsal/test_rehearsal.py",
         "bootstrap/test_bootstrap_node_start.py",
     ),
-    *("ops/test_cli.py", "training/test_gpt2.py", "stacks/test_stacks_queues.py", "training/test_job.py"),
+    *(
+        "ops/test_cli.py",
+        "training/test_gpt2.py",
+        "stacks/test_stacks_queues.py",
+        "training/test_restarts.py",
+    ),
     *("stacks/test_image_stack.py", "stacks/test_storage_stack.py", "functions/test_layer.py"),
     *("local_aws/test_local_aws.py", "training/test_job_hangs.py", "stacks/test_stacks_flags.py"),
     *("permissions/test_permissions.py", "bootstrap/test_health.py", "plan/test_plan.py"),
-    *("training/test_training_requirements.py", "training/test_job_slow_saves.py"),
+    *("training/test_training_requirements.py", "training/test_job_slow_saves.py", "training/test_job.py"),
 )
 
 PROVIDER_ENVIRONMENT = {

@@ -2,25 +2,20 @@
 
 import os
 import re
-import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.training import Training, training_on_slurm
+from tests.slow.assets.training.tiny import tiny_on_slurm
+from tests.slow.assets.training.training import Training
 
 pytestmark = pytest.mark.slow
-TINY = Path(__file__).parent / "tiny_workload"
 
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-    folder = tmp_path_factory.mktemp("hangs")
-    env = {"TRAINING_VENVS": str(folder / "venvs")}
-    with training_on_slurm(folder, workload="tiny", env=env) as training:
-        shutil.copytree(TINY, training.shared / "training" / "tiny")
+    with tiny_on_slurm(tmp_path_factory.mktemp("hangs")) as training:
         yield training
 
 

@@ -1,16 +1,15 @@
 """NCCL over TCP between nodes with EFA: job.slurm on a real Slurm, and NCCL's lines from a file."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.training import NODES, Training, training_on_slurm
+from tests.slow.assets.training.tiny import tiny_on_slurm
+from tests.slow.assets.training.training import NODES, Training
 from training_cluster.paths import ROOT
 
 pytestmark = pytest.mark.slow
-TINY = Path(__file__).parent / "tiny_workload"
 LOGS = ROOT / "tests" / "unit" / "assets" / "training" / "nccl_tests" / "logs"
 TCP = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "bad-efa-unused.log")}
 EFA = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "good-p4d-2-nodes.log")}
@@ -18,10 +17,7 @@ EFA = {"EFA_INTERFACES": "4", "NCCL_LINES": str(LOGS / "good-p4d-2-nodes.log")}
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-    folder = tmp_path_factory.mktemp("network")
-    env = {"TRAINING_VENVS": str(folder / "venvs")}
-    with training_on_slurm(folder, workload="tiny", env=env) as training:
-        shutil.copytree(TINY, training.shared / "training" / "tiny")
+    with tiny_on_slurm(tmp_path_factory.mktemp("network")) as training:
         yield training
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import os
-import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.test_job import TINY
-from tests.slow.assets.training.training import Training, training_on_slurm
+from tests.slow.assets.training.tiny import tiny_on_slurm
+from tests.slow.assets.training.training import Training
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +47,7 @@ def training(tmp_path_factory: pytest.TempPathFactory, got: tuple[str, list[str]
     file = folder / "webhook"
     file.touch(mode=0o600)
     file.write_text(got[0])
-    env = {"TRAINING_VENVS": str(folder / "venvs"), "NOTIFY": "webhook", "NOTIFY_FILE": str(file)}
-    with training_on_slurm(folder, workload="tiny", env=env) as training:
-        shutil.copytree(TINY, training.shared / "training" / "tiny")
+    with tiny_on_slurm(folder, NOTIFY="webhook", NOTIFY_FILE=str(file)) as training:
         yield training
 
 

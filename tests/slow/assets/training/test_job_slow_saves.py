@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.slow.assets.training.training import Training, training_on_slurm, wait_until
+from tests.slow.assets.training.tiny import tiny_on_slurm
+from tests.slow.assets.training.training import Training, wait_until
 
 pytestmark = pytest.mark.slow
 
-TINY = Path(__file__).parent / "tiny_workload"
 SAVE_S = 34
 # At a time limit of a minute SIGTERM comes up to a minute before, and SIGKILL would come 30 s after.
 TIMED_SAVE_S = 70
@@ -25,10 +23,7 @@ SETTINGS = {"STOP_SAVE_S": str(SAVE_S), "CHECKPOINT_EVERY": "1000", "MAX_STEPS":
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-    folder = tmp_path_factory.mktemp("saves")
-    env = {"TRAINING_VENVS": str(folder / "venvs")}
-    with training_on_slurm(folder, workload="tiny", env=env) as training:
-        shutil.copytree(TINY, training.shared / "training" / "tiny")
+    with tiny_on_slurm(tmp_path_factory.mktemp("saves")) as training:
         yield training
 
 

@@ -7,6 +7,8 @@ import re
 from training_cluster.paths import ROOT
 
 JOB = "slow/assets/training/test_job.py"
+RESTARTS = "slow/assets/training/test_restarts.py"
+STOPS = "slow/assets/training/test_restarts_stops.py"
 HANGS = "slow/assets/training/test_job_hangs.py"
 SAVES = "slow/assets/training/test_job_slow_saves.py"
 SPOT = "unit/assets/training/trainkit/run/test_stopping_saves.py"
@@ -16,46 +18,46 @@ GPT2 = "slow/assets/training/test_gpt2.py"
 
 TESTS = {
     "a rank died": [
-        (JOB, "test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on"),
-        (JOB, "test_a_job_that_got_on_to_no_checkpoint_is_not_started_again"),
-        (JOB, "test_a_job_starts_again_as_often_as_it_may_and_no_more"),
+        (RESTARTS, "test_a_killed_rank_and_the_job_starts_again_by_itself_and_goes_on"),
+        (RESTARTS, "test_a_job_that_got_on_to_no_checkpoint_is_not_started_again"),
+        (RESTARTS, "test_a_job_starts_again_as_often_as_it_may_and_no_more"),
         (HANGS, "test_ranks_that_do_not_notice_a_dead_one_are_ended_and_the_run_goes_on"),
     ],
     "a node was lost": [
-        (JOB, "test_a_lost_node_and_the_job_starts_on_another_and_goes_on"),
-        (JOB, "test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever"),
+        (RESTARTS, "test_a_lost_node_and_the_job_starts_on_another_and_goes_on"),
+        (RESTARTS, "test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever"),
     ],
     "no step for": [(HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on")],
     "EC2 takes a spot node": [
-        (JOB, "test_a_spot_notice_and_the_job_saves_and_starts_again"),
+        (STOPS, "test_a_spot_notice_and_the_job_saves_and_starts_again"),
         (SPOT, "test_a_spot_node_s_run_saves_more_often_from_its_eleventh_step_on_and_says_why"),
     ],
     "the loss or the gradients are not finite": [
         (GPT2, "test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it"),
     ],
     "time limit, `scancel`": [
-        (JOB, "test_cancelled_it_saves_and_says_how_to_go_on"),
+        (STOPS, "test_cancelled_it_saves_and_says_how_to_go_on"),
         (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue"),
     ],
     "time limit, with `REQUEUE_AT_TIME_LIMIT=1`": [
-        (JOB, "test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel"),
+        (STOPS, "test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel"),
     ],
     "`scontrol requeue`": [
         (SAVES, "test_a_save_of_more_than_30_s_survives_scancel_a_time_limit_and_a_requeue")
     ],
     "the newest checkpoint has lost files": [
         (
-            JOB,
+            RESTARTS,
             "test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs",
         ),
     ],
-    "the disk is full": [(JOB, "test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on")],
+    "the disk is full": [(RESTARTS, "test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on")],
     "the preparation dies": [
         (JOB, "test_a_killed_preparation_fails_the_job_and_the_next_one_finishes_it"),
     ],
     "slurmctld or slurmd dies": [
-        (JOB, "test_a_killed_controller_that_starts_again_does_not_interrupt_the_training"),
-        (JOB, "test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training"),
+        (RESTARTS, "test_a_killed_controller_that_starts_again_does_not_interrupt_the_training"),
+        (RESTARTS, "test_a_killed_slurmd_that_starts_again_does_not_interrupt_the_training"),
     ],
     "NCCL sends over TCP": [
         (NETWORK, "test_a_strict_run_on_tcp_ends_at_its_first_step_and_keeps_its_checkpoint"),
@@ -65,7 +67,7 @@ TESTS = {
     ],
     "rows of `metrics.jsonl`": [
         (
-            JOB,
+            RESTARTS,
             "test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs",
         ),
     ],

@@ -1,0 +1,37 @@
+"""Slurm with the tests' own workload, whose trainer takes seconds: what tests of job.slurm's parts share."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.slow.assets.training.training import Training, training_on_slurm, wait_until
+
+TINY = Path(__file__).parent / "tiny_workload"
+
+
+@contextmanager
+def tiny_on_slurm(folder: Path, **env: str) -> Iterator[Training]:
+    """A local Slurm of two nodes with the tiny workload."""
+    env = {"TRAINING_VENVS": str(folder / "venvs")} | env
+    with training_on_slurm(folder, workload="tiny", env=env) as training:
+        shutil.copytree(TINY, training.shared / "training" / "tiny")
+        yield training
+
+
+def steps(training: Training, run: str) -> list[int]:
+    return [row["step"] for row in training.metrics(run)]
+
+
+def starts(training: Training, run: str) -> list[tuple[str, str]]:
+    """Slurm's restart count and the step of each start."""
+    lines = (training.run_dir(run) / "starts").read_text().splitlines()
+    return [(line.split()[0], line.split()[1]) for line in lines]
+
+
+def losses(training: Training, run: str) -> list[float]:
+    return [row["loss"] for row in training.metrics(run)]
+
+
+def wait_for_words(training: Training, job_id: int, words: str) -> None:
+    wait_until(lambda: words in training.output(job_id), timeout_s=60, what=f"the job does not say: {words}")
