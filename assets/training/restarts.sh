@@ -161,27 +161,26 @@ end_of_training() {
   elif [[ $outcome == stopped* && -f $SPOT_NOTICE ]]; then
     restart_or_end 1 "EC2 takes a node ($(<"$SPOT_NOTICE")), and the training saved at step ${outcome#stopped }"
   elif [[ $outcome == stopped* && ! -f $RUN_DIR/failed ]]; then
-    if is_at_time_limit; then
-      restart_or_end 1 "the job is at its time limit, and the training saved at step ${outcome#stopped }"
-    fi
-    log "stopped at step ${outcome#stopped } and saved, as Slurm asked (time limit, scancel or requeue)"
-    tell stopped "at step ${outcome#stopped }, saved, as Slurm asked (time limit, scancel or requeue)"
-    log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
-    exit 1
+    end_as_asked "stopped at step ${outcome#stopped } and saved"
   elif [[ -n $told || ($1 == "$ENDED_BY_SIGTERM" && ! -f $RUN_DIR/failed && ! -f $SPOT_NOTICE) ]]; then
-    # Intel MPI's mpirun ends its ranks at once. A cancelled job is not requeued.
-    if is_at_time_limit; then restart_or_end 1 "the job is at its time limit, and the training could not save"; fi
-    tell stopped "as Slurm asked (time limit, scancel or requeue), without saving"
-    log "ended as Slurm asked (time limit, scancel or requeue), without saving: the last checkpoint is of step" \
-      "$(latest_step)"
-    log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
-    exit 1
+    # Intel MPI's mpirun ends its ranks at once.
+    end_as_asked "ended without saving since the checkpoint of step $(latest_step)"
   elif (($1)); then
     restart_or_end "$1" "the training failed ($failed)"
   fi
   log "done"
   tell finished "exit code $1"
   exit "$1"
+}
+
+# end_as_asked HOW: ends a job whose ranks Slurm asked to stop; at its time limit it starts again, if the user wants that. A
+# cancelled job is not requeued.
+end_as_asked() {
+  if is_at_time_limit; then restart_or_end 1 "the job is at its time limit: $1"; fi
+  log "$1, as Slurm asked (time limit, scancel or requeue)"
+  tell stopped "$1, as Slurm asked (time limit, scancel or requeue)"
+  log "go on with it, unless Slurm has queued it again: $(how_to_go_on)"
+  exit 1
 }
 
 # is_at_time_limit: succeeds if REQUEUE_AT_TIME_LIMIT is 1, and the ranks were asked to stop because of the time limit:

@@ -50,11 +50,11 @@ def node(tmp_path: Path) -> Node:
 
 
 def test_a_message_goes_to_the_clusters_topic_with_the_jobs_user(node: Node) -> None:
-    done = node.notify("given up", "the loss is no number")
+    done = node.notify("given up", "the loss is not finite")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     sent = node.published()
     assert sent["--topic-arn"] == "arn:aws-cn:sns:cn-north-1:123456789012:TrainingCluster_training_Jobs"
-    assert sent["--message"] == "[given up] job 17 (gpt2 of ann): the loss is no number"
+    assert sent["--message"] == "[given up] job 17 (gpt2 of ann): the loss is not finite"
     assert json.loads(sent["--message-attributes"]) == {"user": {"DataType": "String", "StringValue": "ann"}}
 
 
