@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,17 +27,14 @@ from trainkit.data.documents import sample
 from trainkit.data.hub_text import Download, fetched_documents
 from trainkit.data.lifecycle import (
     check_space,
-    find_or_download,
+    have_shards,
     is_made_of,
     is_of_text,
     main,
     note_for_training,
     note_made_of,
     remaining_units,
-    show_made,
     show_units,
-    upload,
-    verify_shards,
     whole_number,
     worker_count,
 )
@@ -110,11 +106,7 @@ def run() -> None:
         workers=worker_count(),
     )
     row = settings.bert_context + ROW_HEAD
-    started = time.monotonic()
-    if not find_or_download(config, bucket):
-        show_made(config.folder, make(config), started=started, counted="pairs", ids_each=row)
-    verify_shards(config.folder)
-    upload(config.folder, bucket)
+    have_shards(config, bucket, lambda: make(config), counted="pairs", ids_each=row)
     note_for_training(shards=str(config.folder))
 
 

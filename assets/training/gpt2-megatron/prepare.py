@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,16 +37,13 @@ from trainkit.data.documents import (
 )
 from trainkit.data.lifecycle import (
     check_space,
-    find_or_download,
+    have_shards,
     is_of_text,
     main,
     note_for_training,
     remaining_units,
-    show_made,
     show_units,
-    upload,
     validation_share,
-    verify_shards,
     whole_number,
     worker_count,
 )
@@ -97,11 +93,7 @@ def run() -> None:
     config = read_config()
     published.check(os.environ.get("INIT_FROM") or "scratch")
     shared = None if config.corpus == "machine" else bucket
-    started = time.monotonic()
-    if not find_or_download(config, shared):
-        show_made(config.folder, make(config, bucket), started=started)
-    verify_shards(config.folder)
-    upload(config.folder, shared)
+    have_shards(config, shared, lambda: make(config, bucket))
     make_indexed(config.folder, end_of_text=int(read_manifest(config.folder).source["end_of_text"]))
     if os.environ.get("INIT_FROM") == published.NAME:
         published.have(config.data, bucket)

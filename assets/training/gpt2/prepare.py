@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,18 +23,15 @@ from trainkit.data.documents import sample
 from trainkit.data.hub_text import Download, fetched_documents
 from trainkit.data.lifecycle import (
     check_space,
-    find_or_download,
+    have_shards,
     is_made_of,
     is_of_text,
     main,
     note_for_training,
     note_made_of,
     remaining_units,
-    show_made,
     show_units,
-    upload,
     validation_share,
-    verify_shards,
     whole_number,
     worker_count,
 )
@@ -110,11 +106,7 @@ def run() -> None:
         workers=workers,
     )
     shared = None if name == "machine" else bucket
-    started = time.monotonic()
-    if not find_or_download(config, shared):
-        show_made(config.folder, make(config), started=started)
-    verify_shards(config.folder)
-    upload(config.folder, shared)
+    have_shards(config, shared, lambda: make(config))
     note_for_training(
         corpus=name,
         shards=str(config.folder),

@@ -112,49 +112,46 @@ def download(config: DataConfig, bucket: DatasetBucket) -> bool:
     return True
 
 
-def find_or_download(config: DataConfig, bucket: DatasetBucket | None) -> bool:
-    """Return True if the shards exist here, or could be downloaded from the bucket.
+def have_shards(
+    config: DataConfig,
+    bucket: DatasetBucket | None,
+    make: Callable[[], Manifest],
+    *,
+    counted: str = "tokens",
+    ids_each: int = 1,
+) -> None:
+    """Find, download or make the shards; verify those that no start has verified yet, and upload them.
 
     Args:
         bucket: None for shards that no bucket keeps, since a machine's text exists on every machine.
-    """
-    if is_done(config):
-        print(f"data: {config.folder} is there")
-        return True
-    return bucket is not None and download(config, bucket)
-
-
-def verify_shards(folder: Path) -> None:
-    """Read the shards that no start has verified yet, and compare their checksums.
+        make: writes the shards if there are none.
+        counted: name of the items that the message counts, with `ids_each` ids each.
 
     Raises:
         ShardError: a shard is corrupt.
     """
-    verify(folder, files_of(read_manifest(folder)))
-
-
-def show_made(
-    folder: Path, manifest: Manifest, *, started: float, counted: str = "tokens", ids_each: int = 1
-) -> None:
-    """Print the size of shards that were made, and the time since `started`, of time.monotonic().
-
-    Args:
-        counted: name of the items that the message counts, with `ids_each` ids each.
-    """
-    counts = ", ".join(f"{split} {manifest.tokens(split) // ids_each:,}" for split in manifest.splits)
-    print(
-        f"data: {folder} made in {time.monotonic() - started:.1f} s: vocabulary {manifest.vocab_size:,}, "
-        f"{counted}: {counts}"
-    )
-
-
-def upload(folder: Path, bucket: DatasetBucket | None) -> None:
-    """Upload the shards that the bucket lacks; training continues if that fails."""
+    started, folder = time.monotonic(), config.folder
+    if not _find_or_download(config, bucket):
+        manifest = make()
+        counts = ", ".join(f"{split} {manifest.tokens(split) // ids_each:,}" for split in manifest.splits)
+        print(
+            f"data: {folder} made in {time.monotonic() - started:.1f} s: vocabulary "
+            f"{manifest.vocab_size:,}, {counted}: {counts}"
+        )
+    manifest = read_manifest(folder)
+    verify(folder, files_of(manifest))
     if bucket:
         try:
-            bucket.upload_shards(folder.name, folder, read_manifest(folder))
+            bucket.upload_shards(folder.name, folder, manifest)
         except BucketError as error:
             print(f"data: not uploaded to the bucket, and training continues: {error}", file=sys.stderr)
+
+
+def _find_or_download(config: DataConfig, bucket: DatasetBucket | None) -> bool:
+    if is_done(config):
+        print(f"data: {config.folder} is there")
+        return True
+    return bucket is not None and download(config, bucket)
 
 
 def show_units(units: Sequence[Unit], *, workers: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,15 +20,12 @@ from trainkit.data.documents import (
 )
 from trainkit.data.lifecycle import (
     check_space,
-    find_or_download,
+    have_shards,
     is_made_of,
     is_of_text,
     note_made_of,
     remaining_units,
-    show_made,
     show_units,
-    upload,
-    verify_shards,
 )
 from trainkit.data.prepare_tokens import prepare
 from trainkit.data.shards import Manifest, ShardError, sha256_of
@@ -96,12 +92,7 @@ class TextShards:
         Raises:
             ShardError: there is no text, it cannot be read, or a shard is corrupt.
         """
-        shared = None if self.name == MACHINE else bucket
-        started = time.monotonic()
-        if not find_or_download(self, shared):
-            show_made(self.folder, self._make(), started=started)
-        verify_shards(self.folder)
-        upload(self.folder, shared)
+        have_shards(self, None if self.name == MACHINE else bucket, self._make)
         return self.folder
 
     def _make(self) -> Manifest:

@@ -94,9 +94,11 @@ def test_shards_are_made_once_and_again_where_they_are_torn_or_of_another_text(
     calls: list[str] = []
 
     def ensure(config: Config) -> None:
-        if not lifecycle.find_or_download(config, None):
+        def make() -> Any:
             calls.append("made")
-            lifecycle.show_made(config.folder, made(shards, config), started=0.0)
+            return made(shards, config)
+
+        lifecycle.have_shards(config, None, make)
 
     config = Config(tmp_path / "shards")
     ensure(config)
@@ -132,7 +134,7 @@ def test_a_bucket_that_refuses_an_upload_is_reported_and_the_preparation_goes_on
     config = Config(tmp_path / "shards")
     made(shards, config)
     for _ in range(2):
-        lifecycle.upload(config.folder, Bucket())
+        lifecycle.have_shards(config, Bucket(), pytest.fail)
     assert uploaded == ["shards"]
     assert (
         capsys.readouterr().err == "data: not uploaded to the bucket, and training continues: AccessDenied\n"
