@@ -184,8 +184,8 @@ end_as_asked() {
 }
 
 # is_at_time_limit: succeeds if REQUEUE_AT_TIME_LIMIT is 1, and the ranks were asked to stop because of the time limit:
-# it has passed, or the job still runs (it was not cancelled, preempted or requeued) and less is left than
-# the longest notice, 65535 s (sbatch --signal).
+# it has passed, or the job still runs (it was not cancelled, preempted or requeued) and less than a day is left. The longest
+# notice is 65535 s (sbatch --signal); Slurm does not tell a job its own, nor who sent a signal.
 is_at_time_limit() {
   local state left
   if [[ ${REQUEUE_AT_TIME_LIMIT:-0} != 1 ]]; then return 1; fi
