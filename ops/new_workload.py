@@ -39,7 +39,7 @@ def create_workload(name: str, *, into: Path = TRAINING, source: str | None = No
     target = into / name
     if target.exists():
         raise ConfigurationError(
-            f"{target} exists already and is not changed.\n  type:   trainctl new-workload with another name"
+            f"{target} already exists and is not changed.\n  type:   trainctl new-workload with another name"
         )
     with tempfile.TemporaryDirectory(dir=into, prefix=".new-") as folder:
         copy = Path(folder) / name

@@ -66,7 +66,7 @@ def submit(
     from ops.jobs.hub import check_weights
     from ops.jobs.lookup import cluster_option
     from ops.jobs.settings import check_job_settings
-    from ops.jobs.slurm import check_job_id
+    from ops.jobs.slurm import check_job_id, check_time_limit
     from ops.jobs.submit import JobRequest, read_settings
     from ops.jobs.submit import submit as submit_job
     from ops.jobs.watch import watch
@@ -94,7 +94,7 @@ def submit(
         settings={**others, **checked},
         arguments=arguments or [],
         after=check_job_id(after) if after else None,
-        time_limit=time,
+        time_limit=None if time is None else check_time_limit(time),
     )
     head_node = find_head_node(cluster, account_clients())
     submitted = submit_job(request, head_node)

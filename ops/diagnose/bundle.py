@@ -21,7 +21,7 @@ def check_bundle(file: Path) -> None:
     if not file.name.endswith(".tar.gz"):
         raise UsageError(f"--bundle {file}: the name of a bundle ends with .tar.gz.")
     if file.exists() or file.is_symlink():
-        raise UsageError(f"--bundle {file} exists already and is not overwritten: give another name.")
+        raise UsageError(f"--bundle {file} already exists and is not overwritten: give another name.")
     if not file.parent.is_dir():
         raise UsageError(f"--bundle {file}: there is no folder {file.parent}.\n  type:   mkdir {file.parent}")
 

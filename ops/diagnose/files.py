@@ -14,7 +14,7 @@ class Files:
     """The files and folders that the user named."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        """Check that each path exists. Raises UsageError."""
+        """Check that each path exists and has a file. Raises UsageError."""
         self.unread: dict[str, str] = {}
         self._paths = tuple(paths)
         for path in self._paths:
@@ -22,6 +22,8 @@ class Files:
                 raise UsageError(f"There is no file or folder {path}.\n  type:   ls {path.parent}")
             if not (path.is_dir() or path.is_file()):
                 raise UsageError(f"{path} is neither a file nor a folder: name a log, a folder or a .tar.gz.")
+            if next(_files(path), None) is None:
+                raise UsageError(f"{path} has no file to read.\n  type:   ls -lR {path}")
 
     def texts(self) -> Iterator[Text]:
         """Yield the texts of every file, those of a folder sorted by name."""

@@ -116,7 +116,7 @@ def _check_shape(config: Config) -> None:
         each for each in schema_problems(copy.deepcopy(dict(config))) if any(w in each for w in of_shape)
     ]
     if found:
-        raise UsageError("import: this is no ParallelCluster 3 cluster config:\n  " + "\n  ".join(found))
+        raise UsageError("import: this is not a ParallelCluster 3 cluster config:\n  " + "\n  ".join(found))
 
 
 def _rename(theirs: dict[str, Any], to: Translation) -> None:

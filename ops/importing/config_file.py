@@ -46,6 +46,9 @@ def read_config_file(file: Path) -> Config:
         raise _none_in(file, error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise _none_in(file, "it is not UTF-8") from None
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise _none_in(file, f"{line}{error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise _none_in(file, " ".join(str(error).split())) from None
     found = [content] if _is_config(content) else list(_inside(content))
@@ -118,7 +121,7 @@ def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
 
 def _none_in(file: Path, why: str) -> UsageError:
     return UsageError(
-        f"import: {file} is no ParallelCluster 3 cluster config: {why}\n"
+        f"import: {file} is not a ParallelCluster 3 cluster config: {why}\n"
         "  allowed: the YAML file of pcluster create-cluster, or a CloudFormation template (cdk.out/*.json) "
         f"with a resource that has {_CONFIG}"
     )

@@ -22,6 +22,10 @@ _YEAR = "365-00:00:00"
 _NOTHING = frozenset({"", "(null)", "None", "N/A", "Unknown"})
 # An id may name a task of an array, 12_3, or a part of a heterogeneous job, 12+1.
 _JOB_ID = re.compile(r"[1-9][0-9]*([_+][0-9]+)?")
+# Forms of sbatch --time: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]].
+_TIME_LIMIT = re.compile(
+    r"[0-9]+(:[0-9]+){0,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|UNLIMITED|INFINITE", re.IGNORECASE
+)
 _NUMBER = re.compile(r"[0-9]+")
 _NEXT_JOB = re.compile(r"\n(?=JobId=)")
 _FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z/:]*)=")
@@ -108,6 +112,17 @@ def check_job_id(job: str) -> str:
             f'"{job}" is not a job id.\n  allowed: a number, such as 12\n  type:    trainctl jobs'
         )
     return job
+
+
+def check_time_limit(limit: str) -> str:
+    """Return a time limit if sbatch accepts its form. Raises UsageError."""
+    if not _TIME_LIMIT.fullmatch(limit):
+        raise UsageError(
+            f"--time {limit}: not a time limit.\n"
+            "  allowed: minutes, hours:minutes:seconds, or days-hours:minutes:seconds\n"
+            "  type:    --time 8:00:00"
+        )
+    return limit
 
 
 def whole_lines(output: str) -> tuple[list[str], bool]:

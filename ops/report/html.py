@@ -56,7 +56,7 @@ def check_file(html: Path, *, force: bool, command: str) -> None:
         raise UsageError(f"{command}: there is no folder {html.parent}.\n  type:   mkdir -p {html.parent}")
     if html.exists() and not force:
         raise UsageError(
-            f"{command}: {html} exists already.\n  type:   --force to overwrite it, or another name"
+            f"{command}: {html} already exists.\n  type:   --force to overwrite it, or another name"
         )
 
 

@@ -92,7 +92,7 @@ def read_runs(runs: Sequence[str], cluster_name: str) -> list[Run]:
             continue
         if run.startswith(("/", "./", "../", "~")):
             raise UsageError(
-                f"report: {run}: there is no such folder.\n"
+                f"report: {run} {'is not a folder' if Path(run).is_file() else 'does not exist'}.\n"
                 "  type:   trainctl report FOLDER/runs/WORKLOAD/RUN, or WORKLOAD/RUN of a cluster"
             )
         head_node = head_node or find_head_node(cluster_name, account_clients())

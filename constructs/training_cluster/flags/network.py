@@ -110,5 +110,5 @@ class NetworkFlags(BaseModel):
             try:
                 ipaddress.IPv4Network(value)
             except ValueError as error:
-                raise ValueError(f"no IPv4 network: {error}") from None
+                raise ValueError(f"not an IPv4 network: {error}") from None
         return value

@@ -15,6 +15,7 @@ from tests.unit.ops.jobs_head_node import Call
 _FILES = {
     "list.yaml": b"- a\n",
     "open.json": b"{",
+    "open.yaml": b"a: [1, 2",
     "bytes": b"\xff\xfe\x00",
     "empty.yaml": b"",
     "folder/a": b"",
@@ -54,8 +55,9 @@ WRONG = {
     # import, lint, new-workload, rehearse
     "import": "give a file, or --cluster NAME type: trainctl import config.yaml",
     "import {d}/list.yaml --cluster a": "give a file, or --cluster NAME",
-    "import {d}/none.yaml": "{d}/none.yaml is no ParallelCluster 3 cluster config: No such file",
-    "import {d}/open.json": "{d}/open.json is no ParallelCluster 3 cluster config",
+    "import {d}/none.yaml": "{d}/none.yaml is not a ParallelCluster 3 cluster config: No such file",
+    "import {d}/open.json": "{d}/open.json is not a ParallelCluster 3 cluster config",
+    "import {d}/open.yaml": "config: line 1: expected ',' or ']', but got '<stream end>' allowed:",
     "import {d}/bytes": "it is not UTF-8 allowed: the YAML file of pcluster create-cluster",
     "lint {d}/folder": "{d}/folder is a folder: name the scripts in it",
     "lint {d}/bytes": "{d}/bytes is not text",
@@ -81,6 +83,8 @@ WRONG = {
     "submit gpt2 --nodes 1 --set 1X=2": '--set "1X=2" is not KEY=VALUE',
     "submit gpt2 --nodes 1 --env 'A B=2'": '--env "A B=2" is not KEY=VALUE',
     "submit gpt2 --nodes 1 --after soon": '"soon" is not a job id. allowed: a number',
+    "submit gpt2 --nodes 1 --time 5x": "--time 5x: not a time limit. allowed: minutes, hours:minutes:seconds",
+    "submit gpt2 --nodes 1 --time 1:2:3:4": "--time 1:2:3:4: not a time limit",
     "submit gpt2 --nodes 1 --name a/b": '"a/b" cannot name a run',
     "submit gpt2 --nodes 1 --name a --set RUN_NAME=b": "--name a and --set RUN_NAME=b: give one of them",
     "submit gpt2 --nodes 1 --container ''": "--container: no image is given",
@@ -107,10 +111,12 @@ WRONG = {
     "usage --by month": "'month' is not one of 'user', 'account', 'week'",
     "usage --since 2026-13-01": '--since "2026-13-01" is not a date: type --since 2026-11-01',
     "usage --since 2026-11-02 --until 2026-11-01": "--since 2026-11-02 is not before --until 2026-11-01",
-    "report {d}/none": "{d}/none: there is no such folder",
+    "report {d}/none": "{d}/none does not exist",
+    "report {d}/bytes": "{d}/bytes is not a folder. type: trainctl report",
     "report {d}/folder": "{d}/folder is not a run: it has neither metrics.jsonl nor starts",
     "export run --checkpoint newest": "Invalid value for '--checkpoint'",
     "diagnose {d}/none.log": "There is no file or folder {d}/none.log. type: ls {d}",
+    "diagnose {d}/nothing": "{d}/nothing has no file to read. type: ls -lR {d}/nothing",
     "diagnose {d}/bytes --job 3": "give one of them",
     "diagnose --bundle x.zip": "--bundle x.zip: the name of a bundle ends with .tar.gz",
 }
@@ -130,6 +136,7 @@ def test_a_wrong_input_is_one_message_and_exit_code_2(
     for name, content in _FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
+    (tmp_path / "nothing").mkdir()
     before = _files(tmp_path)
     code, out, err = call(*(word.replace("{d}", str(tmp_path)) for word in shlex.split(line)))
     assert code == 2

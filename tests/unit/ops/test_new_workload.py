@@ -113,7 +113,7 @@ def test_a_name_that_means_something_else_is_refused(name: str, training: Path) 
 
 def test_a_folder_that_is_there_stays_as_it_is(training: Path) -> None:
     before = contents(training)
-    with pytest.raises(ConfigurationError, match="exists already and is not changed"):
+    with pytest.raises(ConfigurationError, match="already exists and is not changed"):
         create_workload("bert", into=training)
     assert contents(training) == before
 

@@ -152,4 +152,4 @@ def test_new_workload_says_where_it_is_and_a_name_that_is_taken_is_one_message(
     assert (tmp_path / "mine" / "train.sh").exists()
     assert capsys.readouterr().out.startswith(f"created {tmp_path}/mine\n")
     assert call(monkeypatch, "new-workload", "mine", "--into", str(tmp_path)) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

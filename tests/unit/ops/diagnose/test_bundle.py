@@ -157,7 +157,7 @@ def test_a_bundle_never_takes_the_place_of_a_file(
     file.write_text("precious")
     log = str(CORPUS / "cuda-oom.log")
     for name, words in {
-        "mine.tar.gz": "exists already",
+        "mine.tar.gz": "already exists",
         "mine.zip": "ends with .tar.gz",
         "nowhere/a.tar.gz": "there is no folder",
     }.items():

@@ -227,10 +227,10 @@ def test_a_template_has_the_config_as_a_mapping_or_as_text_with_references(tmp_p
     ("text", "words"),
     [
         ("", "no HeadNode and Scheduling"),
-        ("a: [", "while parsing"),
+        ("a: [", "line 1: expected the node content"),
         ("[1, 2]", "no HeadNode and Scheduling"),
         ("HeadNode: {}", "no HeadNode and Scheduling"),
-        ("[cluster]\nmaster_instance_type = c5.xlarge\n", "is no ParallelCluster 3 cluster config"),
+        ("[cluster]\nmaster_instance_type = c5.xlarge\n", "is not a ParallelCluster 3 cluster config"),
         (
             "HeadNode: {}\nScheduling: {Scheduler: awsbatch}",
             "awsbatch: jobs, scripts and checks here",

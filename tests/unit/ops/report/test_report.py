@@ -207,7 +207,7 @@ def test_a_folder_needs_no_account_and_files_are_not_overwritten_unasked(
     (tmp_path / "run.html").write_text("mine")
     again = trainctl(run, "--html", "run.html", folder=tmp_path)
     assert (again.returncode, again.stdout) == (2, "")
-    assert "run.html exists already" in again.stderr
+    assert "run.html already exists" in again.stderr
     assert (tmp_path / "run.html").read_text() == "mine"
     assert trainctl(run, "--html", "run.html", "--force", folder=tmp_path).returncode == 0
     assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".html"]

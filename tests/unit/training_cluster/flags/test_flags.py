@@ -69,7 +69,7 @@ def test_lustre_capacity_follows_the_rule_of_fsx(gib: int, allowed: bool) -> Non
         ({"accounting": "yes"}, ["accounting=yes", "off, new, or host[:port]"]),
         ({"vpc_id": "vpc-mine"}, ["vpc_id=vpc-mine", "17 hex digits"]),
         ({"efs_mibps": "2048"}, ["efs_mibps=2048", "from 1 to 1024"]),
-        ({"ssh_from": "anywhere"}, ["ssh_from=anywhere: no IPv4 network", "-c ssh_from=203.0.113.0/24"]),
+        ({"ssh_from": "anywhere"}, ["ssh_from=anywhere: not an IPv4 network", "-c ssh_from=203.0.113.0/24"]),
         ({"ssh_from": "203.0.113.7/24"}, ["has host bits set"]),
         ({"tags": "team"}, ['"team" is not KEY=VALUE', "-c tags=team=nlp,project=gpt2"]),
         ({"tags": "a=1,a=2"}, ['"a" is given twice']),
