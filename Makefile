@@ -31,6 +31,14 @@ ifneq ($(filter-out $(ALLOWED) $(OTHERS),$(GIVEN)),)
 $(error $(filter-out $(ALLOWED) $(OTHERS),$(GIVEN)): not a variable of this Makefile. Allowed: $(strip $(ALLOWED)))
 endif
 
+# switch TARGET,NAME,VALUE: a variable of a target that is empty or VALUE. Refused before set-up, which takes minutes.
+switch = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $(filter-out $(3),$($(2))),$(error $(2)=$($(2)): not allowed. Type: make $(1) $(2)=$(3))))
+$(call switch,rehearse,KEEP,1)
+$(call switch,rehearse,CONTAINER,1)
+$(call switch,rehearse,USERS,2)
+$(call switch,faults,ALL,1)
+$(call switch,site,SERVE,1)
+
 export PYTHON
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 export npm_config_cache ?= $(CURDIR)/.cache/npm
@@ -63,12 +71,11 @@ setup: ## Install both Python environments, Node, the CDK CLI and Slurm (skips w
 .PHONY: rehearse
 rehearse: setup ## Deploy to a local AWS, train on a local Slurm, report, tear down (FAMILY WORKLOAD NODES CONTAINER=1 METRICS=prometheus ORDER=seed KEEP=1; or USERS=2: two users share a Slurm)
 	@if [ -n "$(USERS)" ]; then \
-	  [ "$(USERS)" = 2 ] || { echo "USERS=$(USERS): not allowed. Type: make rehearse USERS=2" >&2; exit 2; }; \
 	  exec $(VENV)/python -m rehearsal.people .rehearsal/people; fi; \
 	$(VENV)/trainctl rehearse --family "$(FAMILY)" --workload "$(WORKLOAD)" --nodes "$(NODES)" \
 	  $(if $(ORDER),--order "$(ORDER)") $(if $(METRICS),--metrics "$(METRICS)") \
-	  $(if $(CONTAINER),$(if $(filter 1,$(CONTAINER)),--container,$(error CONTAINER=$(CONTAINER): not allowed. Type: make rehearse CONTAINER=1))) \
-	  $(if $(KEEP),$(if $(filter 1,$(KEEP)),--keep,$(error KEEP=$(KEEP): not allowed. Type: make rehearse KEEP=1)))
+	  $(if $(CONTAINER),--container) \
+	  $(if $(KEEP),--keep)
 
 .PHONY: stop
 stop: ## Stop a rehearsal that was kept with KEEP=1, or killed
@@ -99,7 +106,7 @@ validate: setup ## Check every family x capacity x OS with the real ParallelClus
 
 .PHONY: faults
 faults: setup ## Deploy while AWS, head nodes and functions fail, one at a time; continues where it stopped (ALL=1 SAMPLE SEED ONLY FOLDER)
-	@$(VENV)/python -m rehearsal $(if $(FOLDER),--folder "$(FOLDER)") faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(filter 1,$(ALL)),--all) $(ONLY)
+	@$(VENV)/python -m rehearsal $(if $(FOLDER),--folder "$(FOLDER)") faults --sample "$(SAMPLE)" --seed "$(SEED)" $(if $(ALL),--all) $(ONLY)
 
 .PHONY: bench
 bench: setup ## Compare with what people use instead; writes docs/benchmarks.md (ONLY="synth data" BASELINES=dir)
@@ -120,7 +127,7 @@ docs: setup ## Write the generated pages: docs/flags.md, families.md, changes.md
 
 .PHONY: site
 site: setup ## Build the docs site into .cache/site/html, and check its links (SERVE=1 serves it)
-	@SERVE=$(if $(SERVE),$(if $(filter 1,$(SERVE)),1,$(error SERVE=$(SERVE): not allowed. Type: make site SERVE=1))) tools/site.sh
+	@SERVE=$(SERVE) tools/site.sh
 
 .PHONY: screenshots
 screenshots: setup ## Make the pictures of docs/pictures/ from what trainctl prints and writes (pages need Chromium)

@@ -184,6 +184,10 @@ def test_what_is_in_the_way_of_a_rehearsal_is_told_with_the_command_that_ends_it
         (["help", "FAMLY=m6i"], "FAMLY: not a variable of this Makefile. Allowed: PYTHON FAMILY"),
         (["help", "family=m6i"], "family: not a variable"),
         (["site", "SERVE=yes"], "SERVE=yes: not allowed. Type: make site SERVE=1"),
+        (["rehearse", "KEEP=yes"], "KEEP=yes: not allowed. Type: make rehearse KEEP=1"),
+        (["rehearse", "CONTAINER=0"], "CONTAINER=0: not allowed. Type: make rehearse CONTAINER=1"),
+        (["rehearse", "USERS=3"], "USERS=3: not allowed. Type: make rehearse USERS=2"),
+        (["faults", "ALL=yes"], "ALL=yes: not allowed. Type: make faults ALL=1"),
         (["layer"], ".venv does not exist; nothing was changed.\n  type: make setup"),
         (["lock"], ".venv does not exist; nothing was changed.\n  type: make setup"),
     ],
@@ -193,13 +197,16 @@ def test_make_refuses_what_it_would_ignore_or_cannot_do(
 ) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "setup.sh").symlink_to(str(shutil.which("true")))
+    set_up = tmp_path / "tools" / "setup.sh"
+    set_up.write_text("#!/bin/sh\ntouch set-up\n")
+    set_up.chmod(0o755)
 
     done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "set-up").exists(), "refused before set-up"
 
 
 def test_make_takes_every_variable_that_it_has_a_default_for(tmp_path: Path) -> None:
