@@ -3,7 +3,7 @@
 A step is a row of metrics.jsonl. A start that hangs before its first row is ended by the process group's
 timeout, not here. A save or a validation ($RUN_DIR/busy), and the time after the last step, may take LONG_S.
 At half of the limit all ranks write their stacks. At the limit the job's steps are killed, and restarts.sh
-decides whether the job starts again. Only the standard library, and Python 3.9.
+decides whether the job starts again. Only the standard library.
 """
 
 from __future__ import annotations

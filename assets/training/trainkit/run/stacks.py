@@ -1,7 +1,7 @@
-"""Python stacks of a run's ranks: files $RUN_DIR/stacks/<job>-<restart>/rank-<n>.txt, written at SIGUSR1.
+"""Python stacks of a run's ranks, in $RUN_DIR/stacks/<job>-<restart>/<node>/rank-<n>.txt, written at SIGUSR1.
 
 Run as a module on a node, with the folder of stacks, it sends the signal to the ranks of this node. Only the
-standard library, and Python 3.9.
+standard library.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def folder_of(run_dir: Path) -> Path:
 
 def register(run: Run) -> None:
     """Write the stacks of all threads of this rank at each SIGUSR1, without a debugger or permissions."""
-    folder = folder_of(run.run_dir)
+    # So that each node reads the files of its own ranks only, 8 of perhaps 4,096.
+    folder = folder_of(run.run_dir) / node_name()
     folder.mkdir(parents=True, exist_ok=True)
     # The file remains open until the process ends, since faulthandler keeps its descriptor.
     descriptor = os.open(folder / f"rank-{run.rank}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -54,10 +55,10 @@ def register(run: Run) -> None:
     faulthandler.register(signal.SIGUSR1, file=descriptor, all_threads=True)
 
 
-def read(folder: Path) -> list[Stacks]:
-    """Read the files of all ranks that registered, in the order of the ranks."""
+def read(folder: Path, node: str = "*") -> list[Stacks]:
+    """Read the files of all ranks that registered, or of those of a node, in the order of the ranks."""
     found = []
-    for file in folder.glob("rank-*.txt"):
+    for file in folder.glob(f"{node}/rank-*.txt"):
         text = file.read_text(encoding="utf-8", errors="replace")
         if header := _HEADER.match(text.partition("\n")[0]):
             frames = _INNERMOST.findall(text)
@@ -69,11 +70,10 @@ def read(folder: Path) -> list[Stacks]:
 
 def signal_ranks(folder: Path) -> None:
     """Send SIGUSR1 to the ranks of this node."""
-    for stacks in read(folder):
+    for stacks in read(folder, node_name()):
         # A rank that has ended has no stack.
-        if stacks.host == node_name():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(stacks.pid, signal.SIGUSR1)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(stacks.pid, signal.SIGUSR1)
 
 
 if __name__ == "__main__":

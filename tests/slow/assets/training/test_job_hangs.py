@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.slow.assets.training.tiny import tiny_on_slurm
-from tests.slow.assets.training.training import Training
+from tests.slow.assets.training.training import NODES, Training
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +36,8 @@ def test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on(
     )
     assert [row["step"] for row in training.metrics(run)] == list(range(1, 13))
     stacks = training.run_dir(run) / "stacks" / f"{job_id}-0"
-    assert "in meet" in (stacks / "rank-0.txt").read_text()
-    assert "File" not in (stacks / "rank-1.txt").read_text()
+    assert "in meet" in (stacks / NODES[0] / "rank-0.txt").read_text()
+    assert "File" not in (stacks / NODES[1] / "rank-1.txt").read_text()
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "srun"])

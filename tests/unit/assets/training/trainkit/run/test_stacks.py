@@ -35,9 +35,27 @@ def test_a_rank_writes_its_stacks_at_a_signal_and_goes_on(
         faulthandler.unregister(signal.SIGUSR1)
 
 
+def test_a_node_opens_the_files_of_its_own_ranks_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a hang all nodes of a large job do this at once, on shared storage."""
+    monkeypatch.setenv("SLURMD_NODENAME", "node-1")
+    opened: list[str] = []
+    real = Path.read_text
+    for node in ("node-1", "node-2"):
+        (tmp_path / node).mkdir()
+        (tmp_path / node / f"rank-{node[-1]}.txt").write_text(f"rank 1 on {node}, process 4194305\n")
+    monkeypatch.setattr(
+        Path, "read_text", lambda path, **options: opened.append(path.name) or real(path, **options)
+    )
+    stacks.signal_ranks(tmp_path)
+    assert opened == ["rank-1.txt"]
+
+
 def test_ranks_that_ended_get_no_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURMD_NODENAME", "node-1")
-    (tmp_path / "rank-0.txt").write_text("rank 0 on node-1, process 4194305\n")
-    (tmp_path / "rank-1.txt").write_text("a torn line")
+    (tmp_path / "node-1").mkdir()
+    (tmp_path / "node-1" / "rank-0.txt").write_text("rank 0 on node-1, process 4194305\n")
+    (tmp_path / "node-1" / "rank-1.txt").write_text("a torn line")
     stacks.signal_ranks(tmp_path)
     assert [each.rank for each in stacks.read(tmp_path)] == [0]
