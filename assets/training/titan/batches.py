@@ -33,8 +33,6 @@ class ShardLoader(BaseDataLoader):
         seed: int = 1337
         end_of_text: int = -1
         """Id behind each document; attention and loss do not cross it."""
-        infinite: bool = True
-        """torchtitan's validator sets it; this loader never ends."""
 
     def __init__(
         self,

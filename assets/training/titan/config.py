@@ -144,7 +144,7 @@ def build(
     config.dataloader = loader or loader_of(settings, data, split="train")
     config.validator = Validation.Config(
         enable=bool(settings.eval_batches),
-        every=settings.eval_every,
+        freq=settings.eval_every or settings.max_steps,
         last_step=settings.max_steps,
         steps=max(1, settings.eval_batches),
         dataloader=config.dataloader if loader else loader_of(settings, data, split="val"),
@@ -169,8 +169,9 @@ def build(
         enable_mlflow=settings.logger == "mlflow",
         disable_color_printing=True,
     )
-    if settings.window:
-        config.profiler = window(*settings.window, has_memory=not settings.is_cpu)
+    if settings.profile_steps:
+        first, last = map(int, settings.profile_steps.split("-"))
+        config.profiler = window(first, last, has_memory=not settings.is_cpu)
     config.comm.train_timeout_seconds = int(process_group.STEP.total_seconds())
     config.debug.seed = settings.seed
     config.debug.enable_structured_logging = False

@@ -7,7 +7,6 @@ checkpoint, which therefore loads on as many ranks as wrote it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,29 +25,9 @@ from trainkit.data.chats import messages_in
 from trainkit.data.mixture import Part
 
 
-class Streams(InterleavedHuggingFaceTextDataLoader):
-    """torchtitan's loader, also for its validator."""
-
-    @dataclass(kw_only=True, slots=True)
-    class Config(InterleavedHuggingFaceTextDataLoader.Config):
-        """torchtitan's options."""
-
-        infinite: bool = True
-        """torchtitan's validator sets it, and its config of mixtures lacks it; the sources never end."""
-
-
-class Chats(InterleavedChatDataLoader):
-    """torchtitan's loader, also for its validator."""
-
-    @dataclass(kw_only=True, slots=True)
-    class Config(InterleavedChatDataLoader.Config):
-        """torchtitan's options."""
-
-        infinite: bool = True
-        """As of Streams."""
-
-
-def streams(parts: Sequence[Part], *, splits: Sequence[str], seed: int) -> Streams.Config:
+def streams(
+    parts: Sequence[Part], *, splits: Sequence[str], seed: int
+) -> InterleavedHuggingFaceTextDataLoader.Config:
     """Return the loader's config of a split of each data set, by its column "text"."""
     sources = []
     for part, split in zip(parts, splits, strict=True):
@@ -58,7 +37,7 @@ def streams(parts: Sequence[Part], *, splits: Sequence[str], seed: int) -> Strea
         load = partial(load_dataset, name=configuration, split=split, streaming=True)
         DATASETS[key] = DatasetConfig(path=path, loader=load, sample_processor=text_of)
         sources.append(HFDataSource(dataset=key, weight=part.weight))
-    return Streams.Config(sources=sources, seed=seed)
+    return InterleavedHuggingFaceTextDataLoader.Config(sources=sources, seed=seed)
 
 
 def text_of(row: dict[str, Any]) -> str:
@@ -66,7 +45,9 @@ def text_of(row: dict[str, Any]) -> str:
     return str(row["text"])
 
 
-def chats(parts: Sequence[Part], *, folders: Sequence[str], split: str, seed: int) -> Chats.Config:
+def chats(
+    parts: Sequence[Part], *, folders: Sequence[str], split: str, seed: int
+) -> InterleavedChatDataLoader.Config:
     """Return the loader's config of one split of prepared chats."""
     sources = [
         ChatDataSource(
@@ -77,4 +58,4 @@ def chats(parts: Sequence[Part], *, folders: Sequence[str], split: str, seed: in
         )
         for part, folder in zip(parts, folders, strict=True)
     ]
-    return Chats.Config(sources=sources, seed=seed)
+    return InterleavedChatDataLoader.Config(sources=sources, seed=seed)

@@ -24,29 +24,20 @@ class Window(Profiler):
     _config: Any
     memory_profiler: Any
 
-    def build_memory_profiler(self, **_: Any) -> None:
-        """Begin no history before the window."""
-
-    def __enter__(self) -> Profiler:
-        """Start the profiler."""
-        entered: Profiler = super().__enter__()
-        self._switch_history()
-        return entered
+    def build_memory_profiler(self, **place: Any) -> Any:
+        """Begin the history of the memory, if the next step is in the window."""
+        is_inside = self._config.first - 1 <= place["global_step"] < self._config.profile_freq
+        return super().build_memory_profiler(**place) if is_inside else None
 
     def step(self) -> None:
-        """Note that a step is done."""
+        """Note that a step is done; with the window's last one, the profiler has written the history."""
         super().step()
         self._global_step += 1
-        self._switch_history()
-
-    def _switch_history(self) -> None:
-        """Record the memory's history in the window alone; the profiler has written it at the end."""
-        is_inside = self._config.first - 1 <= self._global_step < self._config.profile_freq
-        if is_inside and not self.memory_profiler:
-            self.memory_profiler = super().build_memory_profiler(
+        if not self.memory_profiler:
+            self.memory_profiler = self.build_memory_profiler(
                 global_step=self._global_step, base_folder=self._base_folder, leaf_folder=self._leaf_folder
             )
-        elif self.memory_profiler and not is_inside:
+        elif self._global_step >= self._config.profile_freq:
             device_module.memory._record_memory_history(enabled=None)
             self.memory_profiler = None
 

@@ -30,27 +30,26 @@ class Rows(MetricsProcessor):
         last_step: int = 0
         enable_mlflow: bool = False
 
+    config: Config
     ntokens_since_last_log: int
+    time_last_log: float
 
     def __init__(self, config: Config, **parts: Any) -> None:
-        super().__init__(config, **parts)
         self._run = Run.from_environment()
-        self._print_every, self._last_step = config.print_every, config.last_step
+        super().__init__(config, **parts)
         self._metrics: Metrics | None = None
-        self._began = time.perf_counter()
         self._checkpoints: Any = None
 
     def _build_metric_logger(self, *, config: Config, **parts: Any) -> BaseLogger:
-        run = Run.from_environment()
-        if config.enable_wandb and run.is_first:
-            name_wandb_run(run)
+        if config.enable_wandb and self._run.is_first:
+            name_wandb_run(self._run)
         built: BaseLogger = super()._build_metric_logger(config=config, **parts)
         if not isinstance(built, LoggerContainer):  # of all ranks but the first
             return built
         if config.enable_wandb and not any(isinstance(each, WandBLogger) for each in built._loggers):
             die("W&B refuses the run (see the line above): mend WANDB_API_KEY, or give LOGGER= for none.")
         if config.enable_mlflow:
-            built.add_logger(MlflowLogger(run, config=parts["config_dict"]))
+            built.add_logger(MlflowLogger(self._run, config=parts["config_dict"]))
         return built
 
     def begin(self, step: int, checkpoints: Any) -> None:
@@ -59,7 +58,7 @@ class Rows(MetricsProcessor):
         if self._run.is_first:
             self._metrics = Metrics(self._run.run_dir / FILE, after_step=step)
         self._first_step = step + 1
-        self._began = time.perf_counter()
+        self.time_last_log = time.perf_counter()
 
     def should_log(self, step: int) -> bool:  # noqa: ARG002
         """Return True: torchtitan passes on, and checks, the numbers of logged steps alone."""
@@ -74,7 +73,7 @@ class Rows(MetricsProcessor):
         extra_metrics: dict[str, Any] | None = None,
     ) -> None:
         """Write one step, and die unless its numbers are finite."""
-        step_s = time.perf_counter() - self._began
+        step_s = time.perf_counter() - self.time_last_log
         data_s = sum(self.data_loading_times)
         extra = dict(extra_metrics or {})
         # All ranks have as many tokens a step; those of a replica share theirs.
@@ -94,7 +93,7 @@ class Rows(MetricsProcessor):
                 world_size=self._run.world_size,
                 mfu=None if self.has_quantization else used,
             )
-            if step % self._print_every == 0 or step in {self._first_step, self._last_step}:
+            if step % self.config.print_every == 0 or step in {self._first_step, self.config.last_step}:
                 print(line)
         check_finite(
             self._run,
@@ -110,7 +109,7 @@ class Rows(MetricsProcessor):
         )
         self.ntokens_since_last_log = 0
         self.data_loading_times.clear()
-        self._began = time.perf_counter()
+        self.time_last_log = time.perf_counter()
 
     def log_validation(
         self,
@@ -120,28 +119,32 @@ class Rows(MetricsProcessor):
     ) -> None:
         """Write the validation loss of a step; its time belongs to no step."""
         if self._metrics:
-            seconds = time.perf_counter() - self._began
+            seconds = time.perf_counter() - self.time_last_log
             print(self._metrics.add_validation(step=step, loss=loss, seconds=seconds))
         self.logger.log({"val_loss": loss}, step)
         self.ntokens_since_last_log = 0
-        self._began = time.perf_counter()
+        self.time_last_log = time.perf_counter()
 
 
 class Validation(Validator):
     """torchtitan's validator at the steps of EVAL_EVERY, and after the last one."""
 
+    config: Config
+
     @dataclass(kw_only=True, slots=True)
     class Config(Validator.Config):
-        """torchtitan's options, and the steps after which it validates."""
+        """torchtitan's options, and the step after which it validates in any case."""
 
-        every: int = 0
         last_step: int = 0
+
+    def __init__(self, config: Config, **parts: Any) -> None:
+        # torchtitan sets `infinite` in the loader's config, which those of mixtures lack; none of them ends.
+        super().__init__(Validator.Config(steps=config.steps), **parts)
+        self.config, self.dl_config = config, config.dataloader
 
     def should_validate(self, step: int) -> bool:
         """Return True if a validation follows a step."""
-        every: int = self.config.every
-        last_step: int = self.config.last_step
-        return step == last_step or (every > 0 and step % every == 0)
+        return step % self.config.freq == 0 or step == self.config.last_step
 
     def validate(self, model_parts: list[torch.nn.Module], step: int) -> None:
         """Validate, while the watch for hangs waits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ class Checkpoints(CheckpointManager):
         super().__init__(config, **parts)
         self._run, self.keep = Run.from_environment(), config.keep
         self._stop, self._is_saving = Stop(), False
+        self._publisher = ThreadPoolExecutor(max_workers=1)
         self.is_stopping = False
         if self.pg is not None:
             self.pg = process_group.background_group()
@@ -71,27 +72,19 @@ class Checkpoints(CheckpointManager):
             if self.save_future is None:
                 self._publish(curr_step, started)
             else:
-                self.save_future = self._publish_behind(self.save_future, curr_step, started)
+                self.save_future = self._publisher.submit(
+                    self._publish, curr_step, started, after=self.save_future
+                )
         return True
 
-    def _publish_behind(self, saved: Future[Any], step: int, started: float) -> Future[None]:
-        """Return the end of a save in the background and of its publication."""
-        published: Future[None] = Future()
+    def _publish(self, step: int, started: float, *, after: Future[Any] | None = None) -> None:
+        """Give a checkpoint its name. Its metadata, written last, says that all ranks have written.
 
-        def publish(done: Future[Any]) -> None:
-            try:
-                done.result()
-                self._publish(step, started)
-            except BaseException as error:  # raised where the future is awaited; here it would be lost
-                published.set_exception(error)
-            else:
-                published.set_result(None)
-
-        saved.add_done_callback(publish)
-        return published
-
-    def _publish(self, step: int, started: float) -> None:
-        """Give a checkpoint its name. Its metadata, written last, says that all ranks have written."""
+        Args:
+            after: the end of a save in the background, which is awaited.
+        """
+        if after:
+            after.result()
         written = checkpoints.partial(self._run.checkpoint_dir, step)
         if self._run.is_first:
             final = checkpoints.publish(written, step, run=self._run, keep=self.keep, started=started)

@@ -96,12 +96,6 @@ class Settings(TrainSettings, ExportSettings):
         return parse_mixture(self.data)
 
     @property
-    def window(self) -> tuple[int, int] | None:
-        """The first and last profiled step; None for none. read_settings has checked them."""
-        first, _, last = self.profile_steps.partition("-")
-        return (int(first), int(last)) if self.profile_steps else None
-
-    @property
     def of_memory(self) -> dict[str, int | str]:
         """The settings that decide on memory and that the user gave."""
         return {name: value for name in vars(Choice()) if (value := getattr(self, name))}

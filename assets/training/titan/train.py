@@ -25,6 +25,8 @@ from typing import Any
 
 from nodes import check_float8, fit
 from settings import FILE, Settings, read_settings, settings_of_export, split_arguments
+from trainkit.run.metrics import FILE as METRICS
+from trainkit.run.metrics import summary_of
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, data_note
 from trainkit.run.world import check_world
@@ -93,10 +95,9 @@ def main() -> None:
     trainer = ClusterTrainer(config, run, settings)
     if source:
         load_model(trainer, source.checkpoint)
-        is_done = True
     else:
         trainer.train()
-        is_done = trainer.finish()
+    is_done = bool(source) or trainer.finish()
     if is_done and settings.export == "yes":
         with process_group.patient(run, "exporting"):
             export(
@@ -108,10 +109,10 @@ def main() -> None:
                 is_bf16=settings.mixed_precision == "bf16",
             )
     trainer.close()
-    if source:
+    if is_done:
         outcome.finished(run)
-    elif is_done:
-        trainer.end()
+        if run.is_first and not source:
+            print(f"finished: {summary_of(run.run_dir / METRICS)}")
     process_group.leave()
 
 

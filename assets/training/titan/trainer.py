@@ -16,7 +16,6 @@ from torchtitan.trainer import Trainer
 from trainkit.run import checkpoints, outcome, process_group
 from trainkit.run.files import write_whole
 from trainkit.run.finite import end_diverged
-from trainkit.run.metrics import FILE, summary_of
 from trainkit.run.run import Run
 from trainkit.run.stopping import Saves
 
@@ -85,12 +84,6 @@ class ClusterTrainer(Trainer):
         if self._run.is_first:
             print(f"stopped on request, saved at step {self.step}: submit with the same RUN_NAME to go on")
         return False
-
-    def end(self) -> None:
-        """Record that all is done."""
-        outcome.finished(self._run)
-        if self._run.is_first:
-            print(f"finished: {summary_of(self._run.run_dir / FILE)}")
 
 
 def checkpoint_bytes(models: list[torch.nn.Module]) -> int:
