@@ -9,7 +9,7 @@
 #   second argument the cluster config has for all nodes. On a node that missed an update: prolog.sh (compute nodes),
 #   and the timer of steps/85-start-timers.sh (head and login nodes).
 # Safe to run again: steps change only what differs; a bundle is unpacked beside the old one and
-#   replaces it in one rename. An unpacked bundle is not fetched again. A second run waits for the first one's end.
+#   replaces it in one rename. An unpacked bundle is not fetched again. A second run waits until the first one ends.
 #
 # Environment:
 #   NODE_TYPE                HeadNode, ComputeFleet or LoginNode; default: what ParallelCluster wrote in cfnconfig
@@ -30,8 +30,8 @@ readonly SOURCE="${1:?$USAGE}"
 readonly CHECKSUM='bundle-sha256=([0-9a-f]{64})'
 readonly ATTEMPTS=5 FULL_KIB=1024
 readonly MOMENT="${BOOTSTRAP_MOMENT:-start}"
-# LOCK_S is the limit of the timer's run. An update writes the cluster config, and runs OnNodeUpdated minutes later:
-# SETTLED_MIN leaves it that time.
+# LOCK_S is the limit of the timer's run. An update writes the cluster config and runs OnNodeUpdated minutes later, so
+# the timer waits SETTLED_MIN.
 readonly LOCK_S=900 SETTLED_MIN=10
 export TRAINING_SHARED="${TRAINING_SHARED:-/fsx}"
 export TRAINING_EFS="${TRAINING_EFS:-/efs}"
@@ -152,10 +152,10 @@ main() {
   mkdir -p "$TRAINING_ETC"
   printf '%s\n' "$SOURCE" >"$TRAINING_ETC/bootstrap-arguments"
   log "$NODE_TYPE runs the bundle $sha256"
-  # Without the lock, which a process that a step leaves running would keep.
+  # Without the lock, since a process that a step leaves running would keep it.
   BUNDLE="$TRAINING_BUNDLES/$sha256" \
     bash "$TRAINING_BUNDLES/$sha256/bootstrap/run-steps.sh" "${MOMENT/follow/start}" 9>&-
-  # At the end: prolog.sh reads this link, and a bundle whose steps failed must be tried again.
+  # At the end, since prolog.sh reads this link, and a bundle whose steps failed must be tried again.
   ln -sfn "$sha256" "$TRAINING_BUNDLES/.current-$$"
   mv -T "$TRAINING_BUNDLES/.current-$$" "$TRAINING_BUNDLES/current"
 }

@@ -7,8 +7,9 @@
 #   nodes, and writes the TRAINING_ variables below the first line. Environment by Slurm: SLURMD_NODENAME, SLURM_JOB_ID,
 #   SLURM_JOB_PARTITION. Safe to run again, and twice at a time.
 #
-# It ends with 0 always: at another status Slurm drains the node with a reason of its own ("Epilog error"), and
-# judge-node.sh has drained an unhealthy one with ours. The node takes no job until it ends, which is some seconds.
+# It always ends with 0. At another status Slurm drains the node with its own reason ("Epilog error"), but
+# judge-node.sh has already drained an unhealthy node with a specific reason. The node takes no job until this script
+# ends, after a few seconds.
 set -uo pipefail
 
 export TRAINING_ROOT="${TRAINING_ROOT:-}"

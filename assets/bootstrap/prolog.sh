@@ -13,7 +13,7 @@
 #    Slurm sets its own ("Prolog error") only on nodes without one. ParallelCluster replaces a drained node when its
 #    last job has ended (clustermgtd); the reason stays in the log, in CloudWatch.
 #
-# Slurm drains a node at any exit status other than 0. So only a verdict on this very node ends with 1. A fault of the
+# Slurm drains a node at any exit status other than 0, so only a verdict on this node ends with 1. A fault of the
 # prolog itself (no bundle, no cluster config, no settings of the partition, a bucket that does not answer, a faulty
 # check) affects all nodes at once, and would drain the whole cluster: such a job starts unchecked, on the bundle that
 # the node has, and the log reports it.
@@ -74,7 +74,7 @@ refresh() {
   exec 9>&-
 }
 
-# run_bootstrap ARGUMENT...: runs it in its own session and ends the whole session, since a step's remaining process
+# run_bootstrap ARGUMENT...: runs it in its own session and ends the whole session, since a process that a step leaves
 # would run beside the job.
 run_bootstrap() {
   local status=0

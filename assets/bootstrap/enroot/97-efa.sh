@@ -5,17 +5,17 @@
 # software keeps its own, and only its folders are added to LD_LIBRARY_PATH.
 #
 # Called by: enroot, as the user, before a container starts (/etc/enroot/hooks.d; doc/cmd/start.md). Must not fail: the
-#   container would not start. Environment: ENROOT_ROOTFS, the root of the container; ENROOT_MOUNTS and ENROOT_ENVIRON, files
-#   to which it adds lines; TRAINING_ROOT, a folder in the place of / in tests. Prints nothing, since nobody would read it:
-#   assets/training/inside.sh says in the job's output which software it is.
-# A library of the node needs the C library of the node's age: an image that is much older cannot load it, and NCCL says so.
+#   container would not start. Environment: ENROOT_ROOTFS, the container's root; ENROOT_MOUNTS and ENROOT_ENVIRON, files
+#   to which it adds lines; TRAINING_ROOT, a folder in the place of / in tests. Prints nothing, since nobody would read it.
+#   assets/training/inside.sh prints the software's version in the job's output.
+# The node's libraries need a C library as recent as the node's. A much older image cannot load them, and NCCL reports that.
 set -euo pipefail
 shopt -s nullglob
 
 readonly node="${TRAINING_ROOT:-}" amazon=/opt/amazon
 readonly etc="/etc/libibverbs.d"
 
-# mount_in PATH KIND: has the container see the node's file or folder at the same path.
+# mount_in PATH KIND: mounts the node's file or folder at the same path in the container.
 mount_in() { printf '%s %s none x-create=%s,bind,ro,nosuid,nodev,private,nofail,silent\n' "$node$1" "$1" "$2" >>"$ENROOT_MOUNTS"; }
 
 # image_library NAME: true if the image has such a library in a usual folder.

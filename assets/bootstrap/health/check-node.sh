@@ -16,8 +16,8 @@
 #     # Limit: 20 s                                        (if it may take longer than LIMIT_S)
 # It reads the partition's settings (ACCELERATORS_PER_NODE, EFA_INTERFACES, SCRATCH) from its environment.
 #
-# README.md has the time that they take. One that takes its limit is a verdict too: nvidia-smi waits for a lost GPU for
-# ever, and then no signal ends it, so this script never waits for a check that hangs.
+# README.md has the times of the checks. A check that reaches its limit also reports the node as unhealthy: nvidia-smi
+# waits forever for a lost GPU, and no signal ends it, so this script never waits for a check that hangs.
 #
 # Environment: TRAINING_ROOT, TRAINING_ETC, as for bootstrap.sh; SLURMD_NODENAME, by judge-node.sh. Checks whose names
 # (40-efa) are in SKIPPED do not run: for a check that is wrong about all nodes, until a new bundle is deployed. The
@@ -41,7 +41,7 @@ declare -A found=() limits=()
 
 say() { printf '%s\n' "$*" >&2; }
 
-# name_of CHECK: sets `name` of its caller. A job waits, so no program is started for it.
+# name_of CHECK: sets `name` of its caller. It starts no program, since a job waits.
 name_of() {
   name="${1##*/}"
   name="${name%.sh}"
@@ -69,14 +69,14 @@ limit_of() {
   printf '%s\n' "${HEALTH_LIMIT_S:-${limit:-$LIMIT_S}}"
 }
 
-# start CHECK WORK: starts a check in the background, without open files for which this script's caller could wait.
+# start CHECK WORK: starts a check in the background, without open files that would make this script's caller wait.
 start() {
   local name of
   name_of "$1"
   of="$2/$name"
   (
     status=0
-    # KILL also ends the programs that the check has started; one that ignores TERM would outlive its check.
+    # KILL also ends the programs that the check started. A program that ignores TERM would outlive its check.
     timeout --signal=KILL "${limits[$name]}" bash "$1" >"$of.said" 2>"$of.noise" || status=$?
     printf '%s\n' "$status" >"$of.status"
   ) </dev/null >/dev/null 2>&1 &
@@ -122,7 +122,7 @@ run_checks() {
   work="$(mktemp -d -p "$memory" training-cluster-health-XXXXXX)"
   # shellcheck disable=SC2064  # expands now, to this folder
   trap "rm -rf '$work'" EXIT
-  # Without its files each check would seem to hang, which is a verdict on the node.
+  # Without its files each check would seem to hang, which would report the node as unhealthy.
   printf 'room\n' >"$work/room" || { say "cannot write to $memory: nothing was checked" && exit 1; }
   for check in "$HERE"/checks/*.sh; do
     if applies "$check"; then
@@ -144,7 +144,7 @@ main() {
   local -r partition="${1:?usage: check-node.sh PARTITION}"
   local check name drains="" reported=""
   run_checks "$partition"
-  # A person sees the sentences of all checks.
+  # A user who runs this script sees the sentences of all checks.
   if [[ -n ${SLURMD_NODENAME:-} ]]; then apply_drain_limit "$partition" "${!found[@]}"; fi
   for check in "$HERE"/checks/*.sh; do
     name_of "$check"

@@ -8,8 +8,8 @@
 # no_root_squash). Slurm has no such record: clustermgtd overwrites the drain reason when it replaces a node.
 #
 # A line is SECONDS BOOT VERSION [CHECK...]: the checks that reported the node as unhealthy in that boot. A replaced node
-# has another boot under the same name. VERSION is that of the checks: what older ones found is no evidence for or
-# against these, and after a deploy idle nodes keep the older ones until their next job.
+# has another boot under the same name. VERSION is that of the checks: results of older checks are no evidence for or
+# against the current ones, and after a deploy idle nodes keep the older checks until their next job.
 #
 # Environment: TRAINING_ROOT; SLURMD_NODENAME, set by Slurm or judge-node.sh. HEALTH_SETTLE_S, set by tests.
 readonly VERDICTS="$TRAINING_ROOT/opt/slurm/etc/training-cluster-verdicts"
@@ -51,8 +51,8 @@ apply_drain_limit() {
     return
   fi
   if (($# == 1)); then return; fi
-  # Other nodes of the same job, or idle ones at this hour, write their verdicts at this moment. The second write shows
-  # them: NFS answers from a cache for seconds, until the node itself changes the folder.
+  # Other nodes of the same job, or idle nodes at the full hour, write their verdicts at the same time. The second write
+  # makes them visible, since NFS answers from a cache for seconds until the node itself changes the folder.
   sleep "$SETTLE_S"
   if ! write_verdict "$@"; then return; fi
   for check in "${@:2}"; do

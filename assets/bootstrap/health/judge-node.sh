@@ -11,9 +11,9 @@
 # Environment: TRAINING_ROOT, TRAINING_ETC (default /etc/training-cluster), PATH; SLURM_JOB_ID, SLURM_JOB_PARTITION and SLURMD_NODENAME, as Slurm sets
 #   them for a prolog. Writes: health.log.
 #
-# A node is drained with the reason, which `sinfo -R` shows, unless it drains already or is down: the first reason
-# stays. A check that reports most nodes as unhealthy is braked (drain_limit.sh): it drains no node, and the node's
-# comment shows this.
+# A node is drained with the reason, which `sinfo -R` shows, unless it already drains or is down, since the first reason
+# remains. A check that reports most nodes as unhealthy is braked (drain_limit.sh): it drains no node, and the node's
+# comment shows that.
 set -uo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -2,11 +2,11 @@
 #
 # Sourced by the checks: functions to report an unhealthy node.
 #
-# A separate exit status, so that a faulty check (a shell error is 1, a missing file 127) is never a verdict on the
-# node: the same check runs on all nodes, and would drain all of them at once.
+# Verdicts have their own exit status, so that a faulty check (a shell error is 1, a missing file 127) never drains a
+# node. The same check runs on all nodes, and would drain all of them at once.
 export UNHEALTHY=9
 
-# unhealthy SENTENCE: ends the check with a verdict; `sinfo -R` shows the sentence to people.
+# unhealthy SENTENCE: ends the check with a verdict; `sinfo -R` shows the sentence.
 unhealthy() {
   printf '%s\n' "$*"
   exit "$UNHEALTHY"

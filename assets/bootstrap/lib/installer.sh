@@ -4,8 +4,8 @@
 
 readonly INSTALLER=training-installer
 
-# as_installer FOLDER COMMAND...: FOLDER, which is made, is the installer's while the command runs. Afterwards it is root's,
-# and no process of the installer is left. Without root's rights the command runs as it is.
+# as_installer FOLDER COMMAND...: makes FOLDER, which belongs to the installer while the command runs and to root afterwards,
+# when no process of the installer is left. A user other than root runs the command directly.
 as_installer() {
   local -r folder="$1"
   local home status=0

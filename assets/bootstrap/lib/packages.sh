@@ -25,9 +25,9 @@ kernel_package() {
 # install_packages NAME...: installs packages of the distribution; prints the reason of a failure.
 install_packages() {
   if uses_apt; then
-    # An installation that was killed (by a step's budget, for example) would fail all later ones.
+    # A killed installation (by a step's budget, for example) would make all later ones fail.
     dpkg --configure -a >&2 || true
-    # One of an AMI's sources may not answer, while the others have the packages.
+    # One of an AMI's package sources may not answer while the others have the packages.
     apt update || printf 'apt-get update failed: continues with the existing lists\n' >&2
     apt install -y --no-install-recommends "$@"
   else

@@ -23,7 +23,7 @@ The `aws` command takes six times the CPU time of a whole run without it (docs/h
 
 @dataclass(frozen=True)
 class Metric:
-    """One or more values of one metric, of now.
+    """One or more current values of one metric.
 
     Values of several nodes with the same name are one metric: CloudWatch aggregates their statistics, so a
     thousand nodes cost as much as one.

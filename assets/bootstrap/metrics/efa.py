@@ -14,7 +14,7 @@ from pathlib import Path
 from textfile import Sample
 
 _DEVICES = Path(os.environ.get("TRAINING_ROOT") or "/") / "sys" / "class" / "infiniband"
-# A setting of the kernel's cache of the counters, and no counter.
+# A setting of the kernel's cache of the counters, not a counter.
 _NO_COUNTER = "lifespan"
 _ERRORS = ("drops", "err", "_events", "retrans_pkts")
 

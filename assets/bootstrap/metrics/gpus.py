@@ -1,7 +1,7 @@
 """NVIDIA GPUs of this node, by one call of nvidia-smi.
 
 Fields and values: `nvidia-smi --help-query-gpu`. A field that a driver does not know fails the whole call, so
-it is left out and the call repeated: drivers before 535 have no fabric, and other names of the reasons.
+it is left out and the call repeated. Drivers before 535 lack the fabric and use other names for the reasons.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def read_gpus() -> list[Gpu]:
 
 
 def gpu_samples(gpus: list[Gpu]) -> Iterator[Sample]:
-    """Yield the samples of GPUs; a field without a value has none."""
+    """Yield the samples of GPUs; a field without a value has no sample."""
     for gpu in gpus:
         of_gpu = {"gpu": gpu.index}
         about = {"model": gpu.fields["name"], "driver": gpu.fields["driver_version"], "pci": gpu.pci_address}

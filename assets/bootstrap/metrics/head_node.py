@@ -92,7 +92,7 @@ def main() -> int:
     """Write and publish; return 1 if a reader failed."""
     parser = cloudwatch.parser()
     parser.add_argument("--targets", help="file for Prometheus's targets")
-    parser.add_argument("--state", required=True, help="folder that this program alone writes to")
+    parser.add_argument("--state", required=True, help="folder to which only this program writes")
     parser.add_argument("--prices", help="the bundle's prices")
     parser.add_argument("--budget-usd", type=float, help="budget of a month")
     parser.add_argument("--runs", required=True, help="folder of all runs")
@@ -105,11 +105,12 @@ def main() -> int:
         if asked.targets:
             write_targets(Path(asked.targets))
     if cloudwatch.is_due(asked):
-        braked = [float(number)] if (number := braked_checks()) else []  # a metric costs, so none for 0
+        # 0 is not published, since a metric costs money.
+        braked = [float(number)] if (number := braked_checks()) else []
         try:
             found = metrics_of(nodes())
         except subprocess.TimeoutExpired:
-            # slurmctld is too far behind to answer. Its figures would have no more time.
+            # slurmctld is too far behind to answer, so no time is left for its figures.
             late = cloudwatch.Metric("SchedulerBacklog", [1.0], "Count")
             cloudwatch.publish([] if asked.textfiles else [late], cluster=asked.cluster, region=asked.region)
             raise
@@ -118,7 +119,7 @@ def main() -> int:
             cluster=asked.cluster,
             region=asked.region,
         )
-        # After the others, which a shared file system that hangs does not delay.
+        # Last, so that a hanging shared file system does not delay the others.
         if not asked.textfiles:
             found, is_complete = problems.counted(problems_of(asked))
             cloudwatch.publish(found, cluster=asked.cluster, region=asked.region)

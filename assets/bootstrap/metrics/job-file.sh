@@ -11,7 +11,7 @@ set -uo pipefail
 PATH=/usr/bin:/bin
 readonly FOLDER="${TRAINING_METRICS:-${TRAINING_ROOT:-}/run/training-cluster-metrics}"
 
-# label NAME VALUE: none of these values has a quote or a backslash: Slurm allows neither.
+# label NAME VALUE: Slurm allows neither quotes nor backslashes in these values.
 label() { printf '%s="%s"' "$1" "${2//[\\\"$'\n']/_}"; }
 
 main() {
@@ -31,6 +31,6 @@ main() {
   mv -f "$file.$$" "$file"
 }
 
-# In a shell of its own: a missing variable ends that one.
+# In a subshell, which a missing variable ends.
 (main) >/dev/null 2>&1
 exit 0

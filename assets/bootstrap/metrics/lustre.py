@@ -13,7 +13,7 @@ from textfile import Sample
 # NAME COUNT samples [UNIT] and, for bytes, MIN MAX SUM SUM_OF_SQUARES.
 _LINE = re.compile(r"^(\w+)\s+(\d+) samples \[(\w+)\](?: \d+ \d+ (\d+))?", re.MULTILINE)
 _BYTES = {"read_bytes": "read", "write_bytes": "write"}
-# The kinds that say whether metadata is the limit.
+# The kinds that show whether metadata is the limit.
 _OPERATIONS = ("open", "close", "getattr", "mkdir", "unlink", "rename")
 
 

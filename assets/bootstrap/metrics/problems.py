@@ -30,7 +30,7 @@ BACKLOG, CYCLE_S = 200, 5.0
 """Largest queue or number of threads of slurmctld, and the longest cycle of its main scheduler."""
 
 IDLE_SINCE = Path(os.environ.get("TRAINING_ROOT") or "/") / "run/training-cluster-gpus-idle"
-"""File whose time is that of the first reading with idle GPUs in the running job."""
+"""File whose time is that of the first reading of idle GPUs in the running job."""
 
 
 def counted(problems: Mapping[str, Callable[[], int]]) -> tuple[list[Metric], bool]:

@@ -28,19 +28,19 @@ class Job(NamedTuple):
     nodes: int
     submitted: float
     started: float
-    """Seconds since 1970; of a pending job the expected start, 0 if Slurm expects none."""
+    """Seconds since 1970; for a pending job the expected start, 0 if Slurm expects none."""
     reason: str
     name: str
 
 
 def read_jobs() -> list[Job]:
-    """Ask Slurm for the jobs that wait or run, each element of an array by itself."""
+    """Ask Slurm for the pending and running jobs, with each element of an array separately."""
     command = ("squeue", "--all", "--array", "--noheader", "--format", _FORMAT)
     return [job for line in output_of(*command).splitlines() if (job := _job(line))]
 
 
 def _job(line: str) -> Job | None:
-    """Parse a line; None for one that is no job, such as the rest of a name with a line's end in it."""
+    """Parse a line; None for a line that is not a job, such as the rest of a name with a line break."""
     parts = line.split("|", 10)
     if len(parts) != len(Job._fields) or not (parts[0].isdecimal() and parts[3].isdecimal()):
         return None
@@ -59,7 +59,7 @@ def _seconds(text: str) -> float:
 
 
 def job_samples(jobs: Iterable[Job]) -> Iterator[Sample]:
-    """Yield the numbers of jobs, the oldest waits, and what is known of each running job."""
+    """Yield the numbers of jobs, the longest waits, and the facts of each running job."""
     jobs = list(jobs)
     kinds = Counter((job.state, job.user, job.account, job.partition) for job in jobs)
     for (state, user, account, partition), number in kinds.items():

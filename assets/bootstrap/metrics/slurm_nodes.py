@@ -59,7 +59,7 @@ def state_of(word: str) -> str | None:
 
 
 def read_nodes() -> list[Node]:
-    """Ask Slurm for all nodes; one that is in several partitions is listed once for each."""
+    """Ask Slurm for all nodes; a node of several partitions is listed once for each."""
     found = []
     for line in output_of("sinfo", "--all", "--Node", "--noheader", "--format", _FORMAT).splitlines():
         partition, name, word, address, since, reason = line.split("|", 5)
@@ -90,7 +90,7 @@ def counts(nodes: Iterable[Node]) -> dict[str, Counter[str]]:
 
 
 def node_samples(nodes: list[Node]) -> Iterator[Sample]:
-    """Yield the samples of all nodes; each node is of the first partition that sinfo lists."""
+    """Yield the samples of all nodes; a node belongs to the first partition that sinfo lists."""
     for partition, found in counts(nodes).items():
         for state in STATES:
             yield Sample("slurm_nodes", found[state], {"partition": partition, "state": state})

@@ -17,7 +17,7 @@ from textfile import Sample
 
 _NODE = re.compile(r"^(.+)-(?:st|dy)-(.+)-\d+$")
 HEAD = "head"
-# Time without a measurement that still counts: the head node may have been off for longer.
+# Longest time without a measurement that counts, since the head node may have been off for longer.
 _LONGEST_GAP_S = 900.0
 
 
@@ -28,7 +28,7 @@ def spend_samples(
 
     Args:
         prices: file of the bundle.
-        kept: file with the spend of the month, which this program alone writes.
+        kept: file with the month's spend, which only this program writes.
         budget_usd: budget of a month; None without one.
     """
     rates = _read_prices(prices)

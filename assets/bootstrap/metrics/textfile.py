@@ -51,7 +51,7 @@ def write(folder: Path, name: str, samples: Iterable[Sample]) -> None:
 def write_all(folder: Path, readers: Mapping[str, Reader]) -> bool:
     """Write a file for each reader; return False if one failed.
 
-    A reader that fails costs only its own file, which goes: an old value would look like a new one.
+    If a reader fails, only its own file is removed, since an old value would look like a new one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     about: list[Sample] = []
@@ -76,6 +76,6 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    # A name that a user chose may have bytes that are no UTF-8, for which node_exporter drops the whole file.
+    # A user's name may have bytes that are not UTF-8, and node_exporter then drops the whole file.
     clean = value.encode("utf-8", errors="replace").decode()
     return clean.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

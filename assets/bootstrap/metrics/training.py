@@ -21,7 +21,7 @@ from trainkit.run.metrics import FILE, is_validation, row_of
 from trainkit.run.run_files import seconds
 
 _TAIL, _ROWS = 1 << 16, 32
-# A job that trains nothing, or has not begun, is looked for in all runs this seldom.
+# Interval of the search of all runs for a job that trains nothing or has not begun.
 _LOOK_AGAIN_S = 300.0
 _LONGEST_OWNER = 32
 _GAUGES = {
@@ -41,7 +41,7 @@ def training_samples(jobs: Iterable[Job], *, runs: Path, kept: Path) -> Iterator
 
     Args:
         runs: folder of all runs, WORKLOAD/RUN in it.
-        kept: file with the run of each job, which this program alone writes.
+        kept: file with the run of each job, which only this program writes.
     """
     running = [job for job in jobs if job.state == "running"]
     folders = _folders(running, runs=runs, kept=kept)
@@ -73,7 +73,7 @@ def _samples(rows: list[dict[str, Any]], labels: Mapping[str, str]) -> Iterator[
 def _rows(file: Path, *, uid: int) -> list[dict[str, Any]]:
     """Read the newest undamaged rows, oldest first; none from a file that is not the user's own."""
     text = _read(file, uid=uid, most=_TAIL, from_end=True)
-    # The first line of the end of a file is a part of one, and no row.
+    # The first line of a file's end is part of a line, not a row.
     return [row for line in text.splitlines()[-_ROWS:] if (row := row_of(line)) is not None]
 
 
@@ -106,7 +106,7 @@ def _folders(jobs: list[Job], *, runs: Path, kept: Path) -> dict[str, str]:
             found[job.id] = (f"{own.parent.name}/{own.name}", now)
         else:
             sought[job.id] = job
-            # A young job may still wait for its nodes, or prepare.
+            # A new job may still wait for its nodes or prepare data.
             found[job.id] = ("", now if now - job.started > _LOOK_AGAIN_S else 0.0)
     if sought:
         for owner in runs.glob("*/*/owner"):

@@ -12,10 +12,10 @@ from textfile import Sample
 
 # health/checks/20-gpu-xid.sh has the reasons, and drains nodes by the same codes (compared in a test).
 FATAL = frozenset((46, 48, 62, 64, 74, 79, 95, 119, 120, 136, 140, 143, 155, 156, 158))
-# A faulty program can cause these, too.
+# A faulty program can also cause these.
 APPLICATION = frozenset((13, 31, 43, 45))
 _LINE = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(.*)")
-# With this code the driver says what it asks for; it also logs it when nothing is asked for any more.
+# With this code the driver logs the recovery that it requires, and also that none is required any more.
 _VERDICT = 154
 _ASKED = re.compile(r"to 0x[0-9a-f]+ \((GPU Reset Required|Node Reboot Required|Drain and Reset)\)")
 
@@ -27,7 +27,7 @@ def xid_samples(gpus: list[Gpu]) -> Iterator[Sample]:
     found = Counter(
         (pci_address(pci), int(code), _class(int(code), rest)) for pci, code, rest in _LINE.findall(log)
     )
-    # The driver no longer lists a GPU that has fallen off the bus: it keeps its address.
+    # The driver no longer lists a GPU that has fallen off the bus, so its address is the label.
     for (pci, code, kind), errors in found.items():
         labels = {"gpu": index.get(pci, pci), "xid": str(code), "class": kind}
         yield Sample("gpu_xid_errors_total", errors, labels)

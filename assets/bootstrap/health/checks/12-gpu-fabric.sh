@@ -6,9 +6,9 @@
 # 802. The driver reports the fabric of Hopper GPUs and newer ones: Not Started, In Progress, Completed; for all others
 # N/A, which is not a verdict (14-gpu-cuda.sh finds a fabric of A100s that is not ready). A node's start waits for the
 # fabric (steps/89-await-fabric.sh), so here the state must be final.
-# A link that is down costs bandwidth between GPUs, or ends NCCL. How many links a GPU has is not the catalog's to say:
-# a fault is a GPU with fewer links than another of its node. Without NVLink (g5) the driver lists none; with MIG it
-# switches them off, and such a node is not judged.
+# A link that is down costs bandwidth between GPUs, or ends NCCL. The catalog does not have the number of links, so a GPU
+# with fewer links than another one of its node is a fault. Without NVLink (g5) the driver lists none. With MIG it switches
+# them off, and such a node is not judged.
 # Sources: NVML's nvmlGpuFabricInfoV_t; kubernetes-sigs/dra-driver-nvidia-gpu issue 626 has the text of nvidia-smi -q,
 # Azure/azhpc-diagnostics issue 73 that of nvidia-smi nvlink.
 #
@@ -49,7 +49,7 @@ need nvidia-smi "its GPUs' fabric is ready"
 said="$(nvidia-smi -q)" || exit 1 # 10-gpus.sh checks that nvidia-smi works
 mig_anywhere=""
 while IFS='|' read -r gpu state status summary mig; do
-  if [[ -z $gpu ]]; then continue; fi # a report of another form
+  if [[ -z $gpu ]]; then continue; fi # a report in an unknown format
   if [[ $mig == Enabled ]]; then mig_anywhere=yes; fi
   # A GPU alone (g5.xlarge, p5.4xlarge) has no peer to reach.
   if ((ACCELERATORS_PER_NODE == 1)) || [[ $state == N/A || $state == "Not Supported" ]]; then continue; fi

@@ -16,7 +16,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../verdict.sh"
 
 need nvidia-smi "CUDA starts"
 need python3 "CUDA starts"
-# Both may fail on a sick node, which is for 10-gpus.sh to say.
+# Both may fail on an unhealthy node, which 10-gpus.sh reports.
 modes="$(nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader)" || exit 1
 if [[ $modes == *Enabled* ]]; then exit 0; fi
 programs="$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)" || exit 1
