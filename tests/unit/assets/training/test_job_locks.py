@@ -125,6 +125,19 @@ def test_a_run_that_this_user_may_not_write_is_refused_with_its_owner(cluster: C
     assert "RUN_NAME=other sbatch" in words
 
 
+@pytest.mark.parametrize("kind", ["runs", "checkpoints"])
+def test_a_workload_in_whose_folder_this_user_may_not_write_is_one_message(
+    cluster: Cluster, kind: str
+) -> None:
+    closed = cluster.shared / kind / "tiny"
+    closed.mkdir(parents=True)
+    closed.chmod(0o555)
+    ((code, words),) = said(cluster.submit(8, RUN_NAME="mine"))
+    assert code == 1
+    assert f"{closed}/mine" in words
+    assert "cannot create the folders of the run mine of tiny: see the line above.\n  Ask the owner" in words
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 @pytest.mark.parametrize("kind", ["runs", "checkpoints"])

@@ -71,6 +71,11 @@ def test_an_unknown_workload_is_refused_and_those_that_there_are_are_named(share
     assert_refused(job(shared, name), f"there is no workload '{name}'", f"there are: {' '.join(NAMES)}")
 
 
+@pytest.mark.parametrize("name", ["..", "a/b", "-x", "two words", ".hidden"])
+def test_a_run_name_that_cannot_be_a_folder_of_its_own_is_refused(shared: Path, name: str) -> None:
+    assert_refused(job(shared, "gpt2", RUN_NAME=name), f"RUN_NAME is '{name}'", "RUN_NAME=small-model")
+
+
 def test_missing_node_settings_are_refused_with_their_place(shared: Path) -> None:
     done = job(shared, "gpt2", TRAINING_ETC="/nowhere", SLURM_JOB_PARTITION="cpu")
     assert_refused(done, "/nowhere/partitions/cpu.env of this partition", "TRAINING_ETC=/folder sbatch")
