@@ -62,7 +62,7 @@ def test_the_newest_or_the_chosen_checkpoint_is_found(source: ModuleType, shared
     [
         ({"export_run": "b"}, "no checkpoint of step any; there are: none"),
         ({"export_run": "a", "export_step": 7}, "no checkpoint of step 7; there are: 5, 10"),
-        ({"export_run": "a", "export_step": 5, "export_to": "/tmp"}, "/tmp exists already"),
+        ({"export_run": "a", "export_step": 5, "export_to": "/tmp"}, "/tmp already exists"),
     ],
 )
 def test_what_cannot_be_exported_is_one_sentence(

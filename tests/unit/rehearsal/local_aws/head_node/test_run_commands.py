@@ -104,7 +104,7 @@ def test_the_registries_of_a_rehearsal_are_listed_and_forgotten_and_the_persons_
         return execute(as_user(*shlex.split(registry_script(words))), environment(tmp_path) | folders)
 
     assert typed("list") == (0, "ghcr.io me\n", "")
-    assert typed("logout", "ghcr.io") == (0, "registry: nothing is stored for ghcr.io any more\n", "")
+    assert typed("logout", "ghcr.io") == (0, "registry: removed the entries of ghcr.io\n", "")
     assert typed("list") == (0, "", "")
     code, _, said = typed("logout", "https://ghcr.io")
     assert (code, "is not a host name of a registry" in said) == (1, True)

@@ -165,7 +165,7 @@ def test_a_recipe_gives_what_its_components_declare(stack: Stack) -> None:
     component, _ = stack.component(Data=document(parameters=[{"Recipe": {"type": "string"}}]))
     with pytest.raises(RefusedError, match="node: parameters without a value: Recipe"):
         stack.recipe(component)
-    with pytest.raises(RefusedError, match="document is not valid: build: there are no steps"):
+    with pytest.raises(RefusedError, match="document is not valid: build: it has no steps"):
         stack.component(Data=document({"name": "build", "steps": []}))
 
 
