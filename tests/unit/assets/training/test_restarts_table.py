@@ -14,7 +14,10 @@ SAVES = "slow/assets/training/test_job_slow_saves.py"
 SPOT = "unit/assets/training/trainkit/run/test_stopping_saves.py"
 NETWORK = "slow/assets/training/test_job_network.py"
 NCCL = "unit/assets/training/trainkit/test_nccl.py"
-GPT2 = "slow/assets/training/test_gpt2.py"
+TRAINKIT = "unit/assets/training/trainkit/run"
+BEATS = f"{TRAINKIT}/test_heartbeat.py"
+WORKLOADS = "slow/assets/training"
+NOT_FINITE = "a_loss_that_is_not_finite_before_a_checkpoint_has_it"
 
 TESTS = {
     "a rank died": [
@@ -27,13 +30,26 @@ TESTS = {
         (RESTARTS, "test_a_lost_node_and_the_job_starts_on_another_and_goes_on"),
         (RESTARTS, "test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever"),
     ],
-    "no step for": [(HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on")],
+    "no step for": [
+        (HANGS, "test_a_stopped_rank_ends_the_job_with_stacks_and_the_run_goes_on"),
+        (BEATS, "test_a_rank_that_is_elsewhere_than_the_others_is_named"),
+        (BEATS, "test_the_limit_is_ten_usual_times_between_rows_where_these_are_longer"),
+        (BEATS, "test_saves_and_the_end_may_take_an_hour_and_no_more"),
+    ],
     "EC2 takes a spot node": [
         (STOPS, "test_a_spot_notice_and_the_job_saves_and_starts_again"),
         (SPOT, "test_a_spot_node_s_run_saves_more_often_from_its_eleventh_step_on_and_says_why"),
     ],
     "the loss or the gradients are not finite": [
-        (GPT2, "test_gpt2_ends_at_a_loss_that_is_not_finite_before_a_checkpoint_has_it"),
+        (f"{WORKLOADS}/test_gpt2.py", f"test_gpt2_ends_at_{NOT_FINITE}"),
+        (f"{WORKLOADS}/test_bert_trainium.py", f"test_bert_ends_at_{NOT_FINITE}"),
+        (f"{WORKLOADS}/test_gpt2_megatron.py", f"test_megatron_ends_at_{NOT_FINITE}"),
+        (
+            f"{WORKLOADS}/test_roberta.py",
+            "test_it_ends_at_gradients_that_are_not_finite_before_a_checkpoint_has_them",
+        ),
+        (f"{WORKLOADS}/test_titan.py", "test_a_run_that_diverges_ends_and_keeps_its_last_good_checkpoint"),
+        ("slow/ops/test_workload_template.py", f"test_it_ends_at_{NOT_FINITE}"),
     ],
     "time limit, `scancel`": [
         (STOPS, "test_cancelled_it_saves_and_says_how_to_go_on"),
@@ -49,6 +65,10 @@ TESTS = {
         (
             RESTARTS,
             "test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs",
+        ),
+        (
+            f"{TRAINKIT}/test_checkpoints.py",
+            "test_a_run_with_incomplete_checkpoints_only_ends_instead_of_beginning_anew",
         ),
     ],
     "the disk is full": [(RESTARTS, "test_a_full_disk_at_a_save_is_said_and_with_space_the_run_goes_on")],
@@ -70,6 +90,7 @@ TESTS = {
             RESTARTS,
             "test_a_truncated_newest_checkpoint_and_a_hole_in_the_metrics_cost_two_steps_and_no_loss_differs",
         ),
+        (f"{TRAINKIT}/test_metrics.py", "test_a_reader_skips_damaged_rows_and_counts_them"),
     ],
 }
 
