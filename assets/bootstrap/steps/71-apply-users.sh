@@ -15,7 +15,7 @@
 # Nodes: all
 # Where: any
 # Required: yes
-# Budget: 120 s
+# Budget: 30 s
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=assets/bootstrap/lib/put.sh
@@ -31,7 +31,7 @@ readonly GECOS=umask=077
 # Printed part of what a command says that runs as a user.
 readonly SAID_BYTES=2000
 # Number of users whose processes are waited for until they are killed. More would use up the budget of this step.
-readonly MOST_BLOCKED=4
+readonly MOST_BLOCKED=2
 declare -i blocked=0
 readonly SUDOERS="$ETC/sudoers.d/90-training-cluster-admins"
 # usermod writes to the files of another root without PAM and without chroot.
