@@ -168,10 +168,10 @@ def test_a_model_that_the_nodes_cannot_hold_is_refused_before_they_start(
 
 def test_a_refusal_is_told_in_slurms_own_words(cluster: PlayedCluster, call: Call) -> None:
     cluster.has_workload("gpt2")
-    cluster.says("sbatch", "", error="sbatch: error: Invalid --time specification", code=1)
-    code, _, said = call("submit", "gpt2", "--nodes", "1", "--time", "x", "--set", "MAX_STEPS=1")
+    cluster.says("sbatch", "", error="sbatch: error: Job violates the account's limits", code=1)
+    code, _, said = call("submit", "gpt2", "--nodes", "1", "--set", "MAX_STEPS=1")
     assert code == 1
-    assert said.startswith("Slurm refused the job: sbatch: error: Invalid --time specification\n")
+    assert said.startswith("Slurm refused the job: sbatch: error: Job violates the account's limits\n")
 
 
 def test_a_partition_that_starts_nothing_is_told(cluster: PlayedCluster, call: Call) -> None:
