@@ -9,7 +9,7 @@ launch.sh starts this program once for each rank. Every setting below is an envi
 launch.sh; trainkit reads them.
 
 Writes $RUN_DIR/metrics.jsonl (a line for each step) and $CHECKPOINT_DIR/step-<n>/; resumes from the newest of
-those, and then gives the losses that an uninterrupted run gives.
+those, with the losses of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from trainkit.run.world import check_world
 # The model reads bytes, so it needs no tokenizer and accepts any text.
 VOCABULARY = 256
 GRADIENT_CLIP = 1.0
-# One byte of so many is for validation.
+# One of this many bytes is for validation.
 VALIDATION_EVERY = 20
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32}
 
@@ -124,14 +124,14 @@ def open_text(folder: Path, settings: Settings) -> tuple[torch.Tensor, torch.Ten
 
 
 def order_of(text: torch.Tensor, settings: Settings) -> Order:
-    """Return the order in which the sequences of a text are read: each one once in an epoch."""
+    """Return the order in which the sequences of a text are read: each once per epoch."""
     return Order(sequences=(len(text) - 1) // settings.model_context, seed=settings.seed)
 
 
 def batch(text: torch.Tensor, settings: Settings, run: Run, *, first: int, number: int = 0) -> torch.Tensor:
     """Read (batch_size, model_context + 1) bytes: the `number`-th batch of this rank.
 
-    They depend on the seed and the position of the first sequence alone, so a resume on any number of ranks
+    They depend only on the seed and the position of the first sequence, so a resume on any number of ranks
     needs no other state of the data.
     """
     sequences = order_of(text, settings).batch(
@@ -199,7 +199,7 @@ class Trainer:
         return rate
 
     def save(self, order: Order) -> None:
-        """Write a checkpoint on the first rank; all ranks hold the same, and wait in the next step."""
+        """Write a checkpoint on the first rank; the others have the same state, and wait in the next step."""
         if self._run.is_first:
             started = time.monotonic()
             folder = checkpoints.partial(self._run.checkpoint_dir, self.step)
@@ -237,7 +237,7 @@ class Trainer:
 
 
 def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) -> None:
-    """Train from the newest checkpoint to the last step, or to the step in which SIGTERM came."""
+    """Train from the newest checkpoint to the last step, or to the step when SIGTERM arrives."""
     stop = Stop()
     saves = Saves(
         run,
@@ -303,7 +303,7 @@ def train(trainer: Trainer, settings: Settings, run: Run, device: torch.device) 
 def validate(
     trainer: Trainer, text: torch.Tensor, settings: Settings, run: Run, metrics: Metrics | None
 ) -> None:
-    """Record the mean loss over eval_batches of each rank, always the same ones."""
+    """Record the mean loss over each rank's eval_batches, which are always the same."""
     if not settings.eval_batches:
         return
     started = time.perf_counter()

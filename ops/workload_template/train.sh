@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts the ranks of the workload_template workload on one node.
 #
-# Called by: job.slurm through srun, as the user, on every node. Safe to run again: train.py goes on from the run's
+# Called by: job.slurm through srun, as the user, on every node. Safe to run again: train.py continues from the run's
 #   newest checkpoint.
 # Needs: what launch.sh reads (LAUNCHER, MASTER_ADDR, NNODES and so on; job.slurm sets it).
 # Arguments: train.py's.
