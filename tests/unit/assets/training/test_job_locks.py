@@ -6,10 +6,13 @@ jobs that lock a folder lock a file of their own node each; of a regular file al
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,33 @@ def said(*jobs: subprocess.Popen[str]) -> list[tuple[int, str]]:
 def test_of_two_jobs_on_two_nodes_one_prepares_and_the_other_waits(cluster: Cluster) -> None:
     for code, words in said(cluster.submit(8), cluster.submit(9)):
         assert code == 0, words
+
+
+@pytest.mark.slow
+def test_a_preparation_that_fails_fails_the_job_and_a_person_hears_of_it(cluster: Cluster) -> None:
+    messages: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (cluster.shared / "training" / "tiny" / "prepare.sh").write_text("echo 'no text' >&2; exit 3\n")
+    webhook = cluster.folder / "webhook"
+    webhook.touch(mode=0o600)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        webhook.write_text(f"http://127.0.0.1:{server.server_port}/")
+        ((code, words),) = said(cluster.submit(8, NOTIFY="webhook", NOTIFY_FILE=str(webhook)))
+        server.shutdown()
+    assert (code, "no text" in words) == (1, True), words
+    (message,) = messages
+    assert message.startswith("[given up] job 8 (")
+    assert message.endswith("the preparation failed")
 
 
 @pytest.mark.slow
