@@ -39,8 +39,9 @@ class CdkCli:
     ) -> None:
         self._project, self._logs, self._narrator = project, logs, narrator
         cli = project / "node_modules" / ".bin"
+        # FORCE_COLOR takes precedence over --no-color, and _EVENT matches plain lines.
         self._environment = {
-            **environment,
+            **{name: value for name, value in environment.items() if name != "FORCE_COLOR"},
             "PATH": f"{cli}{os.pathsep}{environment['PATH']}",
             "NODE_OPTIONS": f'{environment.get("NODE_OPTIONS", "")} --require="{_POLL_INTERVAL}"'.strip(),
         }

@@ -29,6 +29,17 @@ def test_a_synth_has_ended_when_the_work_beside_it_goes_on(tmp_path: Path) -> No
     assert "synth -c family=m6i --quiet --output" in (tmp_path / "asked").read_text()
 
 
+def test_finished_stacks_are_shown_where_colours_are_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The CDK CLI colours its lines if FORCE_COLOR is set, also with --no-color."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    event = "Network | 2/2 | 10:00:00 AM | CREATE_COMPLETE      | AWS::CloudFormation::Stack | Network"
+    script = f'if [ "$FORCE_COLOR" ]; then printf "\\033[32m"; fi; echo "{event}"'
+    _cli(tmp_path, script).run("deploy")
+    assert "Network: CREATE_COMPLETE (2/2 resources)" in capsys.readouterr().out
+
+
 def test_a_failed_synth_shows_the_end_of_its_log(tmp_path: Path) -> None:
     cli = _cli(tmp_path, "echo nodes=zero is not allowed; exit 1")
     with (
