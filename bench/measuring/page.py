@@ -20,24 +20,34 @@ _HEAD = """\
 # Benchmarks
 
 `make bench` writes this page; `make bench ONLY=synth` runs one benchmark. Each figure compares programs that
-ran alternately on the same machine. The ratio is the result; the seconds show the scale. The baselines are
-the real programs, at the versions named. A program that was not available is shown as "not run". The raw
-figures are in `bench/results/`.
+ran alternately on the same machine. The ratio is the result; the seconds show the scale. The column "before"
+has the figure of the previous day on which it was measured. The baselines are the real programs, at the
+versions named. A program that was not available is shown as "not run". `bench/results/` has the raw figures.
 """
 
 
 def keep(name: str, title: str, result: Result, *, machine: Mapping[str, Any], seconds: float) -> None:
     """Write bench/results/NAME.json."""
     RESULTS.mkdir(exist_ok=True)
-    picture = result.picture
+    picture, file = result.picture, RESULTS / f"{name}.json"
     content = {
         "title": title,
         "machine": machine,
         "seconds": round(seconds, 1),
         **asdict(result),
         "picture": {"kind": type(picture).__name__, **asdict(picture)} if picture else None,
+        "before": _before(json.loads(file.read_text(encoding="utf-8")), machine["date"])
+        if file.is_file()
+        else {},
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _before(kept: Mapping[str, Any], date: str) -> dict[str, str]:
+    """Return the figures of the previous day by their rows: those kept, or those that were kept with them."""
+    if kept["machine"]["date"] == date:
+        return dict(kept["before"])
+    return {row["name"]: row["measured"].partition(" (")[0] for row in kept["rows"]}
 
 
 def write(names: Sequence[str]) -> None:
@@ -66,9 +76,10 @@ def _page(names: Sequence[str], results: Mapping[str, Any]) -> Iterator[str]:
             continue
         content = results[name]
         yield f"## {name}: {content['title']}\n"
-        yield "| name | goal | measured | result |\n|---|---|---|---|"
+        yield "| name | goal | before | measured | result |\n|---|---|---|---|---|"
         for row in content["rows"]:
-            cells = (row["name"], row["goal"], row["measured"], row["verdict"])
+            before = content["before"].get(row["name"], "")
+            cells = (row["name"], row["goal"], before, row["measured"], row["verdict"])
             yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
         yield ""
         for note in content["notes"]:

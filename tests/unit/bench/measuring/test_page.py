@@ -32,12 +32,22 @@ def test_a_kept_benchmark_is_shown_with_its_rows_and_machine_and_another_as_not_
     page.write(["synth", "scale"])
     lines = (folders / "page.md").read_text().splitlines()
     assert "## synth: The app" in lines
-    assert "| a\\|b | <= 3x | 2 | met |" in lines
+    assert "| a\\|b | <= 3x |  | 2 | met |" in lines
     assert "A note." in lines
     said = "2026-11-23: Xeon, 8 cores, 64 GiB, no GPU; Python 3.11, pydantic 2. The benchmark took 1 s."
     assert said in lines
     assert "Not run yet: `make bench ONLY=scale`." in lines
     assert (folders / "page.md").read_text().endswith(page.TESTS.read_text())
+
+
+def test_the_figure_of_the_previous_day_is_shown_beside_the_new_one(folders: Path) -> None:
+    for date, measured in (("2026-11-22", "3x (2 to 4)"), ("2026-11-23", "2x"), ("2026-11-23", "1x")):
+        result = Result(rows=[Row(name="a", measured=measured), Row(name=measured, measured="new")])
+        page.keep("synth", "The app", result, machine={**MACHINE, "date": date}, seconds=1)
+    page.write(["synth"])
+    lines = (folders / "page.md").read_text().splitlines()
+    assert "| a |  | 3x | 1x |  |" in lines
+    assert "| 1x |  |  | new |  |" in lines
 
 
 @pytest.mark.parametrize(
