@@ -45,9 +45,12 @@ def test_a_node_opens_the_files_of_its_own_ranks_only(
     for node in ("node-1", "node-2"):
         (tmp_path / node).mkdir()
         (tmp_path / node / f"rank-{node[-1]}.txt").write_text(f"rank 1 on {node}, process 4194305\n")
-    monkeypatch.setattr(
-        Path, "read_text", lambda path, **options: opened.append(path.name) or real(path, **options)
-    )
+
+    def read_text(path: Path, encoding: str, errors: str) -> str:
+        opened.append(path.name)
+        return real(path, encoding=encoding, errors=errors)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
     stacks.signal_ranks(tmp_path)
     assert opened == ["rank-1.txt"]
 
