@@ -86,6 +86,8 @@ test: test-fast test-slow ## Run the tests, including a rehearsal
 
 .PHONY: test-slow
 test-slow: setup ## Run the tests that start a local AWS, a local Slurm or a training, as `make test` does
+	@# Before the workers, which would install it into one folder at the same time.
+	@$(NODE_PATH_FIRST) TRAINING_REHEARSAL=1 bash -euc 'source assets/training/environment.sh; make_environment "$$PWD/assets/training/gpt2" "$$PWD/.rehearsal/venvs/gpt2"'
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-all

@@ -107,8 +107,7 @@ def _asked(address: str, directory: Directory, password: str, file: str) -> Find
             found = f"{address} refuses {directory.DomainReadOnlyUser} with the secret's password"
             mend = (
                 f"DomainReadOnlyUser in {file}, or aws secretsmanager put-secret-value "
-                f"--secret-id {directory.PasswordSecretArn} --secret-string file://password.txt "
-                "(a file without a newline at its end, which would belong to the password)"
+                f"--secret-id {directory.PasswordSecretArn} --secret-string file://password.txt"
             )
         case code if code == _SEARCH:
             found, mend = f"{address} has no {base}: {reason}", f"DomainName in {file}"
