@@ -1,4 +1,4 @@
-"""What the ranks say of their network after the first step, with NCCL's lines from a file."""
+"""The ranks' report of their network after the first step, with NCCL's lines from a file."""
 
 from __future__ import annotations
 
