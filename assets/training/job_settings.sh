@@ -4,8 +4,8 @@
 # Sourced by: job.slurm, as the user, on the job's first node. Run by: trainctl submit, on a laptop, with the settings
 #   alone in its environment: bash job_settings.sh WORKLOAD; it prints a message and exits 1, or exits 0.
 # Reads: CONTAINER_IMAGE, CONTAINER_MOUNTS, LAUNCHER, MAX_RESTARTS, HANG_TIMEOUT_S, PREPARE_ONLY, STRICT_NETWORK,
-#   REQUEUE_AT_TIME_LIMIT, LOCAL_ENVIRONMENT, NUMA_BINDING, NOTIFY, NCCL_DEBUG; the headers of the workload
-#   beside this file.
+#   REQUEUE_AT_TIME_LIMIT, LOCAL_ENVIRONMENT, NUMA_BINDING, NOTIFY, NCCL_DEBUG, VERIFY_DATA; the headers of the
+#   workload beside this file.
 # Writes: LAUNCHER, MAX_RESTARTS and HANG_TIMEOUT_S, exported with their defaults.
 
 # shellcheck source=assets/training/container_image.sh
@@ -25,6 +25,7 @@ check_job_settings() {
     die "STRICT_NETWORK=1 reads what NCCL writes with settings of its own, and NCCL_DEBUG is '$NCCL_DEBUG'." \
       "Leave one of them out."
   check_word LOCAL_ENVIRONMENT auto yes no
+  check_word VERIFY_DATA yes no
   check_word NUMA_BINDING node socket exclusive core-complex
   # The value is not shown, since Slurm and Systems Manager keep their input.
   [[ ${NOTIFY:-webhook} != *://* ]] || die "NOTIFY holds an address, which is a secret." \

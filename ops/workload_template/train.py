@@ -4,7 +4,7 @@ Two nodes:                 sbatch --nodes 2 /fsx/training/job.slurm workload_tem
 With other numbers:        MAX_STEPS=5000 sbatch --nodes 4 /fsx/training/job.slurm workload_template --seed 1
 Continuing an old run:     RUN_NAME=job-17 sbatch --nodes 2 /fsx/training/job.slurm workload_template
 
-launch.sh starts this program once for each rank. Every setting below is an environment variable
+launch.sh starts this program once for each rank. Every setting (settings.py) is an environment variable
 (MODEL_LAYERS=6) and an argument (--model-layers 6). Folders, ranks and the world size come from job.slurm and
 launch.sh; trainkit reads them.
 
@@ -14,13 +14,13 @@ those, with the losses of an uninterrupted run.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from settings import Settings, read_settings
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from trainkit.data.order import Order
@@ -31,7 +31,6 @@ from trainkit.run.metrics import Metrics
 from trainkit.run.mfu import flops_per_token, mfu
 from trainkit.run.precision import check_precision
 from trainkit.run.run import Run, die
-from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
 from trainkit.run.stopping import Saves, Stop
 from trainkit.run.world import check_world
 
@@ -41,28 +40,6 @@ GRADIENT_CLIP = 1.0
 # One of this many bytes is for validation.
 VALIDATION_EVERY = 20
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "no": torch.float32}
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings(TrainSettings):
-    """Settings of a run."""
-
-    model_layers: int = 2
-    model_heads: int = 4
-    model_width: int = 96
-    """Width of the model; with 2 layers and a context of 64 it has 0.26 M parameters."""
-    model_context: int = 64
-    """Bytes of a sequence."""
-    batch_size: int = 32
-    """Sequences of a rank and step. Tokens of a step = ranks * this * model_context."""
-    learning_rate: float = 2e-3
-    warmup_steps: int = 50
-    weight_decay: float = 0.01
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """Sizes of the model; a checkpoint fits only a model of the same sizes."""
-        return {name: value for name, value in vars(self).items() if name.startswith("model_")}
 
 
 class Model(nn.Module):
@@ -89,16 +66,6 @@ class Model(nn.Module):
         hidden = self.tokens(ids) + self.positions(places)
         logits: torch.Tensor = self.head(self.layers(hidden, mask=self.mask, is_causal=True))
         return logits
-
-
-def read_settings() -> Settings:
-    """Read the settings of this run; dies if one is invalid."""
-    settings = fill_settings(Settings, about=(__doc__ or "").splitlines()[0])
-    if settings.model_width % settings.model_heads:
-        die(f"MODEL_WIDTH {settings.model_width} is not a multiple of MODEL_HEADS {settings.model_heads}.")
-    settings = dataclasses.replace(settings, device=settings.device or family_device())
-    check_words(settings, {"device": ("cpu", "cuda")})
-    return settings
 
 
 def open_device(settings: Settings, run: Run) -> torch.device:

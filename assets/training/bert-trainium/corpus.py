@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from settings import CORPORA, MACHINE, WIKIPEDIA
 from trainkit.data import hub, machine_text
 from trainkit.data.dataset_bucket import BucketError, DatasetBucket
 from trainkit.data.documents import OWN, PATTERNS, fingerprint_of, own_files, pieces_of
@@ -19,8 +20,6 @@ from trainkit.data.hub_text import HubText
 from trainkit.data.shards import ShardError, sha256_of
 from trainkit.data.tokenize_unit import Unit
 
-WIKIPEDIA, MACHINE = "wikipedia", "machine"
-CORPORA = (WIKIPEDIA, MACHINE, OWN)
 # Wikimedia's extraction of its dumps: 41 files and 6.4 million articles for English.
 REPOSITORY, REVISION = "wikimedia/wikipedia", "b04c8d1ceb2f5cd4588862100d08de323dccfbaa"
 EDITION = "20231101.en"

@@ -21,7 +21,7 @@ from pathlib import Path
 import corpus
 from corpus import Vocabulary
 from pairs import FORMAT, ROW_HEAD
-from settings import Settings, read_settings
+from settings import MACHINE, Settings, read_settings
 from trainkit.data.dataset_bucket import DatasetBucket
 from trainkit.data.documents import sample
 from trainkit.data.hub_text import Download, fetched_documents
@@ -96,7 +96,7 @@ def run() -> None:
         raise ShardError(
             f"VOCAB_SIZE is {settings.vocab_size}: give a number from {VOCAB_SIZES[0]} to {VOCAB_SIZES[-1]}."
         )
-    bucket = DatasetBucket.of_workload(WORKLOAD) if name != corpus.MACHINE else None
+    bucket = DatasetBucket.of_workload(WORKLOAD) if name != MACHINE else None
     config = DataConfig(
         data=data,
         corpus=name,

@@ -10,10 +10,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainkit.data.documents import OWN
+from trainkit.run.precision import NAMES
 from trainkit.run.run import Run, data_note, die
-from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, fill_settings
+from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_variable, check_words, fill_settings
 
 DEVICES = ("neuron", "cpu", "xla-cpu")
+WIKIPEDIA, MACHINE = "wikipedia", "machine"
+CORPORA = (WIKIPEDIA, MACHINE, OWN)
 # BERT has 512 positions.
 CONTEXTS = range(8, 513)
 
@@ -57,6 +61,8 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         die(f"BERT_WIDTH {settings.bert_width} is not a multiple of BERT_HEADS {settings.bert_heads}.")
     if settings.bert_context not in CONTEXTS:
         die(f"BERT_CONTEXT is {settings.bert_context}: give a number from {CONTEXTS[0]} to {CONTEXTS[-1]}.")
+    check_words(settings, {"mixed_precision": NAMES})
+    check_variable("CORPUS", CORPORA)
     return dataclasses.replace(settings, device=_device(settings))
 
 

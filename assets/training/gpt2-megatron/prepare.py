@@ -21,6 +21,7 @@ from pathlib import Path
 
 import published
 from indexed import make_indexed
+from settings import CORPORA
 from tokens import gpt2, train_bpe
 from trainkit.data import machine_text
 from trainkit.data.bpe import GPT2_VOCAB_SIZE
@@ -53,7 +54,6 @@ from trainkit.data.tokenize_unit import Recipe
 from wikipedia import choose_dump, have_text, read_dump
 
 WORKLOAD = "gpt2-megatron"
-CORPORA = ("wikipedia", "machine", OWN)
 # One of this many documents is for validation, which suits large and small texts.
 VALIDATION_EVERY = {"wikipedia": 200, "machine": 20, OWN: 200}
 

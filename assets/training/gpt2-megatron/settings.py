@@ -7,12 +7,21 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainkit.data.documents import OWN
 from trainkit.run.run import Run, die
-from trainkit.run.settings import MAY_BE_ZERO, TrainSettings, check_words, family_device, fill_settings
+from trainkit.run.settings import (
+    MAY_BE_ZERO,
+    TrainSettings,
+    check_variable,
+    check_words,
+    family_device,
+    fill_settings,
+)
 from trainkit.source import ExportSettings, check_export
 
 # Megatron pads the vocabulary to a multiple of this, on each tensor parallel rank.
 VOCAB_MULTIPLE = 128
+CORPORA = ("wikipedia", "machine", OWN)
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,7 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
     implementation = settings.transformer_impl or ("transformer_engine" if device == "cuda" else "local")
     settings = dataclasses.replace(settings, device=device, transformer_impl=implementation)
     check_words(settings, WORDS)
+    check_variable("CORPUS", CORPORA)
     return settings
 
 
@@ -126,6 +136,19 @@ def sizes_of(settings: Settings, *, nodes: int, ranks_a_node: int) -> Sizes:
             f"{settings.micro_batch_size * data}: give a multiple."
         )
     return Sizes(tensor, pipeline, data, settings.global_batch_size // (settings.micro_batch_size * data))
+
+
+def check_job(settings: Settings, nodes: int) -> None:
+    """Die if the ranks of a job do not divide; `trainctl submit` calls it before nodes start.
+
+    Args:
+        settings: settings of the job, from read_settings.
+        nodes: number of nodes of the job. The ranks of each are in the environment.
+    """
+    if settings.export_run or os.environ.get("PREPARE_ONLY") == "1":
+        return
+    ranks_a_node = os.environ.get("NPROC_PER_NODE") or os.environ.get("RANKS_PER_NODE") or 1
+    sizes_of(settings, nodes=nodes, ranks_a_node=int(ranks_a_node))
 
 
 def sizes_of_job(settings: Settings, run: Run) -> Sizes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from settings import CORPORA
 from trainkit.data import machine_text
 from trainkit.data.documents import OWN, PATTERNS, fingerprint_of, own_files, pieces_of
 from trainkit.data.hub_text import HubText
@@ -23,7 +24,6 @@ OPENWEBTEXT = HubText(
     folder="plain_text",
 )
 
-CORPORA = ("openwebtext", "machine", OWN)
 # nanoGPT uses 0.05 % of OpenWebText's documents for validation; small corpora need a larger share.
 VALIDATION_EVERY = {"openwebtext": 2000, "machine": 20, OWN: 20}
 

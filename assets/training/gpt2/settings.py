@@ -7,10 +7,13 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainkit.data.documents import OWN
+from trainkit.run.precision import NAMES
 from trainkit.run.run import Run, data_note, die
 from trainkit.run.settings import (
     MAY_BE_ZERO,
     TrainSettings,
+    check_variable,
     check_words,
     family_device,
     fill_settings,
@@ -19,6 +22,7 @@ from trainkit.run.settings import (
 # nanoGPT's learning rates for random weights and for published ones.
 LEARNING_RATE_SCRATCH = 6e-4
 LEARNING_RATE_TUNING = 3e-5
+CORPORA = ("openwebtext", "machine", OWN)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,13 @@ def read_settings(arguments: list[str] | None = None) -> Settings:
         settings, compile=settings.compile or on_gpus, prefetch=settings.prefetch or on_gpus
     )
     words = ("yes", "no")
-    check_words(settings, {"device": ("cpu", "cuda"), "compile": words, "prefetch": words})
+    check_words(
+        settings,
+        {"device": ("cpu", "cuda"), "compile": words, "prefetch": words, "mixed_precision": NAMES},
+    )
+    check_variable("CORPUS", CORPORA)
+    if settings.gpt2_width % settings.gpt2_heads:
+        die(f"GPT2_WIDTH {settings.gpt2_width} is not a multiple of GPT2_HEADS {settings.gpt2_heads}.")
     return settings
 
 
@@ -89,8 +99,6 @@ def read_prepared(run: Run) -> Prepared:
 def shape_of(settings: Settings, weights: Path | None) -> Shape:
     """Return the sizes in the settings, or those of the weights that the run begins with."""
     if weights is None:
-        if settings.gpt2_width % settings.gpt2_heads:
-            die(f"GPT2_WIDTH {settings.gpt2_width} is not a multiple of GPT2_HEADS {settings.gpt2_heads}.")
         # A multiple of 64 suits the matrix units.
         padded = -(-settings.vocab_size // 64) * 64
         return Shape(

@@ -217,8 +217,10 @@ def check_job(settings: Settings, nodes: int) -> None:
         settings: settings of the job, from read_settings.
         nodes: number of nodes of the job. The rest about them is in the environment.
     """
-    if not settings.export_run:
-        fit(settings, count=nodes, ranks_a_node=int(os.environ.get("RANKS_PER_NODE") or 1))
+    if settings.export_run or os.environ.get("PREPARE_ONLY") == "1":
+        return
+    ranks_a_node = os.environ.get("NPROC_PER_NODE") or os.environ.get("RANKS_PER_NODE") or 1
+    fit(settings, count=nodes, ranks_a_node=int(ranks_a_node))
 
 
 def expect_job(settings: Settings, nodes: int) -> dict[str, object]:

@@ -20,6 +20,7 @@ from training_cluster.problems import ConfigurationError
 FILES = {
     "README.md",
     "prepare.sh",
+    "settings.py",
     "train.sh",
     "train.py",
     "requirements.lock",
@@ -61,11 +62,12 @@ def test_its_scripts_are_read_by_bash_and_its_trainer_by_python(training: Path) 
     made = create_workload("my-model", into=training)
     for script in made.glob("*.sh"):
         subprocess.run(["bash", "-n", script], check=True)
-    ast.parse((made / "train.py").read_text(), feature_version=(3, 10))
+    for file in made.glob("*.py"):
+        ast.parse(file.read_text(), feature_version=(3, 10))
 
 
 def test_a_rehearsal_changes_sizes_and_device_and_nothing_else() -> None:
-    own, shared = TEMPLATE / "train.py", TRAINING / "trainkit" / "run" / "settings.py"
+    own, shared = TEMPLATE / "settings.py", TRAINING / "trainkit" / "run" / "settings.py"
     fields = {
         node.target.id.upper()
         for file in (own, shared)

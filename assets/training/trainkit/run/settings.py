@@ -92,6 +92,12 @@ def check_words(settings: object, allowed: Mapping[str, Sequence[str]]) -> None:
             die(f'{name.upper()} is "{value}"; allowed: {", ".join(filter(None, words))}.')
 
 
+def check_variable(name: str, allowed: Sequence[str]) -> None:
+    """Die if a variable that the preparation reads is none of the allowed words, and not empty."""
+    if (value := os.environ.get(name)) and value not in allowed:
+        die(f'{name} is "{value}"; allowed: {", ".join(allowed)}.')
+
+
 def family_device() -> str:
     """Return cuda if the instance family has GPUs, else cpu."""
     return "cuda" if os.environ.get("ACCELERATOR_KIND") == "gpu" else "cpu"

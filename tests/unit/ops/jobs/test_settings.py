@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from ops.jobs.settings import check_job_settings, check_on_nodes, has_check_of_nodes
+from ops.new_workload import create_workload
 from ops.usage import UsageError
 from training_cluster.paths import TRAINING
+
+sys.path.insert(0, str(TRAINING))
+try:
+    from trainkit.run.settings import TrainSettings
+finally:
+    sys.path.remove(str(TRAINING))
 
 WORKLOADS = sorted(path.parent.name for path in TRAINING.glob("*/train.sh"))
 REFUSED = {
@@ -33,6 +43,13 @@ REFUSED = {
     "another switch": ("nccl-tests", "PREPARE_ONLY=true", "PREPARE_ONLY is 'true'; allowed: 0, 1."),
     "a word for local environments": ("gpt2", "LOCAL_ENVIRONMENT=1", "allowed: auto, yes, no."),
     "a launcher of another workload": ("titan", "LAUNCHER=mpirun", "cannot be started with LAUNCHER=mpirun"),
+    "a corpus of another workload": ("gpt2", "CORPUS=wikipedia", "allowed: openwebtext, machine, raw."),
+    "a corpus that megatron lacks": ("gpt2-megatron", "CORPUS=wiki", 'CORPUS is "wiki"; allowed: wikipedia,'),
+    "a corpus that bert lacks": ("bert-trainium", "CORPUS=books", "allowed: wikipedia, machine, raw."),
+    "a precision that gpt2 lacks": ("gpt2", "MIXED_PRECISION=fp8", "allowed: bf16, fp16, no."),
+    "a precision that bert lacks": ("bert-trainium", "MIXED_PRECISION=fp8", "allowed: bf16, fp16, no."),
+    "heads that do not divide the width": ("gpt2", "GPT2_HEADS=7", "not a multiple of GPT2_HEADS 7"),
+    "a word for verification": ("titan", "VERIFY_DATA=maybe", "VERIFY_DATA is 'maybe'; allowed: yes, no."),
     "a wrong number on the way to Trainium": ("bert-trainium", "MAX_STEPS=x", "invalid int value: 'x'"),
 }
 
@@ -50,6 +67,20 @@ def test_a_strict_network_and_the_users_own_lines_of_nccl_are_refused_together()
     with pytest.raises(UsageError, match="STRICT_NETWORK=1 reads what NCCL writes with settings of its own"):
         check_job_settings("gpt2", {"STRICT_NETWORK": "1", "NCCL_DEBUG": "WARN"}, ())
     check_job_settings("gpt2", {"STRICT_NETWORK": "0", "NCCL_DEBUG": "WARN"}, ())
+
+
+def test_the_settings_of_a_new_workload_are_known_and_checked(tmp_path: Path) -> None:
+    training = shutil.copytree(TRAINING, tmp_path / "training")
+    create_workload("mine", into=training)
+    shared = {field.name.upper(): str(field.default) for field in dataclasses.fields(TrainSettings)}
+    check_job_settings("mine", shared | {"MODEL_LAYERS": "3"}, (), training=training)
+    for name, value, said in (
+        ("EVAL_EVERY", "often", "--eval-every: invalid int value"),
+        ("MODEL_HEADS", "7", "not a multiple of MODEL_HEADS 7"),
+        ("MIXED_PRECISION", "fp8", "allowed: bf16, fp16, no"),
+    ):
+        with pytest.raises(UsageError, match=f"mine would refuse these settings: .*{said}"):
+            check_job_settings("mine", {name: value}, (), training=training)
 
 
 def test_wrong_arguments_of_a_workload_are_refused_too() -> None:
@@ -148,7 +179,25 @@ def test_a_job_that_the_nodes_cannot_run_is_refused(settings: dict[str, str], sa
 def test_a_job_that_the_nodes_can_run_is_taken() -> None:
     check_on_nodes("titan", {"SIZE": "8B"}, ("--seq-len", "8192", "--", "--debug.x"), nodes=2, facts=P4D)
     check_on_nodes("titan", {"MODEL": "qwen3", "INIT_FROM": "a/b"}, (), nodes=1, facts=P4D)
+    check_on_nodes("gpt2-megatron", {"TENSOR_PARALLEL": "8"}, (), nodes=2, facts=P4D)
     assert not has_check_of_nodes("nccl-tests")
+
+
+@pytest.mark.parametrize(
+    ("workload", "degree", "said"),
+    [
+        ("titan", "TP", "give degrees whose product divides 1"),
+        ("gpt2-megatron", "TENSOR_PARALLEL", "the product must be one of 1"),
+    ],
+)
+def test_the_ranks_of_a_node_are_those_of_the_job_and_a_preparation_has_none(
+    workload: str, degree: str, said: str
+) -> None:
+    settings = {degree: "2", "SIZE": "debugmodel", "NPROC_PER_NODE": "1"}
+    with pytest.raises(UsageError, match=said):
+        check_on_nodes(workload, settings, (), nodes=1, facts=P4D)
+    cpu = {"ACCELERATOR_KIND": "none", "RANKS_PER_NODE": "1"}
+    check_on_nodes(workload, {degree: "2", "PREPARE_ONLY": "1"}, (), nodes=1, facts=cpu)
 
 
 def test_settings_for_some_gpus_alone_are_left_to_the_check_of_the_nodes() -> None:

@@ -1,0 +1,45 @@
+"""Settings of a run of workload_template, as environment variables or arguments. Needs no package.
+
+trainctl submit reads them on a laptop, and refuses a wrong one before a node starts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from trainkit.run.precision import NAMES
+from trainkit.run.run import die
+from trainkit.run.settings import TrainSettings, check_words, family_device, fill_settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(TrainSettings):
+    """Settings of a run."""
+
+    model_layers: int = 2
+    model_heads: int = 4
+    model_width: int = 96
+    """Width of the model; with 2 layers and a context of 64 it has 0.26 M parameters."""
+    model_context: int = 64
+    """Bytes of a sequence."""
+    batch_size: int = 32
+    """Sequences of a rank and step. Tokens of a step = ranks * this * model_context."""
+    learning_rate: float = 2e-3
+    warmup_steps: int = 50
+    weight_decay: float = 0.01
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Sizes of the model; a checkpoint fits only a model of the same sizes."""
+        return {name: value for name, value in vars(self).items() if name.startswith("model_")}
+
+
+def read_settings(arguments: Sequence[str] | None = None) -> Settings:
+    """Read the settings of this run; dies if one is invalid."""
+    settings = fill_settings(Settings, arguments, about="Trains a small language model.")
+    if settings.model_width % settings.model_heads:
+        die(f"MODEL_WIDTH {settings.model_width} is not a multiple of MODEL_HEADS {settings.model_heads}.")
+    settings = dataclasses.replace(settings, device=settings.device or family_device())
+    check_words(settings, {"device": ("cpu", "cuda"), "mixed_precision": NAMES})
+    return settings
