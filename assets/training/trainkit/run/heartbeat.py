@@ -29,7 +29,7 @@ LONG_S = 3600.0
 MEDIANS = 10
 """Number of median row intervals without a row that count as a hang, if longer than HANG_TIMEOUT_S."""
 _KEPT_STEPS, _MOST_NAMED = 99, 4
-_SIGNAL_TIMEOUT_S = 60
+_SIGNAL_TIMEOUT_S, _AGAIN_S = 60, 30
 
 
 @contextlib.contextmanager
@@ -50,6 +50,7 @@ class Heartbeat:
         self._run_dir, self._timeout_s, self._started = run_dir, timeout_s, started
         self._row_time, self._beat = "", 0.0
         self._lengths: list[float] = []
+        self._first_s = 0.0
 
     def look(self, now: float) -> None:
         """Read the newest row, and record a new step."""
@@ -60,14 +61,16 @@ class Heartbeat:
                 # The interval between rows, since a workload may write one row for many steps.
                 between_s = seconds(time_of_row) - seconds(self._row_time)
                 self._lengths = [*self._lengths[-_KEPT_STEPS:], between_s]
+            else:
+                self._first_s = float(row.get("step_s") or 0.0)
             self._row_time, self._beat = time_of_row, now
         if self._beat and self._is_long_work():
             # After the work, the next step gets its full time again.
             self._beat = max(self._beat, min(now, self._busy_since() + LONG_S))
 
     def limit_s(self) -> float:
-        """Return the seconds without a step that are a hang."""
-        return max(self._timeout_s, MEDIANS * median(self._lengths) if self._lengths else 0.0)
+        """Return the seconds without a step that are a hang; after one row the length is that of its step."""
+        return max(self._timeout_s, MEDIANS * (median(self._lengths) if self._lengths else self._first_s))
 
     def silence_s(self, now: float) -> float:
         """Return the seconds since the last step of this start, 0 before the first."""
@@ -122,16 +125,21 @@ def write_stacks(folder: Path) -> None:
 
 
 def kill_steps() -> None:
-    """Kill the job's steps, not job.slurm, which then starts the training again or reports the failure."""
-    job = os.environ["SLURM_JOB_ID"]
-    listed = subprocess.run(
-        ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={job}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    steps = [step for step in listed.stdout.split() if step.rpartition(".")[2].isdecimal()]
-    subprocess.run(["scancel", "--signal=KILL", *steps], check=True)
+    """Kill the job's steps, not job.slurm, which then starts the training again or reports the failure.
+
+    Slurm's controller may be down meanwhile, so this tries again until it succeeds.
+    """
+    listing = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={os.environ['SLURM_JOB_ID']}"]
+    while True:
+        try:
+            listed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split()
+            steps = [step for step in listed if step.rpartition(".")[2].isdecimal()]
+            subprocess.run(["scancel", "--signal=KILL", *steps], check=True)
+        except (subprocess.SubprocessError, OSError) as error:
+            _say(f"Slurm has not ended the ranks, and is asked again in {_AGAIN_S} s: {error}")
+            time.sleep(_AGAIN_S)
+        else:
+            return
 
 
 def watch(run_dir: Path, *, timeout_s: float) -> None:

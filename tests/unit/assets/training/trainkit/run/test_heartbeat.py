@@ -17,10 +17,10 @@ START = 1_000_000.0
 WAITING, ELSEWHERE = '"loop.py", line 9 in all_reduce', '"data.py", line 3 in read'
 
 
-def note_step(run_dir: Path, step: int, *, at: float) -> None:
+def note_step(run_dir: Path, step: int, *, at: float, step_s: float | None = None) -> None:
     time = datetime.fromtimestamp(at, UTC).isoformat()
     with (run_dir / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": step, "time": time}) + "\n")
+        file.write(json.dumps({"step": step, "time": time, "step_s": step_s}) + "\n")
 
 
 @pytest.fixture
@@ -47,6 +47,17 @@ def test_the_limit_is_ten_usual_times_between_rows_where_these_are_longer(
         note_step(tmp_path, step, at=START + seconds)
         heartbeat.look(START + seconds)
     assert heartbeat.limit_s() == 90
+
+
+def test_the_second_step_of_a_run_with_long_steps_has_ten_times_the_first(
+    heartbeat: watch.Heartbeat, tmp_path: Path
+) -> None:
+    note_step(tmp_path, 1, at=START, step_s=90.0)
+    heartbeat.look(START)
+    assert heartbeat.limit_s() == 900
+    note_step(tmp_path, 2, at=START + 70, step_s=70.0)
+    heartbeat.look(START + 70)
+    assert heartbeat.limit_s() == 700
 
 
 @pytest.mark.parametrize("file", [BUSY, "outcome"])
@@ -89,6 +100,24 @@ def test_no_rank_is_named_where_all_wait_for_each_other() -> None:
     assert sentence(ranks, 480) == "no rank made a step for 480 s"
     two = [Stacks(0, "node", 1, WAITING), Stacks(1, "node", 2, ELSEWHERE)]
     assert sentence(two, 480) == "no rank made a step for 480 s", "one of two is no majority"
+
+
+def test_the_ranks_of_a_hang_are_ended_once_slurm_answers_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    programs = {
+        "squeue": f'if mkdir {tmp_path}/down; then exit 1; fi; printf "7.batch\\n7.extern\\n7.0\\n7.1\\n"',
+        "scancel": f'echo "$@" >{tmp_path}/killed',
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(watch, "_AGAIN_S", 0)
+    watch.kill_steps()
+    assert (tmp_path / "killed").read_text() == "--signal=KILL 7.0 7.1\n"
+    assert "heartbeat: Slurm has not ended the ranks, and is asked again" in capfd.readouterr().err
 
 
 def test_only_the_first_ranks_are_named() -> None:
