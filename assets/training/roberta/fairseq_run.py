@@ -96,6 +96,7 @@ def call_fairseq(recorder: Recorder, run: Run, *, device: torch.device, newest: 
         network.record(run)
 
     def checked_world(cfg: Any) -> Any:
+        process_group.lengthen()
         check_world(device)
         if run.is_first:
             print(f"world size {run.world_size}" + (f", resuming from {newest}" if newest else ""))

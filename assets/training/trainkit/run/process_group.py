@@ -37,6 +37,11 @@ def join(run: Run, backend: str, **options: Any) -> None:
     dist.init_process_group(backend, timeout=START, **options)
 
 
+def lengthen() -> None:
+    """Give the process group that a trainer made by itself the timeout of a start; join does that itself."""
+    _set_timeout(START)
+
+
 def background_group() -> dist.ProcessGroup:
     """Return a gloo group for work beside the steps, which keeps the timeout of a start."""
     group = dist.new_group(backend="gloo", timeout=START)
