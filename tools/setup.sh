@@ -276,6 +276,18 @@ unpack_jsii() {
   }
 }
 
+# end_installations: ends both installations and waits for their end, since the lock of this set-up ends with it. What
+# still runs after ten seconds is killed.
+end_installations() {
+  local -i tenths
+  kill -TERM -- "-$other" "-$first" 2>/dev/null || return 0
+  for ((tenths = 0; tenths < 100; tenths++)); do
+    kill -0 -- "-$other" "-$first" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  kill -KILL -- "-$other" "-$first" 2>/dev/null || true
+}
+
 main() {
   local part
   local -a stale=()
@@ -307,7 +319,7 @@ main() {
   { make_venv .venv locks/dev.txt editable && make_node_modules; } &
   readonly first=$!
   set +m
-  trap 'kill -TERM -- "-$other" "-$first" 2>/dev/null || true' EXIT
+  trap end_installations EXIT
   wait "$first" || explain venv.venv pip.venv pip-editable.venv npm
   wait "$other" || explain venv.venv-pcluster pip.venv-pcluster
   make_event_loop .venv-pcluster
