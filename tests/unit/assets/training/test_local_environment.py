@@ -72,9 +72,23 @@ class Job:
         return self.scratch / f"venvs-{os.geteuid()}"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """Return a workload whose environment is made, which takes seconds."""
+    job = Job(tmp_path_factory.mktemp("shared"))
+    job.make(LOCAL_ENVIRONMENT="no")
+    return job
+
+
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return Job(tmp_path)
+def job(made: Job, tmp_path: Path) -> Job:
+    """Return that workload without an archive, on a node with an empty disk."""
+    for archive in made.archives():
+        archive.unlink()
+    made.scratch = tmp_path / "scratch"
+    made.scratch.mkdir()
+    made.scratch.chmod(0o1777)
+    return made
 
 
 @pytest.mark.slow
@@ -92,7 +106,8 @@ def test_ranks_of_a_large_job_run_the_environment_of_their_own_disk(job: Job) ->
 
 
 @pytest.mark.slow
-def test_another_content_has_another_archive(job: Job) -> None:
+def test_another_content_has_another_archive(tmp_path: Path) -> None:
+    job = Job(tmp_path)
     job.make()
     old, own = job.archives(), job.use()
     job.require("# two\n")
@@ -146,8 +161,9 @@ TRAIN = "import sys, trainkit, beside; print(*sys.path[:2], trainkit.__file__, b
 
 
 @pytest.fixture
-def scripts(job: Job) -> Job:
+def scripts(tmp_path: Path) -> Job:
     """A workload that says where its modules are, with trainkit beside its folder."""
+    job = Job(tmp_path)
     (job.workload / "train.py").write_text(TRAIN)
     (job.workload / "beside.py").write_text("")
     kit = job.workload.parent / "trainkit"
