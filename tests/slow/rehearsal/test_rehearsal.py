@@ -46,6 +46,7 @@ def test_a_rehearsal_trains_and_leaves_nothing_running(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # tests beside this one write to the real ~/.cdk
+    monkeypatch.setenv("MAX_STEPS", "100")  # half of the default, which takes two cores a minute
     before = _files_elsewhere()
     done = subprocess.run(_command(folder, "--family", "p5"), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
