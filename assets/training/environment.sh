@@ -19,12 +19,13 @@
 
 readonly OLDEST_PYTHON="3.10"
 
+environment_parts="$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=assets/training/environment_owners.sh
-source "$(dirname "${BASH_SOURCE[0]}")/environment_owners.sh"
+source "$environment_parts/environment_owners.sh"
 # shellcheck source=assets/training/local_environment.sh
-source "${BASH_SOURCE[0]%/*}/local_environment.sh"
+source "$environment_parts/local_environment.sh"
 # shellcheck source=assets/training/container_environment.sh
-source "${BASH_SOURCE[0]%/*}/container_environment.sh"
+source "$environment_parts/container_environment.sh"
 
 environment_log() { printf '%s environment.sh: %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 
@@ -139,10 +140,35 @@ environment_variant() {
 
 # make_environment FOLDER VENV: skips what is done, finishes what was interrupted, and runs no code of another user.
 make_environment() {
-  if ! environment_is_made "$1" "${2:?the folder of the environment is missing}"; then
+  if [[ ${2:?the folder of the environment is missing} != "${TRAINING_OPT:-/opt/training-cluster}"/* ]]; then
+    make_shared_environment "$1" "$2"
+  elif ! environment_is_made "$1" "$2"; then
     install_environment "$1" "$2" || return 1
   fi
-  if [[ $2 != "${TRAINING_OPT:-/opt/training-cluster}"/* ]]; then archive_environment "$2"; fi
+}
+
+# make_shared_environment FOLDER VENV: makes the environment and its archive, one job at a time. job.slurm's lock differs
+# with TRAINING_SHARED and with the workload (ENVIRONMENT_OF of nccl-tests). Without the right to write the lock, the
+# environment belongs to another user, and nothing is changed.
+make_shared_environment() {
+  local environment_was_complete=""
+  if [[ -f $2/requirements.sha256 ]]; then environment_was_complete=yes; fi
+  mkdir -p "$(dirname "$2")" || return 1
+  (
+    if command -v flock >/dev/null && { exec 9>>"$2.lock"; } 2>/dev/null && ! flock --nonblock 9; then
+      environment_log "another job makes $2: waiting for it"
+      flock 9 || exit 1
+    fi
+    if ! environment_is_made "$1" "$2"; then
+      if [[ -z $environment_was_complete && -f $2/requirements.sha256 ]]; then
+        printf 'another job has just made %s from other requirements than those of %s.\n  %s\n' "$2" "$1" \
+          'Submit again: this job then makes another one beside it' >&2
+        exit 1
+      fi
+      install_environment "$1" "$2" || exit 1
+    fi
+    archive_environment "$2"
+  )
 }
 
 # install_environment FOLDER VENV

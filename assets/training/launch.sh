@@ -14,7 +14,7 @@
 #   source "$here/../launch.sh"
 #   start_ranks "$here" "$here/train.py" "$@"
 
-launch_training="$(cd "${BASH_SOURCE[0]%/*}" && pwd)"
+launch_training="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly launch_training
 # shellcheck source=assets/training/environment.sh
 source "$launch_training/environment.sh"

@@ -106,6 +106,34 @@ def test_ranks_of_a_large_job_run_the_environment_of_their_own_disk(job: Job) ->
 
 
 @pytest.mark.slow
+def test_of_two_jobs_that_make_one_environment_one_waits(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.require('mkdir "$1/busy" || exit 1\nsleep 1\nrmdir "$1/busy"\n')
+    with ThreadPoolExecutor() as threads:
+        said = [done.stderr for done in threads.map(lambda _: job.make(), range(2))]
+    assert sorted("another job makes" in each for each in said) == [False, True]
+    assert sorted("installing" in each for each in said) == [False, True]
+
+
+@pytest.mark.slow
+def test_a_job_of_other_requirements_that_waited_does_not_install_them_over_those(
+    tmp_path: Path,
+) -> None:
+    job = Job(tmp_path)
+    other = job.workload.with_name("other")
+    other.mkdir()
+    (other / "requirements.txt").write_text("")
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(job.make)
+        while not (job.venvs / "tiny").exists():
+            assert not first.done()
+        second = job.run(MAKE.replace("$1", str(other)))
+        assert first.result().returncode == 0
+    assert second.returncode == 1
+    assert f"another job has just made {job.venvs}/tiny from other requirements" in second.stderr
+
+
+@pytest.mark.slow
 def test_another_content_has_another_archive(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.make()
