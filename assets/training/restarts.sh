@@ -30,12 +30,19 @@ latest_step() {
 
 # Prints the command that continues this run.
 how_to_go_on() {
+  # Otherwise job.slurm would begin another run in /fsx.
+  if [[ ${TRAINING_SHARED:-/fsx} != /fsx ]]; then printf 'TRAINING_SHARED=%q ' "$TRAINING_SHARED"; fi
   printf 'RUN_NAME=%s sbatch --nodes %s %s/job.slurm %s' "$run" "$NNODES" "$training" "$workload"
 }
 
 # Corrects latest_step where the newest checkpoint has lost files, and reports it in a line.
 check_checkpoints() {
   local python
+  # All checkpoints were moved away, as messages advise for damaged ones.
+  if [[ $(compgen -G "$CHECKPOINT_DIR/*") == "$CHECKPOINT_DIR/latest_step" ]]; then
+    log "$CHECKPOINT_DIR has no checkpoint any more, so the training begins at step 0, not at step $(latest_step)"
+    rm "$CHECKPOINT_DIR/latest_step"
+  fi
   if ! compgen -G "$CHECKPOINT_DIR/step-*" >/dev/null; then return; fi
   python="$(find_python)" || exit 1
   PYTHONPATH="$training" "$python" -B -m trainkit.run.checkpoints "$CHECKPOINT_DIR" || exit 1
@@ -56,9 +63,10 @@ check_restart() {
   fi
   if ((restarts == 0)); then return; fi
   ((restarts <= MAX_RESTARTS)) || die \
-    "a node was lost again; MAX_RESTARTS is $MAX_RESTARTS, and the job was restarted so often." \
+    "the job was queued again (a lost node, or scontrol requeue); MAX_RESTARTS is $MAX_RESTARTS, and the job was restarted so often." \
     "When the reason is fixed: $(how_to_go_on)"
-  ((start_step > last)) || die "a node was lost, and no checkpoint was written since the last start, at step $last." \
+  ((start_step > last)) || die \
+    "the job was queued again (a lost node, or scontrol requeue), and no checkpoint was written since the last start, at step $last." \
     "Save more often (CHECKPOINT_EVERY), or start it again by hand: $(how_to_go_on)"
 }
 

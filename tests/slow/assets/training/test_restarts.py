@@ -138,7 +138,8 @@ def test_a_job_that_got_on_to_no_checkpoint_is_not_started_again(training: Train
         "the training failed (train-dy-p4d-2: exit code 1); not started again, since no checkpoint was"
         in said
     )
-    assert "go on with it by hand: RUN_NAME=early sbatch --nodes 2" in said
+    again = f"TRAINING_SHARED={training.shared} RUN_NAME=early sbatch --nodes 2"
+    assert f"go on with it by hand: {again}" in said
     assert starts(training, "early") == [("0", "0")]
 
 
@@ -200,6 +201,6 @@ def test_a_lost_node_before_a_new_checkpoint_and_the_job_is_not_started_for_ever
     lose_node(training, NODES[1])
     get_node_back(training, NODES[1], job_id)
     said = training.wait(job_id, state="FAILED")
-    assert "a node was lost, and no checkpoint was written since the last start, at step 0" in said
+    assert "queued again (a lost node, or scontrol requeue), and no checkpoint was written since the" in said
     assert "RUN_NAME=stuck sbatch --nodes 2" in said
     assert len(starts(training, "stuck")) == 1

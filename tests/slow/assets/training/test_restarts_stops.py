@@ -39,7 +39,8 @@ def test_at_its_time_limit_it_is_requeued_if_asked_and_not_after_scancel(trainin
     assert f"training from step {at}" in training.output(job_id)
     training.end(job_id)
     wait_for_words(training, job_id, "and saved, as Slurm asked (time limit, scancel or requeue)")
-    wait_for_words(training, job_id, "unless Slurm has queued it again: RUN_NAME=timed sbatch --nodes 2")
+    again = f"TRAINING_SHARED={training.shared} RUN_NAME=timed sbatch --nodes 2"
+    wait_for_words(training, job_id, f"unless Slurm has queued it again: {again}")
     assert training.slurm.job_state(job_id) == "CANCELLED"
 
 

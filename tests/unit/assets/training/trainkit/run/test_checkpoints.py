@@ -206,6 +206,7 @@ def check_restart(checkpoint_dir: Path) -> subprocess.CompletedProcess[str]:
     """Check a restart as job.slurm does on the first node."""
     script = """
         die() { echo "$*"; exit 1; }
+        log() { echo "$*"; }
         source "$training/environment.sh"
         source "$training/restarts.sh"
         check_restart
@@ -233,3 +234,15 @@ def test_the_job_starts_from_the_step_of_the_checkpoint_that_is_taken(tmp_path: 
     assert done.returncode == 1
     assert "checkpoints.py on " in done.stderr
     assert ": no checkpoint can be read: " in done.stderr
+
+
+def test_a_run_whose_checkpoints_were_all_moved_away_says_that_it_begins_at_step_0(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    save(run, 10).rename(tmp_path / "damaged")
+    said = check_restart(run.checkpoint_dir).stdout
+    assert "has no checkpoint any more, so the training begins at step 0, not at step 10\n" in said
+    assert said.endswith("starts from step 0\n")
+    # A trainer with its own kind of checkpoint writes the step by itself.
+    (run.checkpoint_dir / "latest_step").write_text("7\n")
+    (run.checkpoint_dir / "model.pt").touch()
+    assert check_restart(run.checkpoint_dir).stdout == "starts from step 7\n"
