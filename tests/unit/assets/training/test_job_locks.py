@@ -104,8 +104,18 @@ def said(*jobs: subprocess.Popen[str]) -> list[tuple[int, str]]:
 
 @pytest.mark.slow
 def test_of_two_jobs_on_two_nodes_one_prepares_and_the_other_waits(cluster: Cluster) -> None:
-    for code, words in said(cluster.submit(8), cluster.submit(9)):
-        assert code == 0, words
+    done = said(cluster.submit(8), cluster.submit(9))
+    assert [code for code, _ in done] == [0, 0], done
+    assert "another job prepares tiny: waiting for it" in done[0][1] + done[1][1]
+
+
+def test_a_preparation_that_a_spot_notice_ends_is_queued_again(cluster: Cluster) -> None:
+    """In a container it is a step of the job, to which the watch for notices sends SIGTERM."""
+    prepare = cluster.shared / "training" / "tiny" / "prepare.sh"
+    prepare.write_text('echo "n1: terminate" >"$RUN_DIR/spot-notice-8-0"; exit 143\n')
+    ((code, words),) = said(cluster.submit(8))
+    assert code == 0, words
+    assert "EC2 is about to take a node (n1: terminate): the training was not started; queued again" in words
 
 
 @pytest.mark.slow
