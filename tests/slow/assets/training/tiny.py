@@ -34,4 +34,7 @@ def losses(training: Training, run: str) -> list[float]:
 
 
 def wait_for_words(training: Training, job_id: int, words: str) -> None:
-    wait_until(lambda: words in training.output(job_id), timeout_s=60, what=f"the job does not say: {words}")
+    with training.ended_if_late(job_id):
+        wait_until(
+            lambda: words in training.output(job_id), timeout_s=60, what=f"the job does not say: {words}"
+        )

@@ -7,13 +7,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from rehearsal.local_slurm import LocalSlurm, NodeShape, parse_partitions
+from rehearsal.local_slurm import LocalSlurm, NodeShape, SlurmError, parse_partitions
 from training_cluster.paths import TRAINING
 
 RESOURCE = {"Name": "p4d", "InstanceType": "p4d.24xlarge", "MinCount": 0, "MaxCount": 2}
@@ -134,9 +134,30 @@ class Training:
     def wait(self, job_id: int, *, state: str, timeout_s: float = 600) -> str:
         """Wait for the end; what the job printed."""
         lines: list[str] = []
-        job = self.slurm.wait(job_id, timeout_s=timeout_s, on_line=lines.append)
+        with self.ended_if_late(job_id):
+            job = self.slurm.wait(job_id, timeout_s=timeout_s, on_line=lines.append)
         assert job.state == state, "\n".join(lines)
         return "\n".join(lines)
+
+    @contextmanager
+    def ended_if_late(self, job_id: int) -> Iterator[None]:
+        """End a job for which the block waits in vain, and say its last lines.
+
+        It would keep the nodes from the module's other tests. Its processes are killed, since those that hang
+        have KillWait after scancel.
+        """
+        try:
+            yield
+        except (AssertionError, SlurmError) as error:
+            with suppress(SlurmError):
+                self.slurm.cancel(job_id)
+            for process in marked(self.workload):
+                with suppress(psutil.Error):
+                    is_of_job = process.environ().get("SLURM_JOB_ID") == str(job_id)
+                    if is_of_job and not process.name().startswith("slurmstepd"):
+                        process.kill()
+            last = "\n".join(self.output(job_id).splitlines()[-30:])
+            raise AssertionError(f"{error}\nThe last lines of job {job_id}:\n{last}") from error
 
     def run(self, run: str, **env: str) -> str:
         """Run to the end; what the job printed."""
@@ -174,11 +195,12 @@ class Training:
 
     def wait_for_step(self, job_id: int, run: str, step: int, *, timeout_s: float = 120) -> None:
         """Wait until a run has done so many steps; fails at once when the job has ended before."""
-        wait_until(
-            lambda: len(self.metrics(run)) >= step or self.slurm.job(job_id).has_ended,
-            timeout_s=timeout_s,
-            what=f"{run}: step {step}",
-        )
+        with self.ended_if_late(job_id):
+            wait_until(
+                lambda: len(self.metrics(run)) >= step or self.slurm.job(job_id).has_ended,
+                timeout_s=timeout_s,
+                what=f"{run}: step {step}",
+            )
         assert len(self.metrics(run)) >= step, self.output(job_id)
 
 
