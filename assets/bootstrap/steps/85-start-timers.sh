@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 #
-# Starts the node's timers, which publish metrics, follow missed updates and check idle nodes. One publishes metrics to
-# CloudWatch every two minutes; one, on head and login nodes, installs the bundle that the cluster config names if they
-# missed an update; one, on compute nodes, checks an idle node's health once an hour.
+# Starts the node's timers, which publish metrics, install missed updates and check idle nodes.
 #
-# The metrics are the numbers of nodes by Slurm state on the head node, the use of accelerators on compute nodes, and the
-# problems of both.
-# With metrics=prometheus or amp the same programs run twice a minute, and write text files for node_exporter, too;
-# without it, what an earlier bundle started for them (steps 86 to 88) goes.
-# The second timer is needed because ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback.
-# It runs bootstrap.sh with BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
+# training-cluster-metrics publishes to CloudWatch every two minutes: the numbers of nodes by Slurm state from the head
+# node, the use of accelerators from compute nodes, and problems from both. With metrics=prometheus or amp the same
+# programs run twice a minute and also write text files for node_exporter; without it, the step removes what an earlier
+# bundle started for them (steps 86 to 88).
+# training-cluster-follow, on head and login nodes, installs the bundle that the cluster config names, since
+# ParallelCluster runs OnNodeUpdated only on the head node, and not at a rollback. It runs bootstrap.sh with
+# BOOTSTRAP_MOMENT=follow; compute nodes have prolog.sh instead.
+# training-cluster-health, on compute nodes, checks an idle node once an hour.
 #
 # Called by: run-steps.sh, as root. Environment: NODE_TYPE, BUNDLE, TRAINING_ETC, TRAINING_ROOT, TRAINING_STATE,
-#   TRAINING_SHARED, TRAINING_EFS, METRICS, METRICS_BUDGET_USD, and PATH, which the timers get too. Safe to run again: an existing timer gets the programs of the new bundle. A node works
-#   without the timers too: their failure is reported, and the node starts.
+#   TRAINING_SHARED, TRAINING_EFS, METRICS, METRICS_BUDGET_USD, and PATH, which the timers get too. Safe to run again: an
+#   existing timer gets the programs of the new bundle. A node also works without the timers: a failure is reported, and
+#   the node starts.
 # Moment: start
 # Recipes: all
 # Nodes: all
@@ -29,14 +30,14 @@ readonly CFNCONFIG="$TRAINING_ROOT/etc/parallelcluster/cfnconfig"
 readonly UNITS="$TRAINING_ROOT/etc/systemd/system"
 timers=()
 
-# On exit, since an unset variable ends a script without any other trap.
+# A trap on EXIT: an unset variable ends a script without running any other trap.
 report_failure() {
   local -r status=$?
-  if ((status)); then printf 'this node has not all of its timers: see the line above (%s)\n' "$status" >&2; fi
+  if ((status)); then printf 'this node does not have all of its timers: see the line above (%s)\n' "$status" >&2; fi
 }
 trap report_failure EXIT
 
-# timer NAME WHEN PURPOSE <<<SERVICE: writes the units of a timer.
+# timer NAME WHEN PURPOSE [DELAY_S] <<<SERVICE: writes the units of a timer, which starts up to DELAY_S later.
 timer() {
   put "$UNITS/$1.service" <<END
 [Unit]
@@ -53,6 +54,7 @@ Description=Training Cluster: $3
 [Timer]
 OnCalendar=$2
 AccuracySec=1s
+RandomizedDelaySec=${4:-0}
 
 [Install]
 WantedBy=timers.target
@@ -60,7 +62,7 @@ END
   timers+=("$1.timer")
 }
 
-# Prints the bundle's metrics program for this node, with its first arguments; nothing if the node has none.
+# Prints the metrics program of this node, with its first arguments; nothing if the node has none.
 program() {
   case $NODE_TYPE in
     HeadNode)
@@ -81,7 +83,7 @@ program() {
 
 exports() { [[ ${METRICS:-cloudwatch} != cloudwatch ]]; }
 
-# Removes what steps 86 to 88 of an earlier bundle started.
+# Stops and removes what steps 86 to 88 of an earlier bundle started.
 stop_exporting() {
   local unit
   for unit in node-exporter prometheus alertmanager; do
@@ -105,8 +107,9 @@ else
   stop_exporting
 fi
 if [[ -n $runs ]]; then
-  # At the same second on all nodes: a job waits for its slowest node then only once, not for each in turn.
-  timer training-cluster-metrics "$when" "publish metrics of this node" <<END
+  # CloudWatch accepts 500 PutMetricData requests a second from an account (quota L-8BC498D4), which 500 nodes would
+  # send in the same second. Shorter than INTERVAL_S of metrics/cloudwatch.py, which finds the run to publish by its time.
+  timer training-cluster-metrics "$when" "publish metrics of this node" 20 <<END
 Environment="PATH=/opt/slurm/bin:/opt/aws/neuron/bin:$PATH"
 ExecStart=/usr/bin/env python3 $BUNDLE/bootstrap/metrics/$runs $cluster
 TimeoutStartSec=$limit
@@ -114,8 +117,8 @@ Nice=10
 END
 fi
 if [[ $NODE_TYPE == ComputeFleet ]]; then
-  # At the same minute on all nodes: a check that is wrong about all of them is braked by their verdicts. Not before
-  # slurmd runs, which ParallelCluster starts after all steps: 89-await-fabric.sh waits for what the check asks.
+  # All nodes check in the same minute: if a check wrongly fails everywhere, the drain limit sees all of the verdicts.
+  # Not before slurmd runs, which ParallelCluster starts after all steps: until then 89-await-fabric.sh waits for the GPUs.
   timer training-cluster-health hourly "check this node's health while it is idle" <<END
 Environment="PATH=/opt/slurm/bin:$PATH"
 ExecCondition=/usr/bin/env pgrep --exact slurmd
@@ -125,7 +128,7 @@ TimeoutStartSec=120
 END
 else
   arguments="$(<"$TRAINING_ETC/bootstrap-arguments")"
-  # The same limit as LOCK_S of bootstrap.sh, which waits that long for its end.
+  # The same limit as LOCK_S of bootstrap.sh, which waits that long for another run to end.
   timer training-cluster-follow '*:0/15' "take the bundle that the cluster config names" <<END
 Environment="PATH=$PATH" BOOTSTRAP_MOMENT=follow
 ExecStart=/usr/bin/env bash $BUNDLE/bootstrap/bootstrap.sh $arguments

@@ -51,7 +51,9 @@ def test_a_node_publishes_what_it_alone_knows_every_two_minutes(
             str(node.shared / "runs"),
         ]
     assert arguments == [*program[1:], "--cluster", "training", "--region", "us-east-1"]
-    assert "OnCalendar=*:0/2\n" in (units / f"{METRICS}.timer").read_text()
+    timer = (units / f"{METRICS}.timer").read_text()
+    assert "OnCalendar=*:0/2\n" in timer
+    assert "RandomizedDelaySec=20\n" in timer, "CloudWatch accepts 500 requests a second"
     reload, enable = (node.root / "systemctl").read_text().splitlines()
     assert (reload, enable.split()[:3]) == ("daemon-reload", ["enable", "--now", f"{METRICS}.timer"])
 
@@ -90,7 +92,9 @@ def test_compute_nodes_check_their_health_each_hour(node: Node, node_type: str, 
     assert (f"{HEALTH}.timer" in (node.root / "systemctl").read_text().split()) is has
     if not has:
         return
-    assert "OnCalendar=hourly" in (units / f"{HEALTH}.timer").read_text()
+    timer = (units / f"{HEALTH}.timer").read_text()
+    assert "OnCalendar=hourly\n" in timer
+    assert "RandomizedDelaySec=0\n" in timer, "the drain limit counts the verdicts of all nodes"
     service = (units / f"{HEALTH}.service").read_text()
     (line,) = re.findall("^ExecStart=(.*)$", service, re.MULTILINE)
     script = node.bundles / digest / "bootstrap" / "health" / "judge-node.sh"
@@ -129,5 +133,5 @@ def test_a_node_that_cannot_publish_starts_all_the_same_and_says_so(node: Node) 
     node.publish()
     done = node.boot(node_type="ComputeFleet")
     assert done.returncode == 0, done.stderr
-    assert "this node has not all of its timers" in done.stderr
+    assert "this node does not have all of its timers" in done.stderr
     assert "no systemd here" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -191,13 +192,17 @@ def test_with_text_files_the_rules_of_prometheus_report_problems(node: Node) -> 
         assert _problems(node) == {}
 
 
-def test_with_text_files_one_run_in_two_minutes_publishes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("late", [0, 1], ids=["at once", "after the longest delay"])
+def test_with_text_files_one_run_in_two_minutes_publishes(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    step = (ASSETS / "bootstrap" / "steps" / "85-start-timers.sh").read_text()
+    (delay,) = re.findall(r"^  timer training-cluster-metrics .* (\d+) <<END$", step, re.MULTILINE)
     monkeypatch.syspath_prepend(str(METRICS))
     module = importlib.import_module("cloudwatch")
     sys.modules.pop("cloudwatch")
     asked = argparse.Namespace(textfiles="/run", no_cloudwatch=False)
     due = []
-    for seconds in range(1_800_000_001, 1_800_000_241, 30):  # the timer's runs start a second late
+    start = 1_800_000_001 + late * int(delay)  # a timer's runs start up to a second late, and after its delay
+    for seconds in range(start, start + 240, 30):
         monkeypatch.setattr(time, "time", lambda at=seconds: float(at))
         due.append(module.is_due(asked))
     assert due == [True, False, False, False] * 2
