@@ -21,11 +21,19 @@ Context = Annotated[
 
 
 class Command(TyperCommand):
-    """A subcommand whose help shows no Python type beside an argument or beside an option without a value."""
+    """A subcommand whose help and errors show no terms of Python."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, whose help shows no Python types."""
         return _without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line; an error has no prefix of pydantic, which typer lets through."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
 
 class Group(TyperGroup):

@@ -8,6 +8,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.usage import UsageError
+
 # A --profile of the AWS CLI leaves these unread (botocore.credentials.create_credential_resolver), while a
 # profile that AWS_PROFILE names loses against them (AWS_DEFAULT_PROFILE: botocore.configprovider).
 _OTHER_CREDENTIALS = (
@@ -27,6 +29,7 @@ _AWS = re.compile(rf"{_IN_PROSE}aws (?=[a-z][a-z0-9-]* [a-z]|(?:login|configure)
 _CDK = re.compile(rf"{_IN_PROSE}npx cdk (?=[a-z])")
 _TRAINCTL = re.compile(rf"{_IN_PROSE}trainctl (?=(?:{_SUBCOMMANDS})\b)")
 _PCLUSTER = re.compile(rf"{_IN_PROSE}(pcluster [a-z]+-[a-z-]+)(?=\s|$)")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _BOTO3 = re.compile(r"\.venv/bin/python -c 'import boto3")
 
 
@@ -55,7 +58,15 @@ def choose_account(*, region: str | None, profile: str | None, user: str | None 
 
     Args:
         user: user of the cluster as whom commands run on the head node; None for the caller's own.
+
+    Raises:
+        UsageError: the user's name contains a character that no Linux user's name has.
     """
+    if user is not None and not _USER.fullmatch(user):
+        raise UsageError(
+            f'--as "{user}": not the name of a user.\n'
+            "  allowed: letters, digits and _ . -\n  type:    trainctl --as alice ..."
+        )
     global _chosen  # noqa: PLW0603 - one command line, one account
     dropped = tuple(name for name in _OTHER_CREDENTIALS if profile and name in os.environ)
     _chosen = _Chosen(region=region, profile=profile, user=user, dropped=dropped)

@@ -38,6 +38,8 @@ def check_nodes(
         raise typer.BadParameter("--yes requires --drain: give both.")
     if drain and as_json and not yes:
         raise typer.BadParameter("--json asks no questions: give --yes, too.")
+    if nodes is not None:
+        sweeping.check_names(nodes)
     head_node = find_head_node(cluster, account_clients())
     sweep = sweeping.start_sweep(nodes, partition, head_node)
     job, where = sweep.submitted.job_id, cluster_option(cluster)

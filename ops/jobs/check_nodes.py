@@ -13,7 +13,7 @@ from ops.jobs.lookup import cluster_option, read_facts, read_nodes
 from ops.jobs.nodes import Partition
 from ops.jobs.submit import RUN_NAME, JobRequest, Submitted, submit
 from ops.printable import printable
-from ops.usage import OpsError
+from ops.usage import OpsError, UsageError
 from training_cluster.catalog.families import load_base
 from training_cluster.problems import did_you_mean
 
@@ -54,11 +54,19 @@ class Sweep:
     nodes: tuple[str, ...]
 
 
+def check_names(names: str) -> None:
+    """Refuse what cannot be a host list of Slurm. Raises UsageError."""
+    if not re.fullmatch(rf"{_NAME.pattern}(?:,{_NAME.pattern})*", names):
+        raise UsageError(
+            f'"{names}" is not a list of nodes.\n  allowed: names of sinfo --Node, such as gpu-dy-p4d-[1-8]'
+        )
+
+
 def start_sweep(names: str | None, partition_name: str | None, head_node: HeadNode) -> Sweep:
     """Submit a sweep of these nodes, by default of the partition's nodes that run and are idle.
 
     Args:
-        names: host list of Slurm, such as gpu-dy-p4d-[1-8].
+        names: host list of Slurm that `check_names` accepted, such as gpu-dy-p4d-[1-8].
         partition_name: default: Slurm's default partition.
 
     Raises:
@@ -140,10 +148,6 @@ def _idle(partition: Partition, head_node: HeadNode) -> tuple[str, ...]:
 
 
 def _named(names: str, head_node: HeadNode) -> tuple[str, ...]:
-    if not re.fullmatch(rf"{_NAME.pattern}(?:,{_NAME.pattern})*", names):
-        raise OpsError(
-            f'"{names}" is not a list of nodes.\n  allowed: names of sinfo --Node, such as gpu-dy-p4d-[1-8]'
-        )
     nodes = tuple(head_node.run("scontrol", "show", "hostnames", names, reads_only=True).split())
     known = set(
         head_node.run("sinfo", "--all", "--noheader", "--Node", "--format=%N", reads_only=True).split()

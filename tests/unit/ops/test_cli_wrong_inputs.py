@@ -29,6 +29,8 @@ WRONG = {
     "jobs 5": "unexpected extra argument(s) (5)",
     "preflight family=p4d": "unexpected extra argument(s) (family=p4d)",
     "destroy training --plan": "unexpected extra argument(s) (training)",
+    "--as 'Bob!' jobs": '--as "Bob!": not the name of a user. allowed: letters, digits and _ . -',
+    "jobs --as ''": '--as "": not the name of a user.',
     # flags
     "preflight -c": "Option '-c' requires an argument",
     "preflight -c family": '"family" is not FLAG=VALUE type: -c family=...',
@@ -92,6 +94,10 @@ WRONG = {
     "logs 1 --lines -1": "Invalid value for '--lines'",
     "logs 1 2": "unexpected extra argument(s) (2)",
     "cancel 1 x": '"x" is not a job id',
+    "check-nodes gpu-[1-": '"gpu-[1-" is not a list of nodes. allowed: names of sinfo --Node',
+    "check-nodes 'gpu; rm -rf /'": '"gpu; rm -rf /" is not a list of nodes',
+    # A shell's unset variable means no node, and not all.
+    "check-nodes ''": '"" is not a list of nodes',
     "check-nodes --yes": "--yes requires --drain",
     "check-nodes --drain --json": "--json asks no questions: give --yes, too",
     # the rest
@@ -100,15 +106,16 @@ WRONG = {
     "verify --html {d}/folder": "{d}/folder is a folder. type: --html {d}/folder/verify.html",
     "top --every 0": "Invalid value for '--every'",
     "dashboards --port 80": "Invalid value for '--port'",
+    "dashboards --export ''": "--export takes a folder, such as boards",
     "dashboards --json": "--json is for --export",
-    "sync sideways a b": "'sideways' is not one of 'up', 'down'",
+    "sync sideways a b": "Invalid value for 'up|down': 'sideways' is not one of 'up', 'down'",
     "sync up {d}/none datasets/a": "{d}/none does not exist. type: trainctl sync up FOLDER datasets/NAME",
     "sync up {d}/folder ../a": '"../a" is not a path in the bucket. allowed: datasets/NAME',
     "sync up {d}/folder checkpoints/a": "Users must not write below checkpoints/",
     "sync down datasets/a {d}/bytes": "{d}/bytes is not a folder",
     "connect --print -- ls": "remove them, or the command",
     "connect -i key": "-i is for --ssh",
-    "usage --by month": "'month' is not one of 'user', 'account', 'week'",
+    "usage --by month": "Invalid value for '--by': 'month' is not one of 'user', 'account', 'week'",
     "usage --since 2026-13-01": '--since "2026-13-01" is not a date: type --since 2026-11-01',
     "usage --since 2026-11-02 --until 2026-11-01": "--since 2026-11-02 is not before --until 2026-11-01",
     "report {d}/none": "{d}/none does not exist",
@@ -158,5 +165,5 @@ def test_an_error_names_the_subcommand_also_behind_the_option_as(
         raise NoRegionError
 
     monkeypatch.setattr("ops.account.session.account_clients", fail)
-    monkeypatch.setattr("ops.account.region_and_profile.choose_account", lambda **_: None)
+    monkeypatch.setattr("ops.cli.choose_account", lambda **_: None)
     assert call("--as", "alice", "jobs")[2].startswith("jobs: no AWS region is given")
