@@ -90,6 +90,11 @@ test-slow: setup ## Run the tests that start a local AWS, a local Slurm or a tra
 	@$(NODE_PATH_FIRST) TRAINING_REHEARSAL=1 bash -euc 'source assets/training/environment.sh; make_environment "$$PWD/assets/training/gpt2" "$$PWD/.rehearsal/venvs/gpt2"'
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "slow and not nightly" -n $(SLOW_WORKERS) --dist loadfile --no-loadscope-reorder
 
+.PHONY: test-root
+test-root: setup ## Run only the tests that need root's rights, as root: for a user they are skipped
+	@[ "$$(id -u)" = 0 ] || { printf 'test-root: you are not root; nothing was run.\n  type: sudo make test-root, in a copy of this folder that belongs to root\n' >&2; exit 1; }
+	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m "root and not nightly" -n 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: test-all
 test-all: test ## Also run the tests of all workloads: half an hour more, and gigabytes of Python environments
 	@$(NODE_PATH_FIRST) TRAINING_VENVS="$(CURDIR)/.rehearsal/venvs" $(VENV)/pytest -m nightly -n 2 --dist loadfile

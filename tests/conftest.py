@@ -6,6 +6,8 @@ import os
 import signal
 import tempfile
 
+import pytest
+
 from training_cluster.paths import ROOT
 
 _TEMPORARY = ROOT / ".cache" / "tmp"
@@ -18,3 +20,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # CDK's validation of templates takes two thirds of a synth; `make check` runs it once for each app.
 os.environ["CDK_VALIDATION"] = "false"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked `root` for other users. CI runs these in a job of their own (.ci/run root)."""
+    if os.geteuid() != 0:
+        skip = pytest.mark.skip(reason="root: make test-root, as root")
+        for item in items:
+            if item.get_closest_marker("root"):
+                item.add_marker(skip)

@@ -20,7 +20,7 @@ from rehearsal.node_root.base import NoRootError
 from rehearsal.workspace import IMAGES
 from training_cluster.paths import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 NOBODY = 65534
 
@@ -89,7 +89,6 @@ def test_a_writable_container_keeps_its_files_for_the_next_step_of_the_job(node:
     assert task(node, other, "ls", "/kept").returncode == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_is_alone_in_a_container(image: Path) -> None:
     """As in Enroot: of all owners only the user is shown, and no right of root is had."""
     user = pwd.getpwnam("daemon")

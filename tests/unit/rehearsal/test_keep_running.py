@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import subprocess
 import tempfile
@@ -51,7 +50,7 @@ def test_the_file_that_a_shell_sources_is_its_owners_alone(tmp_path: Path) -> No
     assert stat.S_IMODE(workspace.env_file.stat().st_mode) == 0o600
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.root
 def test_another_user_cannot_read_that_file() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)

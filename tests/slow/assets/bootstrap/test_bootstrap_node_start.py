@@ -25,7 +25,7 @@ from training_cluster.rules.context import read_settings
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="throw-away machines take root's rights"),
+    pytest.mark.root,
 ]
 
 RECIPE = "cpu"
@@ -276,7 +276,7 @@ def test_with_a_built_image_a_start_without_any_network_downloads_nothing(
     ("room", "said"),
     [
         ("32k", "no space left on the disk of /opt/training-cluster/bundles/"),
-        ("8M", "MiB left: could not make the environment of gpt2"),
+        ("8M", "MiB left: could not create the environment of gpt2"),
     ],
     ids=["for the bundle", "for what is installed"],
 )

@@ -19,7 +19,7 @@ from rehearsal.workspace import IMAGES
 from tests.slow.assets.training.training import Training, losses, training_on_slurm
 from training_cluster.paths import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 # Megatron asks for a GPU where there is none; rehearsals give all jobs this variable.
 WITH_SHIMS = {"PYTHONPATH": str(SHIMS)}
@@ -58,7 +58,7 @@ def training(tmp_path_factory: pytest.TempPathFactory, image: Path) -> Iterator[
     env = {"TRAINING_VENVS": str(folder / "venvs"), "CONTAINER_IMAGE": str(image)}
     with training_on_slurm(folder, workload="box", env=env) as training:
         if not training.slurm.has_separate_nodes:
-            pytest.skip("namespaces of nodes take root's rights")
+            pytest.skip("this machine refuses namespaces")
         box = training.shared / "training" / "box"
         shutil.copytree(TINY, box)
         (box / "prepare.sh").write_text(PREPARE)

@@ -87,7 +87,7 @@ def test_a_second_try_with_the_same_token_is_the_same_job(slurm: LocalSlurm, clu
     assert int(other) == int(tries[0]) + 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.root
 def test_odd_jobs_of_another_user_hide_none(slurm: LocalSlurm, call: Call) -> None:
     as_another = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 

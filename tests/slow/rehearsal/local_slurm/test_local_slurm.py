@@ -1,6 +1,5 @@
 """A real Slurm on this machine: nodes on demand, and nothing left behind."""
 
-import os
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ import pytest
 
 from rehearsal.local_slurm import LocalSlurm
 from tests.slow.assets.training.training import NODES, local_slurm, marked
-from training_cluster.paths import ROOT
+from training_cluster.paths import ASSETS, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +60,22 @@ def test_a_job_that_fails_is_told_with_its_exit_code(tmp_path: Path) -> None:
     assert (job.state, job.exit_code) == ("FAILED", 3)
 
 
+def test_a_second_cluster_on_a_file_system_continues_above_the_job_ids_of_the_first(tmp_path: Path) -> None:
+    shared = tmp_path / "fsx"
+    (shared / "runs" / "gpt2" / "job-7").mkdir(parents=True)
+    with local_slurm(tmp_path / "slurm", mark="ids") as slurm:
+        step = {
+            **slurm.client_env(),
+            "BUNDLE": str(ASSETS),
+            "SLURM_CONF": str(slurm.layout.conf),
+            "TRAINING_SHARED": str(shared),
+            "TRAINING_STATE": str(tmp_path / "state"),
+        }
+        (path,) = (ASSETS / "bootstrap" / "steps").glob("77-*.sh")
+        subprocess.run(["bash", str(path)], env=step, check=True)
+        assert [slurm.submit(["--wrap", "true"]) for _ in range(2)] == [100_001, 100_002]
+
+
 # Runs in a network namespace: one job on two nodes.
 _ONE_JOB = """
 import sys
@@ -73,7 +88,7 @@ with local_slurm(Path(sys.argv[1]), mark=sys.argv[2]) as slurm:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace takes root's rights")
+@pytest.mark.root
 @pytest.mark.parametrize("ipv6", [1, 0])
 def test_a_machine_without_a_network_is_enough(tmp_path: Path, ipv6: int) -> None:
     # glibc's AI_ADDRCONFIG does not count loopback addresses: Slurm found no address of its own to listen on.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from tests.slow.assets.training.training import NODES, local_slurm
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and a second user take root's rights"),
+    pytest.mark.root,
 ]
 
 USER = "nobody"

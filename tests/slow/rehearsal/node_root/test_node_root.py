@@ -20,7 +20,7 @@ from training_cluster.paths import ROOT
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="throw-away machines take root's rights"),
+    pytest.mark.root,
 ]
 
 GONE_WITHIN_S = 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -17,7 +16,7 @@ from training_cluster.paths import ROOT
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.nightly,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root makes users"),
+    pytest.mark.root,
 ]
 GPUS = 8
 """GPUs of a p4d."""

@@ -30,7 +30,7 @@ PATH = os.environ["PATH"] + ":/usr/sbin"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.nightly,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces with users"),
+    pytest.mark.root,
     pytest.mark.skipif(
         not (shutil.which("slapd", path=PATH) and shutil.which("sssd", path=PATH)),
         reason=f"apt-get install {PACKAGES}",

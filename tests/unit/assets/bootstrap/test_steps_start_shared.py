@@ -19,7 +19,6 @@ AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 TAKES = """while true; do
     mkdir .training-new training; ln -sfn .training-new training; mv -T training mine; echo x >training/x
 done"""
-several_users = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 
 
 @pytest.fixture
@@ -104,7 +103,7 @@ def test_a_job_finds_the_scripts_of_one_deploy_or_the_next_at_every_instant(node
 
 
 @pytest.mark.slow
-@several_users
+@pytest.mark.root
 def test_a_user_who_takes_every_name_again_and_again_does_not_get_the_scripts(node: Node) -> None:
     fsx = node.slash / "fsx"
     node.does("75", node_type="HeadNode")
@@ -124,7 +123,7 @@ def test_a_user_who_takes_every_name_again_and_again_does_not_get_the_scripts(no
         attack.wait()
 
 
-@several_users
+@pytest.mark.root
 def test_scripts_that_somebody_else_put_there_are_replaced_though_they_are_the_same(node: Node) -> None:
     training = node.slash / "fsx" / "training"
     shutil.copytree(node.bundle / "training", training)
@@ -145,7 +144,7 @@ def test_every_workload_has_folders_for_all_users_and_a_file_to_lock(node: Node)
     assert lock.stat().st_ino == before, "who waits for the old one would not wait for the new one"
 
 
-@several_users
+@pytest.mark.root
 def test_every_user_can_lock_that_file(node: Node) -> None:
     node.does("70", node_type="HeadNode")
     lock = node.slash / "fsx" / "datasets" / "gpt2" / ".prepare.lock"
@@ -155,7 +154,7 @@ def test_every_user_can_lock_that_file(node: Node) -> None:
         subprocess.run([*user, "bash", "-c", 'exec 9<>"$1"', "_", lock], check=True)
 
 
-@several_users
+@pytest.mark.root
 @pytest.mark.parametrize("name", ["runs/gpt2", "venvs", "datasets/gpt2/.prepare.lock"])
 def test_what_a_user_made_under_such_a_name_stays_and_is_reported(node: Node, name: str) -> None:
     fsx = node.slash / "fsx"
@@ -168,7 +167,7 @@ def test_what_a_user_made_under_such_a_name_stays_and_is_reported(node: Node, na
     assert (fsx / "checkpoints" / "gpt2").is_dir(), "the others are made"
 
 
-@several_users
+@pytest.mark.root
 def test_a_users_own_folder_is_not_opened_and_a_users_link_is_not_followed(node: Node) -> None:
     fsx, secret = node.slash / "fsx", node.slash / "secret"
     secret.mkdir(0o700)
@@ -227,7 +226,7 @@ def test_without_a_directory_the_system_stays_as_it_is_and_the_profile_goes(of_d
     assert not (of_directory.slash / "fsx" / "users").exists()
 
 
-@several_users
+@pytest.mark.root
 def test_a_folder_that_a_user_made_first_is_reported_and_keeps_its_mode(of_directory: Node) -> None:
     folder = of_directory.slash / "fsx" / "users"
     folder.mkdir(mode=0o700)

@@ -12,7 +12,7 @@ import pytest
 
 from training_cluster.paths import TRAINING
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+pytestmark = pytest.mark.root
 
 MALLORY, VICTIM = 12345, 65534
 AS_VICTIM = ("setpriv", f"--reuid={VICTIM}", f"--regid={VICTIM}", "--clear-groups")

@@ -179,7 +179,7 @@ def test_a_workload_in_whose_folder_this_user_may_not_write_is_one_message(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.root
 @pytest.mark.parametrize("kind", ["runs", "checkpoints"])
 def test_a_run_that_another_user_made_beforehand_is_refused(cluster: Cluster, kind: str) -> None:
     taken = cluster.shared / kind / "tiny" / "mine"
@@ -189,7 +189,7 @@ def test_a_run_that_another_user_made_beforehand_is_refused(cluster: Cluster, ki
     assert code == 0, words
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.root
 @pytest.mark.parametrize("kind", ["runs", "checkpoints"])
 def test_a_run_below_a_folder_that_another_user_made_is_refused(cluster: Cluster, kind: str) -> None:
     (cluster.shared / kind / "tiny").mkdir(parents=True)

@@ -246,7 +246,7 @@ def test_scripts_that_cannot_be_copied_are_used_where_they_are(scripts: Job) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.root
 def test_a_folder_of_another_user_on_the_disk_is_not_used(job: Job) -> None:
     job.make()
     job.local.mkdir(mode=0o755)

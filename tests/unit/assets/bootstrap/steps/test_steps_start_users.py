@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 from tests.unit.assets.bootstrap.steps.users_node import ALICE, BOB, FILE, UsersNode, owner, users_node
 from tests.unit.training_cluster.users.keys import public_key
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes users")
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_an_incomplete_checkpoint_and_one_without_settings_are_refused(
         find(source, shared, export_run="a")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a file to another user")
+@pytest.mark.root
 def test_the_checkpoint_of_another_user_is_refused(
     source: ModuleType, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

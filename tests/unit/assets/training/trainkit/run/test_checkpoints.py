@@ -123,7 +123,7 @@ def test_a_run_with_incomplete_checkpoints_only_ends_instead_of_beginning_anew(t
         checkpoints.newest(run.checkpoint_dir)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.root
 def test_a_checkpoint_that_only_its_owner_may_read_is_one_sentence() -> None:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
